@@ -71,7 +71,6 @@ mod fault;
 mod fixture;
 #[cfg(feature = "controller")]
 pub mod health;
-pub mod hosts;
 
 #[cfg(feature = "controller")]
 pub mod acceptance;

@@ -6,7 +6,7 @@
 //!                               Provisioned: addresses, faults ◄────────────────┘
 //! ```
 //!
-//! Each owner has a Deployment with one PingSIX container per port and the responder, a Service in front of it, two
+//! Each owner has a Deployment with one PingSIX container per port and the sidecar, a Service in front of it, two
 //! Secrets (the configuration of processes, and the certificates that the feed requires), a `ServiceAccount` without
 //! permissions, and a `PodDisruptionBudget`; with TLS also a Secret with a certificate.
 //!
@@ -79,8 +79,8 @@ pub struct Installation {
     pub feed: Vec<String>,
     /// The default image of PingSIX.
     pub image: String,
-    /// The default image of the responder.
-    pub responder_image: String,
+    /// The default image of the sidecar.
+    pub sidecar_image: String,
     /// The loopback address of the responder in a Pod, as in the translation.
     pub responder: SocketAddr,
 }

@@ -54,8 +54,10 @@ mod endpoints;
 mod error;
 mod fence;
 mod mark;
+mod reader;
 mod scope_state;
 mod scope_writer;
+mod single_connection;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -73,6 +75,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use builder::Builder;
 pub use error::EtcdError;
+pub use reader::{EtcdReader, KeyValues, ReaderBuilder};
 pub use target::{ETCD_PASSWORD_VARIABLE, Endpoint, EtcdTarget, EtcdUser};
 pub use tls::ClientTls;
 

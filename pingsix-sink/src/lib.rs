@@ -37,6 +37,7 @@ pub mod error;
 pub mod etcd;
 mod factory;
 pub mod file;
+pub mod hosts;
 mod ledger;
 mod loopback;
 pub mod memory;

@@ -29,8 +29,7 @@ pub use pingsix_proxy::{
     DataEncryption, DisruptionBudget, ExternalTrafficPolicy, FreeObject, HostOwnership, IngressSettings,
     KeyringReference, LogLevel, Managed, ManagedService, Metrics, Override, OverrideBounds, PingsixProxy,
     PingsixProxySpec, PingsixProxyStatus, Process, ProcessStatus, ProxyBudget, RequestIdHeader,
-    RequestMetrics, Responder, ResponseHeader, Scheduling, SecretReference, ServiceType, StatusUrl,
-    Telemetry,
+    RequestMetrics, ResponseHeader, Scheduling, SecretReference, ServiceType, Sidecar, StatusUrl, Telemetry,
 };
 
 pub use policy::{

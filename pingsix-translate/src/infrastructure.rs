@@ -104,10 +104,10 @@ pub struct ManagedParameters {
     pub pod_template_patch: Option<Map<String, Value>>,
     /// Settings of the PingSIX processes.
     pub process: ProcessParameters,
-    /// The image of the responder.
-    pub responder_image: Option<String>,
-    /// The resources of the responder's container.
-    pub responder_resources: Option<ResourceRequirements>,
+    /// The image of the sidecar.
+    pub sidecar_image: Option<String>,
+    /// The resources of the sidecar's container.
+    pub sidecar_resources: Option<ResourceRequirements>,
 }
 
 /// The Service in front of the Pods.

@@ -1,4 +1,4 @@
-//! The protocol between translation and `pingsix-gateway-responder`: what a translated document says to the responder
+//! The protocol between translation and the responder, a role of `pingsix-gateway-sidecar`: what a translated document says to the responder
 //! through PingSIX, and what the responder understands of it.
 //!
 //! The responder is an ordinary PingSIX upstream that gives the answers PingSIX cannot give itself.

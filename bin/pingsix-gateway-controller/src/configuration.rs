@@ -285,10 +285,10 @@ pub(crate) struct DataPlaneOf {
     #[garde(custom(rules::image))]
     pub(crate) image: String,
 
-    /// The image of the responder in those Pods, unless parameters name another one.
-    #[arg(id = "data-plane.responder-image", value_name = "IMAGE", default_value = concat!("pingsix-gateway-responder:", env!("CARGO_PKG_VERSION")))]
+    /// The image of the sidecar in those Pods, unless parameters name another one.
+    #[arg(id = "data-plane.sidecar-image", value_name = "IMAGE", default_value = concat!("pingsix-gateway-sidecar:", env!("CARGO_PKG_VERSION")))]
     #[garde(custom(rules::image))]
-    pub(crate) responder_image: String,
+    pub(crate) sidecar_image: String,
 }
 
 impl Feed {

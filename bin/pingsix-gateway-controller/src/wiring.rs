@@ -135,7 +135,7 @@ fn provisioning(
             root: configuration.root.clone(),
             feed: endpoints.iter().map(ToString::to_string).collect(),
             image: configuration.data_plane.image.clone(),
-            responder_image: configuration.data_plane.responder_image.clone(),
+            sidecar_image: configuration.data_plane.sidecar_image.clone(),
             responder,
         },
         key: ObjectName::new(namespace, format!("{lease}-status-key")),

@@ -1,14 +1,7 @@
-//! The documents below a stream prefix.
+//! The documents of the stream role.
 
-use std::collections::BTreeMap;
-
-use bytes::Bytes;
-
-/// The documents below a stream prefix at one revision.
-#[derive(Clone, Debug, Default)]
-pub struct Documents {
-    /// The revision of the store.
-    pub revision: i64,
-    /// Each value by its key relative to the prefix, for example `stream_routes/<id>`.
-    pub by_key: BTreeMap<String, Bytes>,
-}
+/// The documents below a stream prefix, by key relative to the prefix, such as `stream_routes/ID`.
+///
+/// [`stream-documents.md`](https://github.com/pingsix/pingsix-gateway-api/blob/main/docs/reference/stream-documents.md)
+/// describes keys and values. `Debug` shows no values, because some are private keys.
+pub use pingsix_sink::etcd::KeyValues as Documents;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use pingsix_gateway_responder::{BindError, Reach, Responder};
+use pingsix_gateway_sidecar::responder::{BindError, Reach, Responder};
 use pingsix_sink::EmbeddedEtcd;
 use pingsix_sink::embedded::EmbeddedError;
 use tokio::net::TcpListener;
@@ -151,7 +151,7 @@ async fn bind_responder(
     arguments: &ServeArguments,
 ) -> anyhow::Result<Responder> {
     let reach = if arguments.allow_non_loopback { Reach::Anywhere } else { Reach::Loopback };
-    let options = pingsix_gateway_responder::Options { shutdown_grace: DRAIN, ..Default::default() };
+    let options = pingsix_gateway_sidecar::responder::Options { shutdown_grace: DRAIN, ..Default::default() };
     match Responder::bind(address, reach, options).await {
         Ok(responder) => Ok(responder),
         Err(error @ BindError::NotLoopback(_)) => {

@@ -34,8 +34,8 @@ use tracing::{debug, info, warn};
 
 use super::debug::{About, DebugClient, DebugError, Dump};
 use crate::health::{Health, Report};
-use crate::hosts::{ASK_LOCALLY, is_local};
 use crate::metrics::{CONTENT_TYPE, Metrics};
+use pingsix_sink::hosts::{ASK_LOCALLY, is_local};
 
 /// Connections at a time; further ones wait to be accepted.
 const MAX_CONNECTIONS: usize = 64;

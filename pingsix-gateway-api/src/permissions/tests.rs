@@ -119,7 +119,7 @@ fn provisioning() -> ProvisioningOptions {
         root: "/pingsix".to_owned(),
         feed: Vec::new(),
         image: String::new(),
-        responder_image: String::new(),
+        sidecar_image: String::new(),
         responder: ([127, 0, 0, 1], 8089).into(),
     };
     ProvisioningOptions { installation, key: ObjectName::new("home", "status-key") }

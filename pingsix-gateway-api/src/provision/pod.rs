@@ -84,7 +84,7 @@ fn pod(plan: &Plan<'_>) -> Value {
             "fsGroup": USER,
             "seccompProfile": { "type": "RuntimeDefault" },
         },
-        "initContainers": [responder(plan)],
+        "initContainers": [sidecar(plan)],
         "containers": containers,
         "volumes": volumes(plan),
         "topologySpreadConstraints": spread(plan),
@@ -155,18 +155,22 @@ fn container(plan: &Plan<'_>, process: &Process) -> Value {
     })
 }
 
-/// The answers that PingSIX cannot give itself. A sidecar, so that it is there before PingSIX, and until after it.
-fn responder(plan: &Plan<'_>) -> Value {
+/// The container of the sidecar, for the answers that PingSIX cannot give itself. It starts before PingSIX and ends after it.
+fn sidecar(plan: &Plan<'_>) -> Value {
     let parameters = &plan.infrastructure.parameters;
-    let resources = parameters.responder_resources.as_ref().map_or_else(
+    let resources = parameters.sidecar_resources.as_ref().map_or_else(
         || json!({ "requests": { "cpu": "10m", "memory": "16Mi" }, "limits": { "memory": "128Mi" } }),
         |resources| json!(resources),
     );
     json!({
-        "name": "responder",
-        "image": parameters.responder_image.as_ref().unwrap_or(&plan.installation.responder_image),
+        "name": "sidecar",
+        "image": parameters.sidecar_image.as_ref().unwrap_or(&plan.installation.sidecar_image),
         "restartPolicy": "Always",
-        "args": [format!("--listen={}", plan.installation.responder), "--log-format=json"],
+        "args": [
+            "--responder",
+            format!("--responder-listen={}", plan.installation.responder),
+            "--log-format=json",
+        ],
         "resources": resources,
         "securityContext": security(),
     })

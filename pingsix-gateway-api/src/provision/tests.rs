@@ -18,7 +18,7 @@ pub(crate) fn installation() -> Installation {
         root: "/pingsix".to_owned(),
         feed: vec!["https://pingsix-gateway-feed.pingsix-system.svc:2379".to_owned()],
         image: "pingsix:0.1.0".to_owned(),
-        responder_image: "pingsix-gateway-responder:0.1.0".to_owned(),
+        sidecar_image: "pingsix-gateway-sidecar:0.1.0".to_owned(),
         responder: ([127, 0, 0, 1], 8089).into(),
     }
 }
@@ -158,7 +158,7 @@ fn a_gateway_that_says_everything_becomes_this() {
                 "topologySpreadConstraints": null,
             },
         }))),
-        responder_image: Some("registry.example/responder:1".to_owned()),
+        sidecar_image: Some("registry.example/sidecar:1".to_owned()),
         ..ManagedParameters::default()
     };
     parameters.service.kind = ServiceType::LoadBalancer;

@@ -85,7 +85,7 @@ async fn the_api_server_refuses_contradictory_parameters() {
             ]}}},
             "tolerations": [{"key": "edge", "operator": "Exists"}],
         },
-        "podTemplatePatch": {"spec": {"containers": [{"name": "responder", "env": [{"name": "A", "value": "b"}]}]}},
+        "podTemplatePatch": {"spec": {"containers": [{"name": "sidecar", "env": [{"name": "A", "value": "b"}]}]}},
     }});
     let kept = serde_json::to_value(apply(&test_env, "free", &spec).await.unwrap()).unwrap();
     assert_eq!(kept["spec"], spec, "nothing is dropped");

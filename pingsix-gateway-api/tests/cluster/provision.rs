@@ -44,7 +44,7 @@ pub(crate) fn managing() -> ControllerOptions {
             root,
             feed: vec!["http://10.0.0.1:2379".to_owned()],
             image: "pingsix:test".to_owned(),
-            responder_image: "responder:test".to_owned(),
+            sidecar_image: "sidecar:test".to_owned(),
             responder: SocketAddr::from(([127, 0, 0, 1], 8089)),
         },
         key: ObjectName::new("default", "pingsix-gateway-status"),

@@ -75,14 +75,14 @@ async fn cluster(test: &str) -> Option<TestCluster> {
     }
     // Before the test has a network of its own, from which no package could be fetched.
     let controller = program("pingsix-gateway-controller").await;
-    let responder = program("pingsix-gateway-responder").await;
+    let sidecar = program("pingsix-gateway-sidecar").await;
     if !in_own_network(test).await {
         return None;
     }
     let node = Node::new()
         .image("pingsix:", data_plane)
         .image("pingsix-gateway-controller:", controller)
-        .image("pingsix-gateway-responder:", responder);
+        .image("pingsix-gateway-sidecar:", sidecar);
     TestCluster::builder().crds(None).controllers(CONTROLLERS).node(node).start_or_skip().await
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
-use pingsix_gateway_responder::{Options as ResponderOptions, Reach, Responder};
+use pingsix_gateway_sidecar::responder::{Options as ResponderOptions, Reach, Responder};
 use pingsix_translate::pingsix::Request;
 use pingsix_translate::{Kind, Object, ObjectName, Objects, Options, Translation, translate};
 use serde_json::{Value, json};

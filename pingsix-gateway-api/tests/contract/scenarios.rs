@@ -3,7 +3,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use pingsix_gateway_responder::{Options as ResponderOptions, Reach, Responder};
+use pingsix_gateway_sidecar::responder::{Options as ResponderOptions, Reach, Responder};
 use pingsix_translate::{Layout, Options, translate};
 use rand::SeedableRng as _;
 use rand::rngs::SmallRng;

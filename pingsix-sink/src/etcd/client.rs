@@ -13,6 +13,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::endpoints::Endpoints;
 use super::error::{EtcdError, Fault};
+use super::single_connection::SingleConnection;
 use crate::desired::Scope;
 use crate::proto::etcdserverpb::auth_client::AuthClient;
 use crate::proto::etcdserverpb::kv_client::KvClient;
@@ -25,6 +26,9 @@ use crate::proto::etcdserverpb::{
 
 /// Byte limit of a list. A scope that is too large for PingSIX must remain readable for its repair.
 const READ_LIMIT: usize = 256 << 20;
+
+/// Byte limit of one message of a [`Connection`]: one page of a list, or one response of a watch.
+const MESSAGE_LIMIT: usize = 64 << 20;
 
 /// The number of keys in a page.
 const PAGE_SIZE: i64 = 1_000;
@@ -44,6 +48,75 @@ impl fmt::Debug for Credentials {
 
 /// The token that etcd issues for a name and a password; never shown.
 type Token = MetadataValue<Ascii>;
+
+/// One connection to one endpoint.
+pub(super) struct Connection<'c> {
+    client: &'c Client,
+    channel: Arc<Channel>,
+}
+
+impl Connection<'_> {
+    /// A list, or a page of it; errors are about `scope`.
+    pub(super) async fn range(
+        &self,
+        scope: &Scope,
+        request: RangeRequest,
+    ) -> Result<RangeResponse, EtcdError> {
+        self.call(scope, request, |channel, request| async move {
+            KvClient::new(channel).max_decoding_message_size(MESSAGE_LIMIT).range(request).await
+        })
+        .await
+    }
+
+    /// The changes under the scope from `start_revision` on.
+    pub(super) async fn watch(
+        &self,
+        scope: &Scope,
+        start_revision: i64,
+    ) -> Result<Streaming<WatchResponse>, EtcdError> {
+        let create = watch_request(scope, start_revision);
+        self.call(scope, create, |channel, create| open_watch(channel, create, MESSAGE_LIMIT)).await
+    }
+
+    /// Sends a request, and repeats it with a new token if the old one was refused.
+    async fn call<I: Clone, O, A: Future<Output = Result<Response<O>, Status>>>(
+        &self,
+        scope: &Scope,
+        message: I,
+        send: impl Fn(Channel, Request<I>) -> A,
+    ) -> Result<O, EtcdError> {
+        let mut tokens = 2;
+        loop {
+            match self.client.try_once(&self.channel, message.clone(), &send).await {
+                Ok(answer) => return Ok(answer),
+                Err(fault) => {
+                    tokens -= 1;
+                    if !matches!(fault, Fault::Token(_)) || tokens == 0 || self.client.credentials.is_none() {
+                        return Err(fault.about(scope));
+                    }
+                    self.client.forget_token();
+                }
+            }
+        }
+    }
+}
+
+fn watch_request(scope: &Scope, start_revision: i64) -> WatchCreateRequest {
+    let (key, range_end) = scope.key_range();
+    WatchCreateRequest { key, range_end, start_revision, ..WatchCreateRequest::default() }
+}
+
+async fn open_watch(
+    channel: Channel,
+    create: Request<WatchCreateRequest>,
+    message_limit: usize,
+) -> Result<Response<Streaming<WatchResponse>>, Status> {
+    let request = create.map(|create| {
+        let request_union = Some(RequestUnion::CreateRequest(create));
+        stream::iter([WatchRequest { request_union }]).chain(stream::pending())
+    });
+    WatchClient::new(channel).max_decoding_message_size(message_limit).watch(request).await
+}
 
 #[derive(Debug)]
 pub(super) struct Client {
@@ -118,21 +191,29 @@ impl Client {
         scope: &Scope,
         start_revision: i64,
     ) -> Result<Streaming<WatchResponse>, EtcdError> {
-        let (key, range_end) = scope.key_range();
-        let create = WatchCreateRequest { key, range_end, start_revision, ..WatchCreateRequest::default() };
-        self.call(scope, create, |channel, create: Request<WatchCreateRequest>| async move {
-            let request = create.map(|create| {
-                let request_union = Some(RequestUnion::CreateRequest(create));
-                stream::iter([WatchRequest { request_union }]).chain(stream::pending())
-            });
-            WatchClient::new(channel).max_decoding_message_size(READ_LIMIT).watch(request).await
-        })
-        .await
+        let create = watch_request(scope, start_revision);
+        self.call(scope, create, |channel, create| open_watch(channel, create, READ_LIMIT)).await
     }
 
     /// Drops the token, which may be the reason of a refused watch.
     pub(super) fn forget_token(&self) {
         *self.token.lock() = None;
+    }
+
+    /// A connection to the current endpoint that is not made anew when it has ended.
+    pub(super) async fn connect(&self, scope: &Scope) -> Result<Connection<'_>, EtcdError> {
+        let endpoint = self.endpoints.current()?;
+        let connecting = endpoint.connect_with_connector(SingleConnection::new());
+        let channel = connecting.await.map_err(|error| {
+            let status = Status::from_error(error.into());
+            Fault::of(&status).about(scope)
+        })?;
+        Ok(Connection { client: self, channel: Arc::new(channel) })
+    }
+
+    /// Uses the next endpoint for the next [`connect`](Self::connect).
+    pub(super) fn leave_endpoint(&self) {
+        self.endpoints.advance();
     }
 
     /// Sends a request to one endpoint after the other, and repeats it with a new token if the old one was refused.

@@ -92,6 +92,19 @@ impl Endpoints {
         }
     }
 
+    /// The current endpoint, with the present files of the TLS options.
+    pub(super) fn current(&self) -> Result<Endpoint, EtcdError> {
+        let index = self.current.lock().index;
+        self.endpoint(self.uris.iter().cycle().nth(index).expect("there is an endpoint"))
+    }
+
+    /// Switches to the next endpoint.
+    pub(super) fn advance(&self) {
+        let mut current = self.current.lock();
+        current.channel = None;
+        current.index = (current.index + 1) % self.uris.len();
+    }
+
     fn endpoint(&self, uri: &Uri) -> Result<Endpoint, EtcdError> {
         let endpoint = Channel::builder(uri.clone())
             .connect_timeout(self.connect_timeout)

@@ -89,6 +89,17 @@ pub enum EtcdError {
         /// The guard key.
         key: String,
     },
+    /// The content of a scope exceeds the limit of its reader.
+    #[error("{scope}/ has more than {max_bytes} bytes, the limit of its reader")]
+    TooLarge {
+        /// The scope.
+        scope: Scope,
+        /// The limit.
+        max_bytes: usize,
+    },
+    /// An answer is against the protocol of etcd.
+    #[error("an answer is not one of etcd: {0}")]
+    Protocol(String),
     /// etcd responded with an unexpected status.
     #[error("etcd refused the request ({code:?}): {message}")]
     Refused {
@@ -110,7 +121,9 @@ impl SinkFault for EtcdError {
             | Self::NoSpace
             | Self::Authentication(_)
             | Self::PermissionDenied { .. }
-            | Self::Conflict { .. } => true,
+            | Self::Conflict { .. }
+            | Self::TooLarge { .. }
+            | Self::Protocol(_) => true,
             Self::Option { .. }
             | Self::PlaintextBeyondLoopback { .. }
             | Self::Limit(_)
@@ -133,6 +146,8 @@ impl SinkFault for EtcdError {
             Self::Fenced { .. } => "etcd_fenced",
             Self::Conflict { .. } => "etcd_conflict",
             Self::Guard { .. } => "etcd_guard",
+            Self::TooLarge { .. } => "etcd_too_large",
+            Self::Protocol(_) => "etcd_protocol",
             Self::Refused { .. } => "etcd_refused",
         }
     }

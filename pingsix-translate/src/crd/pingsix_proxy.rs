@@ -21,7 +21,7 @@ pub use self::attached::{Attached, AttachedAddress, AttachedAddressType, Attache
 pub use self::budget::ProxyBudget;
 pub use self::free::FreeObject;
 pub use self::ingress::{AnnotationDialect, HostOwnership, IngressSettings};
-pub use self::managed::{DisruptionBudget, Managed, Responder, Scheduling};
+pub use self::managed::{DisruptionBudget, Managed, Scheduling, Sidecar};
 pub use self::overrides::OverrideBounds;
 pub use self::process::{DataEncryption, KeyringReference, LogLevel, Metrics, Process, ProcessStatus};
 pub use self::service::{ExternalTrafficPolicy, ManagedService, ServiceType};
@@ -112,7 +112,7 @@ pub struct PingsixProxySpec {
 /// A field that a Gateway may set only if its class allows it.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Override {
-    /// `managed.image` and `managed.responder.image`
+    /// `managed.image` and `managed.sidecar.image`
     Image,
     /// `managed.podTemplatePatch`
     PodTemplatePatch,
@@ -122,7 +122,7 @@ pub enum Override {
     Sink,
     /// `managed.replicas`, up to `overrideBounds.maxReplicas`.
     Replicas,
-    /// `managed.resources` and `managed.responder.resources`.
+    /// `managed.resources` and `managed.sidecar.resources`.
     Resources,
     /// `managed.scheduling` without `priorityClassName`, and `managed.disruptionBudget`: the nodes of Pods, and whether
     /// the nodes can be drained.

@@ -115,8 +115,8 @@ impl Flaws {
 
     fn managed(&mut self, at: &FieldPath, managed: &Managed) {
         self.resources(&at.child("resources"), managed.resources.as_ref());
-        let responder = managed.responder.as_ref().and_then(|responder| responder.resources.as_ref());
-        self.resources(&at.child("responder").child("resources"), responder);
+        let sidecar = managed.sidecar.as_ref().and_then(|sidecar| sidecar.resources.as_ref());
+        self.resources(&at.child("sidecar").child("resources"), sidecar);
         if let Some(service) = &managed.service
             && let Some((field, message)) = service_flaw(service)
         {

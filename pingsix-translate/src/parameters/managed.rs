@@ -12,7 +12,7 @@ use crate::model::ObjectName;
 
 /// Merges parameters that are valid by themselves.
 pub(super) fn read(managed: &Layers<'_, Managed>) -> Result<ManagedParameters, String> {
-    let responder = managed.part(|managed| managed.responder.as_ref());
+    let sidecar = managed.part(|managed| managed.sidecar.as_ref());
     let budget = managed.first(|managed| managed.disruption_budget.as_ref());
     Ok(ManagedParameters {
         image: managed.first(|managed| managed.image.as_ref()),
@@ -27,8 +27,8 @@ pub(super) fn read(managed: &Layers<'_, Managed>) -> Result<ManagedParameters, S
         service_account_name: managed.first(|managed| managed.service_account_name.as_ref()),
         pod_template_patch: managed.first(|managed| managed.pod_template_patch.as_ref()).map(|patch| patch.0),
         process: process(managed),
-        responder_image: responder.first(|responder| responder.image.as_ref()),
-        responder_resources: resources(&responder.part(|responder| responder.resources.as_ref())),
+        sidecar_image: sidecar.first(|sidecar| sidecar.image.as_ref()),
+        sidecar_resources: resources(&sidecar.part(|sidecar| sidecar.resources.as_ref())),
     })
 }
 

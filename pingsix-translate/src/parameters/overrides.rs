@@ -85,8 +85,8 @@ const OVERRIDABLE_FIELDS: [OverridableField; 7] = [
         remove: |managed| managed.replicas.take().is_some(),
     },
     OverridableField::new("resources", Override::Resources, |managed| managed.resources.take().is_some()),
-    OverridableField::new("responder.resources", Override::Resources, |managed| {
-        managed.responder.as_mut().is_some_and(|responder| responder.resources.take().is_some())
+    OverridableField::new("sidecar.resources", Override::Resources, |managed| {
+        managed.sidecar.as_mut().is_some_and(|sidecar| sidecar.resources.take().is_some())
     }),
     OverridableField {
         field: "scheduling.priorityClassName",
@@ -168,14 +168,10 @@ fn restricted_fields(
     namespace: &str,
 ) -> impl Iterator<Item = (&'static str, Override)> {
     let (managed, attached) = (spec.managed.as_ref(), spec.attached.as_ref());
-    let responder = managed.and_then(|managed| managed.responder.as_ref());
+    let sidecar = managed.and_then(|managed| managed.sidecar.as_ref());
     let fields = [
         (managed.is_some_and(|managed| managed.image.is_some()), "managed.image", Override::Image),
-        (
-            responder.is_some_and(|responder| responder.image.is_some()),
-            "managed.responder.image",
-            Override::Image,
-        ),
+        (sidecar.is_some_and(|sidecar| sidecar.image.is_some()), "managed.sidecar.image", Override::Image),
         (
             managed.is_some_and(|managed| managed.pod_template_patch.is_some()),
             "managed.podTemplatePatch",

@@ -199,7 +199,7 @@ fn the_secret_of_a_sink_is_among_those_that_parameters_name() {
 fn some_fields_are_for_the_class_unless_it_allows_otherwise() {
     let fields = [
         ("Image", json!({"managed": {"image": "pingsix:2"}}), "managed.image"),
-        ("Image", json!({"managed": {"responder": {"image": "responder:2"}}}), "managed.responder.image"),
+        ("Image", json!({"managed": {"sidecar": {"image": "sidecar:2"}}}), "managed.sidecar.image"),
         (
             "PodTemplatePatch",
             json!({"managed": {"podTemplatePatch": {"spec": {}}}}),
@@ -247,14 +247,14 @@ fn limited(translation: &Translation) -> Option<String> {
 #[test]
 fn fields_for_the_class_alone_have_the_value_of_the_class() {
     let of_class = json!({
-        "replicas": 2, "resources": {"requests": {"cpu": "1"}}, "responder": {"resources": {"limits": {"cpu": "1"}}},
+        "replicas": 2, "resources": {"requests": {"cpu": "1"}}, "sidecar": {"resources": {"limits": {"cpu": "1"}}},
         "scheduling": {"nodeSelector": {"zone": "a"}, "priorityClassName": "class"},
         "disruptionBudget": {"maxUnavailable": 1}, "service": {"type": "ClusterIP"},
     });
     let fields = [
         ("Replicas", "replicas", json!({"replicas": 3})),
         ("Resources", "resources", json!({"resources": {"requests": {"cpu": "9"}}})),
-        ("Resources", "responder.resources", json!({"responder": {"resources": {"limits": {"cpu": "9"}}}})),
+        ("Resources", "sidecar.resources", json!({"sidecar": {"resources": {"limits": {"cpu": "9"}}}})),
         (
             "PriorityClass",
             "scheduling.priorityClassName",
@@ -596,8 +596,8 @@ fn every_flaw_names_its_field() {
         (json!({"managed": {"image": "a b"}}), "spec.managed.image"),
         (json!({"managed": {"resources": {"limits": {"cpu": "much"}}}}), "spec.managed.resources.limits.cpu"),
         (
-            json!({"managed": {"responder": {"resources": {"requests": {"memory": "1Q"}}}}}),
-            "spec.managed.responder.resources.requests.memory",
+            json!({"managed": {"sidecar": {"resources": {"requests": {"memory": "1Q"}}}}}),
+            "spec.managed.sidecar.resources.requests.memory",
         ),
         (
             json!({"managed": {"service": {"type": "NodePort", "loadBalancerClass": "a"}}}),

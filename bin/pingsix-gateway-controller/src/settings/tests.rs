@@ -78,7 +78,7 @@ feed:
   clients-file: /clients
   connection-limit: 10
   stream-limit: 5
-data-plane: {image: 'pingsix:2', responder-image: 'responder:2'}
+data-plane: {image: 'pingsix:2', sidecar-image: 'sidecar:2'}
 leader: {elect: false, namespace: infra, lease: gateways, duration: 30s, renew-deadline: 20s, retry: 3s}
 pace: {rest-factor: 5, longest-rest: 2s, first-retry: 200ms, longest-retry: 1m}
 kube: {config: /kubeconfig, context: test}
@@ -186,7 +186,7 @@ fn every_value_that_cannot_be_used_is_named_as_it_was_given() {
         ("--status-api-key-file=/key", "needs status.url as well"),
         ("--feed-endpoint=feed:2379", "expected http://HOST:PORT or https://HOST:PORT"),
         ("--data-plane-image=a b", "is not the name of an image"),
-        ("--data-plane-responder-image=a b", "is not the name of an image"),
+        ("--data-plane-sidecar-image=a b", "is not the name of an image"),
         ("--feed-address=:2379", "expected an IP address with a port"),
         ("--feed-address=192.0.2.1:2379", "can be reached from other machines"),
         ("--feed-allow-plaintext=x", "expected true or false"),

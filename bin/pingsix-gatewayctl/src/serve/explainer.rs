@@ -1,7 +1,7 @@
 //! Answers any HTTP request with what PingSIX would do with that very request.
 //!
 //! The `Host` of a request names the explainer itself, and hosts that a web page could use for DNS rebinding get no answer
-//! ([`pingsix_gateway_api::hosts`]). So the host that is explained has a header of its own.
+//! ([`pingsix_sink::hosts`]). So the host that is explained has a header of its own.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use pingsix_gateway_api::Explanation;
 use pingsix_gateway_api::explain::{Answer, NotFoundCause};
-use pingsix_gateway_api::hosts::{ASK_LOCALLY, is_local};
+use pingsix_sink::hosts::{ASK_LOCALLY, is_local};
 use pingsix_translate::pingsix::Request;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};

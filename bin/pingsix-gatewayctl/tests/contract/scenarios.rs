@@ -7,7 +7,7 @@ mod sample;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use pingsix_gateway_responder::{Options as ResponderOptions, Reach, Responder};
+use pingsix_gateway_sidecar::responder::{Options as ResponderOptions, Reach, Responder};
 use pingsix_translate::pingsix::Config;
 
 use backends::Backends;

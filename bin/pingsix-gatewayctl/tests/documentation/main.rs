@@ -133,7 +133,7 @@ fn links_of_what_is_published_lead_into_the_repository() {
         "pingsix-sink",
         "pingsix-gateway-api",
         "bin/pingsix-gatewayctl",
-        "bin/pingsix-gateway-responder",
+        "bin/pingsix-gateway-sidecar",
     ];
     let repository = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/");
     let mut found = 0;

@@ -90,9 +90,8 @@ fn pingsix_of_the_example_may_reach_the_feed() {
     ));
 
     // The example's responder is at the address that the controller uses.
-    let responder =
-        containers(template(&example)).find(|container| container["name"] == "responder").unwrap();
-    let flag = format!("--listen={}", controller.variables()["PINGSIX_GATEWAY_RESPONDER"]);
+    let responder = containers(template(&example)).find(|container| container["name"] == "sidecar").unwrap();
+    let flag = format!("--responder-listen={}", controller.variables()["PINGSIX_GATEWAY_RESPONDER"]);
     assert!(responder["args"].as_array().unwrap().iter().any(|given| *given == flag), "{flag}");
 }
 

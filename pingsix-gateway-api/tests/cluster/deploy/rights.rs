@@ -194,7 +194,7 @@ fn an_overlay_changes_its_images_and_its_options_alone() {
     let mut variables: BTreeMap<String, String> = serde_json::from_value(config["data"].clone()).unwrap();
     for (name, value) in [
         ("DATA_PLANE_IMAGE", "registry.example/pingsix:0.1.0"),
-        ("DATA_PLANE_RESPONDER_IMAGE", "registry.example/pingsix-gateway-responder:0.1.0"),
+        ("DATA_PLANE_SIDECAR_IMAGE", "registry.example/pingsix-gateway-sidecar:0.1.0"),
         ("WATCH_SECRETS", "all"),
     ] {
         assert!(variables.insert(format!("PINGSIX_GATEWAY_{name}"), value.to_owned()).is_none());

@@ -76,14 +76,14 @@ impl ManagedEnv {
         let binary = pingsix::binary(test)?;
         // Programs are built while the network is available.
         let controller = program(CONTROLLER).await;
-        let responder = program("pingsix-gateway-responder").await;
+        let sidecar = program("pingsix-gateway-sidecar").await;
         if !in_own_network(&format!("managed::{test}")).await {
             return None;
         }
         let node = Node::new()
             .image("pingsix", PathBuf::from(binary))
             .image(CONTROLLER, controller)
-            .image("pingsix-gateway-responder", responder);
+            .image("pingsix-gateway-sidecar", sidecar);
         let cluster = TestCluster::builder().controllers(CONTROLLERS).node(node).start_or_skip().await?;
         cluster.apply(OWN_KINDS).await.unwrap();
         let mut manifests = Manifests::cluster_wide();

@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use pingsix_gateway_responder::{Options, Reach, Responder};
+use pingsix_gateway_sidecar::responder::{Options, Reach, Responder};
 use pingsix_test_cluster::{Process, TestCluster};
 use pingsix_test_programs::free_port;
 use serde_json::Value;

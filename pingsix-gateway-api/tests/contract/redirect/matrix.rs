@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroU16;
 
 use bytes::Bytes;
-use pingsix_gateway_responder::{Options as ResponderOptions, Reach, Responder};
+use pingsix_gateway_sidecar::responder::{Options as ResponderOptions, Reach, Responder};
 use pingsix_translate::pingsix::Request;
 use pingsix_translate::responder::{
     RedirectHostname, RedirectInstruction, RedirectListener, RedirectPath, RedirectScheme, RedirectStatus,

@@ -62,10 +62,10 @@ pub struct Managed {
     #[garde(dive)]
     pub process: Option<Process>,
 
-    /// The responder, for answers that PingSIX cannot give itself: one container in each Pod.
+    /// The sidecar, for answers that PingSIX cannot give itself: one container in each Pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
-    pub responder: Option<Responder>,
+    pub sidecar: Option<Sidecar>,
 }
 
 /// The nodes of Pods. The fields have the meaning of the fields of a Pod.
@@ -116,12 +116,12 @@ pub struct DisruptionBudget {
     pub max_unavailable: Option<IntOrString>,
 }
 
-/// The responder of a Pod.
+/// The sidecar of a Pod.
 #[derive(JsonSchema, Validate, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[garde(allow_unvalidated)]
-pub struct Responder {
-    /// The image of the responder. Default: the option of the controller. A Gateway may set it if the class allows
+pub struct Sidecar {
+    /// The image of the sidecar. Default: the option of the controller. A Gateway may set it if the class allows
     /// `Image`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(pattern(r"^\S+$"))]

@@ -1,0 +1,126 @@
+//! The arguments of the stream role.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+use clap::builder::BoolishValueParser;
+use pingsix_sink::Scope;
+use pingsix_sink::etcd::{ClientTls, EtcdReader};
+
+use crate::feed::{Feed, FileReader};
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Streams")]
+pub(crate) struct StreamsArguments {
+    /// Serve TCPRoutes, UDPRoutes and TLSRoutes: proxy the connections of the stream documents of a Gateway, from an
+    /// etcd feed or from a file.
+    #[arg(long, env = "PINGSIX_SIDECAR_STREAMS", value_parser = BoolishValueParser::new())]
+    pub(crate) streams: bool,
+
+    /// The URL of an etcd, or of the feed of the controller: https://HOST:PORT, or http://HOST:PORT. Repeatable, for
+    /// the members of one etcd.
+    #[arg(long, env = "PINGSIX_SIDECAR_STREAMS_ENDPOINT", value_name = "URL", value_delimiter = ',')]
+    streams_endpoint: Vec<String>,
+
+    /// The prefix of the documents, such as /pingsix-stream/NAMESPACE/GATEWAY.
+    #[arg(long, env = "PINGSIX_SIDECAR_STREAMS_PREFIX", value_name = "PREFIX", value_parser = scope)]
+    streams_prefix: Option<Scope>,
+
+    /// A PEM file with the authorities of the endpoint. TLS files are read again for each connection.
+    #[arg(long, env = "PINGSIX_SIDECAR_STREAMS_CA", value_name = "FILE")]
+    streams_ca: Option<PathBuf>,
+
+    /// A PEM file with the client certificate and its chain.
+    #[arg(long, env = "PINGSIX_SIDECAR_STREAMS_CERT", value_name = "FILE")]
+    streams_cert: Option<PathBuf>,
+
+    /// A PEM file with the key of the client certificate.
+    #[arg(long, env = "PINGSIX_SIDECAR_STREAMS_KEY", value_name = "FILE")]
+    streams_key: Option<PathBuf>,
+
+    /// Accept a plaintext endpoint on another machine, for networks with encryption of their own. Private keys of
+    /// certificates pass in plaintext.
+    #[arg(long, env = "PINGSIX_SIDECAR_STREAMS_ALLOW_PLAINTEXT", value_parser = BoolishValueParser::new())]
+    streams_allow_plaintext: bool,
+
+    /// A file with the output of pingsix-gatewayctl translate --stream, in place of an endpoint. The file is read
+    /// again when it changes, and after SIGHUP. If it has the documents of several Gateways, --streams-prefix names one.
+    #[arg(long, env = "PINGSIX_SIDECAR_STREAMS_FILE", value_name = "FILE")]
+    streams_file: Option<PathBuf>,
+}
+
+fn scope(text: &str) -> Result<Scope, String> {
+    Scope::new(text).map_err(|error| error.to_string())
+}
+
+impl StreamsArguments {
+    pub(super) fn faults(&self) -> Vec<String> {
+        let of_endpoints = [
+            (self.streams_ca.is_some(), "--streams-ca"),
+            (self.streams_cert.is_some(), "--streams-cert"),
+            (self.streams_key.is_some(), "--streams-key"),
+            (self.streams_allow_plaintext, "--streams-allow-plaintext"),
+        ];
+        let of_sources = [
+            (!self.streams_endpoint.is_empty(), "--streams-endpoint"),
+            (self.streams_file.is_some(), "--streams-file"),
+            (self.streams_prefix.is_some(), "--streams-prefix"),
+        ];
+        let mut faults = Vec::new();
+        if !self.streams {
+            let set = of_sources.iter().chain(&of_endpoints).filter(|(is_set, _)| *is_set);
+            faults.extend(set.map(|(_, option)| format!("{option}: needs --streams")));
+            return faults;
+        }
+        match (self.streams_endpoint.is_empty(), &self.streams_file) {
+            (true, None) => {
+                faults.push("--streams: needs --streams-endpoint or --streams-file".to_owned());
+            }
+            (false, Some(_)) => {
+                faults.push("--streams-file: excludes --streams-endpoint".to_owned());
+            }
+            (true, Some(_)) => {
+                let set = of_endpoints.iter().filter(|(is_set, _)| *is_set);
+                faults.extend(set.map(|(_, option)| format!("{option}: needs --streams-endpoint")));
+            }
+            (false, None) => {
+                if self.streams_prefix.is_none() {
+                    faults.push("--streams-endpoint: needs --streams-prefix".to_owned());
+                }
+                if self.streams_cert.is_some() != self.streams_key.is_some() {
+                    faults.push("--streams-cert and --streams-key: each needs the other".to_owned());
+                } else if self.streams_cert.is_some() && self.streams_ca.is_none() {
+                    faults.push("--streams-cert: needs --streams-ca".to_owned());
+                }
+            }
+        }
+        faults
+    }
+
+    /// The source of the documents, which connects when it is first read.
+    ///
+    /// # Errors
+    ///
+    /// When an endpoint or a file of TLS cannot be used.
+    pub(crate) fn feed(&self) -> anyhow::Result<Feed> {
+        if let Some(file) = &self.streams_file {
+            let reader = FileReader::new(file.clone(), self.streams_prefix.clone());
+            return Ok(Feed::File(reader.context("cannot wait for SIGHUP (--streams-file)")?));
+        }
+        let prefix = self.streams_prefix.clone().context("there is no prefix (--streams-prefix)")?;
+        let mut builder = EtcdReader::builder(self.streams_endpoint.iter().map(String::as_str), prefix);
+        if let Some(ca) = &self.streams_ca {
+            let mut tls = ClientTls::ca_file(ca);
+            if let (Some(certificate), Some(key)) = (&self.streams_cert, &self.streams_key) {
+                tls = tls.identity_files(certificate, key);
+            }
+            builder = builder.tls(tls);
+        }
+        if self.streams_allow_plaintext {
+            builder = builder.allow_plaintext_beyond_loopback();
+        }
+        let reader = builder.build().context("cannot use the feed of streams (--streams-endpoint, --streams-ca, --streams-cert, --streams-key, --streams-allow-plaintext)")?;
+        Ok(Feed::Etcd(Box::new(reader)))
+    }
+}

@@ -1,0 +1,53 @@
+//! Waits for content.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use pingsix_sink::etcd::{EtcdError, EtcdReader, KeyValues, ReaderBuilder};
+
+use crate::documents::scope;
+
+/// Timeout of all waits, longer than any of them takes.
+const WAIT_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// A reader of `/s/web` in plaintext.
+pub(crate) fn builder(address: SocketAddr) -> ReaderBuilder {
+    builder_of(&address.to_string())
+}
+
+/// A reader of `/s/web`.
+pub(crate) fn builder_of(endpoint: &str) -> ReaderBuilder {
+    EtcdReader::builder([endpoint], scope("/s/web")).timeout(Duration::from_secs(2))
+}
+
+pub(crate) async fn next(reader: &mut EtcdReader) -> Result<KeyValues, EtcdError> {
+    let changed = tokio::time::timeout(WAIT_TIMEOUT, reader.changed()).await;
+    changed.expect("it is read in time").cloned()
+}
+
+/// The next content, without a fault before it.
+pub(crate) async fn content(reader: &mut EtcdReader) -> (i64, Vec<(String, String)>) {
+    shown(&next(reader).await.unwrap())
+}
+
+/// Reads until the content has these keys and values, over faults. Returns the categories of the faults.
+pub(crate) async fn until(reader: &mut EtcdReader, expected: &[(&str, &str)]) -> Vec<&'static str> {
+    use pingsix_sink::error::SinkFault as _;
+    let mut faults = Vec::new();
+    loop {
+        match next(reader).await {
+            Ok(content) if shown(&content).1 == owned(expected) => return faults,
+            Ok(_) => {}
+            Err(error) => faults.push(error.category()),
+        }
+    }
+}
+
+pub(crate) fn shown(content: &KeyValues) -> (i64, Vec<(String, String)>) {
+    let text = |value: &[u8]| String::from_utf8(value.to_vec()).unwrap();
+    (content.revision, content.by_key.iter().map(|(key, value)| (key.clone(), text(value))).collect())
+}
+
+pub(crate) fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
