@@ -201,7 +201,6 @@ async fn a_file_that_becomes_unusable_changes_nothing() {
     let page = recorder.page().to_string();
     assert!(!page.contains("hunter2") && !page.contains("candidate_invalid"), "{page}");
     assert_eq!(recorder.last(), Some((1, first)));
-    std::fs::write(&file, "{}").unwrap();
     std::fs::write(&file, "stream_routes: []\n").unwrap();
     until("the file", || recorder.last() == Some((2, vec![]))).await;
     recorder.end().await;
