@@ -38,7 +38,7 @@ async fn the_revision_of_a_feed_is_on_the_pages_and_its_secrets_nowhere() {
     let endpoint = format!("--streams-endpoint=http://{address}");
     let sidecar = Sidecar::start(&["--streams", &endpoint, "--streams-prefix", PREFIX]);
     sidecar.until("the list", |page| page["ready"] == true).await;
-    let change = [("ssls/s", r#"{"cert":"hunter2"}"#), ("upstreams/u", r#"{"nodes":{"hunter2":1}}"#)];
+    let change = [("ssls/s", r#"{"cert":"hunter2"}"#), ("upstreams/u", r#"{"nodes":{"elsewhere":1}}"#)];
     let published = etcd.publish(&desired(&change)).await.unwrap().revision.get();
     let page = sidecar.until("the change", |page| page["published_revision"] == published).await;
     assert_eq!((&page["config_source"], &page["connected"]), (&"etcd".into(), &true.into()));
