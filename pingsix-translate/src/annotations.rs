@@ -14,6 +14,7 @@ mod backend;
 mod canary;
 mod cors;
 mod headers;
+mod hosts;
 mod limits;
 mod observability;
 mod redirect;
@@ -29,6 +30,7 @@ use gateway_api::experimental::httproutes as api;
 use kube::core::ObjectMeta;
 
 pub use self::canary::CanaryShare;
+pub use self::hosts::{HostRedirect, MoreHosts};
 pub use self::rewrite::{PathChange, PathPattern, Rewriting};
 use self::values::Values;
 use crate::crd::{
@@ -89,6 +91,7 @@ const INGRESS_NGINX: &[Concern] = &[
     canary::NGINX,
     cors::NGINX,
     headers::NGINX,
+    hosts::NGINX,
     limits::NGINX,
     observability::NGINX,
     redirect::NGINX,
@@ -160,6 +163,10 @@ pub struct IngressAnnotations {
     pub canary: Option<CanaryShare>,
     /// The path to which requests for the root are redirected.
     pub app_root: Option<String>,
+    /// Aliases of a host, without those that [`Self::more_hosts`] leaves out.
+    pub aliases: Vec<Hostname>,
+    /// Whether the hosts with or without `www.` are redirected to those of the rules.
+    pub redirects_www: bool,
     /// By field of a policy: the annotation that sets it.
     sources: BTreeMap<&'static str, String>,
     faults: Vec<Fault>,

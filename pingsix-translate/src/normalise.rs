@@ -24,7 +24,7 @@ pub(crate) use filter::{
     Cors, DirectResponse, Extensions, FilterReader, FilterScope, Filters, HeaderChanges, ReadFilters,
     Redirect, header_name, replace_prefix, rooted,
 };
-pub(crate) use ingress::{PLAINTEXT, host_fallback, normalise_ingress};
+pub(crate) use ingress::{Neighbours, PLAINTEXT, host_fallback, normalise_ingress};
 pub(crate) use mirror::Mirror;
 pub(crate) use path::{Path, PathKind};
 pub(crate) use rule::{

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use self::annotations::read_annotations;
-use self::annotations::warn_of_annotations;
+use self::annotations::{Annotated, warn_of_annotations};
 use self::canaries::Canaries;
 use self::fallbacks::HostFallbacks;
 use self::host_ingresses::IngressByAge;
@@ -46,9 +46,9 @@ use crate::model::{
     DataPlaneKey, FieldPath, Hostname, Kind, Layout, ObjectKey, ObjectName, Options, Problem, Reason,
     Severity,
 };
-use crate::normalise::{PLAINTEXT, Part, Route, normalise_ingress};
+use crate::normalise::{Neighbours, PLAINTEXT, Part, Route, normalise_ingress};
 use crate::parameters::{self, Parameters, PlaneSettings};
-use crate::policy::{ListenerChains, Policies};
+use crate::policy::{AnnotationPolicies, ListenerChains, Policies};
 use crate::quarantine::refuse_rules;
 use crate::references::References;
 use crate::shared_map::SharedMap;
@@ -165,6 +165,11 @@ impl ClassContext {
             && self.settings == other.settings
     }
 
+    /// Reads the annotations of an Ingress.
+    fn annotated<'i>(&self, ingress: &'i Ingress) -> Annotated<'i> {
+        Annotated::read(ingress, &self.dialects)
+    }
+
     /// The data planes, with these certificates.
     fn planes(&self, certificates: &[ServedCertificate]) -> Vec<Plane> {
         ingress_planes(&self.class, self.layout, certificates, &self.settings)
@@ -181,13 +186,22 @@ impl Owner for IngressClassOwner {
     fn new(snapshot: &IngressSnapshot, references: &References<'_>, options: &Options) -> Self {
         let context = ClassContext::new(snapshot, options);
         let served = || snapshot.ingresses.iter().filter(|_| context.is_served);
-        let hosts = Hosts::new(context.ownership, served().map(|(name, ingress)| (name, &**ingress)));
         let with_tls = served().filter(|(_, ingress)| !tls_of(ingress).is_empty());
         let with_tls: BTreeSet<IngressByAge> =
             with_tls.map(|(name, ingress)| IngressByAge::of(name, ingress)).collect();
-        let annotated = served().map(|(name, ingress)| (ingress_key(name), &**ingress));
-        let policies = ClassPolicies::new(snapshot, &context.dialects, annotated, references);
-        let canaries = Canaries::new(&context.dialects, served());
+        let (mut hosts, mut canaries) = (Hosts::new(context.ownership), Canaries::default());
+        let mut annotation_policies = AnnotationPolicies::default();
+        for (name, ingress) in served() {
+            let annotated = context.annotated(ingress);
+            hosts.add_first(name, &annotated);
+            canaries.replace(name, Some(&annotated));
+            let policies = annotated.annotations.policies(name);
+            if !policies.is_empty() {
+                annotation_policies.insert(ingress_key(name), policies);
+            }
+        }
+        hosts.find_overlaps();
+        let policies = ClassPolicies::new(snapshot, annotation_policies, references);
         let mut certificate_problems = Vec::new();
         let certificates =
             certificates(snapshot, (with_tls.iter(), &hosts), references, &mut certificate_problems);
@@ -263,8 +277,9 @@ impl Owner for IngressClassOwner {
         let rules = if let Part::HostFallback(_) = route.part {
             Box::from([fallbacks::not_found()])
         } else {
-            // A redirect to HTTPS comes before policies, which are for the requests over TLS.
-            let is_redirect = route.ingress_port == Some(PLAINTEXT);
+            // Redirects to HTTPS and to another host come before policies, which are for the requests that are served.
+            let is_redirect =
+                route.ingress_port == Some(PLAINTEXT) || matches!(route.part, Part::HostRedirect(_));
             let rules = route.rules.iter().map(|rule| {
                 let share = |chain| shared.chains.share(chain);
                 let ports = 0..INGRESS_PORTS.len();
@@ -330,27 +345,20 @@ impl Owner for IngressClassOwner {
         if differences.len() > limit {
             return Err(FullTranslationNeeded);
         }
-        let annotated =
-            differences.iter().map(|ObjectDiff { name, now, .. }| (ingress_key(name), now.as_deref()));
-        self.policies.replace_annotations(&self.context.dialects, annotated);
-        let ChangedPolicies { contents, targets } = self.policies.update(snapshot, diff, references);
-        to_attach.extend(targets.iter().flat_map(|target| slab.of_target(target)));
-        let quarantine = &snapshot.referents.quarantine;
         let mut read: BTreeSet<ObjectName> = BTreeSet::new();
-        // A policy that annotations stand for closes the Ingress, if PingSIX cannot honour it.
-        let annotated = targets.iter().filter(|target| self.policies.annotations.contains_key(*target));
-        read.extend(annotated.map(|target| target.name.clone()));
         let mut former = FormerOldest::new();
         let mut has_other_tls = !diff.secrets.is_empty();
         for ObjectDiff { name, before, now } in differences {
             let (before, now) = (before.as_deref(), now.as_deref());
-            if self.canaries.replace(&self.context.dialects, &name, now) {
+            let annotated = now.map(|now| self.context.annotated(now));
+            self.policies.replace_annotations(ingress_key(&name), annotated.as_ref());
+            if self.canaries.replace(&name, annotated.as_ref()) {
                 // The hosts are those before and after the change.
                 let ingresses = [before, now].into_iter().flatten();
                 read.extend(ingresses.flat_map(|ingress| self.hosts.sharing(&name.namespace, ingress)));
             }
-            self.hosts.replace(&name, before, now, &mut former);
-            has_other_tls |= self.replace_tls(&name, before, now);
+            let has_other_hosts = self.hosts.replace(&name, before, annotated.as_ref(), &mut former);
+            has_other_tls |= self.replace_tls(&name, before, now) || has_other_hosts;
             match (before, now) {
                 (None, Some(_)) => {
                     self.ingresses.insert(ingress_key(&name), ());
@@ -362,6 +370,12 @@ impl Owner for IngressClassOwner {
             }
             read.insert(name);
         }
+        let ChangedPolicies { contents, targets } = self.policies.update(snapshot, diff, references);
+        to_attach.extend(targets.iter().flat_map(|target| slab.of_target(target)));
+        let quarantine = &snapshot.referents.quarantine;
+        // A policy that annotations stand for closes the Ingress, if PingSIX cannot honour it.
+        let annotated = targets.iter().filter(|target| self.policies.annotations.contains_key(*target));
+        read.extend(annotated.map(|target| target.name.clone()));
         has_other_tls |= self.hosts.refresh_overlaps(former, limit, &mut read)?;
         for key in diff.quarantined.iter().filter(|key| key.kind == Kind::Ingress) {
             has_other_tls = true;
@@ -434,8 +448,12 @@ impl IngressClassOwner {
         problems.extend(warn_of_annotations(key, ingress, &self.context.dialects));
         let annotations = annotations_of(&self.context, &self.policies, key, ingress);
         problems.extend(annotations.problems(key));
-        let canaries = self.canaries.of_namespace(&key.name.namespace);
-        let mut routes = normalise_ingress(key, ingress, &annotations, &canaries, &mut problems);
+        let neighbours = Neighbours {
+            canaries: &self.canaries.of_namespace(&key.name.namespace),
+            more_hosts: self.hosts.more_hosts(key),
+            keeps_scheme: self.context.layout == Layout::PerPort,
+        };
+        let mut routes = normalise_ingress(key, ingress, &annotations, &neighbours, &mut problems);
         routes.retain(|route| !self.hosts.is_refused(route));
         if problems.is_empty() {
             self.ingress_problems.remove(&key.name);
@@ -450,7 +468,8 @@ impl IngressClassOwner {
         self.fallbacks.take(|key| {
             let ingress = snapshot.ingresses.get(&key.name)?;
             let annotations = annotations_of(&self.context, &self.policies, key, ingress);
-            let routes = normalise_ingress(key, ingress, &annotations, &[], &mut Vec::new());
+            let routes =
+                normalise_ingress(key, ingress, &annotations, &Neighbours::default(), &mut Vec::new());
             let default = routes.into_iter().find(|route| route.part == Part::DefaultBackend)?;
             Some(refuse_rules(&snapshot.referents.quarantine, default))
         })
@@ -492,12 +511,12 @@ impl IngressClassOwner {
 
 /// The annotations of an Ingress, with the faults of the policies that they stand for.
 fn annotations_of(
-    ClassContext { dialects, layout, .. }: &ClassContext,
+    context: &ClassContext,
     policies: &ClassPolicies,
     key: &ObjectKey,
     ingress: &Ingress,
 ) -> IngressAnnotations {
-    let mut annotations = read_annotations(dialects, ingress.metadata.annotations.as_ref());
+    let Annotated { mut annotations, .. } = context.annotated(ingress);
     for (protects, flaw) in policies.policies.flaws_of_annotations(key) {
         let field = flaw.at.to_string();
         let field = field.split(['.', '[']).nth(1).unwrap_or_default();
@@ -505,7 +524,7 @@ fn annotations_of(
     }
     let redirects =
         annotations.https.without_tls || (annotations.https.with_tls && !tls_of(ingress).is_empty());
-    if redirects && *layout == Layout::Shared {
+    if redirects && context.layout == Layout::Shared {
         annotations.lose_https_redirect();
     }
     annotations

@@ -193,7 +193,7 @@ impl RouteSlab {
         routes: Vec<Route>,
         attaching: &mut AttachContext<'_, O>,
     ) -> BTreeSet<usize> {
-        let mut known: BTreeMap<(Part, Option<u8>), usize> = BTreeMap::new();
+        let mut known: BTreeMap<(Part, Option<u8>, u8), usize> = BTreeMap::new();
         for &slot in self.by_source.get(&source).into_iter().flatten() {
             known.insert(self.inputs[slot].route.place(), slot);
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::annotations::{IngressAnnotations, is_read};
+use crate::annotations::{IngressAnnotations, MoreHosts, is_read};
 use crate::crd::AnnotationDialect;
 use crate::model::{FieldPath, ObjectKey, Problem, Reason, Severity};
 use crate::normalise::Cors;
@@ -41,6 +41,27 @@ pub fn read_annotations(
         }
     }
     annotations
+}
+
+/// An Ingress with its annotations, as its class reads them.
+pub(super) struct Annotated<'i> {
+    pub(super) ingress: &'i Ingress,
+    pub(super) annotations: IngressAnnotations,
+}
+
+impl<'i> Annotated<'i> {
+    pub(super) fn read(ingress: &'i Ingress, dialects: &[AnnotationDialect]) -> Self {
+        Self { ingress, annotations: read_annotations(dialects, ingress.metadata.annotations.as_ref()) }
+    }
+
+    /// The hosts that the annotations add.
+    pub(super) fn more_hosts(&self) -> MoreHosts {
+        let rules = self.ingress.spec.iter().flat_map(|spec| spec.rules.iter().flatten());
+        self.annotations.more_hosts(rules.map(|rule| {
+            let paths = rule.http.as_ref().map_or(0, |http| http.paths.len());
+            (rule.host.as_deref().unwrap_or_default(), paths)
+        }))
+    }
 }
 
 /// One warning with all annotations of other controllers. Without their effect, an Ingress may admit clients that its

@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::annotations::read_annotations;
-use crate::crd::AnnotationDialect;
+use super::annotations::Annotated;
 use crate::model::{Age, ObjectName};
 use crate::normalise::Canary;
-use crate::snapshot::Ingress;
 
 /// Canary Ingresses by age, then by name.
 type ByAge = BTreeMap<(Age, Box<str>), Canary>;
@@ -19,24 +17,8 @@ pub(super) struct Canaries {
 }
 
 impl Canaries {
-    pub(super) fn new<'i>(
-        dialects: &[AnnotationDialect],
-        ingresses: impl Iterator<Item = (&'i ObjectName, &'i Arc<Ingress>)>,
-    ) -> Self {
-        let mut canaries = Self::default();
-        for (name, ingress) in ingresses {
-            canaries.replace(dialects, name, Some(ingress));
-        }
-        canaries
-    }
-
     /// Takes in how an Ingress is now; `None` if it is gone. Returns whether it is or was a canary.
-    pub(super) fn replace(
-        &mut self,
-        dialects: &[AnnotationDialect],
-        name: &ObjectName,
-        ingress: Option<&Ingress>,
-    ) -> bool {
+    pub(super) fn replace(&mut self, name: &ObjectName, now: Option<&Annotated<'_>>) -> bool {
         let mut concerns = false;
         if let Some(of_namespace) = self.by_namespace.get_mut(&name.namespace) {
             let before = of_namespace.len();
@@ -46,8 +28,8 @@ impl Canaries {
                 self.by_namespace.remove(&name.namespace);
             }
         }
-        let canary = ingress.and_then(|ingress| {
-            let share = read_annotations(dialects, ingress.metadata.annotations.as_ref()).canary?;
+        let canary = now.and_then(|Annotated { ingress, annotations }| {
+            let share = annotations.canary.clone()?;
             let rules = ingress.spec.as_ref().and_then(|spec| spec.rules.clone()).unwrap_or_default();
             Some((Age::of(&ingress.metadata), Canary { share, rules }))
         });

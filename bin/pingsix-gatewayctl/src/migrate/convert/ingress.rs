@@ -1,7 +1,7 @@
 //! Ingresses of ingress-nginx become HTTPRoutes with policies, or keep their annotations in a class that reads them.
 //!
 //! ```text
-//! Ingresses ──► chosen ──► annotated ──► verdicts ──┬─► tls, services, canary, paths ──► routes
+//! Ingresses ──► chosen ──► annotated ──► verdicts ──┬─► hosts, tls, services, canary, paths ──► routes
 //!                                                   └─► keep (--keep-ingress)
 //! ```
 //!
@@ -10,6 +10,7 @@
 mod annotated;
 mod canary;
 mod chosen;
+mod hosts;
 mod keep;
 mod paths;
 mod precedence;
@@ -61,9 +62,10 @@ pub(super) fn convert(conversion: &mut Conversion, sources: &Sources) {
         keep::write(&annotated, sources, conversion);
         return;
     }
-    tls::convert(&annotated, conversion);
+    let added = hosts::added(&annotated, &mut conversion.report);
+    tls::convert(&annotated, &added, conversion);
     services::convert(&mut annotated, sources, conversion);
-    routes::convert(&annotated, sources, conversion);
+    routes::convert(&annotated, &added, sources, conversion);
 }
 
 /// Withholds an Ingress with annotations of other controllers.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::annotated::{Annotated, Entry, PathEntry, Target};
 use super::chosen::DOMAIN;
+use super::hosts::AddedHosts;
 use super::precedence::{Candidate, Rank, prefer};
 use super::{canary, paths, services, tls};
 use crate::migrate::convert::Conversion;
@@ -25,7 +26,12 @@ const TARGETS: usize = 16;
 const REDIRECTS: [i64; 5] = [301, 302, 303, 307, 308];
 
 /// Writes the HTTPRoutes of all Ingresses and their policies.
-pub(super) fn convert(ingresses: &[Annotated], sources: &Sources, conversion: &mut Conversion) {
+pub(super) fn convert(
+    ingresses: &[Annotated],
+    added: &AddedHosts,
+    sources: &Sources,
+    conversion: &mut Conversion,
+) {
     // Once an Ingress of a host asks for it, all paths of the host are regular expressions.
     let mut regular: BTreeSet<&str> = BTreeSet::new();
     for ingress in ingresses.iter().filter(|ingress| ingress.read.rewriting.is_some()) {
@@ -52,10 +58,16 @@ pub(super) fn convert(ingresses: &[Annotated], sources: &Sources, conversion: &m
             number => format!("{}-{number}", ingress.key.name.name),
         };
         let name = conversion.free_route_name(ingress.namespace(), &wanted, &documents);
-        for document in of_host(ingress, (&host, name), rules, &documents, conversion) {
+        let aliases = added.aliases(ingress, &host);
+        for mut document in of_host(ingress, (&host, name), rules, &documents, conversion) {
+            document.hosts.extend(aliases.iter().cloned());
             documents.push(document);
             owners.push(index);
         }
+    }
+    for (index, document) in added.documents(ingresses, &documents, conversion) {
+        documents.push(document);
+        owners.push(index);
     }
     rules::compare_plugins(&mut documents, conversion);
     let mut routes: BTreeMap<usize, Vec<String>> = BTreeMap::new();

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::annotated::Annotated;
 use super::chosen::{CLASS_ANNOTATION, DOMAIN, is_foreign};
-use super::services;
+use super::{hosts, services};
 use crate::migrate::convert::Conversion;
 use crate::migrate::plugin::networks;
 use crate::migrate::report::{Place, Report};
@@ -104,11 +104,12 @@ fn policies(ingress: &Annotated, sources: &Sources, report: &mut Report) {
 /// The verdict on an annotation of ingress-nginx.
 fn of_nginx(ingress: &Annotated, (name, value): (&str, &str), at: &Place, keeps: bool, report: &mut Report) {
     let whole = format!("{DOMAIN}/{name}");
+    let depends_on_others = services::SETTINGS.contains(&name) || name == hosts::ALIAS;
     let own = |fault: &&Fault| fault.annotation.as_deref() == Some(whole.as_str());
     let faults: Vec<&Fault> = ingress.read.faults().iter().filter(own).collect();
     for Fault { purpose, message, is_honoured, .. } in &faults {
         match purpose {
-            _ if *is_honoured && services::SETTINGS.contains(&name) && !keeps => {}
+            _ if *is_honoured && depends_on_others && !keeps => {}
             _ if *is_honoured => report.limited(at, message.as_str()),
             Purpose::Protects => {
                 report.blocking(at, format!("{message} The annotation protects the Ingress."));
@@ -121,6 +122,7 @@ fn of_nginx(ingress: &Annotated, (name, value): (&str, &str), at: &Place, keeps:
     let is_checked = RANGES.contains(&name)
         || (name == "auth-secret" && ingress.read.security.basic_auth.is_some())
         || (services::SETTINGS.contains(&name) && !keeps)
+        || (name == hosts::WWW && !ingress.more_hosts().redirects.is_empty() && !keeps)
         || (name == "force-ssl-redirect" && ingress.read.https.without_tls && !keeps);
     if !faults.is_empty() || is_checked {
         return;
@@ -161,6 +163,8 @@ fn becomes(ingress: &Annotated, name: &str, value: &str) -> &'static str {
                 "The Ingress allows no scripts of other origins."
             }
         }
+        hosts::WWW => "The annotation redirects no host.",
+        hosts::ALIAS => "The annotation has no alias.",
         _ if name.ends_with("-redirect-code") => {
             "The annotation becomes requestRedirect.statusCode of the rules."
         }
