@@ -52,7 +52,7 @@ use crate::policy::{AnnotationPolicies, ListenerChains, Policies};
 use crate::quarantine::refuse_rules;
 use crate::references::References;
 use crate::shared_map::SharedMap;
-use crate::snapshot::{Ingress, IngressClass, IngressSnapshot, Quarantine, Referents, key_of};
+use crate::snapshot::{Ingress, IngressClass, IngressSnapshot, Referents, key_of};
 use crate::status::{
     Refusals, RouteVerdict, Verdicts, judge_ingress_class, judge_policies_of_ingresses, judge_route,
 };
@@ -232,7 +232,7 @@ impl Owner for IngressClassOwner {
         }
         let keys: Vec<Arc<ObjectKey>> = self.ingresses.keys().cloned().collect();
         for (key, ingress) in keys.iter().zip(snapshot.ingresses.values()) {
-            let routes = self.read(key, ingress, &snapshot.referents.quarantine);
+            let routes = self.read(key, ingress, snapshot);
             if self.context.ownership == HostOwnership::OldestNamespace {
                 self.fallbacks.replace(std::iter::empty(), &routes);
             }
@@ -352,10 +352,13 @@ impl Owner for IngressClassOwner {
             let (before, now) = (before.as_deref(), now.as_deref());
             let annotated = now.map(|now| self.context.annotated(now));
             self.policies.replace_annotations(ingress_key(&name), annotated.as_ref());
+            // The hosts are those before and after the change.
+            let ingresses: Vec<&Ingress> = [before, now].into_iter().flatten().collect();
             if self.canaries.replace(&name, annotated.as_ref()) {
-                // The hosts are those before and after the change.
-                let ingresses = [before, now].into_iter().flatten();
-                read.extend(ingresses.flat_map(|ingress| self.hosts.sharing(&name.namespace, ingress)));
+                let sharing = ingresses.iter().map(|ingress| self.hosts.sharing(&name.namespace, ingress));
+                read.extend(sharing.flatten());
+            } else {
+                read.extend(self.canaries.sharing(&name.namespace, &ingresses));
             }
             let has_other_hosts = self.hosts.replace(&name, before, annotated.as_ref(), &mut former);
             has_other_tls |= self.replace_tls(&name, before, now) || has_other_hosts;
@@ -372,7 +375,6 @@ impl Owner for IngressClassOwner {
         }
         let ChangedPolicies { contents, targets } = self.policies.update(snapshot, diff, references);
         to_attach.extend(targets.iter().flat_map(|target| slab.of_target(target)));
-        let quarantine = &snapshot.referents.quarantine;
         // A policy that annotations stand for closes the Ingress, if PingSIX cannot honour it.
         let annotated = targets.iter().filter(|target| self.policies.annotations.contains_key(*target));
         read.extend(annotated.map(|target| target.name.clone()));
@@ -385,7 +387,7 @@ impl Owner for IngressClassOwner {
         for name in read {
             let key = ingress_key(&name);
             let now = if let Some(ingress) = snapshot.ingresses.get(&name) {
-                self.read(&key, ingress, quarantine)
+                self.read(&key, ingress, snapshot)
             } else {
                 self.ingress_problems.remove(&name);
                 Vec::new()
@@ -442,12 +444,18 @@ impl Owner for IngressClassOwner {
 
 impl IngressClassOwner {
     /// Reads an Ingress. Returns its served routes, and keeps its problems.
-    fn read(&mut self, key: &Arc<ObjectKey>, ingress: &Ingress, quarantine: &Quarantine) -> Vec<Route> {
+    fn read(&mut self, key: &Arc<ObjectKey>, ingress: &Ingress, snapshot: &IngressSnapshot) -> Vec<Route> {
         let mut problems = Vec::new();
         self.hosts.report(key, ingress, &mut problems);
         problems.extend(warn_of_annotations(key, ingress, &self.context.dialects));
         let annotations = annotations_of(&self.context, &self.policies, key, ingress);
         problems.extend(annotations.problems(key));
+        if annotations.canary.is_some() {
+            let sharing = self.hosts.sharing(&key.name.namespace, ingress);
+            let sharing: Vec<&Ingress> =
+                sharing.iter().filter_map(|name| snapshot.ingresses.get(name)).map(AsRef::as_ref).collect();
+            self.canaries.report(key, ingress, &sharing, &mut problems);
+        }
         let neighbours = Neighbours {
             canaries: &self.canaries.of_namespace(&key.name.namespace),
             more_hosts: self.hosts.more_hosts(key),
@@ -460,6 +468,7 @@ impl IngressClassOwner {
         } else {
             self.ingress_problems.insert(key.name.clone(), problems);
         }
+        let quarantine = &snapshot.referents.quarantine;
         routes.into_iter().map(|route| refuse_rules(quarantine, route)).collect()
     }
 
