@@ -151,6 +151,10 @@ pub struct IngressAnnotations {
     pub host: Option<Hostname>,
     /// The protocol of backends.
     pub backend_protocol: BackendProtocol,
+    /// Whether requests go to the cluster IPs of Services instead of their endpoints.
+    pub by_cluster_ip: bool,
+    /// The name of the Service that answers in place of one without endpoints.
+    pub default_backend: Option<String>,
     /// Fields of a SecurityPolicy, without targets.
     pub security: SecurityPolicySpec,
     /// Fields of a TrafficPolicy, without targets.

@@ -28,7 +28,7 @@ pub(crate) use ingress::{Neighbours, PLAINTEXT, host_fallback, normalise_ingress
 pub(crate) use mirror::Mirror;
 pub(crate) use path::{Path, PathKind};
 pub(crate) use rule::{
-    BackendPort, BackendProtocol, BackendRef, Hostnames, Match, OtherKind, Part, Route, Rule,
+    BackendPort, BackendProtocol, BackendRef, BackendSettings, Hostnames, Match, OtherKind, Part, Route, Rule,
 };
 pub(crate) use timeouts::{MAX_TIMEOUT, TimeoutsAndRetries};
 

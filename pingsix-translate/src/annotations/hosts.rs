@@ -49,7 +49,7 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
             }
         }
     }
-    if !read.aliases.is_empty() {
+    if !read.aliases.is_empty() && read.canary.is_none() {
         values.limit("server-alias");
     }
 }

@@ -7,8 +7,8 @@ use k8s_openapi::api::networking::v1 as api;
 use super::canary::{Canary, divide};
 use super::filter::{DirectResponse, FilterReader, FilterScope, Filters, ReadFilters, Redirect};
 use super::{
-    BackendPort, BackendProtocol, BackendRef, Conditions, Hostnames, Match, Part, Path, PathKind, Route,
-    Rule, TimeoutsAndRetries,
+    BackendPort, BackendProtocol, BackendRef, BackendSettings, Conditions, Hostnames, Match, Part, Path,
+    PathKind, Route, Rule, TimeoutsAndRetries,
 };
 use crate::annotations::{self, AllowedMethods, HostRedirect, IngressAnnotations, MoreHosts, PathChange};
 use crate::model::{
@@ -347,9 +347,9 @@ impl Reader<'_> {
             return Rule { filters: Some(Arc::new(filters)), backends: Box::default(), ..content };
         }
         let mut refusals: Vec<Refusal> = content.refusals.iter().cloned().collect();
-        let backend_protocol = self.backend_protocol(hostnames, &mut refusals);
+        let backend_settings = self.backend_settings(hostnames, &mut refusals);
         if annotations.filters.is_empty() && annotations.host.is_none() && change.is_none() {
-            return Rule { backend_protocol, refusals: refusals.into(), ..content };
+            return Rule { backend_settings, refusals: refusals.into(), ..content };
         }
         let scope = FilterScope { namespace: &self.key.name.namespace, extensions: None };
         let mut reader = FilterReader::new(scope, &content.matches, &mut refusals);
@@ -363,10 +363,23 @@ impl Reader<'_> {
             backends: if redirects { Box::default() } else { content.backends },
             filters,
             host: annotations.host.clone().filter(|_| !redirects),
-            backend_protocol,
+            backend_settings,
             refusals: refusals.into(),
             ..content
         }
+    }
+
+    fn backend_settings(
+        &self,
+        hostnames: &Hostnames,
+        refusals: &mut Vec<Refusal>,
+    ) -> Option<Box<BackendSettings>> {
+        let IngressAnnotations { by_cluster_ip, default_backend, .. } = self.annotations;
+        let default_backend =
+            default_backend.as_deref().map(|name| ObjectName::new(self.key.name.namespace.clone(), name));
+        let protocol = self.backend_protocol(hostnames, refusals);
+        let settings = BackendSettings { protocol, by_cluster_ip: *by_cluster_ip, default_backend };
+        (settings != BackendSettings::default()).then(|| Box::new(settings))
     }
 
     /// The protocol of the backends of a rule for these hosts.
@@ -374,11 +387,11 @@ impl Reader<'_> {
         &self,
         hostnames: &Hostnames,
         refusals: &mut Vec<Refusal>,
-    ) -> Option<Box<BackendProtocol>> {
+    ) -> Option<BackendProtocol> {
         use annotations::BackendProtocol as Annotated;
         let traffic = match self.annotations.backend_protocol {
             Annotated::OfService => return None,
-            Annotated::Grpc => return Some(Box::new(BackendProtocol::Grpc)),
+            Annotated::Grpc => return Some(BackendProtocol::Grpc),
             Annotated::Https => Traffic::Http,
             Annotated::Grpcs => Traffic::Grpc,
         };
@@ -387,7 +400,7 @@ impl Reader<'_> {
             Hostnames::Any => None,
         };
         if let Some(name) = self.annotations.host.as_ref().or(of_route) {
-            return Some(Box::new(BackendProtocol::Tls { traffic, name: name.clone() }));
+            return Some(BackendProtocol::Tls { traffic, name: name.clone() });
         }
         refusals.push(Refusal::new(
             FieldPath::new("metadata").child("annotations"),
@@ -443,7 +456,7 @@ fn redirecting(rule: Rule, redirect: Redirect) -> Rule {
         filters: Some(Arc::new(filters)),
         backends: Box::default(),
         host: None,
-        backend_protocol: None,
+        backend_settings: None,
         limitations: ThinVec::default(),
         ..rule
     }
@@ -499,7 +512,7 @@ fn rule(index: usize, matches: Vec<Match>, backends: Vec<BackendRef>, refusals: 
         filters: None,
         host: None,
         timeouts: TimeoutsAndRetries::default(),
-        backend_protocol: None,
+        backend_settings: None,
         limitations: ThinVec::default(),
         refusals: refusals.into(),
         unresolved: ThinVec::default(),

@@ -162,9 +162,8 @@ pub(crate) struct Rule {
     /// The Host for backends; `None` is the client's.
     pub(crate) host: Option<Hostname>,
     pub(crate) timeouts: TimeoutsAndRetries,
-    /// The protocol of the backends, where an annotation of an Ingress sets it; `None` is the one of the Service's port.
-    /// In a box, because hardly any rule has it.
-    pub(crate) backend_protocol: Option<Box<BackendProtocol>>,
+    /// The settings of backends by annotations of an Ingress. In a box, because hardly any rule has them.
+    pub(crate) backend_settings: Option<Box<BackendSettings>>,
     /// The limitations of the served parts.
     pub(crate) limitations: ThinVec<Limitation>,
     /// The refusals. With any, the rule's matches answer [`Traffic::failure`].
@@ -178,6 +177,17 @@ impl Rule {
     pub(crate) fn is_honoured(&self) -> bool {
         self.refusals.is_empty() && self.unresolved.is_empty()
     }
+}
+
+/// The settings of the backends of a rule by annotations of an Ingress.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct BackendSettings {
+    /// The protocol; `None` is the one of the Service's port.
+    pub(crate) protocol: Option<BackendProtocol>,
+    /// Whether requests go to the cluster IPs of Services instead of their endpoints.
+    pub(crate) by_cluster_ip: bool,
+    /// The Service that answers in place of one without endpoints, by its first port.
+    pub(crate) default_backend: Option<ObjectName>,
 }
 
 /// The protocol of the backends of a rule.

@@ -12,16 +12,23 @@ use super::kinds::{Gateway, GatewayClass, Ingress, IngressClass, ListenerSet};
 use crate::crd::{PingsixProxy, SecretObjectReference};
 use crate::model::{Kind, ObjectKey, ObjectName};
 
-/// The Services that the backends of an Ingress name, existing or not.
+/// The annotation of ingress-nginx with the Service that answers in place of one without endpoints.
+const DEFAULT_BACKEND: &str = "nginx.ingress.kubernetes.io/default-backend";
+
+/// The Services that the backends of an Ingress and its annotations name, existing or not.
 pub fn services_of_ingress(ingress: &Ingress, namespace: &Arc<str>) -> Vec<ObjectName> {
     let spec = ingress.spec.iter();
     let rules = spec.clone().flat_map(|spec| spec.rules.iter().flatten());
     let paths = rules.filter_map(|rule| rule.http.as_ref()).flat_map(|http| &http.paths);
     let default_backend = spec.filter_map(|spec| spec.default_backend.as_ref());
     let backends = paths.map(|path| &path.backend).chain(default_backend);
-    backends
-        .filter_map(|backend| backend.service.as_ref())
-        .map(|service| ObjectName::new(namespace.clone(), service.name.as_str()))
+    let names = backends.filter_map(|backend| backend.service.as_ref()).map(|service| service.name.as_str());
+    let annotations = ingress.metadata.annotations.as_ref();
+    let of_annotations =
+        annotations.and_then(|annotations| annotations.get(DEFAULT_BACKEND)).map(|name| name.trim());
+    names
+        .chain(of_annotations.filter(|name| !name.is_empty() && !name.contains('/')))
+        .map(|name| ObjectName::new(namespace.clone(), name))
         .collect()
 }
 
