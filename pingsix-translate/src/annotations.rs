@@ -133,6 +133,9 @@ pub fn ignored(annotations: &BTreeMap<String, String>) -> BTreeSet<&str> {
 /// The key of the redirect to HTTPS among the sources of fields.
 const SSL_REDIRECT: &str = "ssl-redirect";
 
+/// The key of the ConfigMap with headers among the sources of fields.
+const CUSTOM_HEADERS: &str = "custom-headers";
+
 /// The annotation with which an Ingress gives up others: their names, separated by commas.
 pub const IGNORED_ANNOTATIONS: &str = "pingsix.io/ignored-annotations";
 
@@ -149,6 +152,8 @@ pub struct IngressAnnotations {
     pub methods: Option<AllowedMethods>,
     /// The Host for backends.
     pub host: Option<Hostname>,
+    /// The ConfigMap with headers of responses.
+    pub custom_headers: Option<ObjectName>,
     /// The protocol of backends.
     pub backend_protocol: BackendProtocol,
     /// Whether requests go to the cluster IPs of Services instead of their endpoints.
@@ -244,6 +249,11 @@ impl IngressAnnotations {
         let purpose = if protects { Purpose::Protects } else { Purpose::Tunes };
         let annotation = self.sources.get(field).cloned();
         self.faults.push(Fault { annotation, purpose, message, is_honoured: false });
+    }
+
+    /// Notes that a header of the ConfigMap, or all of them, cannot be set.
+    pub(crate) fn lose_custom_headers(&mut self, message: String) {
+        self.add_flaw(false, CUSTOM_HEADERS, message);
     }
 
     /// Notes that PingSIX cannot redirect to HTTPS.

@@ -17,8 +17,8 @@ mod tls;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub use self::annotations::read_annotations;
-use self::annotations::{Annotated, warn_of_annotations};
+use self::annotations::{Annotated, add_custom_headers, warn_of_annotations};
+pub use self::annotations::{read_annotations, read_custom_headers};
 use self::canaries::Canaries;
 use self::fallbacks::HostFallbacks;
 use self::host_ingresses::IngressByAge;
@@ -77,6 +77,8 @@ pub(super) struct IngressClassOwner {
     ingresses: SharedMap<Arc<ObjectKey>, ()>,
     /// Parts of Ingresses without requests, by data plane.
     shadowed: BTreeMap<DataPlaneKey, ShadowProblems>,
+    /// The Ingresses whose annotations name a ConfigMap, by its name.
+    with_config_map: BTreeSet<(ObjectName, ObjectName)>,
     /// The attachments to all ports, and to each port alone.
     attachments: Arc<Attachments>,
     attachments_by_port: [Arc<Attachments>; INGRESS_PORTS.len()],
@@ -191,10 +193,13 @@ impl Owner for IngressClassOwner {
             with_tls.map(|(name, ingress)| IngressByAge::of(name, ingress)).collect();
         let (mut hosts, mut canaries) = (Hosts::new(context.ownership), Canaries::default());
         let mut annotation_policies = AnnotationPolicies::default();
+        let mut with_config_map = BTreeSet::new();
         for (name, ingress) in served() {
             let annotated = context.annotated(ingress);
             hosts.add_first(name, &annotated);
             canaries.replace(name, Some(&annotated));
+            with_config_map
+                .extend(annotated.annotations.custom_headers.clone().map(|named| (named, name.clone())));
             let policies = annotated.annotations.policies(name);
             if !policies.is_empty() {
                 annotation_policies.insert(ingress_key(name), policies);
@@ -223,6 +228,7 @@ impl Owner for IngressClassOwner {
             attachments_by_port: std::array::from_fn(|port| Arc::new(Attachments::to_ports([port]))),
             policies,
             canaries,
+            with_config_map,
         }
     }
 
@@ -360,6 +366,7 @@ impl Owner for IngressClassOwner {
             } else {
                 read.extend(self.canaries.sharing(&name.namespace, &ingresses));
             }
+            self.replace_config_map((&name, before), annotated.as_ref());
             let has_other_hosts = self.hosts.replace(&name, before, annotated.as_ref(), &mut former);
             has_other_tls |= self.replace_tls(&name, before, now) || has_other_hosts;
             match (before, now) {
@@ -372,6 +379,11 @@ impl Owner for IngressClassOwner {
                 (Some(_), Some(_)) | (None, None) => {}
             }
             read.insert(name);
+        }
+        for config_map in &diff.config_maps {
+            let first = (config_map.clone(), ObjectName::new("", ""));
+            let named = self.with_config_map.range(first..).take_while(|(named, _)| named == config_map);
+            read.extend(named.map(|(_, ingress)| ingress.clone()));
         }
         let ChangedPolicies { contents, targets } = self.policies.update(snapshot, diff, references);
         to_attach.extend(targets.iter().flat_map(|target| slab.of_target(target)));
@@ -448,7 +460,8 @@ impl IngressClassOwner {
         let mut problems = Vec::new();
         self.hosts.report(key, ingress, &mut problems);
         problems.extend(warn_of_annotations(key, ingress, &self.context.dialects));
-        let annotations = annotations_of(&self.context, &self.policies, key, ingress);
+        let mut annotations = annotations_of(&self.context, &self.policies, key, ingress);
+        add_custom_headers(&mut annotations, key, &snapshot.referents);
         problems.extend(annotations.problems(key));
         if annotations.canary.is_some() {
             let sharing = self.hosts.sharing(&key.name.namespace, ingress);
@@ -476,7 +489,8 @@ impl IngressClassOwner {
     fn take_fallbacks(&mut self, snapshot: &IngressSnapshot) -> Vec<(Hostname, Option<Route>)> {
         self.fallbacks.take(|key| {
             let ingress = snapshot.ingresses.get(&key.name)?;
-            let annotations = annotations_of(&self.context, &self.policies, key, ingress);
+            let mut annotations = annotations_of(&self.context, &self.policies, key, ingress);
+            add_custom_headers(&mut annotations, key, &snapshot.referents);
             let routes =
                 normalise_ingress(key, ingress, &annotations, &Neighbours::default(), &mut Vec::new());
             let default = routes.into_iter().find(|route| route.part == Part::DefaultBackend)?;
@@ -499,6 +513,20 @@ impl IngressClassOwner {
         change_certificates(planes, &self.planes, &now)?;
         self.planes = now;
         Ok(())
+    }
+
+    /// Replaces the ConfigMap that the annotations of an Ingress name.
+    fn replace_config_map(
+        &mut self,
+        (name, before): (&ObjectName, Option<&Ingress>),
+        now: Option<&Annotated<'_>>,
+    ) {
+        let before = before.and_then(|before| self.context.annotated(before).annotations.custom_headers);
+        if let Some(before) = before {
+            self.with_config_map.remove(&(before, name.clone()));
+        }
+        let now = now.and_then(|now| now.annotations.custom_headers.clone());
+        self.with_config_map.extend(now.map(|now| (now, name.clone())));
     }
 
     /// Replaces `spec.tls` of an Ingress. Returns whether the entries or the age changed.

@@ -72,7 +72,7 @@ impl ClassPolicies {
             || has_other_annotations
             || diff.quarantined.iter().any(|key| key.kind.is_policy());
         let may_refer_otherwise =
-            diff.of_config_maps || !diff.secrets.is_empty() || !diff.reference_grants.is_empty();
+            !diff.config_maps.is_empty() || !diff.secrets.is_empty() || !diff.reference_grants.is_empty();
         let all = || snapshot.policies.values().chain(annotations.values().flatten());
         let refer = || all().any(|policy| !policy.references().is_empty());
         let may_differ = differ || (may_refer_otherwise && refer());
