@@ -69,13 +69,9 @@ impl Canaries {
         ingresses: &[&Ingress],
     ) -> impl Iterator<Item = ObjectName> + 'c {
         let of_namespace = self.by_namespace.get(namespace);
-        let hosts: BTreeSet<String> = match of_namespace {
-            None => BTreeSet::new(),
-            Some(_) => {
-                let rules = ingresses.iter().filter_map(|ingress| ingress.spec.as_ref()?.rules.as_ref());
-                rules.flatten().map(|rule| rule.host.clone().unwrap_or_default()).collect()
-            }
-        };
+        let ingresses = ingresses.iter().filter(|_| of_namespace.is_some());
+        let rules = ingresses.flat_map(|ingress| rules_of(ingress));
+        let hosts: BTreeSet<String> = rules.map(|rule| rule.host.clone().unwrap_or_default()).collect();
         let canaries = of_namespace.into_iter().flatten().filter(move |(_, canary)| {
             canary.rules.iter().any(|rule| hosts.contains(rule.host.as_deref().unwrap_or_default()))
         });

@@ -63,7 +63,8 @@ impl AddedHosts {
                 number => format!("{}-www-{number}", ingress.key.name.name),
             };
             let free = |number| conversion.free_route_name(&namespace, &wanted(number), documents);
-            let names = (1..).map(free).find(|name| known.insert((namespace.clone(), name.clone())));
+            let numbers = 1..=known.len() + 1;
+            let names = numbers.map(free).find(|name| known.insert((namespace.clone(), name.clone())));
             let Some(name) = names else { continue };
             let redirect = json!({ "hostname": to, "statusCode": STATUS });
             let rule = Rule {
