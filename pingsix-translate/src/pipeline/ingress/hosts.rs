@@ -475,16 +475,23 @@ impl Hosts {
                 if is_owned { "" } else { " if one of its paths matches" }
             ));
         }
-        let (wider, other) = host.as_ref()?.wider().find_map(|wider| {
+        let name = host.as_ref()?;
+        let (wider, other) = name.wider().find_map(|wider| {
             let named = self.oldest_ingresses(&Some(wider.clone()))?;
             Some((wider, named.outside(namespace)?.clone()))
         })?;
+        // Fallback routes keep the requests from wildcards for fewer labels.
+        let is_parent = !name.is_wildcard() && name.wider().next().as_ref() == Some(&wider);
+        let go = match (is_owned, is_parent) {
+            (true, _) => "do not go",
+            (false, true) => "go",
+            (false, false) => "may go",
+        };
         let host = in_words(host);
         Some(format!(
             "{} of another namespace names \"{wider}\", which covers {host}. Requests for {host} that match no path here \
-             {} to that Ingress.",
-            other.key,
-            if is_owned { "do not go" } else { "go" }
+             {go} to that Ingress.",
+            other.key
         ))
     }
 }

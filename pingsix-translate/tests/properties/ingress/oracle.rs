@@ -152,11 +152,9 @@ impl Ingresses {
         let mut best: Option<Candidate<'_>> = None;
         let (named, default_of) = match self.named_by_rules(host.as_deref(), labels) {
             Some((named, owner)) if self.are_owned => (Some(Some(named)), Some(owner)),
-            Some((named, _)) if labels == Labels::Several && self.has_fallback(named) => {
-                (Some(Some(named)), self.default_namespace())
-            }
             Some(_) | None => (self.are_owned.then_some(None), None),
         };
+        let last = self.last_host(host.as_deref()).filter(|_| labels == Labels::Several);
         for (ingress, path) in self.oldest_first.iter().filter_map(|ingress| Some((ingress, path?))) {
             let namespace = &ingress.metadata.namespace;
             for candidate in ingress.candidates(host.as_deref(), path, labels) {
@@ -168,7 +166,9 @@ impl Ingresses {
                     self.is_own(candidate.host, namespace)
                         && (is_of_host || is_default && default_of == Some(namespace))
                 });
-                if !counts {
+                let is_beyond = last
+                    .is_some_and(|last| candidate.host.is_some() && candidate.rank.0 < host_rank(Some(last)));
+                if !counts || is_beyond {
                     continue;
                 }
                 // The first of equals stays: oldest, by name, in order.
@@ -234,6 +234,13 @@ impl Ingresses {
             && default.is_none_or(|namespace| *namespace == oldest.metadata.namespace)
     }
 
+    /// The shared host from which requests fall to no wider one.
+    fn last_host(&self, host: Option<&str>) -> Option<&str> {
+        let named = self.hosts_of_rules().filter_map(|(_, named)| named).filter(|_| !self.are_owned);
+        let of_request = named.filter(|named| host_matches(Some(named), host, Labels::Several));
+        of_request.filter(|named| self.has_fallback(named)).max_by_key(|named| host_rank(Some(named)))
+    }
+
     fn paths(&self) -> impl Iterator<Item = (&Ingress, usize)> {
         self.oldest_first.iter().flat_map(|ingress| ingress.paths().map(move |(rule, ..)| (ingress, rule)))
     }
@@ -241,17 +248,12 @@ impl Ingresses {
     /// Whether PingSIX's reading of wildcards may differ from the specification's for this request.
     pub(super) fn deviates(&self, probe: &Probe) -> bool {
         let host = probe.routing_host();
-        if let Some((named, _)) = self.named_by_rules(host.as_deref(), Labels::Several)
-            && !self.are_owned
-            && host_matches(Some(named), host.as_deref(), Labels::One)
-            && self.has_fallback(named)
-        {
-            return false;
-        }
+        let last = self.last_host(host.as_deref()).map(|last| host_rank(Some(last)));
         let rules = self.oldest_first.iter().flat_map(|ingress| &ingress.spec.rules);
         rules.filter_map(|rule| rule.host.as_deref()).any(|pattern| {
             host_matches(Some(pattern), host.as_deref(), Labels::Several)
                 && !host_matches(Some(pattern), host.as_deref(), Labels::One)
+                && last.is_none_or(|last| host_rank(Some(pattern)) >= last)
         })
     }
 
