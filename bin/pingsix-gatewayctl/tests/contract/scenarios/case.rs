@@ -113,6 +113,11 @@ impl Case {
         Self { samples, name, input: "output.yaml".to_owned(), options, material, directory }
     }
 
+    /// A further file of the case, if there is one.
+    pub(super) fn read(&self, file: &str) -> Option<String> {
+        fs::read_to_string(self.directory.join(file)).ok()
+    }
+
     fn run(&self, arguments: &[&str], options: &[String]) -> Vec<u8> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pingsix-gatewayctl"));
         let output = command.current_dir(&self.directory).args(arguments).args(options).output().unwrap();
@@ -233,6 +238,11 @@ impl Material {
             }
             _ => {}
         }
+    }
+
+    /// The Services with their addresses.
+    pub(super) fn services(&self) -> impl Iterator<Item = (&String, &BTreeSet<String>)> {
+        self.addresses.iter()
     }
 
     /// Whether a Service has this address.
