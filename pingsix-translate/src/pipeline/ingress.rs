@@ -66,8 +66,7 @@ pub(super) struct IngressClassOwner {
     context: ClassContext,
     planes: Vec<Plane>,
     hosts: Hosts,
-    /// `None` if no host needs one.
-    fallbacks: Option<HostFallbacks>,
+    fallbacks: HostFallbacks,
     /// The Ingresses with `spec.tls`.
     with_tls: BTreeSet<IngressByAge>,
     certificate_problems: Vec<Problem>,
@@ -208,7 +207,6 @@ impl Owner for IngressClassOwner {
         }
         hosts.find_overlaps();
         let policies = ClassPolicies::new(snapshot, annotation_policies, references);
-        let fallbacks = hosts.need_fallbacks().then(|| HostFallbacks::new(context.ownership));
         let mut certificate_problems = Vec::new();
         let certificates =
             certificates(snapshot, (with_tls.iter(), &hosts), references, &mut certificate_problems);
@@ -220,7 +218,7 @@ impl Owner for IngressClassOwner {
             planes: context.planes(&certificates),
             context,
             hosts,
-            fallbacks,
+            fallbacks: HostFallbacks::default(),
             with_tls,
             certificate_problems,
             ingress_problems: BTreeMap::new(),
@@ -241,8 +239,8 @@ impl Owner for IngressClassOwner {
         let keys: Vec<Arc<ObjectKey>> = self.ingresses.keys().cloned().collect();
         for (key, ingress) in keys.iter().zip(snapshot.ingresses.values()) {
             let routes = self.read(key, ingress, snapshot);
-            if let Some(fallbacks) = &mut self.fallbacks {
-                fallbacks.replace(std::iter::empty(), &routes);
+            if self.context.ownership == HostOwnership::OldestNamespace {
+                self.fallbacks.replace(std::iter::empty(), &routes);
             }
             for route in routes {
                 take(self, route);
@@ -393,9 +391,6 @@ impl Owner for IngressClassOwner {
         let annotated = targets.iter().filter(|target| self.policies.annotations.contains_key(*target));
         read.extend(annotated.map(|target| target.name.clone()));
         has_other_tls |= self.hosts.refresh_overlaps(former, limit, &mut read)?;
-        if self.fallbacks.is_none() && self.hosts.need_fallbacks() {
-            return Err(FullTranslationNeeded);
-        }
         for key in diff.quarantined.iter().filter(|key| key.kind == Kind::Ingress) {
             has_other_tls = true;
             read.insert(key.name.clone());
@@ -410,8 +405,8 @@ impl Owner for IngressClassOwner {
                 Vec::new()
             };
             let source = Source::Object(key);
-            if let Some(fallbacks) = &mut self.fallbacks {
-                fallbacks.replace(slab.of_source(&source), &now);
+            if self.context.ownership == HostOwnership::OldestNamespace {
+                self.fallbacks.replace(slab.of_source(&source), &now);
             }
             routes.push((source, now));
         }
@@ -492,8 +487,7 @@ impl IngressClassOwner {
 
     /// The fallback routes that may have changed.
     fn take_fallbacks(&mut self, snapshot: &IngressSnapshot) -> Vec<(Hostname, Option<Route>)> {
-        let Some(fallbacks) = &mut self.fallbacks else { return Vec::new() };
-        fallbacks.take(|key| {
+        self.fallbacks.take(|key| {
             let ingress = snapshot.ingresses.get(&key.name)?;
             let mut annotations = annotations_of(&self.context, &self.policies, key, ingress);
             add_custom_headers(&mut annotations, key, &snapshot.referents);

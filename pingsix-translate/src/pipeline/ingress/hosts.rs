@@ -325,13 +325,6 @@ impl Hosts {
         (owner.namespace() != namespace).then_some(&owner.key)
     }
 
-    /// Whether hosts may need fallback routes ([`super::fallbacks`]): hosts that are owned, or below wildcards.
-    pub(super) fn need_fallbacks(&self) -> bool {
-        // Wildcards sort first.
-        let first = self.named.keys().flatten().next();
-        self.ownership == HostOwnership::OldestNamespace || first.is_some_and(Hostname::is_wildcard)
-    }
-
     /// Whether the host of a route belongs to another namespace.
     pub(super) fn is_refused(&self, route: &Route) -> bool {
         let host = match &route.hostnames {
@@ -475,23 +468,16 @@ impl Hosts {
                 if is_owned { "" } else { " if one of its paths matches" }
             ));
         }
-        let name = host.as_ref()?;
-        let (wider, other) = name.wider().find_map(|wider| {
+        let (wider, other) = host.as_ref()?.wider().find_map(|wider| {
             let named = self.oldest_ingresses(&Some(wider.clone()))?;
             Some((wider, named.outside(namespace)?.clone()))
         })?;
-        // Fallback routes keep the requests from wildcards for fewer labels.
-        let is_parent = !name.is_wildcard() && name.wider().next().as_ref() == Some(&wider);
-        let go = match (is_owned, is_parent) {
-            (true, _) => "do not go",
-            (false, true) => "go",
-            (false, false) => "may go",
-        };
         let host = in_words(host);
         Some(format!(
             "{} of another namespace names \"{wider}\", which covers {host}. Requests for {host} that match no path here \
-             {go} to that Ingress.",
-            other.key
+             {} to that Ingress.",
+            other.key,
+            if is_owned { "do not go" } else { "go" }
         ))
     }
 }
