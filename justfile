@@ -71,6 +71,11 @@ contract:
     cargo test --release --workspace --test contract -- --nocapture
     cargo test --release --workspace --lib --bins --test '[!c]*' --test cli -- --nocapture pingsix
 
+# Publishes random data planes of one sort to the real PingSIX, such as Annotations.
+accepted sort="Annotations" worlds="17000":
+    tools/require-pingsix
+    CONTRACT_SORT={{ sort }} CONTRACT_CASES=$(({{ worlds }} * 64)) cargo test --release -p pingsix-gateway-api --features controller --test contract accepted -- --nocapture
+
 # Needs PINGSIX_BIN, Go and Linux, and says so when one is missing. RUN_TEST=NAME runs a single test.
 # The conformance suite of Gateway API, with a controller and its data planes in the test cluster.
 conformance:

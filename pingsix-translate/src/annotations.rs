@@ -14,6 +14,7 @@ mod backend;
 mod canary;
 mod cors;
 mod headers;
+mod hosts;
 mod limits;
 mod observability;
 mod redirect;
@@ -29,6 +30,7 @@ use gateway_api::experimental::httproutes as api;
 use kube::core::ObjectMeta;
 
 pub use self::canary::CanaryShare;
+pub use self::hosts::{HostRedirect, MoreHosts};
 pub use self::rewrite::{PathChange, PathPattern, Rewriting};
 use self::values::Values;
 use crate::crd::{
@@ -89,6 +91,7 @@ const INGRESS_NGINX: &[Concern] = &[
     canary::NGINX,
     cors::NGINX,
     headers::NGINX,
+    hosts::NGINX,
     limits::NGINX,
     observability::NGINX,
     redirect::NGINX,
@@ -130,6 +133,9 @@ pub fn ignored(annotations: &BTreeMap<String, String>) -> BTreeSet<&str> {
 /// The key of the redirect to HTTPS among the sources of fields.
 const SSL_REDIRECT: &str = "ssl-redirect";
 
+/// The key of the ConfigMap with headers among the sources of fields.
+const CUSTOM_HEADERS: &str = "custom-headers";
+
 /// The annotation with which an Ingress gives up others: their names, separated by commas.
 pub const IGNORED_ANNOTATIONS: &str = "pingsix.io/ignored-annotations";
 
@@ -146,8 +152,14 @@ pub struct IngressAnnotations {
     pub methods: Option<AllowedMethods>,
     /// The Host for backends.
     pub host: Option<Hostname>,
+    /// The ConfigMap with headers of responses.
+    pub custom_headers: Option<ObjectName>,
     /// The protocol of backends.
     pub backend_protocol: BackendProtocol,
+    /// Whether requests go to the cluster IPs of Services instead of their endpoints.
+    pub by_cluster_ip: bool,
+    /// The name of the Service that answers in place of one without endpoints.
+    pub default_backend: Option<String>,
     /// Fields of a SecurityPolicy, without targets.
     pub security: SecurityPolicySpec,
     /// Fields of a TrafficPolicy, without targets.
@@ -160,6 +172,10 @@ pub struct IngressAnnotations {
     pub canary: Option<CanaryShare>,
     /// The path to which requests for the root are redirected.
     pub app_root: Option<String>,
+    /// Aliases of a host, without those that [`Self::more_hosts`] leaves out.
+    pub aliases: Vec<Hostname>,
+    /// Whether the hosts with or without `www.` are redirected to those of the rules.
+    pub redirects_www: bool,
     /// By field of a policy: the annotation that sets it.
     sources: BTreeMap<&'static str, String>,
     faults: Vec<Fault>,
@@ -233,6 +249,11 @@ impl IngressAnnotations {
         let purpose = if protects { Purpose::Protects } else { Purpose::Tunes };
         let annotation = self.sources.get(field).cloned();
         self.faults.push(Fault { annotation, purpose, message, is_honoured: false });
+    }
+
+    /// Notes that a header of the ConfigMap, or all of them, cannot be set.
+    pub(crate) fn lose_custom_headers(&mut self, message: String) {
+        self.add_flaw(false, CUSTOM_HEADERS, message);
     }
 
     /// Notes that PingSIX cannot redirect to HTTPS.

@@ -36,7 +36,8 @@ pub use model::{
     Reference, Section, StreamProvenance,
 };
 pub use pipeline::{
-    Translation, TranslationMode, Translator, read_annotations, translate, translate_ingress,
+    Translation, TranslationMode, Translator, read_annotations, read_custom_headers, translate,
+    translate_ingress,
 };
 pub use references::certificate_validity;
 pub use shared_map::{Change, SharedMap};

@@ -24,11 +24,11 @@ pub(crate) use filter::{
     Cors, DirectResponse, Extensions, FilterReader, FilterScope, Filters, HeaderChanges, ReadFilters,
     Redirect, header_name, replace_prefix, rooted,
 };
-pub(crate) use ingress::{PLAINTEXT, host_fallback, normalise_ingress};
+pub(crate) use ingress::{Neighbours, PLAINTEXT, host_fallback, normalise_ingress};
 pub(crate) use mirror::Mirror;
 pub(crate) use path::{Path, PathKind};
 pub(crate) use rule::{
-    BackendPort, BackendProtocol, BackendRef, Hostnames, Match, OtherKind, Part, Route, Rule,
+    BackendPort, BackendProtocol, BackendRef, BackendSettings, Hostnames, Match, OtherKind, Part, Route, Rule,
 };
 pub(crate) use timeouts::{MAX_TIMEOUT, TimeoutsAndRetries};
 

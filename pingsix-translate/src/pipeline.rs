@@ -14,7 +14,7 @@ mod translation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use ingress::read_annotations;
+pub use ingress::{read_annotations, read_custom_headers};
 pub use translation::Translation;
 
 use self::cache::TranslationCache;

@@ -32,8 +32,8 @@ pub use policy_object::{AnyPolicy, PolicyObject, TargetRef};
 pub use pool::Pool;
 pub(crate) use references::named_referent;
 pub use references::{
-    config_maps_of_gateway, proxy_of_class, proxy_of_gateway, proxy_of_ingress_class, secrets_of_gateway,
-    secrets_of_ingress, secrets_of_listener_set, secrets_of_proxy, service_of_slice, services_of_ingress,
+    config_maps_of_gateway, proxy_of_class, proxy_of_gateway, proxy_of_ingress_class, references_of_ingress,
+    secrets_of_gateway, secrets_of_listener_set, secrets_of_proxy, service_of_slice, services_of_ingress,
 };
 pub use route_spec::{AnyRoute, GrpcRoute, HttpRoute, RouteSpec, TcpRoute, TlsRoute, UdpRoute};
 pub use routes::RouteObject;
@@ -74,7 +74,7 @@ pub struct Referents {
     pub reference_grants: SharedMap<ObjectName, Arc<ReferenceGrant>>,
     /// Secrets that Gateways, listeners, Ingresses and policies refer to.
     pub secrets: SharedMap<ObjectName, Arc<Secret>>,
-    /// ConfigMaps that Gateways and policies refer to.
+    /// ConfigMaps that Gateways, Ingresses and policies refer to.
     pub config_maps: SharedMap<ObjectName, Arc<ConfigMap>>,
     /// Namespaces of routes and ListenerSets.
     pub namespaces: SharedMap<Arc<str>, Arc<Namespace>>,
@@ -212,11 +212,16 @@ impl ReferentNames {
         let policies = policies.filter(|policy| policy.targets().iter().any(&is_target));
         let policies: SharedMap<ObjectKey, AnyPolicy> =
             policies.map(|policy| (policy.key(), policy)).collect();
-        for ObjectKey { kind, name } in policies.values().flat_map(AnyPolicy::references) {
+        self.add(policies.values().flat_map(AnyPolicy::references));
+        policies
+    }
+
+    /// Adds Secrets and ConfigMaps.
+    fn add(&mut self, references: impl IntoIterator<Item = ObjectKey>) {
+        for ObjectKey { kind, name } in references {
             let names = if kind == Kind::Secret { &mut self.secrets } else { &mut self.config_maps };
             names.insert(name);
         }
-        policies
     }
 
     /// The routes with one of these parents. Adds the names of their referents.

@@ -1,8 +1,9 @@
 //! Which parts of a snapshot have to be put back together.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use pingsix_translate::snapshot::{secrets_of_ingress, services_of_ingress};
+use pingsix_translate::snapshot::{Ingress, references_of_ingress, services_of_ingress};
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 
 use crate::world::OwnerSnapshot;
@@ -79,15 +80,15 @@ pub(super) const fn concerns_all(kind: Kind) -> bool {
 /// The parts that a part refers to.
 fn related(snapshot: &OwnerSnapshot, part: &ObjectKey) -> Vec<ObjectKey> {
     let name = &part.name;
-    let mut secrets = BTreeSet::new();
+    let mut references = Vec::new();
     let services: Vec<ObjectName> = match (snapshot, part.kind) {
         (OwnerSnapshot::Gateway(snapshot), kind) if kind.is_route() => {
             snapshot.routes.get(part).map(|route| route.services().to_vec()).unwrap_or_default()
         }
         (OwnerSnapshot::Ingress(snapshot), Kind::Ingress) => {
             let ingress = snapshot.ingresses.get(name);
-            secrets
-                .extend(ingress.into_iter().flat_map(|ingress| secrets_of_ingress(ingress, &name.namespace)));
+            let of_ingress = |ingress: &Arc<Ingress>| references_of_ingress(ingress, &name.namespace);
+            references.extend(ingress.into_iter().flat_map(of_ingress));
             let services =
                 ingress.into_iter().flat_map(|ingress| services_of_ingress(ingress, &name.namespace));
             services.collect()
@@ -98,6 +99,5 @@ fn related(snapshot: &OwnerSnapshot, part: &ObjectKey) -> Vec<ObjectKey> {
     let of_services = services.into_iter().flat_map(|name| {
         [Kind::Service, Kind::EndpointSlice].map(|kind| ObjectKey { kind, name: name.clone() })
     });
-    let secrets = secrets.into_iter().map(|name| ObjectKey { kind: Kind::Secret, name });
-    of_services.chain(secrets).collect()
+    of_services.chain(references).collect()
 }

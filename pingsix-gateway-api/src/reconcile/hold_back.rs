@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use pingsix_translate::snapshot::{
     AnyPolicy, IngressSnapshot, Referents, Snapshot, config_maps_of_gateway, proxy_of_class,
-    proxy_of_gateway, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set, secrets_of_proxy,
+    proxy_of_gateway, references_of_ingress, secrets_of_gateway, secrets_of_listener_set, secrets_of_proxy,
     services_of_ingress,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
@@ -82,7 +82,7 @@ fn of_ingress_class(
             permit(world, &mut now.referents, key, &of_policy);
             references.extend(of_policy);
         } else if let Some(ingress) = now.ingresses.get(&key.name).filter(|_| key.kind == Kind::Ingress) {
-            references.extend(keys(Kind::Secret, secrets_of_ingress(ingress, &key.name.namespace)));
+            references.extend(references_of_ingress(ingress, &key.name.namespace));
             for service in services_of_ingress(ingress, &key.name.namespace) {
                 let (slices, found) = (world.slices_of(&service), world.get(&service));
                 if !slices.is_empty() {

@@ -6,7 +6,7 @@ use pingsix_translate::snapshot::{
     BackendTlsPolicy, BackendTrafficPolicy, EndpointSlice, Gateway, GatewayClass, Ingress, IngressClass,
     ListenerSet, OfKind, PingsixProxy, PolicyObject, ReferenceGrant, RouteObject, RouteSpec, SecurityPolicy,
     TrafficPolicy, class_of_ingress, config_maps_of_gateway, default_ingress_classes, parent_of_listener_set,
-    proxy_of_class, proxy_of_gateway, proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress,
+    proxy_of_class, proxy_of_gateway, proxy_of_ingress_class, references_of_ingress, secrets_of_gateway,
     secrets_of_listener_set, secrets_of_proxy, service_of_slice, services_of_ingress,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
@@ -230,10 +230,10 @@ impl Edges for Ingress {
                 targets.extend(services.into_iter().map(|service| named(Kind::Service, service)));
             });
         }),
-        Edge::depends_on("secret", |ingress, targets| {
+        Edge::depends_on("reference", |ingress, targets| {
             each(ingress, |ingress, name| {
-                let secrets = secrets_of_ingress(ingress, &name.namespace);
-                targets.extend(secrets.into_iter().map(|secret| named(Kind::Secret, secret)));
+                let references = references_of_ingress(ingress, &name.namespace);
+                targets.extend(references.into_iter().map(Target::Object));
             });
         }),
     ];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pingsix_translate::snapshot::{
     AnyPolicy, AnyRoute, EndpointSlice, IngressSnapshot, OwnAddresses, Pending, Referents, Snapshot,
     class_of_ingress, config_maps_of_gateway, default_ingress_classes, proxy_of_class, proxy_of_gateway,
-    proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set,
+    proxy_of_ingress_class, references_of_ingress, secrets_of_gateway, secrets_of_listener_set,
     secrets_of_proxy, services_of_ingress,
 };
 use pingsix_translate::{
@@ -137,7 +137,7 @@ impl World {
         let mut names = Names::default();
         for (name, ingress) in &ingresses {
             names.services.extend(services_of_ingress(ingress, &name.namespace));
-            names.secrets.extend(secrets_of_ingress(ingress, &name.namespace));
+            names.permit(references_of_ingress(ingress, &name.namespace));
         }
         names.proxies.extend(proxy_of_ingress_class(&class));
         names.secrets.extend(self.secrets_of_proxies(&names.proxies));
@@ -256,7 +256,7 @@ impl Names {
     }
 
     /// Adds permitted Secrets and ConfigMaps.
-    fn permit(&mut self, references: BTreeSet<ObjectKey>) {
+    fn permit(&mut self, references: impl IntoIterator<Item = ObjectKey>) {
         for ObjectKey { kind, name } in references {
             let names = if kind == Kind::Secret { &mut self.secrets } else { &mut self.config_maps };
             names.insert(name);

@@ -1,10 +1,6 @@
 //! From an object at the API server to the response of a real PingSIX, and from its status page back to a condition.
 
-use std::net::Ipv4Addr;
-
 use pingsix_translate::{DataPlaneKey, Kind, ObjectName};
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
 use crate::test_env::pingsix::{self, Ports};
 use crate::test_env::shop::{GATEWAY, redirect};
@@ -19,13 +15,7 @@ async fn a_real_pingsix_answers_as_the_objects_say_and_its_status_page_is_what_p
     test_env.apply(GATEWAY).await;
     test_env.apply(&redirect("one.example")).await;
 
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-    let feed = listener.local_addr().unwrap();
-    let stop = CancellationToken::new();
-    let _stop = stop.clone().drop_guard();
-    let served = test_env.etcd.clone();
-    tokio::spawn(async move { served.serve(listener, stop).await });
-
+    let (feed, _stop) = test_env.serve_feed().await;
     let ports = Ports::new(&test_env.cluster, feed);
     let (traffic, status) = (ports.traffic, ports.status);
 

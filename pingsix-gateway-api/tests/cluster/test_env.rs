@@ -9,6 +9,7 @@ pub(crate) mod running;
 pub(crate) mod shop;
 
 use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use kube::Client;
@@ -20,7 +21,9 @@ use pingsix_sink::{EmbeddedEtcd, Scope};
 use pingsix_test_cluster::TestCluster;
 use pingsix_translate::{Kind, Options};
 use serde_json::Value;
+use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub(crate) use running::Running;
 
@@ -62,6 +65,15 @@ impl TestEnv {
 
     pub(crate) async fn apply(&self, manifests: &str) {
         self.cluster.apply(manifests).await.unwrap();
+    }
+
+    /// Serves the feed until the guard is dropped. Returns its address.
+    pub(crate) async fn serve_feed(&self) -> (SocketAddr, DropGuard) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let (feed, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
+        let (served, stopped) = (self.etcd.clone(), stop.clone());
+        tokio::spawn(async move { served.serve(listener, stopped).await });
+        (feed, stop.drop_guard())
     }
 
     pub(crate) fn run(&self, options: ControllerOptions) -> Running {

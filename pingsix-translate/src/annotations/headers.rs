@@ -2,19 +2,14 @@
 
 use gateway_api::experimental::httproutes as api;
 
-use super::{Concern, IngressAnnotations, Purpose, Support, Values, impossible, tunes};
-use crate::model::Hostname;
+use super::{CUSTOM_HEADERS, Concern, IngressAnnotations, Purpose, Support, Values, impossible, tunes};
+use crate::model::{Hostname, ObjectName};
 
 pub(super) const NGINX: Concern = Concern {
     annotations: &[
         tunes("upstream-vhost", Support::Exact),
         tunes("x-forwarded-prefix", Support::Exact),
-        impossible(
-            "custom-headers",
-            Purpose::Tunes,
-            &[""],
-            "Headers of a ConfigMap are not read; write them into a TrafficPolicy for the Ingress.",
-        ),
+        tunes(CUSTOM_HEADERS, Support::Exact),
         impossible(
             "connection-proxy-header",
             Purpose::Tunes,
@@ -111,6 +106,21 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
         match Hostname::parse(host) {
             Ok(host) if !host.is_wildcard() => read.host = Some(host),
             Ok(_) | Err(_) => values.refuse("upstream-vhost", format!("\"{host}\" is not a hostname.")),
+        }
+    }
+    if let Some(reference) = values.text(CUSTOM_HEADERS) {
+        let is_name = |name: &str| Hostname::parse(name).is_ok_and(|parsed| parsed.as_str() == name);
+        match reference.split_once('/') {
+            Some((namespace, name)) if is_name(namespace) && is_name(name) => {
+                read.custom_headers = Some(ObjectName::new(namespace, name));
+                read.sources.insert(CUSTOM_HEADERS, values.whole_name(CUSTOM_HEADERS));
+            }
+            Some(_) | None => {
+                let message = format!(
+                    "\"{reference}\" is not the namespace and name of a ConfigMap, with a slash between."
+                );
+                values.refuse(CUSTOM_HEADERS, message);
+            }
         }
     }
     if let Some(prefix) = values.text("x-forwarded-prefix") {

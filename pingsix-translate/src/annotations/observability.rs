@@ -15,7 +15,6 @@ const ONE_LOG: &str = "The telemetry of a PingsixProxy decides about access logs
 pub(super) const NGINX: Concern = Concern {
     annotations: &[
         impossible("custom-http-errors", Purpose::Tunes, &[""], "PingSIX passes the errors of backends on."),
-        impossible("default-backend", Purpose::Tunes, &[""], "Without endpoints, PingSIX answers 503."),
         without_effect("disable-proxy-intercept-errors"),
         impossible("enable-access-log", Purpose::Tunes, &["", "true"], ONE_LOG),
         without_effect("enable-rewrite-log"),

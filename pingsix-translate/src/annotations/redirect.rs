@@ -17,7 +17,6 @@ pub(super) const NGINX: Concern = Concern {
         tunes("temporal-redirect", Support::Limited(KEPT_QUERY)),
         tunes("temporal-redirect-code", Support::Exact),
         impossible("relative-redirects", Purpose::Tunes, &["", "false"], "PingSIX redirects to whole URLs."),
-        impossible("from-to-www-redirect", Purpose::Tunes, &["", "false"], ONE_INGRESS),
         tunes("preserve-trailing-slash", Support::NoEffect),
         tunes("ssl-redirect", Support::Exact),
         tunes("force-ssl-redirect", Support::Exact),
@@ -47,8 +46,6 @@ fn read_apisix(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     let status = code.filter(|code| (301..=308).contains(code)).unwrap_or(301);
     add_redirect("http-redirect", status, values, read);
 }
-
-const ONE_INGRESS: &str = "Write an Ingress for the other host, with permanent-redirect.";
 
 fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     read_https(values, read);

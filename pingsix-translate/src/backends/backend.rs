@@ -1,7 +1,7 @@
 //! From backendRefs to backends.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use super::service::Unusable;
@@ -9,7 +9,9 @@ use super::{Action, AppProtocol, Endpoints, Target};
 use crate::model::{
     FieldPath, Hostname, Kind, ObjectKey, ObjectName, Problem, Reason, Refusal, Severity, Traffic,
 };
-use crate::normalise::{BackendPort, BackendProtocol, BackendRef, Route, Rule, TimeoutsAndRetries};
+use crate::normalise::{
+    BackendPort, BackendProtocol, BackendRef, BackendSettings, Route, Rule, TimeoutsAndRetries,
+};
 use crate::packed::pack;
 use crate::policy::{ListenerChains, RoutePolicies, TlsRequirement, TrafficRequirement, TrafficSettings};
 use crate::references::References;
@@ -37,6 +39,8 @@ pub(crate) struct ConnectionSettings {
     pub(crate) tls: Option<Hostname>,
     /// The settings of a BackendTrafficPolicy.
     pub(crate) settings: Option<Arc<TrafficSettings>>,
+    /// Whether the only endpoint is the cluster IP of the Service.
+    pub(crate) by_cluster_ip: bool,
 }
 
 /// A Service port with at least one endpoint.
@@ -200,14 +204,30 @@ impl References<'_> {
         let policies = policies.with_host(rule.host.as_ref());
         let mut shares = Vec::with_capacity(rule.backends.len());
         let rewrites_path = rule.filters.as_ref().is_some_and(|filters| filters.path.is_some());
+        problems.extend(self.annotation_problems(route, rule));
         for backend in &rule.backends {
             let at = || route.field_of_backend(rule, backend);
-            let resolved = self.resolve_backend(route, rule, backend, at, policies, backends).map(
-                |Resolved { to, policies }| {
+            let mut resolve = |backend: &BackendRef| {
+                let resolved = self.resolve_backend(route, rule, backend, at, policies, backends);
+                resolved.map(|Resolved { to, policies }| {
                     used.extend(policies);
                     to
-                },
-            );
+                })
+            };
+            let mut resolved = resolve(backend);
+            if let Some(default) = self.default_backend(rule).filter(|_| is_without_endpoints(&resolved))
+                && let Ok(Destination::Backend(index)) = resolve(&default)
+            {
+                let own = std::mem::replace(&mut resolved, Ok(Destination::Backend(index)));
+                match own {
+                    Ok(Destination::NoEndpoints(key)) if backend.weight > 0 => {
+                        let of = Some(&default.name);
+                        problems.push(no_endpoints(&key, of));
+                    }
+                    Ok(_) => {}
+                    Err(refusal) => unresolved.push(refusal),
+                }
+            }
             let target = match resolved {
                 // With `pass_host: pass`, PingSIX loses the authority of a request over HTTP/2 whose path it
                 // rewrites on the way to such a backend (`src/plugins/proxy_rewrite.rs`).
@@ -228,7 +248,7 @@ impl References<'_> {
                 Ok(Destination::Backend(index)) => Target::Backend(index),
                 Ok(Destination::NoEndpoints(key)) => {
                     if backend.weight > 0 {
-                        problems.push(no_endpoints(&key));
+                        problems.push(no_endpoints(&key, None));
                     }
                     Target::Status(503)
                 }
@@ -267,6 +287,46 @@ impl References<'_> {
         }
     }
 
+    /// The Service that answers in place of a backend without endpoints.
+    fn default_backend(&self, rule: &Rule) -> Option<BackendRef> {
+        let name = rule.backend_settings.as_deref()?.default_backend.as_ref()?;
+        let port = self.referents().services.get(name)?.ports.first()?.port;
+        let port = Some(BackendPort::Number(port));
+        Some(BackendRef { index: 0, other: None, name: name.clone(), port, weight: 1 })
+    }
+
+    /// The problems of annotations that depend on Services.
+    fn annotation_problems(&self, route: &Route, rule: &Rule) -> Vec<Problem> {
+        let Some(BackendSettings { by_cluster_ip, default_backend, .. }) = rule.backend_settings.as_deref()
+        else {
+            return Vec::new();
+        };
+        let services = &self.referents().services;
+        let has_port =
+            |name: &ObjectName| services.get(name).is_some_and(|service| !service.ports.is_empty());
+        let default = default_backend.iter().filter(|name| !has_port(name)).map(|name| {
+            let message = format!("default-backend: Service {name} does not exist or has no port.");
+            (Reason::BackendNotFound, message)
+        });
+        let headless = rule.backends.iter().filter(|_| *by_cluster_ip).filter_map(|backend| {
+            services.get(&backend.name).filter(|service| service.cluster_ip.is_none()).map(|service| {
+                let name = &service.name;
+                let message = format!(
+                    "service-upstream: Service {name} has no cluster IP, so requests go to its endpoints."
+                );
+                (Reason::UnsupportedAnnotation, message)
+            })
+        });
+        let problem = |(reason, message)| Problem {
+            object: route.key.clone(),
+            field: FieldPath::new("metadata").child("annotations"),
+            severity: Severity::Warning,
+            reason,
+            message,
+        };
+        default.chain(headless).map(problem).collect()
+    }
+
     fn resolve_backend(
         &self,
         route: &Route,
@@ -277,8 +337,13 @@ impl References<'_> {
         backends: &mut Backends,
     ) -> Result<Resolved, Refusal> {
         let (service, port, service_port) = self.port_of(route, backend, &at)?;
+        let settings = rule.backend_settings.as_deref();
+        let protocol = settings.and_then(|settings| settings.protocol.as_ref());
+        let by_cluster_ip =
+            settings.is_some_and(|settings| settings.by_cluster_ip) && self.cluster_ip_of(&service).is_some();
         let mut usage = ConnectionSettings {
-            traffic: match rule.backend_protocol.as_deref() {
+            by_cluster_ip,
+            traffic: match protocol {
                 None => route.traffic,
                 Some(BackendProtocol::Grpc) => Traffic::Grpc,
                 Some(BackendProtocol::Tls { traffic, name: _ }) => *traffic,
@@ -294,7 +359,7 @@ impl References<'_> {
         };
         match policies.tls(&service, service_port.name.as_deref()) {
             None => {
-                if let Some(BackendProtocol::Tls { traffic: _, name }) = rule.backend_protocol.as_deref() {
+                if let Some(BackendProtocol::Tls { traffic: _, name }) = protocol {
                     (usage.host, usage.tls) = (None, Some(name.clone()));
                 }
             }
@@ -407,7 +472,13 @@ impl References<'_> {
         };
         let slices = self.referents().endpoint_slices.get(name).map(Vec::as_slice).unwrap_or_default();
         let endpoints = Endpoints::ready(slices, service_port.name.as_deref().unwrap_or_default());
-        if let Some(own) = endpoints.as_ref().and_then(|endpoints| self.own_among(endpoints)) {
+        let cluster_ip = self.cluster_ip_of(name).filter(|_| usage.by_cluster_ip);
+        let by_cluster_ip = cluster_ip.zip(u16::try_from(*port).ok()).map(|(address, port)| {
+            // Requests through the cluster IP come to the endpoints.
+            Endpoints::one(SocketAddr::new(address, port))
+        });
+        let own = [endpoints.as_ref(), by_cluster_ip.as_ref()];
+        if let Some(own) = own.into_iter().flatten().find_map(|endpoints| self.own_among(endpoints)) {
             return unusable(
                 "name",
                 Reason::UnsupportedValue,
@@ -417,7 +488,7 @@ impl References<'_> {
                 ),
             );
         }
-        match endpoints {
+        match by_cluster_ip.or(endpoints) {
             Some(endpoints) => {
                 PortLookup::Backend(backends.add(Backend { key: key.clone(), protocol, endpoints }))
             }
@@ -436,6 +507,10 @@ impl References<'_> {
             ),
             None => PortLookup::NoEndpoints,
         }
+    }
+
+    fn cluster_ip_of(&self, service: &ObjectName) -> Option<IpAddr> {
+        self.referents().services.get(service)?.cluster_ip
     }
 
     /// An endpoint that is the data plane itself.
@@ -459,7 +534,17 @@ enum Destination {
     Denied,
 }
 
-fn no_endpoints(key: &BackendKey) -> Problem {
+/// Whether a backend has no endpoint that takes traffic, or does not exist.
+fn is_without_endpoints(resolved: &Result<Destination, Refusal>) -> bool {
+    match resolved {
+        Ok(Destination::NoEndpoints(_)) => true,
+        Ok(Destination::Backend(_) | Destination::Denied) => false,
+        Err(refusal) => refusal.reason == Reason::BackendNotFound,
+    }
+}
+
+/// The warning about a port without endpoints. `default` is the Service that answers instead.
+fn no_endpoints(key: &BackendKey, default: Option<&ObjectName>) -> Problem {
     Problem {
         object: Arc::new(ObjectKey { kind: Kind::Service, name: key.service.clone() }),
         field: FieldPath::new("spec").child("ports"),
@@ -469,9 +554,14 @@ fn no_endpoints(key: &BackendKey) -> Problem {
             "Service {} has no endpoint that takes traffic on port {}; {}.",
             key.service,
             key.port,
-            match key.usage.traffic {
-                Traffic::Http | Traffic::Grpc => "its share of requests is answered with 503",
-                Traffic::Tcp | Traffic::Tls | Traffic::Udp => "its share of connections is refused",
+            match (default, key.usage.traffic) {
+                (Some(default), _) => format!("its share of requests goes to Service {default}"),
+                (None, Traffic::Http | Traffic::Grpc) => {
+                    "its share of requests is answered with 503".to_owned()
+                }
+                (None, Traffic::Tcp | Traffic::Tls | Traffic::Udp) => {
+                    "its share of connections is refused".to_owned()
+                }
             }
         ),
     }

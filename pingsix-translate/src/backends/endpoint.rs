@@ -50,6 +50,14 @@ impl Endpoints {
         (!endpoints.is_empty()).then(|| Self { v4: v4.into(), v6: v6.into() })
     }
 
+    /// One address.
+    pub(crate) fn one(address: SocketAddr) -> Self {
+        match address {
+            SocketAddr::V4(address) => Self { v4: Box::from([address]), v6: ThinVec::new() },
+            SocketAddr::V6(address) => Self { v4: Box::default(), v6: ThinVec::from([address]) },
+        }
+    }
+
     /// Whether the slices have endpoints, and all of them are DNS names.
     pub(crate) fn are_names(slices: &[Arc<EndpointSlice>]) -> bool {
         // A name that does not resolve would freeze PingSIX.

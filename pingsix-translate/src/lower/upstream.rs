@@ -106,6 +106,7 @@ fn id_of_backend(backend: &Backend, ids: &mut Ids) -> String {
         host,
         tls,
         settings,
+        by_cluster_ip,
     } = &**usage;
     let port_text = port.to_string();
     let usages = [
@@ -115,6 +116,7 @@ fn id_of_backend(backend: &Backend, ids: &mut Ids) -> String {
         host.as_ref().map(|host| format!("host {host}")),
         tls.as_ref().map(|name| format!("tls {name}")),
         settings.as_ref().map(|settings| format!("policy {settings}")),
+        by_cluster_ip.then(|| "cluster IP".to_owned()),
     ];
     let mut attributes: Vec<&str> = vec![&service.namespace, &service.name, &port_text];
     attributes.extend(usages.iter().flatten().map(String::as_str));

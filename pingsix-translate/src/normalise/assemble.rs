@@ -46,6 +46,7 @@ where
         hostnames,
         rules,
         ingress_port: None,
+        alias: 0,
         refusals: refusals.into(),
         limitations: default_gateways.into_iter().collect(),
     }

@@ -69,7 +69,7 @@ fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::GrpcRouteRules
         host,
         // GRPCRoutes have neither timeouts nor retries.
         timeouts: TimeoutsAndRetries::default(),
-        backend_protocol: None,
+        backend_settings: None,
         limitations: ThinVec::default(),
         refusals: refusals.into(),
         unresolved: unresolved.into(),

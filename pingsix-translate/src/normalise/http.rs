@@ -67,7 +67,7 @@ fn normalise_rule(scope: FilterScope<'_>, index: usize, rule: &api::HttpRouteRul
         filters,
         host,
         timeouts,
-        backend_protocol: None,
+        backend_settings: None,
         limitations: limitations.into(),
         refusals: refusals.into(),
         unresolved: unresolved.into(),

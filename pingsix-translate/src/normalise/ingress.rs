@@ -7,15 +7,15 @@ use k8s_openapi::api::networking::v1 as api;
 use super::canary::{Canary, divide};
 use super::filter::{DirectResponse, FilterReader, FilterScope, Filters, ReadFilters, Redirect};
 use super::{
-    BackendPort, BackendProtocol, BackendRef, Conditions, Hostnames, Match, Part, Path, PathKind, Route,
-    Rule, TimeoutsAndRetries,
+    BackendPort, BackendProtocol, BackendRef, BackendSettings, Conditions, Hostnames, Match, Part, Path,
+    PathKind, Route, Rule, TimeoutsAndRetries,
 };
-use crate::annotations::{self, AllowedMethods, IngressAnnotations, PathChange};
+use crate::annotations::{self, AllowedMethods, HostRedirect, IngressAnnotations, MoreHosts, PathChange};
 use crate::model::{
     Age, FieldPath, Hostname, Limitation, ObjectKey, ObjectName, Problem, Reason, Refusal, Severity, Traffic,
     field,
 };
-use crate::responder::RedirectStatus;
+use crate::responder::{RedirectScheme, RedirectStatus};
 use crate::snapshot::Ingress;
 use thin_vec::ThinVec;
 
@@ -25,24 +25,34 @@ const PATTERN_CHARACTERS: [char; 4] = ['*', '(', ')', '$'];
 /// The type of path whose meaning is left to the controller.
 const IMPLEMENTATION_SPECIFIC: &str = "ImplementationSpecific";
 
+/// The effects of other Ingresses on one.
+#[derive(Debug, Default)]
+pub(crate) struct Neighbours<'a> {
+    /// The canaries that may take requests of the Ingress.
+    pub(crate) canaries: &'a [&'a Canary],
+    /// The hosts besides those of the rules, without the hosts of others.
+    pub(crate) more_hosts: MoreHosts,
+    /// Whether each data plane has one port, so that a redirect to another host may keep the scheme of a request.
+    pub(crate) keeps_scheme: bool,
+}
+
 /// Normalises an Ingress: a route for each rule, because each has a host of its own, and one for the default backend.
 ///
 /// Never fails: an unusable part becomes a refusal of its rule. Served parts with surprising behaviour go to
-/// `problems`. The problems of annotations are not among them. `canaries` are those that may take requests of the Ingress;
-/// a canary itself has no routes.
+/// `problems`. The problems of annotations are not among them. A canary has no routes.
 pub(crate) fn normalise_ingress(
     key: &Arc<ObjectKey>,
     ingress: &Ingress,
     annotations: &IngressAnnotations,
-    canaries: &[&Canary],
+    neighbours: &Neighbours<'_>,
     problems: &mut Vec<Problem>,
 ) -> Vec<Route> {
     if annotations.canary.is_some() {
         return Vec::new();
     }
-    let reader = Reader {
+    let reader = &Reader {
         annotations,
-        canaries,
+        neighbours,
         key: key.clone(),
         generation: ingress.metadata.generation.unwrap_or_default(),
         age: Age::of(&ingress.metadata),
@@ -51,11 +61,14 @@ pub(crate) fn normalise_ingress(
     let default_backend = ingress.spec.as_ref().and_then(|spec| spec.default_backend.as_ref());
     let mut routes: Vec<Route> = rules
         .enumerate()
-        .flat_map(|(index, rule)| match reader.route(index, rule, default_backend, problems) {
-            Some(route) => reader.with_redirects(index, route, is_tls_host(ingress, rule.host.as_deref())),
-            None => Vec::new(),
+        .flat_map(|(index, rule)| {
+            let own = reader.route((index, rule), hostnames_of(index, rule), default_backend, problems);
+            let aliases = reader.aliases((index, rule), default_backend);
+            let is_tls = is_tls_host(ingress, rule.host.as_deref());
+            own.into_iter().chain(aliases).flat_map(move |route| reader.with_redirects(index, route, is_tls))
         })
         .collect();
+    routes.extend(reader.host_redirects(ingress));
     routes.extend(
         default_backend.map(|backend| reader.default_route(Part::DefaultBackend, Hostnames::Any, backend)),
     );
@@ -79,6 +92,7 @@ pub(crate) fn host_fallback(key: &Arc<ObjectKey>, age: Age, entry: usize, host: 
         hostnames: Hostnames::Named(Box::new([host.clone()])),
         rules: vec![rule(0, vec![everything()], Vec::new(), Vec::new())],
         ingress_port: None,
+        alias: 0,
         refusals: ThinVec::default(),
         limitations: ThinVec::default(),
     }
@@ -92,26 +106,22 @@ fn everything() -> Match {
 /// An Ingress that is read.
 struct Reader<'a> {
     annotations: &'a IngressAnnotations,
-    canaries: &'a [&'a Canary],
+    neighbours: &'a Neighbours<'a>,
     key: Arc<ObjectKey>,
     generation: i64,
     age: Age,
 }
 
 impl Reader<'_> {
-    /// An entry of `spec.rules`; `None` when it asks for nothing of its own.
+    /// An entry of `spec.rules` for its host or an alias; `None` when it asks for nothing of its own.
     fn route(
         &self,
-        index: usize,
-        rule: &api::IngressRule,
+        (index, rule): (usize, &api::IngressRule),
+        (hostnames, refusal): (Hostnames, Option<Refusal>),
         default_backend: Option<&api::IngressBackend>,
         problems: &mut Vec<Problem>,
     ) -> Option<Route> {
         let at = field::rule(index);
-        let (hostnames, refusal) = match rule.host.as_deref().filter(|host| !host.is_empty()) {
-            None => (Hostnames::Any, None),
-            Some(host) => normalise_host(host, &at),
-        };
         let paths = rule.http.as_ref().map(|http| http.paths.as_slice()).unwrap_or_default();
         let mut route = if paths.is_empty() {
             match default_backend {
@@ -138,6 +148,50 @@ impl Reader<'_> {
         Some(route)
     }
 
+    /// An entry of `spec.rules` for the aliases of its host. Its problems are those of the host.
+    fn aliases(
+        &self,
+        (index, rule): (usize, &api::IngressRule),
+        default_backend: Option<&api::IngressBackend>,
+    ) -> Vec<Route> {
+        let MoreHosts { main, aliases, .. } = &self.neighbours.more_hosts;
+        let is_main = match hostnames_of(index, rule) {
+            (Hostnames::Any, _) => main.is_none(),
+            (Hostnames::Named(names), _) => names.first() == main.as_ref() && main.is_some(),
+        };
+        let aliases = aliases.iter().filter(|_| is_main);
+        let routes = aliases.filter_map(|(number, alias)| {
+            let hostnames = Hostnames::Named(Box::new([alias.clone()]));
+            let route = self.route((index, rule), (hostnames, None), default_backend, &mut Vec::new())?;
+            Some(Route { alias: *number, ..route })
+        });
+        routes.collect()
+    }
+
+    /// The redirects from other hosts to those of the rules.
+    fn host_redirects(&self, ingress: &Ingress) -> Vec<Route> {
+        let Neighbours { more_hosts, keeps_scheme, .. } = self.neighbours;
+        let rules = || ingress.spec.iter().flat_map(|spec| spec.rules.iter().flatten());
+        let routes = more_hosts.redirects.iter().filter_map(|HostRedirect { from, to }| {
+            let is_to = |rule: &api::IngressRule| {
+                rule.host.as_deref().is_some_and(|host| host.eq_ignore_ascii_case(to.as_str()))
+            };
+            let entry = rules().position(is_to)?;
+            let scheme = (!keeps_scheme).then(|| {
+                if is_tls_host(ingress, Some(to.as_str())) {
+                    RedirectScheme::Https
+                } else {
+                    RedirectScheme::Http
+                }
+            });
+            let redirect = Redirect::to_host(RedirectStatus::PermanentRedirect, scheme, to)?;
+            let rule = redirecting(rule(0, vec![everything()], Vec::new(), Vec::new()), redirect);
+            let hostnames = Hostnames::Named(Box::new([from.clone()]));
+            Some(self.of_rules(Part::HostRedirect(entry), hostnames, vec![rule]))
+        });
+        routes.collect()
+    }
+
     /// A route of an entry of `spec.rules`, with the redirects of the root and of plaintext.
     fn with_redirects(&self, entry: usize, route: Route, is_tls: bool) -> Vec<Route> {
         let IngressAnnotations { https, app_root, .. } = self.annotations;
@@ -150,7 +204,8 @@ impl Reader<'_> {
             let (root, _) = Path::parse(PathKind::Exact, "/");
             let root = root.into_iter().map(|path| Match { path, ..everything() }).collect();
             let of_root = redirecting(rule(0, root, Vec::new(), Vec::new()), redirect);
-            routes.push(self.of_rules(Part::IngressRoot(entry), route.hostnames.clone(), vec![of_root]));
+            let root = self.of_rules(Part::IngressRoot(entry), route.hostnames.clone(), vec![of_root]);
+            routes.push(Route { alias: route.alias, ..root });
         }
         routes.push(route);
         if https.without_tls || (is_tls && https.with_tls) {
@@ -240,7 +295,7 @@ impl Reader<'_> {
         host: Option<&str>,
         content: &api::HTTPIngressPath,
     ) -> Vec<Rule> {
-        let canaries = self.canaries.iter().filter(|_| !own.backends.is_empty());
+        let canaries = self.neighbours.canaries.iter().filter(|_| !own.backends.is_empty());
         let mut found = canaries.filter_map(|canary| Some((&canary.share, canary.path(host, content)?)));
         let Some((share, of_canary)) = found.next() else { return vec![own] };
         let at = field::ingress_path(entry, path).child("backend");
@@ -292,9 +347,9 @@ impl Reader<'_> {
             return Rule { filters: Some(Arc::new(filters)), backends: Box::default(), ..content };
         }
         let mut refusals: Vec<Refusal> = content.refusals.iter().cloned().collect();
-        let backend_protocol = self.backend_protocol(hostnames, &mut refusals);
+        let backend_settings = self.backend_settings(hostnames, &mut refusals);
         if annotations.filters.is_empty() && annotations.host.is_none() && change.is_none() {
-            return Rule { backend_protocol, refusals: refusals.into(), ..content };
+            return Rule { backend_settings, refusals: refusals.into(), ..content };
         }
         let scope = FilterScope { namespace: &self.key.name.namespace, extensions: None };
         let mut reader = FilterReader::new(scope, &content.matches, &mut refusals);
@@ -308,10 +363,23 @@ impl Reader<'_> {
             backends: if redirects { Box::default() } else { content.backends },
             filters,
             host: annotations.host.clone().filter(|_| !redirects),
-            backend_protocol,
+            backend_settings,
             refusals: refusals.into(),
             ..content
         }
+    }
+
+    fn backend_settings(
+        &self,
+        hostnames: &Hostnames,
+        refusals: &mut Vec<Refusal>,
+    ) -> Option<Box<BackendSettings>> {
+        let IngressAnnotations { by_cluster_ip, default_backend, .. } = self.annotations;
+        let default_backend =
+            default_backend.as_deref().map(|name| ObjectName::new(self.key.name.namespace.clone(), name));
+        let protocol = self.backend_protocol(hostnames, refusals);
+        let settings = BackendSettings { protocol, by_cluster_ip: *by_cluster_ip, default_backend };
+        (settings != BackendSettings::default()).then(|| Box::new(settings))
     }
 
     /// The protocol of the backends of a rule for these hosts.
@@ -319,11 +387,11 @@ impl Reader<'_> {
         &self,
         hostnames: &Hostnames,
         refusals: &mut Vec<Refusal>,
-    ) -> Option<Box<BackendProtocol>> {
+    ) -> Option<BackendProtocol> {
         use annotations::BackendProtocol as Annotated;
         let traffic = match self.annotations.backend_protocol {
             Annotated::OfService => return None,
-            Annotated::Grpc => return Some(Box::new(BackendProtocol::Grpc)),
+            Annotated::Grpc => return Some(BackendProtocol::Grpc),
             Annotated::Https => Traffic::Http,
             Annotated::Grpcs => Traffic::Grpc,
         };
@@ -332,7 +400,7 @@ impl Reader<'_> {
             Hostnames::Any => None,
         };
         if let Some(name) = self.annotations.host.as_ref().or(of_route) {
-            return Some(Box::new(BackendProtocol::Tls { traffic, name: name.clone() }));
+            return Some(BackendProtocol::Tls { traffic, name: name.clone() });
         }
         refusals.push(Refusal::new(
             FieldPath::new("metadata").child("annotations"),
@@ -354,6 +422,7 @@ impl Reader<'_> {
             hostnames,
             rules,
             ingress_port: None,
+            alias: 0,
             refusals: ThinVec::default(),
             limitations: ThinVec::default(),
         }
@@ -387,7 +456,7 @@ fn redirecting(rule: Rule, redirect: Redirect) -> Rule {
         filters: Some(Arc::new(filters)),
         backends: Box::default(),
         host: None,
-        backend_protocol: None,
+        backend_settings: None,
         limitations: ThinVec::default(),
         ..rule
     }
@@ -443,10 +512,18 @@ fn rule(index: usize, matches: Vec<Match>, backends: Vec<BackendRef>, refusals: 
         filters: None,
         host: None,
         timeouts: TimeoutsAndRetries::default(),
-        backend_protocol: None,
+        backend_settings: None,
         limitations: ThinVec::default(),
         refusals: refusals.into(),
         unresolved: ThinVec::default(),
+    }
+}
+
+/// The hostnames of an entry of `spec.rules`, and the refusal of its host.
+fn hostnames_of(index: usize, rule: &api::IngressRule) -> (Hostnames, Option<Refusal>) {
+    match rule.host.as_deref().filter(|host| !host.is_empty()) {
+        None => (Hostnames::Any, None),
+        Some(host) => normalise_host(host, &field::rule(index)),
     }
 }
 

@@ -22,6 +22,8 @@ pub(crate) struct Route {
     pub(crate) rules: Vec<Rule>,
     /// The only port of an Ingress that serves the route, as an index of [`INGRESS_PORTS`](crate::infrastructure::INGRESS_PORTS).
     pub(crate) ingress_port: Option<u8>,
+    /// The number of the alias of an Ingress that is the hostname; 0 without an alias.
+    pub(crate) alias: u8,
     /// Refusals besides rules: hostnames.
     pub(crate) refusals: ThinVec<Refusal>,
     /// Limits besides rules.
@@ -40,6 +42,8 @@ pub(crate) enum Part {
     IngressHost(usize),
     /// The redirect of the root of an entry of `spec.rules` of an Ingress, by an annotation.
     IngressRoot(usize),
+    /// The redirect from another host to the one of an entry of `spec.rules` of an Ingress, by an annotation.
+    HostRedirect(usize),
     /// `spec.defaultBackend` of an Ingress.
     DefaultBackend,
     /// 404 for requests of a host without a matching path, charged to the oldest entry of `spec.rules` for the host.
@@ -54,7 +58,7 @@ impl Part {
     const fn order(self) -> (u8, usize) {
         match self {
             Self::Whole => (0, 0),
-            Self::IngressRoot(entry) => (0, entry),
+            Self::IngressRoot(entry) | Self::HostRedirect(entry) => (0, entry),
             Self::IngressRule(entry) | Self::IngressHost(entry) => (1, entry),
             Self::DefaultBackend => (2, 0),
             Self::HostFallback(_) | Self::HostDefault => (3, 0),
@@ -66,9 +70,10 @@ impl Part {
         match self {
             Self::Whole => Section::Rule(rule.index),
             Self::IngressRule(entry) => Section::Match { rule: entry, index: rule.index },
-            Self::IngressHost(entry) | Self::IngressRoot(entry) | Self::HostFallback(entry) => {
-                Section::Rule(entry)
-            }
+            Self::IngressHost(entry)
+            | Self::IngressRoot(entry)
+            | Self::HostRedirect(entry)
+            | Self::HostFallback(entry) => Section::Rule(entry),
             Self::DefaultBackend | Self::HostDefault => Section::DefaultBackend,
         }
     }
@@ -78,9 +83,10 @@ impl Part {
         match self {
             Self::Whole => Section::Match { rule: rule.index, index: matched.index },
             Self::IngressRule(entry) => Section::Match { rule: entry, index: rule.index },
-            Self::IngressHost(entry) | Self::IngressRoot(entry) | Self::HostFallback(entry) => {
-                Section::Rule(entry)
-            }
+            Self::IngressHost(entry)
+            | Self::IngressRoot(entry)
+            | Self::HostRedirect(entry)
+            | Self::HostFallback(entry) => Section::Rule(entry),
             Self::DefaultBackend | Self::HostDefault => Section::DefaultBackend,
         }
     }
@@ -88,8 +94,8 @@ impl Part {
 
 impl Route {
     /// The place of the route among those of one object: no other has the same.
-    pub(crate) const fn place(&self) -> (Part, Option<u8>) {
-        (self.part, self.ingress_port)
+    pub(crate) const fn place(&self) -> (Part, Option<u8>, u8) {
+        (self.part, self.ingress_port, self.alias)
     }
 
     /// The order of two routes in a conflict: by the age of their objects, then by their order in the object.
@@ -104,9 +110,10 @@ impl Route {
         match self.part {
             Part::Whole => field::rule(rule.index),
             Part::IngressRule(entry) => field::ingress_path(entry, rule.index),
-            Part::IngressHost(entry) | Part::IngressRoot(entry) | Part::HostFallback(entry) => {
-                field::rule(entry)
-            }
+            Part::IngressHost(entry)
+            | Part::IngressRoot(entry)
+            | Part::HostRedirect(entry)
+            | Part::HostFallback(entry) => field::rule(entry),
             Part::DefaultBackend | Part::HostDefault => field::default_backend(),
         }
     }
@@ -118,6 +125,7 @@ impl Route {
             Part::IngressRule(_) => self.field_of(rule).child("backend").child("service"),
             Part::IngressHost(_)
             | Part::IngressRoot(_)
+            | Part::HostRedirect(_)
             | Part::DefaultBackend
             | Part::HostFallback(_)
             | Part::HostDefault => field::default_backend().child("service"),
@@ -154,9 +162,8 @@ pub(crate) struct Rule {
     /// The Host for backends; `None` is the client's.
     pub(crate) host: Option<Hostname>,
     pub(crate) timeouts: TimeoutsAndRetries,
-    /// The protocol of the backends, where an annotation of an Ingress sets it; `None` is the one of the Service's port.
-    /// In a box, because hardly any rule has it.
-    pub(crate) backend_protocol: Option<Box<BackendProtocol>>,
+    /// The settings of backends by annotations of an Ingress. In a box, because hardly any rule has them.
+    pub(crate) backend_settings: Option<Box<BackendSettings>>,
     /// The limitations of the served parts.
     pub(crate) limitations: ThinVec<Limitation>,
     /// The refusals. With any, the rule's matches answer [`Traffic::failure`].
@@ -170,6 +177,17 @@ impl Rule {
     pub(crate) fn is_honoured(&self) -> bool {
         self.refusals.is_empty() && self.unresolved.is_empty()
     }
+}
+
+/// The settings of the backends of a rule by annotations of an Ingress.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct BackendSettings {
+    /// The protocol; `None` is the one of the Service's port.
+    pub(crate) protocol: Option<BackendProtocol>,
+    /// Whether requests go to the cluster IPs of Services instead of their endpoints.
+    pub(crate) by_cluster_ip: bool,
+    /// The Service that answers in place of one without endpoints, by its first port.
+    pub(crate) default_backend: Option<ObjectName>,
 }
 
 /// The protocol of the backends of a rule.

@@ -87,7 +87,7 @@ fn only_rule<'a, B: WrittenBackend + 'a>(
         filters: None,
         host: None,
         timeouts: TimeoutsAndRetries::default(),
-        backend_protocol: None,
+        backend_settings: None,
         limitations: ThinVec::default(),
         refusals: refusals.into(),
         unresolved: ThinVec::default(),

@@ -106,8 +106,8 @@ pub(super) struct LastReferents {
 pub(super) struct ReferentsDiff {
     /// Whether parameters differ.
     pub(super) of_proxies: bool,
-    /// Whether ConfigMaps differ, or the knowledge of their existence.
-    pub(super) of_config_maps: bool,
+    /// ConfigMaps that differ, or whose existence became known or unknown.
+    pub(super) config_maps: BTreeSet<ObjectName>,
     /// Whether the addresses of data planes differ.
     pub(super) of_own_addresses: bool,
     pub(super) http_route_filters: Vec<ObjectDiff<Arc<HttpRouteFilter>>>,
@@ -143,7 +143,7 @@ impl LastReferents {
     pub(super) fn update(&mut self, referents: &Referents) -> ReferentsDiff {
         let mut diff = ReferentsDiff {
             of_proxies: !self.proxies.update(&referents.proxies).is_empty(),
-            of_config_maps: !self.config_maps.update(&referents.config_maps).is_empty(),
+            config_maps: names(self.config_maps.update(&referents.config_maps)).into_iter().collect(),
             of_own_addresses: false,
             http_route_filters: self.http_route_filters.update(&referents.http_route_filters),
             services: names(self.services.update(&referents.services)),
@@ -184,14 +184,16 @@ impl ReferentsDiff {
         }
     }
 
-    /// Counts Secrets as changed whose existence became known or unknown, and ConfigMaps as a whole.
+    /// Counts Secrets and ConfigMaps as changed whose existence became known or unknown.
     fn add_pending(&mut self, before: &Pending, referents: &Referents) {
         for change in referents.pending.changes(before) {
             match change {
                 Change::Added(key, ()) | Change::Removed(key, ()) if key.kind == Kind::Secret => {
                     self.add_secret(&key.name, referents);
                 }
-                Change::Added(..) | Change::Removed(..) => self.of_config_maps = true,
+                Change::Added(key, ()) | Change::Removed(key, ()) => {
+                    self.config_maps.insert(key.name.clone());
+                }
                 Change::Replaced(..) => {}
             }
         }

@@ -206,7 +206,7 @@ fn concerns_context(diff: &ReferentsDiff, snapshot: &Snapshot) -> bool {
         sets.next().is_some_and(|(name, _)| name.namespace == *namespace)
     };
     diff.of_proxies
-        || diff.of_config_maps
+        || !diff.config_maps.is_empty()
         || !diff.secrets.is_empty()
         || !diff.reference_grants.is_empty()
         || diff.quarantined.iter().any(|key| key.kind.is_policy())

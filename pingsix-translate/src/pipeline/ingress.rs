@@ -17,8 +17,8 @@ mod tls;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub use self::annotations::read_annotations;
-use self::annotations::warn_of_annotations;
+use self::annotations::{Annotated, add_custom_headers, warn_of_annotations};
+pub use self::annotations::{read_annotations, read_custom_headers};
 use self::canaries::Canaries;
 use self::fallbacks::HostFallbacks;
 use self::host_ingresses::IngressByAge;
@@ -46,13 +46,13 @@ use crate::model::{
     DataPlaneKey, FieldPath, Hostname, Kind, Layout, ObjectKey, ObjectName, Options, Problem, Reason,
     Severity,
 };
-use crate::normalise::{PLAINTEXT, Part, Route, normalise_ingress};
+use crate::normalise::{Neighbours, PLAINTEXT, Part, Route, normalise_ingress};
 use crate::parameters::{self, Parameters, PlaneSettings};
-use crate::policy::{ListenerChains, Policies};
+use crate::policy::{AnnotationPolicies, ListenerChains, Policies};
 use crate::quarantine::refuse_rules;
 use crate::references::References;
 use crate::shared_map::SharedMap;
-use crate::snapshot::{Ingress, IngressClass, IngressSnapshot, Quarantine, Referents, key_of};
+use crate::snapshot::{Ingress, IngressClass, IngressSnapshot, Referents, key_of};
 use crate::status::{
     Refusals, RouteVerdict, Verdicts, judge_ingress_class, judge_policies_of_ingresses, judge_route,
 };
@@ -66,8 +66,7 @@ pub(super) struct IngressClassOwner {
     context: ClassContext,
     planes: Vec<Plane>,
     hosts: Hosts,
-    /// `None` if no host needs one.
-    fallbacks: Option<HostFallbacks>,
+    fallbacks: HostFallbacks,
     /// The Ingresses with `spec.tls`.
     with_tls: BTreeSet<IngressByAge>,
     certificate_problems: Vec<Problem>,
@@ -78,6 +77,8 @@ pub(super) struct IngressClassOwner {
     ingresses: SharedMap<Arc<ObjectKey>, ()>,
     /// Parts of Ingresses without requests, by data plane.
     shadowed: BTreeMap<DataPlaneKey, ShadowProblems>,
+    /// The Ingresses whose annotations name a ConfigMap, by its name.
+    with_config_map: BTreeSet<(ObjectName, ObjectName)>,
     /// The attachments to all ports, and to each port alone.
     attachments: Arc<Attachments>,
     attachments_by_port: [Arc<Attachments>; INGRESS_PORTS.len()],
@@ -166,6 +167,11 @@ impl ClassContext {
             && self.settings == other.settings
     }
 
+    /// Reads the annotations of an Ingress.
+    fn annotated<'i>(&self, ingress: &'i Ingress) -> Annotated<'i> {
+        Annotated::read(ingress, &self.dialects)
+    }
+
     /// The data planes, with these certificates.
     fn planes(&self, certificates: &[ServedCertificate]) -> Vec<Plane> {
         ingress_planes(&self.class, self.layout, certificates, &self.settings)
@@ -182,14 +188,25 @@ impl Owner for IngressClassOwner {
     fn new(snapshot: &IngressSnapshot, references: &References<'_>, options: &Options) -> Self {
         let context = ClassContext::new(snapshot, options);
         let served = || snapshot.ingresses.iter().filter(|_| context.is_served);
-        let hosts = Hosts::new(context.ownership, served().map(|(name, ingress)| (name, &**ingress)));
         let with_tls = served().filter(|(_, ingress)| !tls_of(ingress).is_empty());
         let with_tls: BTreeSet<IngressByAge> =
             with_tls.map(|(name, ingress)| IngressByAge::of(name, ingress)).collect();
-        let annotated = served().map(|(name, ingress)| (ingress_key(name), &**ingress));
-        let policies = ClassPolicies::new(snapshot, &context.dialects, annotated, references);
-        let canaries = Canaries::new(&context.dialects, served());
-        let fallbacks = hosts.need_fallbacks().then(|| HostFallbacks::new(context.ownership));
+        let (mut hosts, mut canaries) = (Hosts::new(context.ownership), Canaries::default());
+        let mut annotation_policies = AnnotationPolicies::default();
+        let mut with_config_map = BTreeSet::new();
+        for (name, ingress) in served() {
+            let annotated = context.annotated(ingress);
+            hosts.add_first(name, &annotated);
+            canaries.replace(name, Some(&annotated));
+            with_config_map
+                .extend(annotated.annotations.custom_headers.clone().map(|named| (named, name.clone())));
+            let policies = annotated.annotations.policies(name);
+            if !policies.is_empty() {
+                annotation_policies.insert(ingress_key(name), policies);
+            }
+        }
+        hosts.find_overlaps();
+        let policies = ClassPolicies::new(snapshot, annotation_policies, references);
         let mut certificate_problems = Vec::new();
         let certificates =
             certificates(snapshot, (with_tls.iter(), &hosts), references, &mut certificate_problems);
@@ -201,7 +218,7 @@ impl Owner for IngressClassOwner {
             planes: context.planes(&certificates),
             context,
             hosts,
-            fallbacks,
+            fallbacks: HostFallbacks::default(),
             with_tls,
             certificate_problems,
             ingress_problems: BTreeMap::new(),
@@ -211,6 +228,7 @@ impl Owner for IngressClassOwner {
             attachments_by_port: std::array::from_fn(|port| Arc::new(Attachments::to_ports([port]))),
             policies,
             canaries,
+            with_config_map,
         }
     }
 
@@ -220,9 +238,9 @@ impl Owner for IngressClassOwner {
         }
         let keys: Vec<Arc<ObjectKey>> = self.ingresses.keys().cloned().collect();
         for (key, ingress) in keys.iter().zip(snapshot.ingresses.values()) {
-            let routes = self.read(key, ingress, &snapshot.referents.quarantine);
-            if let Some(fallbacks) = &mut self.fallbacks {
-                fallbacks.replace(std::iter::empty(), &routes);
+            let routes = self.read(key, ingress, snapshot);
+            if self.context.ownership == HostOwnership::OldestNamespace {
+                self.fallbacks.replace(std::iter::empty(), &routes);
             }
             for route in routes {
                 take(self, route);
@@ -265,8 +283,9 @@ impl Owner for IngressClassOwner {
         let rules = if let Part::HostFallback(_) = route.part {
             Box::from([fallbacks::not_found()])
         } else {
-            // A redirect to HTTPS comes before policies, which are for the requests over TLS.
-            let is_redirect = route.ingress_port == Some(PLAINTEXT);
+            // Redirects to HTTPS and to another host come before policies, which are for the requests that are served.
+            let is_redirect =
+                route.ingress_port == Some(PLAINTEXT) || matches!(route.part, Part::HostRedirect(_));
             let rules = route.rules.iter().map(|rule| {
                 let share = |chain| shared.chains.share(chain);
                 let ports = 0..INGRESS_PORTS.len();
@@ -332,27 +351,24 @@ impl Owner for IngressClassOwner {
         if differences.len() > limit {
             return Err(FullTranslationNeeded);
         }
-        let annotated =
-            differences.iter().map(|ObjectDiff { name, now, .. }| (ingress_key(name), now.as_deref()));
-        self.policies.replace_annotations(&self.context.dialects, annotated);
-        let ChangedPolicies { contents, targets } = self.policies.update(snapshot, diff, references);
-        to_attach.extend(targets.iter().flat_map(|target| slab.of_target(target)));
-        let quarantine = &snapshot.referents.quarantine;
         let mut read: BTreeSet<ObjectName> = BTreeSet::new();
-        // A policy that annotations stand for closes the Ingress, if PingSIX cannot honour it.
-        let annotated = targets.iter().filter(|target| self.policies.annotations.contains_key(*target));
-        read.extend(annotated.map(|target| target.name.clone()));
         let mut former = FormerOldest::new();
         let mut has_other_tls = !diff.secrets.is_empty();
         for ObjectDiff { name, before, now } in differences {
             let (before, now) = (before.as_deref(), now.as_deref());
-            if self.canaries.replace(&self.context.dialects, &name, now) {
-                // The hosts are those before and after the change.
-                let ingresses = [before, now].into_iter().flatten();
-                read.extend(ingresses.flat_map(|ingress| self.hosts.sharing(&name.namespace, ingress)));
+            let annotated = now.map(|now| self.context.annotated(now));
+            self.policies.replace_annotations(ingress_key(&name), annotated.as_ref());
+            // The hosts are those before and after the change.
+            let ingresses: Vec<&Ingress> = [before, now].into_iter().flatten().collect();
+            if self.canaries.replace(&name, annotated.as_ref()) {
+                let sharing = ingresses.iter().map(|ingress| self.hosts.sharing(&name.namespace, ingress));
+                read.extend(sharing.flatten());
+            } else {
+                read.extend(self.canaries.sharing(&name.namespace, &ingresses));
             }
-            self.hosts.replace(&name, before, now, &mut former);
-            has_other_tls |= self.replace_tls(&name, before, now);
+            self.replace_config_map((&name, before), annotated.as_ref());
+            let has_other_hosts = self.hosts.replace(&name, before, annotated.as_ref(), &mut former);
+            has_other_tls |= self.replace_tls(&name, before, now) || has_other_hosts;
             match (before, now) {
                 (None, Some(_)) => {
                     self.ingresses.insert(ingress_key(&name), ());
@@ -364,10 +380,17 @@ impl Owner for IngressClassOwner {
             }
             read.insert(name);
         }
-        has_other_tls |= self.hosts.refresh_overlaps(former, limit, &mut read)?;
-        if self.fallbacks.is_none() && self.hosts.need_fallbacks() {
-            return Err(FullTranslationNeeded);
+        for config_map in &diff.config_maps {
+            let first = (config_map.clone(), ObjectName::new("", ""));
+            let named = self.with_config_map.range(first..).take_while(|(named, _)| named == config_map);
+            read.extend(named.map(|(_, ingress)| ingress.clone()));
         }
+        let ChangedPolicies { contents, targets } = self.policies.update(snapshot, diff, references);
+        to_attach.extend(targets.iter().flat_map(|target| slab.of_target(target)));
+        // A policy that annotations stand for closes the Ingress, if PingSIX cannot honour it.
+        let annotated = targets.iter().filter(|target| self.policies.annotations.contains_key(*target));
+        read.extend(annotated.map(|target| target.name.clone()));
+        has_other_tls |= self.hosts.refresh_overlaps(former, limit, &mut read)?;
         for key in diff.quarantined.iter().filter(|key| key.kind == Kind::Ingress) {
             has_other_tls = true;
             read.insert(key.name.clone());
@@ -376,14 +399,14 @@ impl Owner for IngressClassOwner {
         for name in read {
             let key = ingress_key(&name);
             let now = if let Some(ingress) = snapshot.ingresses.get(&name) {
-                self.read(&key, ingress, quarantine)
+                self.read(&key, ingress, snapshot)
             } else {
                 self.ingress_problems.remove(&name);
                 Vec::new()
             };
             let source = Source::Object(key);
-            if let Some(fallbacks) = &mut self.fallbacks {
-                fallbacks.replace(slab.of_source(&source), &now);
+            if self.context.ownership == HostOwnership::OldestNamespace {
+                self.fallbacks.replace(slab.of_source(&source), &now);
             }
             routes.push((source, now));
         }
@@ -433,30 +456,43 @@ impl Owner for IngressClassOwner {
 
 impl IngressClassOwner {
     /// Reads an Ingress. Returns its served routes, and keeps its problems.
-    fn read(&mut self, key: &Arc<ObjectKey>, ingress: &Ingress, quarantine: &Quarantine) -> Vec<Route> {
+    fn read(&mut self, key: &Arc<ObjectKey>, ingress: &Ingress, snapshot: &IngressSnapshot) -> Vec<Route> {
         let mut problems = Vec::new();
         self.hosts.report(key, ingress, &mut problems);
         problems.extend(warn_of_annotations(key, ingress, &self.context.dialects));
-        let annotations = annotations_of(&self.context, &self.policies, key, ingress);
+        let mut annotations = annotations_of(&self.context, &self.policies, key, ingress);
+        add_custom_headers(&mut annotations, key, &snapshot.referents);
         problems.extend(annotations.problems(key));
-        let canaries = self.canaries.of_namespace(&key.name.namespace);
-        let mut routes = normalise_ingress(key, ingress, &annotations, &canaries, &mut problems);
+        if annotations.canary.is_some() {
+            let sharing = self.hosts.sharing(&key.name.namespace, ingress);
+            let sharing: Vec<&Ingress> =
+                sharing.iter().filter_map(|name| snapshot.ingresses.get(name)).map(AsRef::as_ref).collect();
+            self.canaries.report(key, ingress, &sharing, &mut problems);
+        }
+        let neighbours = Neighbours {
+            canaries: &self.canaries.of_namespace(&key.name.namespace),
+            more_hosts: self.hosts.more_hosts(key),
+            keeps_scheme: self.context.layout == Layout::PerPort,
+        };
+        let mut routes = normalise_ingress(key, ingress, &annotations, &neighbours, &mut problems);
         routes.retain(|route| !self.hosts.is_refused(route));
         if problems.is_empty() {
             self.ingress_problems.remove(&key.name);
         } else {
             self.ingress_problems.insert(key.name.clone(), problems);
         }
+        let quarantine = &snapshot.referents.quarantine;
         routes.into_iter().map(|route| refuse_rules(quarantine, route)).collect()
     }
 
     /// The fallback routes that may have changed.
     fn take_fallbacks(&mut self, snapshot: &IngressSnapshot) -> Vec<(Hostname, Option<Route>)> {
-        let Some(fallbacks) = &mut self.fallbacks else { return Vec::new() };
-        fallbacks.take(|key| {
+        self.fallbacks.take(|key| {
             let ingress = snapshot.ingresses.get(&key.name)?;
-            let annotations = annotations_of(&self.context, &self.policies, key, ingress);
-            let routes = normalise_ingress(key, ingress, &annotations, &[], &mut Vec::new());
+            let mut annotations = annotations_of(&self.context, &self.policies, key, ingress);
+            add_custom_headers(&mut annotations, key, &snapshot.referents);
+            let routes =
+                normalise_ingress(key, ingress, &annotations, &Neighbours::default(), &mut Vec::new());
             let default = routes.into_iter().find(|route| route.part == Part::DefaultBackend)?;
             Some(refuse_rules(&snapshot.referents.quarantine, default))
         })
@@ -479,6 +515,20 @@ impl IngressClassOwner {
         Ok(())
     }
 
+    /// Replaces the ConfigMap that the annotations of an Ingress name.
+    fn replace_config_map(
+        &mut self,
+        (name, before): (&ObjectName, Option<&Ingress>),
+        now: Option<&Annotated<'_>>,
+    ) {
+        let before = before.and_then(|before| self.context.annotated(before).annotations.custom_headers);
+        if let Some(before) = before {
+            self.with_config_map.remove(&(before, name.clone()));
+        }
+        let now = now.and_then(|now| now.annotations.custom_headers.clone());
+        self.with_config_map.extend(now.map(|now| (now, name.clone())));
+    }
+
     /// Replaces `spec.tls` of an Ingress. Returns whether the entries or the age changed.
     fn replace_tls(&mut self, name: &ObjectName, before: Option<&Ingress>, now: Option<&Ingress>) -> bool {
         let [old, new] = [before, now].map(|ingress| {
@@ -498,12 +548,12 @@ impl IngressClassOwner {
 
 /// The annotations of an Ingress, with the faults of the policies that they stand for.
 fn annotations_of(
-    ClassContext { dialects, layout, .. }: &ClassContext,
+    context: &ClassContext,
     policies: &ClassPolicies,
     key: &ObjectKey,
     ingress: &Ingress,
 ) -> IngressAnnotations {
-    let mut annotations = read_annotations(dialects, ingress.metadata.annotations.as_ref());
+    let Annotated { mut annotations, .. } = context.annotated(ingress);
     for (protects, flaw) in policies.policies.flaws_of_annotations(key) {
         let field = flaw.at.to_string();
         let field = field.split(['.', '[']).nth(1).unwrap_or_default();
@@ -511,7 +561,7 @@ fn annotations_of(
     }
     let redirects =
         annotations.https.without_tls || (annotations.https.with_tls && !tls_of(ingress).is_empty());
-    if redirects && *layout == Layout::Shared {
+    if redirects && context.layout == Layout::Shared {
         annotations.lose_https_redirect();
     }
     annotations

@@ -193,7 +193,7 @@ impl RouteSlab {
         routes: Vec<Route>,
         attaching: &mut AttachContext<'_, O>,
     ) -> BTreeSet<usize> {
-        let mut known: BTreeMap<(Part, Option<u8>), usize> = BTreeMap::new();
+        let mut known: BTreeMap<(Part, Option<u8>, u8), usize> = BTreeMap::new();
         for &slot in self.by_source.get(&source).into_iter().flatten() {
             known.insert(self.inputs[slot].route.place(), slot);
         }
@@ -297,11 +297,14 @@ impl RouteSlab {
     }
 }
 
-/// The Services of a route's backends and mirrors, and the ListenerSets among its parents.
+/// The Services of a route's backends, default backends and mirrors, and the ListenerSets among its parents.
 fn referents(route: &Route) -> impl Iterator<Item = ObjectKey> {
     let mirrors = route.rules.iter().flat_map(|rule| &rule.mirrors).map(|mirror| &mirror.backend);
     let backends = route.rules.iter().flat_map(|rule| &rule.backends).chain(mirrors);
-    let services = backends.map(|backend| ObjectKey { kind: Kind::Service, name: backend.name.clone() });
+    let settings = route.rules.iter().filter_map(|rule| rule.backend_settings.as_deref());
+    let default_backends = settings.filter_map(|settings| settings.default_backend.as_ref());
+    let services = backends.map(|backend| &backend.name).chain(default_backends);
+    let services = services.map(|name| ObjectKey { kind: Kind::Service, name: name.clone() });
     let namespace = &route.key.name.namespace;
     let parents = route.parent_refs.iter().filter(|parent| parent.kind.is_some());
     let sets = parents

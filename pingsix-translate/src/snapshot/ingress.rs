@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::kinds::{Ingress, IngressClass};
 use super::policy_object::AnyPolicy;
-use super::references::{proxy_of_ingress_class, secrets_of_ingress, services_of_ingress};
+use super::references::{proxy_of_ingress_class, references_of_ingress, services_of_ingress};
 use super::{Objects, ReferentNames, Referents};
 use crate::model::{Age, Kind, ObjectKey, ObjectName};
 use crate::shared_map::SharedMap;
@@ -46,7 +46,7 @@ impl Objects {
         for (name, ingress) in &self.ingresses {
             if class_of_ingress(ingress).or(default_class) == Some(class) {
                 names.services.extend(services_of_ingress(ingress, &name.namespace));
-                names.secrets.extend(secrets_of_ingress(ingress, &name.namespace));
+                names.add(references_of_ingress(ingress, &name.namespace));
                 ingresses.insert(name.clone(), ingress.clone());
             }
         }

@@ -12,34 +12,48 @@ use super::kinds::{Gateway, GatewayClass, Ingress, IngressClass, ListenerSet};
 use crate::crd::{PingsixProxy, SecretObjectReference};
 use crate::model::{Kind, ObjectKey, ObjectName};
 
-/// The Services that the backends of an Ingress name, existing or not.
+/// The annotation of ingress-nginx with the Service that answers in place of one without endpoints.
+const DEFAULT_BACKEND: &str = "nginx.ingress.kubernetes.io/default-backend";
+
+/// The Services that the backends of an Ingress and its annotations name, existing or not.
 pub fn services_of_ingress(ingress: &Ingress, namespace: &Arc<str>) -> Vec<ObjectName> {
     let spec = ingress.spec.iter();
     let rules = spec.clone().flat_map(|spec| spec.rules.iter().flatten());
     let paths = rules.filter_map(|rule| rule.http.as_ref()).flat_map(|http| &http.paths);
     let default_backend = spec.filter_map(|spec| spec.default_backend.as_ref());
     let backends = paths.map(|path| &path.backend).chain(default_backend);
-    backends
-        .filter_map(|backend| backend.service.as_ref())
-        .map(|service| ObjectName::new(namespace.clone(), service.name.as_str()))
+    let names = backends.filter_map(|backend| backend.service.as_ref()).map(|service| service.name.as_str());
+    let annotations = ingress.metadata.annotations.as_ref();
+    let of_annotations =
+        annotations.and_then(|annotations| annotations.get(DEFAULT_BACKEND)).map(|name| name.trim());
+    names
+        .chain(of_annotations.filter(|name| !name.is_empty() && !name.contains('/')))
+        .map(|name| ObjectName::new(namespace.clone(), name))
         .collect()
 }
 
 /// The annotation of ingress-nginx with the Secret of basic authentication.
 const AUTH_SECRET: &str = "nginx.ingress.kubernetes.io/auth-secret";
 
-/// The Secrets that `spec.tls` of an Ingress and its annotations name, existing or not.
-pub fn secrets_of_ingress(ingress: &Ingress, namespace: &Arc<str>) -> Vec<ObjectName> {
+/// The annotation of ingress-nginx with the ConfigMap of response headers.
+const CUSTOM_HEADERS: &str = "nginx.ingress.kubernetes.io/custom-headers";
+
+/// The Secrets and ConfigMaps that an Ingress names in its own namespace, in `spec.tls` and in annotations, existing or not.
+pub fn references_of_ingress(ingress: &Ingress, namespace: &Arc<str>) -> Vec<ObjectKey> {
     let tls = ingress.spec.iter().flat_map(|spec| spec.tls.iter().flatten());
     let of_tls = tls.filter_map(|tls| tls.secret_name.as_deref());
-    let annotations = ingress.metadata.annotations.as_ref();
-    let of_annotations =
-        annotations.and_then(|annotations| annotations.get(AUTH_SECRET)).map(|name| name.trim());
-    of_tls
-        .chain(of_annotations.filter(|name| !name.contains('/')))
-        .filter(|name| !name.is_empty())
-        .map(|name| ObjectName::new(namespace.clone(), name))
-        .collect()
+    let annotation = |name: &str| Some(ingress.metadata.annotations.as_ref()?.get(name)?.trim());
+    let secret = annotation(AUTH_SECRET);
+    let secrets = of_tls.chain(secret.filter(|name| !name.contains('/'))).filter(|name| !name.is_empty());
+    let own = |reference: &'_ str| {
+        let name = reference.strip_prefix(&**namespace)?.strip_prefix('/')?;
+        (!name.is_empty() && !name.contains('/')).then(|| name.to_owned())
+    };
+    let config_map = annotation(CUSTOM_HEADERS).and_then(own);
+    let of_kind = |kind, name: &str| ObjectKey { kind, name: ObjectName::new(namespace.clone(), name) };
+    let mut references: Vec<ObjectKey> = secrets.map(|name| of_kind(Kind::Secret, name)).collect();
+    references.extend(config_map.map(|name| of_kind(Kind::ConfigMap, &name)));
+    references
 }
 
 /// The Service of an EndpointSlice.
@@ -144,6 +158,7 @@ impl Objects {
     /// ConfigMaps, and no others.
     pub fn referents_by_name(&self) -> BTreeSet<ObjectKey> {
         let (mut services, mut secrets) = (BTreeSet::new(), BTreeSet::new());
+        let mut keys: BTreeSet<ObjectKey> = BTreeSet::new();
         for (name, gateway) in self.gateways() {
             secrets.extend(secrets_of_gateway(gateway, &name.namespace));
         }
@@ -154,7 +169,7 @@ impl Objects {
             secrets.extend(secrets_of_proxy(proxy, &name.namespace));
         }
         for (name, ingress) in self.ingresses() {
-            secrets.extend(secrets_of_ingress(ingress, &name.namespace));
+            keys.extend(references_of_ingress(ingress, &name.namespace));
             services.extend(services_of_ingress(ingress, &name.namespace));
         }
         for route in self.routes() {
@@ -164,7 +179,7 @@ impl Objects {
         let config_maps =
             gateways.flat_map(|(name, gateway)| config_maps_of_gateway(gateway, &name.namespace));
         let of_kind = |kind| move |name| ObjectKey { kind, name };
-        let mut keys: BTreeSet<ObjectKey> = services.into_iter().map(of_kind(Kind::Service)).collect();
+        keys.extend(services.into_iter().map(of_kind(Kind::Service)));
         keys.extend(secrets.into_iter().map(of_kind(Kind::Secret)));
         keys.extend(config_maps.map(of_kind(Kind::ConfigMap)));
         keys.extend(self.policies().flat_map(|policy| policy.references()));

@@ -1,5 +1,6 @@
 //! Services, with the fields that translation reads.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ServicePort as WirePort, ServiceSpec};
@@ -21,6 +22,8 @@ pub struct Service {
     pub name: ObjectName,
     /// Whether `spec.type` is `ExternalName`: an alias of a DNS name.
     pub is_external_name: bool,
+    /// `spec.clusterIP`, if it is an address.
+    pub cluster_ip: Option<IpAddr>,
     /// `spec.ports`, in order. Thousands of Services have the same ones.
     pub ports: Arc<[ServicePort]>,
 }
@@ -90,6 +93,8 @@ impl From<&wire::Service> for Service {
         Self {
             name: name_in(&service.metadata),
             is_external_name: spec.and_then(|spec| spec.type_.as_deref()) == Some(EXTERNAL_NAME),
+            // A headless Service has `None`.
+            cluster_ip: spec.and_then(|spec| spec.cluster_ip.as_deref()?.parse().ok()),
             ports: spec.iter().flat_map(|spec| spec.ports.iter().flatten()).map(ServicePort::from).collect(),
         }
     }
@@ -113,6 +118,7 @@ impl Serialize for Service {
         };
         let spec = ServiceSpec {
             type_: self.is_external_name.then(|| EXTERNAL_NAME.to_owned()),
+            cluster_ip: self.cluster_ip.map(|address| address.to_string()),
             ports: Some(self.ports.iter().map(port).collect()),
             ..ServiceSpec::default()
         };
@@ -156,7 +162,7 @@ mod tests {
     fn pooled_parts_equal_the_original() {
         let written = json!({
             "apiVersion": "v1", "kind": "Service", "metadata": {"name": "cart", "namespace": "shop"},
-            "spec": {"ports": [
+            "spec": {"clusterIP": "10.96.0.1", "ports": [
                 {"name": "web", "port": 80, "protocol": "TCP", "appProtocol": "kubernetes.io/h2c"},
                 {"port": 53, "protocol": "UDP"},
             ]},

@@ -290,6 +290,7 @@ pub(crate) fn decode(object: &Value) -> Object {
         "IngressClass" => Object::IngressClass(read(object)),
         "Ingress" => Object::Ingress(read(object)),
         "Secret" => Object::Secret(read::<Secret>(object)),
+        "ConfigMap" => Object::ConfigMap(read(object)),
         "TCPRoute" => Object::TcpRoute(read(object)),
         "TLSRoute" => Object::TlsRoute(read(object)),
         "BackendTLSPolicy" => Object::BackendTlsPolicy(read(object)),

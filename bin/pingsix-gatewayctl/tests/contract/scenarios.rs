@@ -2,6 +2,7 @@
 
 mod backends;
 mod case;
+mod nginx;
 mod sample;
 
 use std::net::{Ipv4Addr, SocketAddr};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use pingsix_translate::snapshot::{
-    Ingress, IngressSnapshot, class_of_ingress, secrets_of_ingress, services_of_ingress,
+    Ingress, IngressSnapshot, class_of_ingress, references_of_ingress, services_of_ingress,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, permitted_references_of_policies};
 
@@ -15,7 +15,7 @@ use crate::world::edges::Target;
 #[derive(Default)]
 struct Left {
     services: BTreeSet<ObjectName>,
-    secrets: BTreeSet<ObjectName>,
+    references: BTreeSet<ObjectKey>,
 }
 
 impl World {
@@ -64,16 +64,18 @@ impl World {
                 snapshot.referents.endpoint_slices.remove(&name);
             }
         }
-        if !left.secrets.is_empty() {
+        if !left.references.is_empty() {
             let proxies: BTreeSet<ObjectName> = snapshot.referents.proxies.keys().cloned().collect();
-            let mut of_others = self.secrets_of_proxies(&proxies);
-            let of_policies = permitted_references_of_policies(&snapshot.policies, &snapshot.referents);
-            of_others
-                .extend(of_policies.into_iter().filter(|key| key.kind == Kind::Secret).map(|key| key.name));
-            for name in left.secrets {
-                let key = ObjectKey { kind: Kind::Secret, name };
-                if !of_others.contains(&key.name) && !self.refers_from_ingress(snapshot, &key) {
-                    snapshot.referents.secrets.remove(&key.name);
+            let mut of_others = permitted_references_of_policies(&snapshot.policies, &snapshot.referents);
+            let of_proxies = self.secrets_of_proxies(&proxies).into_iter();
+            of_others.extend(of_proxies.map(|name| ObjectKey { kind: Kind::Secret, name }));
+            for key in left.references {
+                if !of_others.contains(&key) && !self.refers_from_ingress(snapshot, &key) {
+                    if key.kind == Kind::Secret {
+                        snapshot.referents.secrets.remove(&key.name);
+                    } else {
+                        snapshot.referents.config_maps.remove(&key.name);
+                    }
                     referenced.remove(&key);
                 }
             }
@@ -113,7 +115,7 @@ impl World {
         }
         if let Some(before) = snapshot.ingresses.get(name) {
             left.services.extend(services_of_ingress(before, &name.namespace));
-            left.secrets.extend(secrets_of_ingress(before, &name.namespace));
+            left.references.extend(references_of_ingress(before, &name.namespace));
         }
         let Some(ingress) = after else {
             snapshot.ingresses.remove(name);
@@ -123,15 +125,19 @@ impl World {
             self.update(&mut snapshot.referents.services, &service);
             self.update_slices(&mut snapshot.referents, &service);
         }
-        for secret in secrets_of_ingress(&ingress, &name.namespace) {
-            self.update(&mut snapshot.referents.secrets, &secret);
-            referenced.insert(ObjectKey { kind: Kind::Secret, name: secret });
+        for key in references_of_ingress(&ingress, &name.namespace) {
+            if key.kind == Kind::Secret {
+                self.update(&mut snapshot.referents.secrets, &key.name);
+            } else {
+                self.update(&mut snapshot.referents.config_maps, &key.name);
+            }
+            referenced.insert(key);
         }
         snapshot.ingresses.insert(name.clone(), ingress);
         true
     }
 
-    /// Whether an Ingress of the snapshot refers to a Service or a Secret. The cost is proportional to the referring
+    /// Whether an Ingress of the snapshot refers to a Service, a Secret or a ConfigMap. The cost is proportional to the referring
     /// Ingresses of all classes.
     fn refers_from_ingress(&self, snapshot: &IngressSnapshot, to: &ObjectKey) -> bool {
         let target = Target::Object(to.clone());

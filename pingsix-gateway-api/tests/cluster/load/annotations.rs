@@ -5,12 +5,11 @@ use std::time::Instant;
 
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use pingsix_test_cluster::Process;
 use pingsix_translate::Kind;
 use pingsix_translate::pingsix::Request;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
 
 use super::backends::Backends;
 use super::expectations::{HOST, get};
@@ -66,11 +65,16 @@ async fn apply(env: &TestEnv, kind: Kind, object: &Value) {
 
 /// A PingSIX, and its log.
 pub(super) struct Proxy {
-    pub(super) addresses: Addresses,
-    pub(super) log: std::path::PathBuf,
+    addresses: Addresses,
+    log: std::path::PathBuf,
 }
 
 impl Proxy {
+    pub(super) fn new(ports: &Ports, process: &Process) -> Self {
+        let traffic = (Ipv4Addr::LOCALHOST, ports.traffic).into();
+        Self { addresses: Addresses { plain: traffic, behind_tls: traffic }, log: process.log() }
+    }
+
     pub(super) async fn ask(&self, client: Ipv4Addr, request: &Request) -> Answer {
         ask_from(client, &self.addresses, request).await.unwrap()
     }
@@ -127,17 +131,11 @@ async fn annotations_of_ingress_nginx_are_honoured_or_close_their_ingress() {
     apply(&env, Kind::Ingress, &ingress(("canary", "b"), PATTERN, &canary)).await;
     apply(&env, Kind::Ingress, &ingress(("help", "a"), "/help", &[])).await;
 
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-    let feed = listener.local_addr().unwrap();
-    let stop = CancellationToken::new();
-    let _stop = stop.clone().drop_guard();
-    let served = env.etcd.clone();
-    tokio::spawn(async move { served.serve(listener, stop).await });
+    let (feed, _stop) = env.serve_feed().await;
     let ports = Ports::of_plane(&env.cluster, feed, "/pingsix-ingress/web");
     let running = env.ready(options()).await;
     let process = ports.run(&env.cluster, binary).await;
-    let traffic = (Ipv4Addr::LOCALHOST, ports.traffic).into();
-    let proxy = Proxy { addresses: Addresses { plain: traffic, behind_tls: traffic }, log: process.log() };
+    let proxy = Proxy::new(&ports, &process);
 
     let answer = proxy.until(HERE, "/api/v", 200).await;
     assert!(["a /v", "b /v"].contains(&&*answer.body), "{answer:?}");

@@ -1,12 +1,9 @@
 //! The output of a migration on a real API server and the real PingSIX.
 
-use std::net::Ipv4Addr;
 use std::path::Path;
 
 use pingsix_translate::Kind;
 use serde_json::Value;
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
 use super::annotations::Proxy;
 use super::backends::Backends;
@@ -14,7 +11,6 @@ use super::expectations::{HOST, get};
 use super::namespace;
 use super::objects::slice;
 use super::security::client::HERE;
-use super::traffic::Addresses;
 use crate::test_env::pingsix::{self, Ports};
 use crate::test_env::{TestEnv, options};
 
@@ -50,17 +46,11 @@ async fn the_output_of_a_migration_applies_and_admits_every_key() {
     env.apply(&output()).await;
     env.apply(&slice("shop", "orders", &backends, &[("http", "a")]).to_string()).await;
 
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-    let feed = listener.local_addr().unwrap();
-    let stop = CancellationToken::new();
-    let _stop = stop.clone().drop_guard();
-    let served = env.etcd.clone();
-    tokio::spawn(async move { served.serve(listener, stop).await });
+    let (feed, _stop) = env.serve_feed().await;
     let ports = Ports::of_plane(&env.cluster, feed, "/pingsix/shop/pingsix");
     let running = env.ready(options()).await;
     let process = ports.run(&env.cluster, binary).await;
-    let traffic = (Ipv4Addr::LOCALHOST, ports.traffic).into();
-    let proxy = Proxy { addresses: Addresses { plain: traffic, behind_tls: traffic }, log: process.log() };
+    let proxy = Proxy::new(&ports, &process);
 
     proxy.until(HERE, "/orders/1", 401).await;
     for key in ["alices-key", "bobs-key"] {

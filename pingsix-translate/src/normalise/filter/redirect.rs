@@ -5,7 +5,7 @@ use std::num::NonZeroU16;
 use gateway_api::experimental::httproutes as api;
 
 use super::rewrite::WrittenPath;
-use crate::model::{FieldPath, Reason, Refusal};
+use crate::model::{FieldPath, Hostname, Reason, Refusal};
 use crate::normalise::Match;
 use crate::responder::{RedirectHostname, RedirectPath, RedirectScheme, RedirectStatus};
 
@@ -29,6 +29,17 @@ impl Redirect {
     pub(crate) const fn to_https(status: RedirectStatus) -> Self {
         let scheme = Some(RedirectScheme::Https);
         Self { status, scheme, hostname: None, port: None, path: RedirectPath::Keep }
+    }
+
+    /// A redirect to the same path of another host, with the port of the scheme or of the listener; `None` if the host is a
+    /// wildcard.
+    pub(crate) fn to_host(
+        status: RedirectStatus,
+        scheme: Option<RedirectScheme>,
+        host: &Hostname,
+    ) -> Option<Self> {
+        let hostname = Some(RedirectHostname::new(host.as_str())?);
+        Some(Self { status, scheme, hostname, port: None, path: RedirectPath::Keep })
     }
 
     /// Reads a filter in a rule with some matches; parts that cannot be honoured are refused.

@@ -1,13 +1,15 @@
 //! Annotations of an Ingress that only other controllers honour, and those that are honoured here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::annotations::{IngressAnnotations, is_read};
+use gateway_api::experimental::httproutes as api;
+
+use crate::annotations::{IngressAnnotations, MoreHosts, is_read};
 use crate::crd::AnnotationDialect;
-use crate::model::{FieldPath, ObjectKey, Problem, Reason, Severity};
-use crate::normalise::Cors;
-use crate::snapshot::Ingress;
+use crate::model::{FieldPath, Kind, ObjectKey, Problem, Reason, Severity};
+use crate::normalise::{Cors, HeaderChanges};
+use crate::snapshot::{Ingress, Referents};
 
 /// Domains of other controllers, besides `ingress.kubernetes.io`. Their annotations change the meaning of an Ingress.
 /// Subdomains count, too.
@@ -41,6 +43,133 @@ pub fn read_annotations(
         }
     }
     annotations
+}
+
+/// The most headers of a ConfigMap that are set.
+const MAX_HEADERS: usize = 64;
+
+/// The most bytes of the names and values of these headers.
+const MAX_HEADER_BYTES: usize = 8 * 1024;
+
+/// The filter that sets the headers of a ConfigMap in responses; `None` without any. Headers that cannot be set have a
+/// message in `faults`, and so have those beyond the bounds.
+pub fn read_custom_headers(
+    data: &BTreeMap<String, String>,
+    faults: &mut Vec<String>,
+) -> Option<api::HttpRouteRulesFilters> {
+    let mut set: Vec<api::HttpRouteRulesFiltersResponseHeaderModifierSet> = Vec::new();
+    let mut bytes = 0;
+    for (name, value) in data {
+        bytes += name.len() + value.len();
+        if set.len() >= MAX_HEADERS || bytes > MAX_HEADER_BYTES {
+            faults.push(format!(
+                "The ConfigMap has more than {MAX_HEADERS} headers, or more than {MAX_HEADER_BYTES} bytes of them; those from \
+                 \"{name}\" on are not set."
+            ));
+            break;
+        }
+        let header =
+            api::HttpRouteRulesFiltersResponseHeaderModifierSet { name: name.clone(), value: value.clone() };
+        let mut refusals = Vec::new();
+        let alone = setting(vec![header.clone()]);
+        let filter = alone.response_header_modifier.as_ref();
+        let at = FieldPath::new("data");
+        let _ = filter.map(|filter| HeaderChanges::of_response(filter, &at, &mut refusals));
+        match refusals.first() {
+            Some(refusal) => faults.push(format!("Header \"{name}\" is not set: {}", refusal.message)),
+            None if set.iter().any(|earlier| earlier.name.eq_ignore_ascii_case(name)) => {
+                faults.push(format!(
+                    "Header \"{name}\" is not set: the ConfigMap has it in another letter case, too."
+                ));
+            }
+            None => set.push(header),
+        }
+    }
+    (!set.is_empty()).then(|| setting(set))
+}
+
+fn setting(set: Vec<api::HttpRouteRulesFiltersResponseHeaderModifierSet>) -> api::HttpRouteRulesFilters {
+    api::HttpRouteRulesFilters {
+        r#type: api::HttpRouteRulesFiltersType::ResponseHeaderModifier,
+        response_header_modifier: Some(api::HttpRouteRulesFiltersResponseHeaderModifier {
+            set: Some(set),
+            ..api::HttpRouteRulesFiltersResponseHeaderModifier::default()
+        }),
+        ..api::HttpRouteRulesFilters::default()
+    }
+}
+
+/// The headers of responses that annotations change, in lower case.
+fn changed_headers(annotations: &IngressAnnotations) -> BTreeSet<String> {
+    let filters = annotations.filters.iter().filter_map(|filter| filter.response_header_modifier.as_ref());
+    let names = filters.flat_map(|filter| {
+        let set = filter.set.iter().flatten().map(|header| &header.name);
+        let add = filter.add.iter().flatten().map(|header| &header.name);
+        set.chain(add).chain(filter.remove.iter().flatten())
+    });
+    names.map(|name| name.to_ascii_lowercase()).collect()
+}
+
+/// Adds the headers of the ConfigMap that the annotations of an Ingress name.
+pub(super) fn add_custom_headers(
+    annotations: &mut IngressAnnotations,
+    ingress: &ObjectKey,
+    referents: &Referents,
+) {
+    let Some(name) = annotations.custom_headers.clone() else { return };
+    if name.namespace != ingress.name.namespace {
+        // Existence in another namespace must not show.
+        let message = format!("ConfigMap {name} is not in the namespace of the Ingress.");
+        annotations.lose_custom_headers(message);
+        return;
+    }
+    let Some(config_map) = referents.config_maps.get(&name) else {
+        let key = ObjectKey { kind: Kind::ConfigMap, name };
+        let is_pending = referents.pending.contains_key(&key);
+        annotations.lose_custom_headers(if is_pending {
+            format!("The API server has not answered whether {key} exists.")
+        } else {
+            format!("{key} does not exist.")
+        });
+        return;
+    };
+    let mut faults = Vec::new();
+    let mut data = config_map.data.clone().unwrap_or_default();
+    // A rule with two changes of one header is refused.
+    let changed = changed_headers(annotations);
+    data.retain(|name, _| {
+        let is_free = !changed.contains(&name.to_ascii_lowercase());
+        if !is_free {
+            faults.push(format!("Header \"{name}\" is not set: another annotation changes it, too."));
+        }
+        is_free
+    });
+    let filter = read_custom_headers(&data, &mut faults);
+    annotations.filters.extend(filter);
+    for fault in faults {
+        annotations.lose_custom_headers(fault);
+    }
+}
+
+/// An Ingress with its annotations, as its class reads them.
+pub(super) struct Annotated<'i> {
+    pub(super) ingress: &'i Ingress,
+    pub(super) annotations: IngressAnnotations,
+}
+
+impl<'i> Annotated<'i> {
+    pub(super) fn read(ingress: &'i Ingress, dialects: &[AnnotationDialect]) -> Self {
+        Self { ingress, annotations: read_annotations(dialects, ingress.metadata.annotations.as_ref()) }
+    }
+
+    /// The hosts that the annotations add.
+    pub(super) fn more_hosts(&self) -> MoreHosts {
+        let rules = self.ingress.spec.iter().flat_map(|spec| spec.rules.iter().flatten());
+        self.annotations.more_hosts(rules.map(|rule| {
+            let paths = rule.http.as_ref().map_or(0, |http| http.paths.len());
+            (rule.host.as_deref().unwrap_or_default(), paths)
+        }))
+    }
 }
 
 /// One warning with all annotations of other controllers. Without their effect, an Ingress may admit clients that its

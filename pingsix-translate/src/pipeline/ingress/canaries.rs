@@ -1,16 +1,35 @@
 //! The canary Ingresses of a class.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::annotations::read_annotations;
-use crate::crd::AnnotationDialect;
-use crate::model::{Age, ObjectName};
+use k8s_openapi::api::networking::v1::IngressRule;
+
+use super::annotations::Annotated;
+use super::bounded_problems::BoundedProblems;
+use crate::model::{Age, ObjectKey, ObjectName, Problem, Reason, Severity, field};
 use crate::normalise::Canary;
 use crate::snapshot::Ingress;
 
 /// Canary Ingresses by age, then by name.
 type ByAge = BTreeMap<(Age, Box<str>), Canary>;
+
+/// A path with its host and type, as they are written.
+type PathText<'i> = (&'i str, Option<&'i str>, &'i str);
+
+fn rules_of(ingress: &Ingress) -> &[IngressRule] {
+    ingress.spec.as_ref().and_then(|spec| spec.rules.as_deref()).unwrap_or_default()
+}
+
+/// The paths of rules, each with the indices of its entry and of itself.
+fn paths_of(rules: &[IngressRule]) -> impl Iterator<Item = ((usize, usize), PathText<'_>)> {
+    rules.iter().enumerate().flat_map(|(entry, rule)| {
+        let host = rule.host.as_deref().unwrap_or_default();
+        let paths = rule.http.iter().flat_map(|http| &http.paths).enumerate();
+        paths
+            .map(move |(index, path)| ((entry, index), (host, path.path.as_deref(), path.path_type.as_str())))
+    })
+}
 
 /// The canary Ingresses of a class, by namespace, then the oldest first.
 #[derive(Debug, Default)]
@@ -19,24 +38,8 @@ pub(super) struct Canaries {
 }
 
 impl Canaries {
-    pub(super) fn new<'i>(
-        dialects: &[AnnotationDialect],
-        ingresses: impl Iterator<Item = (&'i ObjectName, &'i Arc<Ingress>)>,
-    ) -> Self {
-        let mut canaries = Self::default();
-        for (name, ingress) in ingresses {
-            canaries.replace(dialects, name, Some(ingress));
-        }
-        canaries
-    }
-
     /// Takes in how an Ingress is now; `None` if it is gone. Returns whether it is or was a canary.
-    pub(super) fn replace(
-        &mut self,
-        dialects: &[AnnotationDialect],
-        name: &ObjectName,
-        ingress: Option<&Ingress>,
-    ) -> bool {
+    pub(super) fn replace(&mut self, name: &ObjectName, now: Option<&Annotated<'_>>) -> bool {
         let mut concerns = false;
         if let Some(of_namespace) = self.by_namespace.get_mut(&name.namespace) {
             let before = of_namespace.len();
@@ -46,8 +49,8 @@ impl Canaries {
                 self.by_namespace.remove(&name.namespace);
             }
         }
-        let canary = ingress.and_then(|ingress| {
-            let share = read_annotations(dialects, ingress.metadata.annotations.as_ref()).canary?;
+        let canary = now.and_then(|Annotated { ingress, annotations }| {
+            let share = annotations.canary.clone()?;
             let rules = ingress.spec.as_ref().and_then(|spec| spec.rules.clone()).unwrap_or_default();
             Some((Age::of(&ingress.metadata), Canary { share, rules }))
         });
@@ -57,6 +60,63 @@ impl Canaries {
             of_namespace.insert((age, name.name.clone()), canary);
         }
         concerns
+    }
+
+    /// The canaries of a namespace with a host of one of these Ingresses.
+    pub(super) fn sharing<'c>(
+        &'c self,
+        namespace: &'c Arc<str>,
+        ingresses: &[&Ingress],
+    ) -> impl Iterator<Item = ObjectName> + 'c {
+        let of_namespace = self.by_namespace.get(namespace);
+        let ingresses = ingresses.iter().filter(|_| of_namespace.is_some());
+        let rules = ingresses.flat_map(|ingress| rules_of(ingress));
+        let hosts: BTreeSet<String> = rules.map(|rule| rule.host.clone().unwrap_or_default()).collect();
+        let canaries = of_namespace.into_iter().flatten().filter(move |(_, canary)| {
+            canary.rules.iter().any(|rule| hosts.contains(rule.host.as_deref().unwrap_or_default()))
+        });
+        canaries.map(|((_, name), _)| ObjectName::new(namespace.clone(), name.clone()))
+    }
+
+    /// Reports the paths of a canary that take no requests. `sharing` are Ingresses of its namespace with its hosts.
+    pub(super) fn report(
+        &self,
+        key: &Arc<ObjectKey>,
+        ingress: &Ingress,
+        sharing: &[&Ingress],
+        problems: &mut Vec<Problem>,
+    ) {
+        let of_namespace = self.by_namespace.get(&key.name.namespace).into_iter().flatten();
+        let older = of_namespace.clone().take_while(|((_, name), _)| *name != key.name.name);
+        let older: BTreeSet<PathText<'_>> =
+            older.flat_map(|(_, canary)| paths_of(&canary.rules)).map(|(_, path)| path).collect();
+        let canaries: BTreeSet<&str> = of_namespace.map(|((_, name), _)| &**name).collect();
+        let is_canary = |ingress: &&&Ingress| {
+            ingress.metadata.name.as_deref().is_some_and(|name| canaries.contains(name))
+        };
+        let mains = sharing.iter().filter(|ingress| !is_canary(ingress));
+        let mains: BTreeSet<PathText<'_>> =
+            mains.flat_map(|ingress| paths_of(rules_of(ingress))).map(|(_, path)| path).collect();
+        let mut bounded = BoundedProblems::new(problems, key);
+        for (place, path) in paths_of(rules_of(ingress)) {
+            let why = if !mains.contains(&path) {
+                "no other Ingress of the namespace has the same host, path and type"
+            } else if older.contains(&path) {
+                "an older canary takes the requests"
+            } else {
+                continue;
+            };
+            bounded.add(Severity::Warning, Reason::Shadowed, place, |(entry, index)| {
+                (
+                    field::ingress_path(entry, index),
+                    format!("The canary gets no requests by this path: {why}."),
+                )
+            });
+        }
+        bounded.finish(|(entry, index), count| {
+            let message = format!("The canary gets no requests by {count} more of its paths.");
+            (field::ingress_path(entry, index), message)
+        });
     }
 
     /// The canaries of a namespace.

@@ -1,4 +1,4 @@
-//! The Ingresses that name a host, oldest first.
+//! The Ingresses that name a host: those with an alias alone come last, then the oldest comes first.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -45,38 +45,123 @@ impl PartialEq for IngressByAge {
 
 impl Eq for IngressByAge {}
 
+/// The ways in which an Ingress names a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NamedBy {
+    /// Its rules or default backend serve the host.
+    Rules,
+    /// `spec.tls`, or a rule of a canary, which serves nothing by itself.
+    Otherwise,
+    /// An alias or a redirect of annotations, which yields to the rules of others.
+    Annotation,
+    /// An annotation, and otherwise.
+    AnnotationAndOtherwise,
+}
+
+impl NamedBy {
+    /// Both ways together.
+    pub(super) const fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Rules, _) | (_, Self::Rules) => Self::Rules,
+            (Self::Otherwise, Self::Otherwise) => Self::Otherwise,
+            (Self::Annotation, Self::Annotation) => Self::Annotation,
+            (
+                Self::AnnotationAndOtherwise | Self::Otherwise | Self::Annotation,
+                Self::AnnotationAndOtherwise | Self::Otherwise | Self::Annotation,
+            ) => Self::AnnotationAndOtherwise,
+        }
+    }
+
+    const fn is_by_annotation(self) -> bool {
+        matches!(self, Self::Annotation | Self::AnnotationAndOtherwise)
+    }
+}
+
+/// An Ingress that names a host. An Ingress that names it by an annotation alone is ordered behind all others.
+#[derive(Clone, Debug)]
+pub(super) struct NamingIngress {
+    pub(super) by: NamedBy,
+    pub(super) ingress: IngressByAge,
+}
+
+impl NamingIngress {
+    fn order(&self) -> (bool, &IngressByAge) {
+        (self.by == NamedBy::Annotation, &self.ingress)
+    }
+
+    fn namespace(&self) -> &str {
+        self.ingress.namespace()
+    }
+}
+
+impl Ord for NamingIngress {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.order().cmp(&other.order())
+    }
+}
+
+impl PartialOrd for NamingIngress {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for NamingIngress {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for NamingIngress {}
+
 /// The Ingresses that name a host, at least one. Most hosts have exactly one.
 #[derive(Debug)]
 pub(super) enum HostIngresses {
-    One(IngressByAge),
+    One(NamingIngress),
     Many(Box<ManyIngresses>),
 }
 
 #[derive(Debug)]
 pub(super) struct ManyIngresses {
-    all: BTreeSet<IngressByAge>,
-    /// The oldest Ingress outside the namespace of the oldest Ingress of all.
-    other: Option<IngressByAge>,
+    all: BTreeSet<NamingIngress>,
+    /// The first Ingress outside the namespace of the first Ingress of all.
+    other: Option<NamingIngress>,
+    /// The first Ingress with rules for the host.
+    with_rules: Option<NamingIngress>,
+    /// The first Ingress with an annotation for the host.
+    annotated: Option<NamingIngress>,
 }
 
 impl ManyIngresses {
-    fn find_other(&mut self) {
-        let oldest = self.all.first();
-        let is_other =
-            |ingress: &&IngressByAge| oldest.is_some_and(|oldest| oldest.namespace() != ingress.namespace());
+    fn of(all: BTreeSet<NamingIngress>) -> Self {
+        let mut many = Self { all, other: None, with_rules: None, annotated: None };
+        many.find();
+        many
+    }
+
+    /// Determines the first Ingresses again.
+    fn find(&mut self) {
+        let first = self.all.first();
+        let is_other = |one: &&NamingIngress| first.is_some_and(|first| first.namespace() != one.namespace());
         self.other = self.all.iter().find(is_other).cloned();
+        self.with_rules = self.all.iter().find(|one| one.by == NamedBy::Rules).cloned();
+        self.annotated = self.all.iter().find(|one| one.by.is_by_annotation()).cloned();
     }
 }
 
-/// The oldest Ingress that names a host, and the oldest of another namespace.
+/// The first Ingresses that name a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OldestIngresses {
+    /// The owner of the host, where hosts have owners.
     pub(super) oldest: IngressByAge,
+    /// The oldest of another namespace.
     pub(super) other: Option<IngressByAge>,
+    /// The oldest that names the host by an annotation. With it: the oldest with rules for the host, if there is one.
+    pub(super) annotated: Option<(IngressByAge, Option<IngressByAge>)>,
 }
 
 impl OldestIngresses {
-    /// Both Ingresses, the oldest first.
+    /// The owner and the oldest of another namespace.
     pub(super) fn iter(&self) -> impl Iterator<Item = &IngressByAge> {
         std::iter::once(&self.oldest).chain(&self.other)
     }
@@ -89,18 +174,31 @@ impl OldestIngresses {
 
 impl HostIngresses {
     pub(super) fn oldest_ingresses(&self) -> Option<OldestIngresses> {
+        let ingress = |one: &NamingIngress| one.ingress.clone();
         match self {
-            Self::One(only) => Some(OldestIngresses { oldest: only.clone(), other: None }),
+            Self::One(only) => {
+                let annotated = only.by.is_by_annotation().then(|| (ingress(only), None));
+                Some(OldestIngresses { oldest: ingress(only), other: None, annotated })
+            }
             Self::Many(many) => {
-                Some(OldestIngresses { oldest: many.all.first()?.clone(), other: many.other.clone() })
+                let ManyIngresses { all, other, with_rules, annotated } = &**many;
+                // An annotation has no effect beside rules.
+                let counts = |other: &&NamingIngress| with_rules.is_none() || other.by != NamedBy::Annotation;
+                Some(OldestIngresses {
+                    oldest: ingress(all.first()?),
+                    other: other.as_ref().filter(counts).map(ingress),
+                    annotated: annotated
+                        .as_ref()
+                        .map(|annotated| (ingress(annotated), with_rules.as_ref().map(ingress))),
+                })
             }
         }
     }
 
     pub(super) fn oldest(&self) -> Option<&IngressByAge> {
         match self {
-            Self::One(only) => Some(only),
-            Self::Many(many) => many.all.first(),
+            Self::One(only) => Some(&only.ingress),
+            Self::Many(many) => many.all.first().map(|first| &first.ingress),
         }
     }
 
@@ -109,44 +207,55 @@ impl HostIngresses {
             Self::One(only) => (Some(only), None),
             Self::Many(many) => (None, Some(many.all.iter())),
         };
-        one.into_iter().chain(many.into_iter().flatten())
+        one.into_iter().chain(many.into_iter().flatten()).map(|naming| &naming.ingress)
     }
 
-    pub(super) fn insert(&mut self, ingress: IngressByAge) {
+    /// Adds an Ingress that is not among them.
+    pub(super) fn insert(&mut self, naming: NamingIngress) {
         match self {
-            Self::One(only) if *only == ingress => {}
             Self::One(only) => {
-                let mut many =
-                    ManyIngresses { all: [only.clone(), ingress].into_iter().collect(), other: None };
-                many.find_other();
+                let many = ManyIngresses::of([only.clone(), naming].into_iter().collect());
                 *self = Self::Many(Box::new(many));
             }
             Self::Many(many) => {
-                let before = many.all.first().cloned();
-                let Some(oldest) = before.filter(|oldest| oldest.namespace() != ingress.namespace()) else {
-                    // The namespace of the oldest Ingress stays the same.
-                    many.all.insert(ingress);
-                    return;
-                };
-                if ingress < oldest {
-                    many.other = Some(oldest);
-                } else if many.other.as_ref().is_none_or(|other| ingress < *other) {
-                    many.other = Some(ingress.clone());
+                let ManyIngresses { all, other, with_rules, annotated } = &mut **many;
+                let is_before =
+                    |first: &Option<NamingIngress>| first.as_ref().is_none_or(|first| naming < *first);
+                if naming.by == NamedBy::Rules && is_before(with_rules) {
+                    *with_rules = Some(naming.clone());
                 }
-                many.all.insert(ingress);
+                if naming.by.is_by_annotation() && is_before(annotated) {
+                    *annotated = Some(naming.clone());
+                }
+                let before = all.first().cloned();
+                // Otherwise, the namespace of the first Ingress stays the same.
+                if let Some(first) = before.filter(|first| first.namespace() != naming.namespace()) {
+                    if naming < first {
+                        *other = Some(first);
+                    } else if is_before(other) {
+                        *other = Some(naming.clone());
+                    }
+                }
+                all.insert(naming);
             }
         }
     }
 
     /// Removes an Ingress. Returns whether none is left.
-    pub(super) fn remove(&mut self, ingress: &IngressByAge) -> bool {
+    pub(super) fn remove(&mut self, naming: &NamingIngress) -> bool {
         match self {
-            Self::One(only) => only == ingress,
+            Self::One(only) => only == naming,
             Self::Many(many) => {
-                let is_first = many.all.first() == Some(ingress) || many.other.as_ref() == Some(ingress);
-                many.all.remove(ingress);
+                let firsts = [
+                    many.all.first(),
+                    many.other.as_ref(),
+                    many.with_rules.as_ref(),
+                    many.annotated.as_ref(),
+                ];
+                let is_first = firsts.contains(&Some(naming));
+                many.all.remove(naming);
                 if is_first {
-                    many.find_other();
+                    many.find();
                 }
                 if let (1, Some(last)) = (many.all.len(), many.all.first()) {
                     *self = Self::One(last.clone());
@@ -169,34 +278,48 @@ mod tests {
     #[test]
     fn the_oldest_ingresses_are_those_of_a_sorted_list() {
         let mut rng = SmallRng::seed_from_u64(5);
-        let all: Vec<IngressByAge> = (0..30)
+        let ways = [NamedBy::Rules, NamedBy::Otherwise, NamedBy::Annotation, NamedBy::AnnotationAndOtherwise];
+        let all: Vec<NamingIngress> = (0..30)
             .map(|number| {
                 let created = format!("2026-01-01T00:00:0{}Z", rng.random_range(0..3));
                 let ingress = json!({"metadata": {"creationTimestamp": created}});
                 let name = ObjectName::new(["a", "a", "b", "c"][rng.random_range(0..4)], number.to_string());
-                IngressByAge::of(&name, &serde_json::from_value(ingress).unwrap())
+                let ingress = IngressByAge::of(&name, &serde_json::from_value(ingress).unwrap());
+                NamingIngress { by: *ways.choose(&mut rng).unwrap(), ingress }
             })
             .collect();
         for _ in 0..50 {
-            let mut model: BTreeSet<IngressByAge> = BTreeSet::new();
+            let mut model: BTreeSet<NamingIngress> = BTreeSet::new();
             let mut ingresses: Option<HostIngresses> = None;
             for _ in 0..60 {
-                let ingress = all.choose(&mut rng).unwrap();
+                let naming = all.choose(&mut rng).unwrap();
                 if rng.random() {
-                    model.insert(ingress.clone());
-                    match &mut ingresses {
-                        Some(ingresses) => ingresses.insert(ingress.clone()),
-                        None => ingresses = Some(HostIngresses::One(ingress.clone())),
+                    if model.insert(naming.clone()) {
+                        match &mut ingresses {
+                            Some(ingresses) => ingresses.insert(naming.clone()),
+                            None => ingresses = Some(HostIngresses::One(naming.clone())),
+                        }
                     }
-                } else if model.remove(ingress) && ingresses.as_mut().unwrap().remove(ingress) {
+                } else if model.remove(naming) && ingresses.as_mut().unwrap().remove(naming) {
                     ingresses = None;
                 }
-                let oldest_ingresses = model.first().map(|oldest| {
-                    let other = model.iter().find(|ingress| ingress.namespace() != oldest.namespace());
-                    OldestIngresses { oldest: oldest.clone(), other: other.cloned() }
+                let of = |naming: &NamingIngress| naming.ingress.clone();
+                let with_rules = model.iter().find(|naming| naming.by == NamedBy::Rules);
+                let has_effect =
+                    |naming: &&NamingIngress| with_rules.is_none() || naming.by != NamedBy::Annotation;
+                let oldest_ingresses = model.first().map(|first| {
+                    let mut others =
+                        model.iter().filter(has_effect).filter(|one| one.namespace() != first.namespace());
+                    let annotated = model.iter().find(|naming| naming.by.is_by_annotation());
+                    OldestIngresses {
+                        oldest: of(first),
+                        other: others.next().map(of),
+                        annotated: annotated.map(|one| (of(one), with_rules.map(of))),
+                    }
                 });
                 assert_eq!(ingresses.as_ref().and_then(HostIngresses::oldest_ingresses), oldest_ingresses);
-                assert!(ingresses.iter().flat_map(HostIngresses::iter).eq(&model));
+                let named = ingresses.iter().flat_map(HostIngresses::iter);
+                assert!(named.eq(model.iter().map(|naming| &naming.ingress)));
             }
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! Hosts are compared as they are written: `shop.example.com`, `*.example.com` and the empty host, which covers every
 //! host, are three hosts. An Ingress names the hosts of its rules and of `spec.tls`. A default backend names the empty
-//! host.
+//! host. Annotations name aliases and hosts that are redirected ([`MoreHosts`]), which have no effect once another Ingress
+//! has rules for the host.
 //!
 //! With [`HostOwnership::OldestNamespace`], younger objects change no answer for a host. Rules, default backends and
 //! certificates of other namespaces for the host are left out before they are lowered. Requests that no path of a
@@ -14,8 +15,10 @@
 use std::collections::{BTreeMap, BTreeSet, btree_map as map};
 use std::sync::Arc;
 
+use super::annotations::Annotated;
 use super::bounded_problems::BoundedProblems;
-use super::host_ingresses::{HostIngresses, IngressByAge, OldestIngresses};
+use super::host_ingresses::{HostIngresses, IngressByAge, NamedBy, NamingIngress, OldestIngresses};
+use crate::annotations::MoreHosts;
 use crate::bounds;
 use crate::crd::HostOwnership;
 use crate::lower::FullTranslationNeeded;
@@ -37,8 +40,41 @@ pub(super) type FormerOldest = BTreeMap<Host, Option<OldestIngresses>>;
 pub(super) struct Hosts {
     ownership: HostOwnership,
     named: BTreeMap<Host, HostIngresses>,
+    /// By Ingress with such annotations.
+    annotations: BTreeMap<ObjectName, HostAnnotations>,
     /// By wildcard host that an Ingress names.
     overlaps: BTreeMap<Host, Overlap>,
+}
+
+/// The annotations of an Ingress that matter for hosts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct HostAnnotations {
+    more: MoreHosts,
+    is_canary: bool,
+}
+
+impl HostAnnotations {
+    fn of(annotated: &Annotated<'_>) -> Self {
+        Self { more: annotated.more_hosts(), is_canary: annotated.annotations.canary.is_some() }
+    }
+
+    /// The hosts of annotations, and the places that name them.
+    fn hosts(&self) -> impl Iterator<Item = (Host, HostSource)> {
+        let aliases = self.more.aliases.iter().map(|(_, alias)| (Some(alias.clone()), HostSource::Alias));
+        let redirects =
+            self.more.redirects.iter().map(|redirect| (Some(redirect.from.clone()), HostSource::Redirect));
+        aliases.chain(redirects)
+    }
+
+    /// The valid hosts of an Ingress with these annotations, and the ways in which it names them.
+    fn named(&self, ingress: &Ingress) -> BTreeMap<Host, NamedBy> {
+        let mut named: BTreeMap<Host, NamedBy> = BTreeMap::new();
+        for (host, place) in hosts_of(ingress).chain(self.hosts()) {
+            let by = place.named_by(self.is_canary);
+            named.entry(host).and_modify(|known| *known = known.and(by)).or_insert(by);
+        }
+        named
+    }
 }
 
 /// The first host that a wildcard host covers, and the first one of another namespace; each with its Ingress.
@@ -51,7 +87,7 @@ struct Overlap {
 impl Overlap {
     /// The overlap with one host.
     fn of(host: &Hostname, ingresses: &HostIngresses) -> Option<Self> {
-        let OldestIngresses { oldest, other } = ingresses.oldest_ingresses()?;
+        let OldestIngresses { oldest, other, annotated: _ } = ingresses.oldest_ingresses()?;
         Some(Self { first: (host.clone(), oldest), second: other.map(|other| (host.clone(), other)) })
     }
 
@@ -76,20 +112,31 @@ enum HostSource {
     Rule { index: usize, has_host: bool },
     DefaultBackend,
     Tls { entry: usize, host: usize },
+    Alias,
+    Redirect,
 }
 
 impl HostSource {
+    const fn named_by(self, is_canary: bool) -> NamedBy {
+        match self {
+            Self::Rule { .. } | Self::DefaultBackend if !is_canary => NamedBy::Rules,
+            Self::Rule { .. } | Self::DefaultBackend | Self::Tls { .. } => NamedBy::Otherwise,
+            Self::Alias | Self::Redirect => NamedBy::Annotation,
+        }
+    }
+
     fn field(self) -> FieldPath {
         match self {
             Self::Rule { index, has_host: true } => field::rule(index).child("host"),
             Self::Rule { index, has_host: false } => field::rule(index),
             Self::DefaultBackend => field::default_backend(),
             Self::Tls { entry, host } => field::tls(entry).child("hosts").index(host),
+            Self::Alias | Self::Redirect => FieldPath::new("metadata").child("annotations"),
         }
     }
 }
 
-/// The valid hosts of an Ingress, and the places that name them.
+/// The valid hosts of the spec of an Ingress, and the places that name them.
 fn hosts_of(ingress: &Ingress) -> impl Iterator<Item = (Host, HostSource)> {
     let spec = ingress.spec.iter();
     let rules = spec.clone().flat_map(|spec| spec.rules.iter().flatten().enumerate());
@@ -112,57 +159,98 @@ fn hosts_of(ingress: &Ingress) -> impl Iterator<Item = (Host, HostSource)> {
 }
 
 impl Hosts {
-    pub(super) fn new<'i>(
-        ownership: HostOwnership,
-        ingresses: impl Iterator<Item = (&'i ObjectName, &'i Ingress)>,
-    ) -> Self {
-        let mut hosts = Self { ownership, named: BTreeMap::new(), overlaps: BTreeMap::new() };
-        for (name, ingress) in ingresses {
-            let key = IngressByAge::of(name, ingress);
-            for (host, _) in hosts_of(ingress) {
-                hosts.add(host, &key);
-            }
-        }
-        hosts.overlaps = hosts.all_overlaps();
-        hosts
+    pub(super) const fn new(ownership: HostOwnership) -> Self {
+        Self { ownership, named: BTreeMap::new(), annotations: BTreeMap::new(), overlaps: BTreeMap::new() }
     }
 
-    /// Replaces an Ingress of the same name. `former` receives the oldest Ingresses that its hosts had.
+    /// Adds an Ingress before the first translation.
+    pub(super) fn add_first(&mut self, name: &ObjectName, annotated: &Annotated<'_>) {
+        let ingress = IngressByAge::of(name, annotated.ingress);
+        let annotations = HostAnnotations::of(annotated);
+        for (host, by) in annotations.named(annotated.ingress) {
+            self.add(host, NamingIngress { by, ingress: ingress.clone() });
+        }
+        self.keep_annotations(name, annotations);
+    }
+
+    /// Determines the overlaps of all hosts.
+    pub(super) fn find_overlaps(&mut self) {
+        self.overlaps = self.all_overlaps();
+    }
+
+    fn keep_annotations(&mut self, name: &ObjectName, annotations: HostAnnotations) {
+        if annotations == HostAnnotations::default() {
+            self.annotations.remove(name);
+        } else {
+            self.annotations.insert(name.clone(), annotations);
+        }
+    }
+
+    /// Replaces an Ingress of the same name. `former` receives the oldest Ingresses that its hosts had. Returns whether
+    /// annotations add other hosts than before.
     pub(super) fn replace(
         &mut self,
         name: &ObjectName,
         before: Option<&Ingress>,
-        now: Option<&Ingress>,
+        now: Option<&Annotated<'_>>,
         former: &mut FormerOldest,
-    ) {
-        let named = |ingress: Option<&Ingress>| -> BTreeSet<Host> {
-            ingress.into_iter().flat_map(hosts_of).map(|(host, _)| host).collect()
-        };
-        let [old, new] = [named(before), named(now)];
-        let [old_key, new_key] = [before, now].map(|ingress| Some(IngressByAge::of(name, ingress?)));
+    ) -> bool {
+        let old_annotations = self.annotations.remove(name).unwrap_or_default();
+        let new_annotations = now.map(HostAnnotations::of).unwrap_or_default();
+        let old = before.map(|before| old_annotations.named(before)).unwrap_or_default();
+        let new = now.map(|now| new_annotations.named(now.ingress)).unwrap_or_default();
+        let [old_key, new_key] =
+            [before, now.map(|now| now.ingress)].map(|ingress| Some(IngressByAge::of(name, ingress?)));
         let is_as_old = old_key == new_key;
-        for host in old.iter().filter(|host| !(is_as_old && new.contains(*host))) {
+        for (host, by) in old.iter().filter(|(host, by)| !(is_as_old && new.get(*host) == Some(*by))) {
             former.entry(host.clone()).or_insert_with(|| self.oldest_ingresses(host));
-            let Some((key, ingresses)) = old_key.as_ref().zip(self.named.get_mut(host)) else { continue };
-            if ingresses.remove(key) {
+            let Some((ingress, ingresses)) = old_key.clone().zip(self.named.get_mut(host)) else { continue };
+            if ingresses.remove(&NamingIngress { by: *by, ingress }) {
                 self.named.remove(host);
             }
         }
-        for host in new.into_iter().filter(|host| !(is_as_old && old.contains(host))) {
+        for (host, by) in new.into_iter().filter(|(host, by)| !(is_as_old && old.get(host) == Some(by))) {
             former.entry(host.clone()).or_insert_with(|| self.oldest_ingresses(&host));
-            if let Some(key) = &new_key {
-                self.add(host, key);
+            if let Some(ingress) = new_key.clone() {
+                self.add(host, NamingIngress { by, ingress });
+            }
+        }
+        let has_other_hosts = old_annotations.more != new_annotations.more;
+        self.keep_annotations(name, new_annotations);
+        has_other_hosts
+    }
+
+    fn add(&mut self, host: Host, naming: NamingIngress) {
+        match self.named.entry(host) {
+            map::Entry::Occupied(mut ingresses) => ingresses.get_mut().insert(naming),
+            map::Entry::Vacant(none) => {
+                none.insert(HostIngresses::One(naming));
             }
         }
     }
 
-    fn add(&mut self, host: Host, key: &IngressByAge) {
-        match self.named.entry(host) {
-            map::Entry::Occupied(mut ingresses) => ingresses.get_mut().insert(key.clone()),
-            map::Entry::Vacant(none) => {
-                none.insert(HostIngresses::One(key.clone()));
-            }
-        }
+    /// The Ingress whose rules for a host leave the annotations of others for it without effect.
+    fn rules_beside_annotations(&self, host: &Hostname) -> Option<IngressByAge> {
+        self.oldest_ingresses(&Some(host.clone()))?.annotated?.1
+    }
+
+    /// Whether an Ingress redirects a host, and not an older one that does so in its place.
+    fn redirects(&self, host: &Hostname, key: &ObjectKey) -> bool {
+        let named = self.oldest_ingresses(&Some(host.clone()));
+        let Some((first, None)) = named.and_then(|named| named.annotated) else { return false };
+        let counts = self.ownership == HostOwnership::Shared || *first.namespace() == *key.name.namespace;
+        *first.key == *key || !counts
+    }
+
+    /// The hosts that annotations add to an Ingress, without those that others have.
+    pub(super) fn more_hosts(&self, key: &ObjectKey) -> MoreHosts {
+        let Some(HostAnnotations { more, .. }) = self.annotations.get(&key.name) else {
+            return MoreHosts::default();
+        };
+        let mut more = more.clone();
+        more.aliases.retain(|(_, alias)| self.rules_beside_annotations(alias).is_none());
+        more.redirects.retain(|redirect| self.redirects(&redirect.from, key));
+        more
     }
 
     fn oldest_ingresses(&self, host: &Host) -> Option<OldestIngresses> {
@@ -170,14 +258,21 @@ impl Hosts {
     }
 
     /// Determines the overlaps of changed hosts again. `to_read` receives the Ingresses whose problems or routes may
-    /// change. Fails with more than `limit` of these Ingresses. Returns whether the owner of a host may have changed.
+    /// change. Fails with more than `limit` of these Ingresses. Returns whether certificates may be for other hosts: the
+    /// owner of a host changed, or the effect of an annotation.
     pub(super) fn refresh_overlaps(
         &mut self,
         former: FormerOldest,
         limit: usize,
         to_read: &mut BTreeSet<ObjectName>,
     ) -> Result<bool, FullTranslationNeeded> {
-        let changed = former.into_iter().filter(|(host, before)| self.oldest_ingresses(host) != *before);
+        let mut has_other_annotations = false;
+        let changed = former.into_iter().filter(|(host, before)| {
+            let now = self.oldest_ingresses(host);
+            let annotated = |oldest: &Option<OldestIngresses>| oldest.as_ref()?.annotated.clone();
+            has_other_annotations |= annotated(&now) != annotated(before);
+            now != *before
+        });
         let changed: BTreeSet<Host> = changed.map(|(host, _)| host).collect();
         let is_wide = |host: &&Host| host.as_ref().is_none_or(Hostname::is_wildcard);
         let mut wide: BTreeSet<Host> = changed.iter().filter(is_wide).cloned().collect();
@@ -211,7 +306,7 @@ impl Hosts {
                 return Err(FullTranslationNeeded);
             }
         }
-        Ok(!changed.is_empty() && self.ownership == HostOwnership::OldestNamespace)
+        Ok(has_other_annotations || (!changed.is_empty() && self.ownership == HostOwnership::OldestNamespace))
     }
 
     /// The Ingresses of a namespace that name a host of an Ingress.
@@ -228,13 +323,6 @@ impl Hosts {
         }
         let owner = self.named.get(&host.cloned())?.oldest()?;
         (owner.namespace() != namespace).then_some(&owner.key)
-    }
-
-    /// Whether hosts may need fallback routes ([`super::fallbacks`]): hosts that are owned, or below wildcards.
-    pub(super) fn need_fallbacks(&self) -> bool {
-        // Wildcards sort first.
-        let first = self.named.keys().flatten().next();
-        self.ownership == HostOwnership::OldestNamespace || first.is_some_and(Hostname::is_wildcard)
     }
 
     /// Whether the host of a route belongs to another namespace.
@@ -254,8 +342,16 @@ impl Hosts {
         let namespace = &key.name.namespace;
         let mut host_problems = BoundedProblems::new(problems, key);
         let mut shared_hosts = BTreeSet::new();
-        for (host, place) in hosts_of(ingress) {
-            if let Some(owner) = self.other_owner(host.as_ref(), namespace) {
+        let annotations = self.annotations.get(&key.name);
+        let more = annotations.into_iter().flat_map(HostAnnotations::hosts);
+        for (host, place) in hosts_of(ingress).chain(more) {
+            let is_annotation = matches!(place, HostSource::Alias | HostSource::Redirect);
+            let named = host.as_ref().filter(|_| is_annotation);
+            if let Some(other) = named.and_then(|host| self.rules_beside_annotations(host)) {
+                host_problems.add(Severity::Warning, Reason::Shadowed, place, |place| {
+                    (place.field(), no_effect(&host, place, &other.key))
+                });
+            } else if let Some(owner) = self.other_owner(host.as_ref(), namespace) {
                 // The certificates have their own problems.
                 if !matches!(place, HostSource::Tls { .. }) {
                     host_problems.add(Severity::Error, Reason::HostNotOwned, place, |place| {
@@ -273,6 +369,18 @@ impl Hosts {
         host_problems.finish(|place, count| {
             (place.field(), format!("{count} more hosts of the Ingress have this problem or a similar one."))
         });
+        let beyond = annotations.map_or(0, |annotations| annotations.more.beyond);
+        if beyond > 0 {
+            problems.push(Problem {
+                object: key.clone(),
+                field: HostSource::Alias.field(),
+                severity: Severity::Warning,
+                reason: Reason::UnsupportedAnnotation,
+                message: format!(
+                    "server-alias: {beyond} aliases have no effect, because the Ingress would have too many paths with them."
+                ),
+            });
+        }
     }
 
     /// The named hosts that cover this one. The empty host is one of them only if hosts are shared: the paths of an owned
@@ -385,4 +493,15 @@ fn not_owned(host: &Host, owner: &ObjectKey) -> String {
          served for the host.",
         owner.name.namespace
     )
+}
+
+/// The message about a host of an annotation for which another Ingress has rules.
+fn no_effect(host: &Host, place: HostSource, other: &ObjectKey) -> String {
+    let (annotation, effect) = match place {
+        HostSource::Redirect => ("from-to-www-redirect", "its requests are not redirected"),
+        HostSource::Alias | HostSource::Rule { .. } | HostSource::DefaultBackend | HostSource::Tls { .. } => {
+            ("server-alias", "the alias has no effect")
+        }
+    };
+    format!("{annotation}: {other} has rules for {}, so {effect}.", in_words(host))
 }

@@ -3,13 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::annotations::read_annotations;
-use crate::crd::AnnotationDialect;
+use super::annotations::Annotated;
 use crate::model::ObjectKey;
 use crate::pipeline::diff::{LastObjects, ReferentsDiff};
 use crate::policy::{AnnotationPolicies, Policies};
 use crate::references::References;
-use crate::snapshot::{AnyPolicy, Ingress, IngressSnapshot};
+use crate::snapshot::{AnyPolicy, IngressSnapshot};
 use crate::status::JudgedPolicies;
 
 /// The policies of Ingresses and their backends.
@@ -33,18 +32,11 @@ pub(super) struct ChangedPolicies {
 }
 
 impl ClassPolicies {
-    pub(super) fn new<'i>(
+    pub(super) fn new(
         snapshot: &IngressSnapshot,
-        dialects: &[AnnotationDialect],
-        ingresses: impl Iterator<Item = (Arc<ObjectKey>, &'i Ingress)>,
+        annotations: AnnotationPolicies,
         references: &References<'_>,
     ) -> Self {
-        let annotated = ingresses.filter_map(|(key, ingress)| {
-            let policies =
-                read_annotations(dialects, ingress.metadata.annotations.as_ref()).policies(&key.name);
-            (!policies.is_empty()).then_some((key, policies))
-        });
-        let annotations: AnnotationPolicies = annotated.collect();
         Self {
             last: LastObjects::new(&snapshot.policies),
             policies: Policies::new(&snapshot.policies, &annotations, references),
@@ -54,29 +46,17 @@ impl ClassPolicies {
         }
     }
 
-    /// Takes in how the annotations of changed Ingresses are now; `None` is an Ingress that is gone.
-    pub(super) fn replace_annotations<'i>(
-        &mut self,
-        dialects: &[AnnotationDialect],
-        ingresses: impl Iterator<Item = (Arc<ObjectKey>, Option<&'i Ingress>)>,
-    ) {
-        if dialects.is_empty() {
+    /// Takes in how the annotations of an Ingress are now; `None` is an Ingress that is gone.
+    pub(super) fn replace_annotations(&mut self, key: Arc<ObjectKey>, now: Option<&Annotated<'_>>) {
+        let now = now.map(|now| now.annotations.policies(&key.name)).filter(|now| !now.is_empty());
+        if self.annotations.get(&key) == now.as_ref() {
             return;
         }
-        for (key, ingress) in ingresses {
-            let now = ingress.map(|ingress| {
-                read_annotations(dialects, ingress.metadata.annotations.as_ref()).policies(&key.name)
-            });
-            let now = now.filter(|now| !now.is_empty());
-            if self.annotations.get(&key) == now.as_ref() {
-                continue;
-            }
-            self.has_other_annotations = true;
-            match now {
-                Some(now) => self.annotations.insert(key, now),
-                None => self.annotations.remove(&key),
-            };
-        }
+        self.has_other_annotations = true;
+        match now {
+            Some(now) => self.annotations.insert(key, now),
+            None => self.annotations.remove(&key),
+        };
     }
 
     /// Replaces the policies if they may differ.
@@ -92,7 +72,7 @@ impl ClassPolicies {
             || has_other_annotations
             || diff.quarantined.iter().any(|key| key.kind.is_policy());
         let may_refer_otherwise =
-            diff.of_config_maps || !diff.secrets.is_empty() || !diff.reference_grants.is_empty();
+            !diff.config_maps.is_empty() || !diff.secrets.is_empty() || !diff.reference_grants.is_empty();
         let all = || snapshot.policies.values().chain(annotations.values().flatten());
         let refer = || all().any(|policy| !policy.references().is_empty());
         let may_differ = differ || (may_refer_otherwise && refer());

@@ -561,9 +561,15 @@ fn each_port_serves_every_ingress_and_the_port_without_tls_has_no_certificates()
 fn a_route_can_be_for_one_port_alone() {
     let ingress: Arc<Ingress> = object(json!({"metadata": {}, "spec": {"defaultBackend": service("web")}}));
     let key = Arc::new(ObjectKey::new(Kind::Ingress, "infra", "web"));
-    let [route] = normalise_ingress(&key, &ingress, &IngressAnnotations::default(), &[], &mut Vec::new())
-        .try_into()
-        .unwrap();
+    let [route] = normalise_ingress(
+        &key,
+        &ingress,
+        &IngressAnnotations::default(),
+        &Neighbours::default(),
+        &mut Vec::new(),
+    )
+    .try_into()
+    .unwrap();
     let to_plaintext = Arc::new(Attachments::to_ports([0]));
     let inputs = [Arc::new(RouteInput::new(route, Box::from([fallbacks::not_found()]), to_plaintext))];
     let settings = PlaneSettings { namespace_share: 100, telemetry: None };

@@ -1,6 +1,6 @@
 //! Certificates of `spec.tls`, and the server names for which data planes show them.
 
-use std::collections::{BTreeMap, btree_map as map};
+use std::collections::{BTreeMap, BTreeSet, btree_map as map};
 use std::sync::Arc;
 
 use k8s_openapi::api::networking::v1::IngressTLS;
@@ -8,6 +8,7 @@ use k8s_openapi::api::networking::v1::IngressTLS;
 use super::bounded_problems::BoundedProblems;
 use super::host_ingresses::IngressByAge;
 use super::hosts::Hosts;
+use crate::annotations::MoreHosts;
 use crate::attach::ServerName;
 use crate::bounds;
 use crate::lower::{FirstNames, NameBytes, PresentedCertificate, ServedCertificate, beyond_name_bytes};
@@ -35,9 +36,11 @@ pub(super) fn certificates<'i>(
     let mut taken = TakenNames::default();
     for IngressByAge { age, key } in oldest_first {
         let entries = snapshot.ingresses.get(&key.name).into_iter().flat_map(|ingress| tls_of(ingress));
+        let more_hosts = hosts.more_hosts(key);
         let mut names = 0;
-        for (index, content) in entries.enumerate() {
-            let entry = Entry { key, age: *age, index, content };
+        for (index, content) in entries.clone().enumerate() {
+            let added = added_names(&more_hosts, content, entries.clone());
+            let entry = Entry { key, age: *age, index, content, added };
             let certificate = entry.certificate(snapshot, references, problems);
             // An entry without a name counts too, because the entry has a verdict.
             names += entry.count(certificate.as_ref()).max(1);
@@ -59,6 +62,41 @@ struct Entry<'a> {
     age: Age,
     index: usize,
     content: &'a IngressTLS,
+    /// Names that annotations add to the hosts.
+    added: Vec<AddedName>,
+}
+
+/// A server name that an annotation adds to the hosts of an entry.
+struct AddedName {
+    name: Hostname,
+    /// Whether the certificate has to be valid for it: the host is redirected only.
+    has_to_cover: bool,
+}
+
+/// The names that annotations add to an entry of `spec.tls`, as in ingress-nginx: aliases have the certificate of their
+/// host, and a host that is redirected has the one of its target. Another entry with the name counts instead.
+fn added_names<'a>(
+    more: &MoreHosts,
+    entry: &IngressTLS,
+    entries: impl Iterator<Item = &'a IngressTLS>,
+) -> Vec<AddedName> {
+    if more.is_empty() {
+        return Vec::new();
+    }
+    let parsed = |entry: &IngressTLS| -> BTreeSet<Hostname> {
+        entry.hosts.iter().flatten().filter_map(|host| Hostname::parse(host).ok()).collect()
+    };
+    let own = parsed(entry);
+    let aliases = more.aliases.iter().filter(|_| more.main.as_ref().is_some_and(|main| own.contains(main)));
+    let aliases = aliases.map(|(_, alias)| AddedName { name: alias.clone(), has_to_cover: false });
+    let redirects = more.redirects.iter().filter(|redirect| own.contains(&redirect.to));
+    let redirects = redirects.map(|redirect| AddedName { name: redirect.from.clone(), has_to_cover: true });
+    let mut added: Vec<AddedName> = aliases.chain(redirects).collect();
+    if !added.is_empty() {
+        let listed: BTreeSet<Hostname> = entries.flat_map(parsed).collect();
+        added.retain(|added| !listed.contains(&added.name));
+    }
+    added
 }
 
 /// The names that have a certificate.
@@ -101,7 +139,7 @@ impl Entry<'_> {
     fn count(&self, certificate: Option<&Certificate>) -> usize {
         match self.hosts() {
             [] => certificate.map_or(0, |certificate| certificate.names().len()),
-            hosts => hosts.len(),
+            hosts => hosts.len() + self.added.len(),
         }
     }
 
@@ -211,7 +249,11 @@ impl Entry<'_> {
                 (Hostname::parse(host).map_err(|flaw| (host.as_str(), flaw)), Some(index))
             });
         let own = certificate.names().iter().filter(|_| self.hosts().is_empty());
-        hosts.chain(own.map(|name| (Ok(name.clone()), None)))
+        let is_shown = |added: &&AddedName| {
+            !added.has_to_cover || certificate.names().iter().any(|name| name.covers(&added.name))
+        };
+        let added = self.added.iter().filter(is_shown).map(|added| &added.name);
+        hosts.chain(own.chain(added).map(|name| (Ok(name.clone()), None)))
     }
 
     /// The field of a name.

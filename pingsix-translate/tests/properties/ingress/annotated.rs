@@ -31,7 +31,7 @@ pub(super) const CLOSING: [(&str, &str, &str); 13] = [
 ];
 
 /// Other annotations, with values that are valid, odd and hostile.
-const OTHERS: [(&str, &str, &[&str]); 45] = [
+const OTHERS: [(&str, &str, &[&str]); 50] = [
     (NGINX, "affinity", &["cookie"]),
     (NGINX, "allowlist-source-range", &["10.0.0.0/8", "127.0.0.1, ::1", "", "10.0.0.0/8,x"]),
     (NGINX, "app-root", &["/app", "app", "/$x", "/a b"]),
@@ -45,8 +45,11 @@ const OTHERS: [(&str, &str, &[&str]); 45] = [
     (NGINX, "canary-weight-total", &["1", "200", "0"]),
     (NGINX, "cors-allow-headers", &["X-A, X-B", "*", "a b"]),
     (NGINX, "cors-allow-origin", &["*", "https://a.test", "https://*.b.test", "null", "a;b"]),
+    (NGINX, "custom-headers", &["infra/headers", "app/headers", "app-b/headers", "infra/absent", "headers"]),
+    (NGINX, "default-backend", &["one", "idle", "missing", "outside", "x/y"]),
     (NGINX, "denylist-source-range", &["192.0.2.0/24"]),
     (NGINX, "enable-cors", &["true", "TRUE"]),
+    (NGINX, "from-to-www-redirect", &["true", "false"]),
     (NGINX, "limit-rpm", &["1", "600", "4294967296", "0"]),
     (NGINX, "limit-rps", &["5", "0", "x"]),
     (
@@ -58,6 +61,12 @@ const OTHERS: [(&str, &str, &[&str]); 45] = [
     (NGINX, "proxy-next-upstream-tries", &["0", "3", "99"]),
     (NGINX, "proxy-read-timeout", &["60", "0", "86401", "1s"]),
     (NGINX, "rewrite-target", &["/", "/$1", "/$2/x", "/$12", "/a?b", "/\u{e9}", "/${host}"]),
+    (
+        NGINX,
+        "server-alias",
+        &["a.example.com,alias.test", "*.example.com", "alias.test", "~x", "www.example.com,b_"],
+    ),
+    (NGINX, "service-upstream", &["true", "false"]),
     (NGINX, "ssl-redirect", &["true", "false"]),
     (NGINX, "upstream-hash-by", &["$request_uri", "$http_x_user", "$cookie_a;b", "$host$uri"]),
     (NGINX, "upstream-vhost", &["internal.example.com", "*.example.com", "$host", "a b"]),
@@ -124,6 +133,12 @@ pub(crate) fn add(rng: &mut SmallRng, objects: &mut Vec<Value>) {
             "apiVersion": "v1", "kind": "Secret", "type": kind,
             "metadata": { "namespace": namespace, "name": "user" },
             "stringData": { "username": "alice", "password": "open-sesame" },
+        }));
+        let value = if rng.random() { "one" } else { "two" };
+        objects.push(json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "namespace": namespace, "name": "headers" },
+            "data": { "X-Of": value, "Content-Length": "1", "X-Bad": "a\nb" },
         }));
     }
     for ingress in objects.iter_mut().filter(|object| object["kind"] == "Ingress") {

@@ -166,7 +166,7 @@ pub(super) fn history(seed: u64) -> Result<Seen, String> {
 fn change(rng: &mut SmallRng, others: &[Value], objects: &mut Present) -> String {
     let kinds: &[&str] = match rng.random_range(0..40) {
         0 => &["IngressClass", "PingsixProxy"],
-        1..5 => &["Secret"],
+        1..5 => &["Secret", "ConfigMap"],
         5..8 => &["SecurityPolicy", "TrafficPolicy", "BackendTrafficPolicy"],
         8 => &["ReferenceGrant"],
         9..14 => &["Service", "EndpointSlice"],

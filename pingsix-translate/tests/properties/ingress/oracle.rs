@@ -152,9 +152,6 @@ impl Ingresses {
         let mut best: Option<Candidate<'_>> = None;
         let (named, default_of) = match self.named_by_rules(host.as_deref(), labels) {
             Some((named, owner)) if self.are_owned => (Some(Some(named)), Some(owner)),
-            Some((named, _)) if labels == Labels::Several && self.has_fallback(named) => {
-                (Some(Some(named)), self.default_namespace())
-            }
             Some(_) | None => (self.are_owned.then_some(None), None),
         };
         for (ingress, path) in self.oldest_first.iter().filter_map(|ingress| Some((ingress, path?))) {
@@ -198,56 +195,9 @@ impl Ingresses {
         }
     }
 
-    /// The hosts of rules that say something, oldest first.
-    fn hosts_of_rules(&self) -> impl Iterator<Item = (&Ingress, Option<&str>)> {
-        self.oldest_first.iter().flat_map(|ingress| {
-            let rules = ingress.spec.rules.iter();
-            let has_default = ingress.spec.default_backend.is_some();
-            let says_something = rules.filter(move |rule| !rule.http.paths.is_empty() || has_default);
-            says_something.map(move |rule| (ingress, rule.host.as_deref()))
-        })
-    }
-
-    /// The namespace of the oldest default backend.
-    fn default_namespace(&self) -> Option<&String> {
-        let default = self.oldest_first.iter().find(|ingress| ingress.spec.default_backend.is_some())?;
-        Some(&default.metadata.namespace)
-    }
-
-    /// Whether the requests of a shared host that match none of its paths go to the default backend at once, or get 404,
-    /// because they would fall to a wildcard that stands for fewer labels.
-    fn has_fallback(&self, host: &str) -> bool {
-        let is_wider = |pattern: &str, labels| {
-            let name = host.strip_prefix('*').map_or_else(|| host.to_owned(), |rest| format!("x.x{rest}"));
-            pattern != host && host_matches(Some(pattern), Some(&name), labels)
-        };
-        let has_wider = |labels| {
-            self.hosts_of_rules().filter_map(|(_, pattern)| pattern).any(|pattern| is_wider(pattern, labels))
-        };
-        let has_paths_for_every_host =
-            self.paths().any(|(ingress, rule)| ingress.spec.rules[rule].host.is_none());
-        let oldest = self.hosts_of_rules().find(|(_, named)| *named == Some(host)).unwrap().0;
-        let default = self.default_namespace();
-        has_wider(Labels::Several)
-            && !has_wider(Labels::One)
-            && !has_paths_for_every_host
-            && default.is_none_or(|namespace| *namespace == oldest.metadata.namespace)
-    }
-
-    fn paths(&self) -> impl Iterator<Item = (&Ingress, usize)> {
-        self.oldest_first.iter().flat_map(|ingress| ingress.paths().map(move |(rule, ..)| (ingress, rule)))
-    }
-
     /// Whether PingSIX's reading of wildcards may differ from the specification's for this request.
     pub(super) fn deviates(&self, probe: &Probe) -> bool {
         let host = probe.routing_host();
-        if let Some((named, _)) = self.named_by_rules(host.as_deref(), Labels::Several)
-            && !self.are_owned
-            && host_matches(Some(named), host.as_deref(), Labels::One)
-            && self.has_fallback(named)
-        {
-            return false;
-        }
         let rules = self.oldest_first.iter().flat_map(|ingress| &ingress.spec.rules);
         rules.filter_map(|rule| rule.host.as_deref()).any(|pattern| {
             host_matches(Some(pattern), host.as_deref(), Labels::Several)

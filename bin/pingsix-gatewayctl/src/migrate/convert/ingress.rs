@@ -2,7 +2,7 @@
 //! reads them.
 //!
 //! ```text
-//! Ingresses ──► chosen ──► annotated ──► verdicts ──┬─► plugins, tls, services, canary, paths ──► rules ──► routes
+//! Ingresses ──► chosen ──► annotated ──► verdicts ──┬─► hosts, plugins, tls, services, canary, paths ──► rules ──► routes
 //!               dialect                             └─► keep (--keep-ingress)
 //! ```
 //!
@@ -12,6 +12,7 @@ mod annotated;
 mod canary;
 mod chosen;
 mod dialect;
+mod hosts;
 mod keep;
 mod paths;
 mod plugins;
@@ -68,9 +69,10 @@ pub(super) fn convert(conversion: &mut Conversion, sources: &Sources) {
         keep::write(&annotated, sources, conversion);
         return;
     }
-    tls::convert(&annotated, conversion);
+    let added = hosts::added(&annotated, &mut conversion.report);
+    tls::convert(&annotated, &added, conversion);
     services::convert(&mut annotated, sources, conversion);
-    routes::convert(&annotated, sources, conversion);
+    routes::convert(&annotated, &added, sources, conversion);
 }
 
 /// Withholds an Ingress with annotations of other controllers.

@@ -59,7 +59,8 @@ impl Backends {
         upstream.nodes = nodes;
     }
 
-    async fn plain(&mut self, node: &str) -> SocketAddr {
+    /// The backend in the place of an address.
+    pub(super) async fn plain(&mut self, node: &str) -> SocketAddr {
         if !self.plain.contains_key(node) {
             self.plain.insert(node.to_owned(), Echo::start(node).await);
         }

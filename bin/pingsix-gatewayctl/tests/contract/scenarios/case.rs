@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -113,6 +113,11 @@ impl Case {
         Self { samples, name, input: "output.yaml".to_owned(), options, material, directory }
     }
 
+    /// A further file of the case, if there is one.
+    pub(super) fn read(&self, file: &str) -> Option<String> {
+        fs::read_to_string(self.directory.join(file)).ok()
+    }
+
     fn run(&self, arguments: &[&str], options: &[String]) -> Vec<u8> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pingsix-gatewayctl"));
         let output = command.current_dir(&self.directory).args(arguments).args(options).output().unwrap();
@@ -202,6 +207,15 @@ impl Material {
         let name_in = |name: &Value| format!("{namespace}/{}", name.as_str().unwrap_or_default());
         let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
         match object["kind"].as_str() {
+            // Requests may go through the cluster IP.
+            Some("Service") => {
+                let ip = object["spec"]["clusterIP"].as_str().and_then(|ip| ip.parse::<IpAddr>().ok());
+                let known = self.addresses.entry(name_in(&object["metadata"]["name"])).or_default();
+                for port in list(&object["spec"]["ports"]) {
+                    let port = port["port"].as_u64().and_then(|port| u16::try_from(port).ok());
+                    known.extend(ip.zip(port).map(|(ip, port)| SocketAddr::new(ip, port).to_string()));
+                }
+            }
             Some("EndpointSlice") => {
                 let service = name_in(&object["metadata"]["labels"]["kubernetes.io/service-name"]);
                 let known = self.addresses.entry(service).or_default();
@@ -224,6 +238,11 @@ impl Material {
             }
             _ => {}
         }
+    }
+
+    /// The Services with their addresses.
+    pub(super) fn services(&self) -> impl Iterator<Item = (&String, &BTreeSet<String>)> {
+        self.addresses.iter()
     }
 
     /// Whether a Service has this address.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pingsix_translate::annotations::IngressAnnotations;
+use pingsix_translate::annotations::{IngressAnnotations, MoreHosts};
 use pingsix_translate::crd::AnnotationDialect;
 use pingsix_translate::{Kind, ObjectKey, read_annotations};
 use serde_json::{Map, Value};
@@ -166,6 +166,11 @@ impl Annotated {
     pub(super) fn targets(&self) -> impl Iterator<Item = &Target> {
         let paths = self.entries.iter().flat_map(|entry| &entry.paths);
         paths.filter_map(|path| path.target.as_ref()).chain(&self.default_backend)
+    }
+
+    /// The hosts that annotations add.
+    pub(super) fn more_hosts(&self) -> MoreHosts {
+        self.read.more_hosts(self.entries.iter().map(|entry| (entry.host.as_str(), entry.paths.len())))
     }
 
     /// Whether the Ingress limits who may send requests.

@@ -80,7 +80,7 @@ pub(super) fn convert(ingress: &mut Annotated, conversion: &mut Conversion) {
     plugin::convert(uses, scope, &mut effects, conversion);
     conversion.keep_telemetry(&mut effects);
     ingress.plugins = effects;
-    // What protects all requests of the class, or its hosts, protects the Ingress, too.
+    // Policies of the Gateway and client certificates of the hosts protect the Ingress, too.
     let mut all = rules::effects(ingress);
     let gateways = [conversion.parent.name.clone()];
     conversion.refuse_second_protection(&mut all, &gateways, &ingress.place);

@@ -7,6 +7,7 @@ use pingsix_translate::{GATEWAY_GROUP, Kind};
 use serde_json::{Value, json};
 
 use super::annotated::Annotated;
+use super::hosts::AddedHosts;
 use super::precedence::prefer;
 use super::rules::{Reader, effects, hosts};
 use super::{canary, tls};
@@ -22,7 +23,12 @@ const TO_HTTPS: u16 = 308;
 const TARGETS: usize = 16;
 
 /// Writes the HTTPRoutes of all Ingresses and their policies.
-pub(super) fn convert(ingresses: &[Annotated], sources: &Sources, conversion: &mut Conversion) {
+pub(super) fn convert(
+    ingresses: &[Annotated],
+    added: &AddedHosts,
+    sources: &Sources,
+    conversion: &mut Conversion,
+) {
     // Once an Ingress of a host asks for it, all paths of the host are regular expressions.
     let mut regular: BTreeSet<&str> = BTreeSet::new();
     let of_nginx = |one: &&Annotated| one.dialect.annotations == AnnotationDialect::IngressNginx;
@@ -50,10 +56,16 @@ pub(super) fn convert(ingresses: &[Annotated], sources: &Sources, conversion: &m
             number => format!("{}-{number}", ingress.key.name.name),
         };
         let name = conversion.free_route_name(ingress.namespace(), &wanted, &documents);
-        for document in of_host(ingress, (&host, name), rules, &documents, conversion) {
+        let aliases = added.aliases(ingress, &host);
+        for mut document in of_host(ingress, (&host, name), rules, &documents, conversion) {
+            document.hosts.extend(aliases.iter().cloned());
             documents.push(document);
             owners.push(index);
         }
+    }
+    for (index, document) in added.documents(ingresses, &documents, conversion) {
+        documents.push(document);
+        owners.push(index);
     }
     competition::compare_plugins(&mut documents, conversion);
     let mut routes: BTreeMap<usize, Vec<String>> = BTreeMap::new();

@@ -7,12 +7,14 @@ use pingsix_translate::{Kind, ObjectName};
 use serde_json::json;
 
 use super::annotated::Annotated;
+use super::hosts::AddedHosts;
 use crate::migrate::convert::Conversion;
 use crate::migrate::convert::gateway::HttpsListener;
+use crate::migrate::report::Place;
 use crate::migrate::source::is_name;
 
 /// Adds listeners for the certificates of all Ingresses.
-pub(super) fn convert(ingresses: &[Annotated], conversion: &mut Conversion) {
+pub(super) fn convert(ingresses: &[Annotated], added: &AddedHosts, conversion: &mut Conversion) {
     let mut taken: BTreeSet<String> = BTreeSet::new();
     for ingress in ingresses {
         for tls in &ingress.tls {
@@ -39,7 +41,19 @@ pub(super) fn convert(ingresses: &[Annotated], conversion: &mut Conversion) {
             } else {
                 tls.hosts.clone()
             };
-            for (place, host) in hosts {
+            // An alias has the certificate of its host, unless an entry lists the alias itself.
+            let listed: BTreeSet<&String> =
+                ingress.tls.iter().flat_map(|tls| &tls.hosts).map(|(_, host)| host).collect();
+            let with_aliases: Vec<(Place, String)> = hosts
+                .into_iter()
+                .flat_map(|(place, host): (Place, String)| {
+                    let aliases =
+                        added.aliases(ingress, &host).iter().filter(|alias| !listed.contains(alias));
+                    let aliases = aliases.map(|alias| (place.clone(), alias.clone())).collect::<Vec<_>>();
+                    std::iter::once((place, host)).chain(aliases)
+                })
+                .collect();
+            for (place, host) in with_aliases {
                 if !is_name(host.strip_prefix("*.").unwrap_or(&host)) {
                     conversion.report.impossible(&place, "A listener cannot have the host.");
                 } else if conversion.parent.has_listener(&host) && taken.contains(&host) {

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use pingsix_translate::annotations::{self, Fault, IGNORED_ANNOTATIONS, Purpose, Support};
-use pingsix_translate::{Kind, ObjectKey};
+use pingsix_translate::{Kind, ObjectKey, read_custom_headers};
 use serde_json::Value;
 
 use super::annotated::Annotated;
 use super::chosen::{CLASS_ANNOTATION, is_foreign};
 use super::dialect::Dialect;
-use super::plugins;
+use super::{hosts, plugins};
 use crate::migrate::convert::Conversion;
 use crate::migrate::plugin::networks;
 use crate::migrate::report::{Place, Report};
@@ -65,6 +65,9 @@ pub(super) fn judge(ingress: &mut Annotated, sources: &Sources, conversion: &mut
         networks_of(ingress, &mut conversion.report);
         users(ingress, sources, &mut conversion.report);
         policies(ingress, sources, &mut conversion.report);
+        if !keeps {
+            custom_headers(ingress, sources, &mut conversion.report);
+        }
     }
     if conversion.report.losses() > before && !ingress.may_be_weaker {
         ingress.is_closed = true;
@@ -115,11 +118,12 @@ fn of_dialect(
         return;
     }
     let whole = dialect.whole_name(name);
+    let depends_on_others = dialect.is_setting(name) || name == dialect.to_https || name == hosts::ALIAS;
     let own = |fault: &&Fault| fault.annotation.as_deref() == Some(whole.as_str());
     let faults: Vec<&Fault> = ingress.read.faults().iter().filter(own).collect();
     for Fault { purpose, message, is_honoured, .. } in &faults {
         match purpose {
-            _ if *is_honoured && !keeps && (dialect.is_setting(name) || name == dialect.to_https) => {}
+            _ if *is_honoured && depends_on_others && !keeps => {}
             _ if *is_honoured => report.limited(at, message.as_str()),
             Purpose::Protects => {
                 report.blocking(at, format!("{message} The annotation protects the Ingress."));
@@ -132,6 +136,8 @@ fn of_dialect(
     let is_checked = dialect.is_range(name)
         || (name == "auth-secret" && ingress.read.security.basic_auth.is_some())
         || (dialect.is_setting(name) && !keeps)
+        || (name == CUSTOM_HEADERS && ingress.read.custom_headers.is_some() && !keeps)
+        || (name == hosts::WWW && !ingress.more_hosts().redirects.is_empty() && !keeps)
         || (name == dialect.to_https && ingress.read.https.without_tls && !keeps);
     if !faults.is_empty() || is_checked {
         return;
@@ -142,6 +148,14 @@ fn of_dialect(
             report.exact(at, "The value asks for nothing that PingSIX would do otherwise.");
         }
         Support::Exact | Support::Limited(_) if keeps => report.exact(at, "The annotation stays."),
+        Support::Exact | Support::Limited(_) if name == "default-backend" && !value.is_empty() => {
+            let message =
+                "Without endpoints, a rule of an HTTPRoute answers 503. Requests are served without it.";
+            report.impossible(at, message);
+        }
+        Support::Exact | Support::Limited(_) if name == "service-upstream" && ingress.read.by_cluster_ip => {
+            report.limited(at, "The rules of an HTTPRoute send requests to the endpoints of a Service.");
+        }
         Support::Exact | Support::Limited(_) => report.exact(at, becomes(ingress, name, value)),
     }
 }
@@ -191,6 +205,7 @@ fn becomes(ingress: &Annotated, name: &str, value: &str) -> &'static str {
         "upstream-vhost" => "The annotation becomes urlRewrite.hostname of the rules.",
         "x-forwarded-prefix" => "The annotation becomes requestHeaderModifier of the rules.",
         "limit-rps" | "limit-rpm" => "The value is no limit.",
+        "service-upstream" => "Requests go to the endpoints of the Services.",
         _ if name.starts_with("canary") && ingress.read.canary.is_none() => "The Ingress is no canary.",
         _ if name.starts_with("canary") => "The HTTPRoute of the Ingress with the same paths has the share.",
         _ if name.ends_with("cors") || name.starts_with("cors-") => {
@@ -200,6 +215,8 @@ fn becomes(ingress: &Annotated, name: &str, value: &str) -> &'static str {
                 "The Ingress allows no scripts of other origins."
             }
         }
+        hosts::WWW => "The annotation redirects no host.",
+        hosts::ALIAS => "The annotation has no alias.",
         _ if name.ends_with("-redirect-code") => {
             "The annotation becomes requestRedirect.statusCode of the rules."
         }
@@ -258,6 +275,43 @@ fn users(ingress: &mut Annotated, sources: &Sources, report: &mut Report) {
     report.blocking(&at, format!("{message} The annotation protects the Ingress."));
     ingress.lost.insert(ingress.dialect.whole_name("auth-secret"));
     ingress.read.security.basic_auth = None;
+}
+
+/// The annotation with a ConfigMap of response headers.
+const CUSTOM_HEADERS: &str = "custom-headers";
+
+/// Adds the headers of a ConfigMap to the filters of all rules.
+fn custom_headers(ingress: &mut Annotated, sources: &Sources, report: &mut Report) {
+    let Some(name) = &ingress.read.custom_headers else { return };
+    let at = ingress.at_own(CUSTOM_HEADERS);
+    if *name.namespace != *ingress.namespace() {
+        report.impossible(
+            &at,
+            "The ConfigMap is not in the namespace of the Ingress. Its headers are not set.",
+        );
+        return;
+    }
+    let key = ObjectKey { kind: Kind::ConfigMap, name: name.clone() };
+    let Some(config_map) = sources.kept.get(&key) else {
+        report.impossible(&at, format!("The input has no {key}, so its headers are not set. Give it, too."));
+        return;
+    };
+    let data = config_map.get("data").and_then(Value::as_object);
+    let texts = data
+        .into_iter()
+        .flatten()
+        .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
+    let mut faults = Vec::new();
+    let filter = read_custom_headers(&texts.collect(), &mut faults);
+    for fault in faults {
+        report.impossible(&at, fault);
+    }
+    if let Some(filter) = filter {
+        report.exact(&at, "The headers become responseHeaderModifier of the rules.");
+        ingress.read.filters.push(filter);
+    } else {
+        report.limited(&at, "No header is set.");
+    }
 }
 
 const BASIC_AUTH: &str = "kubernetes.io/basic-auth";
