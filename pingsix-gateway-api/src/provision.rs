@@ -6,7 +6,7 @@
 //!                               Provisioned: addresses, faults ◄────────────────┘
 //! ```
 //!
-//! Each owner has a Deployment with one PingSIX container per port and the sidecar, a Service in front of it, two
+//! Each owner has a Deployment with one PingSIX container per port of HTTP and the sidecar, a Service in front of it, two
 //! Secrets (the configuration of processes, and the certificates that the feed requires), a `ServiceAccount` without
 //! permissions, and a `PodDisruptionBudget`; with TLS also a Secret with a certificate.
 //!
@@ -31,6 +31,7 @@ mod process;
 mod provisioner;
 mod service;
 pub(crate) mod shared_key;
+mod sidecar;
 #[cfg(test)]
 pub(crate) mod tests;
 mod wanted;
@@ -40,7 +41,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use pingsix_translate::infrastructure::{Infrastructure, PortProtocol};
-use pingsix_translate::{Kind, ObjectKey, ObjectName};
+use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, ObjectName};
 use serde_json::{Value, json};
 
 pub(crate) use addresses::addresses_of_service;
@@ -130,13 +131,13 @@ pub struct Objects {
     pub certificate: Option<Child>,
 }
 
-/// The Kubernetes objects of an owner's data planes; `None` for an owner without a port.
+/// The Kubernetes objects of an owner's data planes; `None` for an owner without any port.
 pub fn objects(
     infrastructure: &Infrastructure,
     installation: &Installation,
     material: &PlaneSecrets,
 ) -> Option<Objects> {
-    if infrastructure.ports.is_empty() {
+    if infrastructure.all_ports().is_empty() {
         return None;
     }
     let plan = Plan::new(infrastructure, installation);
@@ -146,6 +147,9 @@ pub fn objects(
         .iter()
         .map(|process| (process.config_file(), process::config(&plan, process, material)))
         .collect();
+    if plan.streams.is_some() {
+        config.insert(sidecar::STATUS_KEY.to_owned(), material.diagnostics.as_str().to_owned());
+    }
     let digest = short_digest(&json!(config).to_string());
     let mut children = Vec::new();
     if let Some(identity) = &material.identity {
@@ -173,10 +177,19 @@ pub fn service_name(infrastructure: &Infrastructure) -> ObjectName {
     ObjectName::new(infrastructure.namespace.clone(), Names::of(&infrastructure.owner).main)
 }
 
-/// The port of the status page of each process, by the port it serves.
-pub fn status_ports(infrastructure: &Infrastructure, installation: &Installation) -> BTreeMap<u16, u16> {
+/// The port of the status page of the process that serves each data plane.
+pub fn status_ports(
+    infrastructure: &Infrastructure,
+    installation: &Installation,
+) -> BTreeMap<DataPlaneKey, u16> {
     let ports = process_ports(infrastructure, installation);
-    ports.into_iter().map(|(listener, ports)| (listener, ports.status)).collect()
+    let of_processes = infrastructure
+        .ports
+        .iter()
+        .filter_map(|(listener, port)| Some((port.data_plane.clone(), ports.get(listener)?.status)));
+    let streams = infrastructure.streams.iter().filter(|streams| !streams.is_empty());
+    let of_sidecar = streams.map(|streams| (streams.data_plane.clone(), sidecar::STATUS_PORT));
+    of_processes.chain(of_sidecar).collect()
 }
 
 fn process_ports(
@@ -185,7 +198,7 @@ fn process_ports(
 ) -> BTreeMap<u16, ProcessPorts> {
     ports::allot(
         infrastructure.ports.keys().copied(),
-        installation.responder.port(),
+        sidecar::ports_of_sidecar(installation),
         infrastructure.parameters.process.metrics_port,
     )
 }
@@ -201,6 +214,8 @@ struct Plan<'i> {
     installation: &'i Installation,
     names: Names,
     processes: Vec<Process>,
+    /// What the sidecar of a Gateway serves.
+    streams: Option<sidecar::Streams<'i>>,
 }
 
 /// A PingSIX process for one port.
@@ -237,6 +252,7 @@ impl<'i> Plan<'i> {
             })
         });
         Self {
+            streams: sidecar::Streams::of(infrastructure, installation, &ports),
             infrastructure,
             installation,
             names: Names::of(&infrastructure.owner),

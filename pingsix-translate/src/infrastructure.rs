@@ -28,8 +28,10 @@ pub struct Infrastructure {
     pub namespace: Arc<str>,
     /// The GatewayClass, or the IngressClass.
     pub class: Arc<str>,
-    /// The ports with a listener that is served, of the Gateway and of its ListenerSets.
+    /// The ports of HTTP with a listener that is served, of the Gateway and of its ListenerSets.
     pub ports: BTreeMap<u16, InfrastructurePort>,
+    /// The ports of TCP, UDP and TLS, for the sidecar; `None` for an IngressClass.
+    pub streams: Option<StreamInfrastructure>,
     /// `spec.infrastructure.labels`, for all objects of the infrastructure.
     pub labels: BTreeMap<String, String>,
     /// `spec.infrastructure.annotations`, likewise.
@@ -38,6 +40,33 @@ pub struct Infrastructure {
     pub addresses: Vec<RequestedAddress>,
     /// The parameters.
     pub parameters: Arc<ManagedParameters>,
+}
+
+/// What the sidecars of a Gateway serve. Without a port they read the documents nevertheless, so that a listener that
+/// comes replaces no Pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamInfrastructure {
+    /// The data plane of the stream documents.
+    pub data_plane: DataPlaneKey,
+    /// The ports of listeners for TCP and TLS.
+    pub tcp: BTreeSet<u16>,
+    /// The ports of listeners for UDP.
+    pub udp: BTreeSet<u16>,
+}
+
+impl StreamInfrastructure {
+    /// Whether there is no port.
+    pub fn is_empty(&self) -> bool {
+        self.tcp.is_empty() && self.udp.is_empty()
+    }
+}
+
+impl Infrastructure {
+    /// Every port of clients, of any protocol.
+    pub fn all_ports(&self) -> BTreeSet<u16> {
+        let streams = self.streams.iter().flat_map(|streams| streams.tcp.union(&streams.udp));
+        self.ports.keys().chain(streams).copied().collect()
+    }
 }
 
 /// A port of an [`Infrastructure`].
@@ -108,6 +137,8 @@ pub struct ManagedParameters {
     pub sidecar_image: Option<String>,
     /// The resources of the sidecar's container.
     pub sidecar_resources: Option<ResourceRequirements>,
+    /// The time limit of the connections of an ending sidecar, in seconds.
+    pub sidecar_drain_seconds: Option<u32>,
 }
 
 /// The Service in front of the Pods.

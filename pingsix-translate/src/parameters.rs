@@ -50,6 +50,15 @@ impl Parameters {
         }
     }
 
+    /// Whether a proxy beside PingSIX serves TCP, UDP and TLS: the sidecar of managed data planes, or one that the
+    /// options promise.
+    pub(crate) const fn serves_streams(&self, options: &Options) -> bool {
+        match self {
+            Self::Unset | Self::Attached(_) => options.stream,
+            Self::Managed(_) => true,
+        }
+    }
+
     /// The parameters of attached data planes.
     pub(crate) const fn attached(&self) -> Option<&Arc<AttachedParameters>> {
         match self {

@@ -257,7 +257,7 @@ impl<O: Owner> AttachedRoutes<O> {
         }
         let mut problems: Vec<Problem> = of_routes.iter().flatten().cloned().chain(of_planes).collect();
         let mut stream_planes: BTreeMap<DataPlaneKey, StreamPlane> = BTreeMap::new();
-        let stream_listeners = owner.stream_listeners().filter(|_| options.stream);
+        let stream_listeners = owner.stream_listeners();
         let streams = stream_listeners
             .map(|stream_listeners| lower_streams(&stream_listeners, inputs, backends, options));
         if let Some(streams) = &streams {

@@ -11,6 +11,7 @@
 mod config;
 mod document;
 mod key;
+mod ports;
 mod select;
 mod validate;
 
@@ -20,6 +21,7 @@ pub use document::{
     StreamUpstream, TlsMode,
 };
 pub use key::{StreamKey, StreamKind};
+pub use ports::{LOW_PORT_OFFSET, free_port, listening_ports, port_after, unprivileged};
 pub use select::Arrival;
 pub use validate::{StreamViolation, validate};
 

@@ -45,8 +45,8 @@ pub(crate) struct Configuration {
     #[garde(custom(rules::can_be_connected_to))]
     pub(crate) responder: Endpoint,
 
-    /// Translate TCPRoute, UDPRoute and TLSRoute, too, to stream documents under a separate prefix. PingSIX has no
-    /// stream proxy, so another program has to serve them.
+    /// Translate TCPRoute, UDPRoute and TLSRoute for attached data planes, too, to stream documents under a separate
+    /// prefix. A sidecar beside each PingSIX serves them. Managed data planes have sidecars in any case.
     #[arg(id = "stream", value_name = "true|false", default_value = "false", value_parser = switch,
         action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[garde(skip)]

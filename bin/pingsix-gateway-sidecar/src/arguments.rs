@@ -4,11 +4,14 @@ mod responder;
 mod streams;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use clap::{Parser, value_parser};
 
 use crate::log::LogFormat;
+use crate::status_key::StatusKey;
 use responder::ResponderArguments;
 use streams::StreamsArguments;
 
@@ -39,6 +42,11 @@ pub(crate) struct ProcessArguments {
     #[arg(long, env = "PINGSIX_SIDECAR_STATUS_LISTEN", value_name = "IP:PORT")]
     pub(crate) status_listen: Option<SocketAddr>,
 
+    /// A file with the key, in its first line, that readers of /status/config need in the header X-API-KEY. The file is
+    /// read at the start. Default: no key.
+    #[arg(long, env = "PINGSIX_SIDECAR_STATUS_KEY_FILE", value_name = "FILE")]
+    status_key_file: Option<PathBuf>,
+
     /// The time limit of connections after SIGTERM or SIGINT, in seconds; then they are cut.
     #[arg(long, env = "PINGSIX_SIDECAR_DRAIN_SECONDS", value_name = "SECONDS", value_parser = value_parser!(u64).range(0..=86_400), default_value_t = 30)]
     drain_seconds: u64,
@@ -49,6 +57,17 @@ pub(crate) struct ProcessArguments {
 }
 
 impl ProcessArguments {
+    /// The key of the status page.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be used.
+    pub(crate) fn status_key(&self) -> anyhow::Result<Option<StatusKey>> {
+        let read =
+            |path| StatusKey::read(path).context("there is no key for the status page (--status-key-file)");
+        self.status_key_file.as_deref().map(read).transpose()
+    }
+
     /// The time limit of connections at a shutdown.
     pub(crate) const fn drain(&self) -> Duration {
         Duration::from_secs(self.drain_seconds)
@@ -61,6 +80,9 @@ impl Arguments {
         let mut faults = Vec::new();
         if !self.responder.responder && !self.streams.streams {
             faults.push("no role is asked for: use --responder or --streams".to_owned());
+        }
+        if self.process.status_key_file.is_some() && self.process.status_listen.is_none() {
+            faults.push("--status-key-file: needs --status-listen".to_owned());
         }
         faults.extend(self.responder.fault());
         faults.extend(self.streams.faults());

@@ -35,6 +35,8 @@ mod run;
 #[cfg(feature = "program")]
 mod status;
 #[cfg(feature = "program")]
+mod status_key;
+#[cfg(feature = "program")]
 pub mod stream;
 
 #[cfg(feature = "program")]

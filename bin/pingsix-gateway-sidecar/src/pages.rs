@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `/status/live` | 200 |
 //! | `/status/ready` | 200, or 503 before all roles serve and after a stop signal |
-//! | `/status/config` | the status as JSON, in the form of PingSIX's page |
+//! | `/status/config` | the status as JSON, in the form of PingSIX's page; with a key, 403 without it |
 //! | `/metrics` | the metrics, in the text format of `OpenMetrics` |
 //!
 //! The pages are served only under names that no stranger can have. Every wait has an end, and every buffer a limit.
@@ -30,6 +30,7 @@ use tracing::{debug, info, warn};
 
 use crate::metrics::{self, Metrics};
 use crate::status::Status;
+use crate::status_key::StatusKey;
 
 /// Connections at a time; further ones wait to be accepted.
 const MAX_CONNECTIONS: usize = 64;
@@ -54,6 +55,8 @@ const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 pub(crate) struct Pages {
     pub(crate) status: Arc<Status>,
     pub(crate) metrics: Arc<Metrics>,
+    /// The key of `/status/config`, if it needs one.
+    pub(crate) key: Option<StatusKey>,
 }
 
 impl Pages {
@@ -68,6 +71,9 @@ impl Pages {
             "/status/live" => text(StatusCode::OK, "live\n"),
             "/status/ready" if self.status.is_ready() => text(StatusCode::OK, "ready\n"),
             "/status/ready" => text(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
+            "/status/config" if self.key.as_ref().is_some_and(|key| !key.is_in(request.headers())) => {
+                text(StatusCode::FORBIDDEN, "the page needs its key in X-API-KEY\n")
+            }
             "/status/config" => match serde_json::to_vec(&self.status.page()) {
                 Ok(page) => page_of("application/json", page),
                 Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "the page cannot be written\n"),

@@ -16,7 +16,7 @@ use crate::metrics::{FeedMetrics, Metrics};
 use crate::pages::{self, Pages};
 use crate::responder::Responder;
 use crate::status::Status;
-use crate::stream::{StreamMetrics, StreamOptions, Streams};
+use crate::stream::{StreamMetrics, Streams};
 
 /// Runs until a signal comes or a role fails.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
@@ -43,6 +43,7 @@ async fn until_stopped(arguments: &Arguments) -> anyhow::Result<()> {
     let pages = Pages {
         status: Arc::new(Status::new(feed.as_ref().map(Feed::source))),
         metrics: Arc::new(Metrics::new(env!("CARGO_PKG_VERSION"))),
+        key: arguments.process.status_key()?,
     };
     // The pages are served until everything else has ended, so that a shutdown can be watched.
     let last = CancellationToken::new();
@@ -95,7 +96,7 @@ async fn roles(
         let stream_metrics = Arc::new(StreamMetrics::default());
         pages.metrics.add(|registry| stream_metrics.register(registry));
         let feed_metrics = pages.metrics.add(FeedMetrics::new);
-        let streams = Streams::start(StreamOptions::default(), stream_metrics);
+        let streams = Streams::start(arguments.streams.options(), stream_metrics);
         let (status, stop) = (Arc::clone(&pages.status), stop.clone());
         roles.spawn(async move {
             feed::follow(feed, &status, &feed_metrics, &stop, &streams).await;

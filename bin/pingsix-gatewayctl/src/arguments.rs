@@ -91,8 +91,8 @@ pub(crate) struct TranslationArguments {
     #[arg(long, value_name = "PERCENT", default_value_t = 100, value_parser = clap::value_parser!(u8).range(1..=100), help_heading = "Translation")]
     pub(crate) budget_namespace_share: u8,
 
-    /// Translate TCPRoute, UDPRoute and TLSRoute, too, to stream documents under a separate prefix. PingSIX has no stream
-    /// proxy, so another program has to serve them.
+    /// Translate TCPRoute, UDPRoute and TLSRoute for attached data planes, too, to stream documents under a separate
+    /// prefix. A sidecar beside each PingSIX serves them. Managed data planes have sidecars in any case.
     #[arg(long, help_heading = "Translation")]
     pub(crate) stream: bool,
 }

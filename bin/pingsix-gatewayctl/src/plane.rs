@@ -172,15 +172,25 @@ impl Translated {
         }
     }
 
-    /// The problems of stream routes hold for PingSIX alone, and stream proxies may serve them.
+    /// The problems of stream routes hold for PingSIX alone, and the sidecar may serve them.
     fn hint_at_streams(&mut self, manifests: &Manifests) {
+        let serves_streams = |verdicts: &&Arc<Verdicts>| {
+            let gateway = verdicts.gateway.as_ref().map(|gateway| gateway.key.name.clone());
+            gateway.is_some_and(|gateway| self.streams.contains_key(&DataPlaneKey::Stream { gateway }))
+        };
+        let served: BTreeSet<ObjectKey> = self
+            .gateways
+            .iter()
+            .filter(serves_streams)
+            .flat_map(|verdicts| verdicts.routes.keys().map(|route| ObjectKey::clone(route)))
+            .collect();
         let routes = manifests.objects.routes().map(|route| route.key());
-        for object in routes.filter(|key| !key.kind.has_requests()) {
+        for object in routes.filter(|key| !key.kind.has_requests() && !served.contains(key)) {
             let kind = object.kind;
             let fault = Fault {
                 field: String::new(),
                 reason: reason::NO_STREAMS,
-                message: format!("--stream translates {kind}s too, for a stream proxy beside PingSIX."),
+                message: format!("--stream translates {kind}s too, for the sidecar beside PingSIX."),
             };
             self.report(manifests, &object, Level::Info, fault);
         }

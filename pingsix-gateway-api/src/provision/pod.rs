@@ -4,11 +4,11 @@ use pingsix_translate::infrastructure::{DisruptionLimit, PortProtocol};
 use serde_json::{Value, json};
 
 use super::process::{CERTIFICATE, FEED, FOLDER, GRACE};
-use super::{CONFIGURATION, DATA_PLANE, Plan, Process, keys, merge};
+use super::{CONFIGURATION, DATA_PLANE, Plan, Process, keys, merge, sidecar};
 
 /// The time of service after the stop signal, in seconds. PingSIX closes its sockets at once, so load balancers must
 /// remove the Pod before.
-const DELAY: u32 = 10;
+pub(super) const DELAY: u32 = 10;
 
 /// The remaining time for the end of a Pod, in seconds.
 const MARGIN: u32 = 5;
@@ -71,12 +71,21 @@ fn pod(plan: &Plan<'_>) -> Value {
     let parameters = &plan.infrastructure.parameters;
     let scheduling = &parameters.scheduling;
     let account = parameters.service_account_name.as_ref().unwrap_or(&plan.names.main);
-    let containers: Vec<Value> = plan.processes.iter().map(|process| container(plan, process)).collect();
+    let mut containers: Vec<Value> = plan.processes.iter().map(|process| container(plan, process)).collect();
+    let mut end = DELAY + 2 * GRACE + MARGIN;
+    if plan.streams.is_some() {
+        // The sidecar ends after the others.
+        end += sidecar::drain_seconds(plan);
+    }
+    let mut before = vec![sidecar::container(plan)];
+    if containers.is_empty() {
+        containers.append(&mut before);
+    }
     let mut pod = json!({
         "serviceAccountName": account,
         "automountServiceAccountToken": false,
         "enableServiceLinks": false,
-        "terminationGracePeriodSeconds": DELAY + 2 * GRACE + MARGIN,
+        "terminationGracePeriodSeconds": end,
         "securityContext": {
             "runAsNonRoot": true,
             "runAsUser": USER,
@@ -84,7 +93,7 @@ fn pod(plan: &Plan<'_>) -> Value {
             "fsGroup": USER,
             "seccompProfile": { "type": "RuntimeDefault" },
         },
-        "initContainers": [sidecar(plan)],
+        "initContainers": before,
         "containers": containers,
         "volumes": volumes(plan),
         "topologySpreadConstraints": spread(plan),
@@ -155,28 +164,7 @@ fn container(plan: &Plan<'_>, process: &Process) -> Value {
     })
 }
 
-/// The container of the sidecar, for the answers that PingSIX cannot give itself. It starts before PingSIX and ends after it.
-fn sidecar(plan: &Plan<'_>) -> Value {
-    let parameters = &plan.infrastructure.parameters;
-    let resources = parameters.sidecar_resources.as_ref().map_or_else(
-        || json!({ "requests": { "cpu": "10m", "memory": "16Mi" }, "limits": { "memory": "128Mi" } }),
-        |resources| json!(resources),
-    );
-    json!({
-        "name": "sidecar",
-        "image": parameters.sidecar_image.as_ref().unwrap_or(&plan.installation.sidecar_image),
-        "restartPolicy": "Always",
-        "args": [
-            "--responder",
-            format!("--responder-listen={}", plan.installation.responder),
-            "--log-format=json",
-        ],
-        "resources": resources,
-        "securityContext": security(),
-    })
-}
-
-fn security() -> Value {
+pub(super) fn security() -> Value {
     json!({
         "allowPrivilegeEscalation": false,
         "readOnlyRootFilesystem": true,
@@ -213,6 +201,11 @@ fn volumes(plan: &Plan<'_>) -> Value {
             json!({ "name": config_volume(process), "secret": source })
         })
         .collect();
+    if plan.streams.is_some() {
+        let mut source = secret(&plan.names.config);
+        source["items"] = json!([{ "key": sidecar::STATUS_KEY, "path": sidecar::STATUS_KEY }]);
+        volumes.push(json!({ "name": sidecar::VOLUME, "secret": source }));
+    }
     if plan.installation.has_tls() {
         volumes.push(json!({ "name": "feed", "secret": secret(&plan.names.feed) }));
     }

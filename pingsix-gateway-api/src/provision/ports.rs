@@ -9,12 +9,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The lowest unprivileged port.
-const FIRST: u16 = 1024;
-/// The number of unprivileged ports.
-const COUNT: u16 = u16::MAX - FIRST + 1;
-/// The offset of privileged ports.
-const PRIVILEGED: u16 = 10_000;
+use pingsix_translate::stream::{free_port, port_after, unprivileged};
+
 /// The offset of the status page from the traffic port.
 const STATUS: u16 = 20_000;
 
@@ -29,20 +25,27 @@ pub(super) struct ProcessPorts {
     pub(super) metrics: Option<u16>,
 }
 
+impl ProcessPorts {
+    /// All of them.
+    pub(super) fn all(&self) -> impl Iterator<Item = u16> {
+        [self.traffic, self.status].into_iter().chain(self.metrics)
+    }
+}
+
 /// The ports of the process of each listener port. `taken` are other ports of the Pod; `metrics` is the first port
 /// for metrics, if enabled.
 pub(super) fn allot(
     listeners: impl IntoIterator<Item = u16>,
-    taken: u16,
+    taken: impl IntoIterator<Item = u16>,
     metrics: Option<u16>,
 ) -> BTreeMap<u16, ProcessPorts> {
     let listeners: BTreeSet<u16> = listeners.into_iter().collect();
-    let mut used = BTreeSet::from([taken]);
+    let mut used: BTreeSet<u16> = taken.into_iter().collect();
     let mut allotted = BTreeMap::new();
     for listener in listeners {
-        let wanted = if listener < FIRST { listener + PRIVILEGED } else { listener };
+        let wanted = unprivileged(listener);
         let traffic = claim(&mut used, wanted);
-        let status = claim(&mut used, rotated(wanted, STATUS));
+        let status = claim(&mut used, port_after(wanted, STATUS));
         allotted.insert(listener, ProcessPorts { traffic, status, metrics: None });
     }
     if let Some(first) = metrics {
@@ -50,7 +53,7 @@ pub(super) fn allot(
         for ports in allotted.values_mut() {
             let port = claim(&mut used, wanted);
             ports.metrics = Some(port);
-            wanted = rotated(port, 1);
+            wanted = port_after(port, 1);
         }
     }
     allotted
@@ -58,16 +61,9 @@ pub(super) fn allot(
 
 /// The next free port. There are far fewer listeners than ports.
 fn claim(used: &mut BTreeSet<u16>, wanted: u16) -> u16 {
-    let free = (0..COUNT).map(|steps| rotated(wanted, steps)).find(|port| !used.contains(port));
-    let port = free.unwrap_or(wanted);
+    let port = free_port(used, wanted);
     used.insert(port);
     port
-}
-
-/// The port at a distance; the lowest unprivileged port follows the last one.
-fn rotated(port: u16, steps: u16) -> u16 {
-    let index = (u32::from(port.saturating_sub(FIRST)) + u32::from(steps)) % u32::from(COUNT);
-    FIRST + u16::try_from(index).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -78,12 +74,12 @@ mod tests {
     use super::*;
 
     fn traffic(listeners: &[u16]) -> Vec<u16> {
-        allot(listeners.iter().copied(), 8089, None).values().map(|ports| ports.traffic).collect()
+        allot(listeners.iter().copied(), [8089], None).values().map(|ports| ports.traffic).collect()
     }
 
     #[test]
     fn ports_are_what_people_expect() {
-        let ports = allot([80, 443, 8080], 8089, Some(9091));
+        let ports = allot([80, 443, 8080], [8089], Some(9091));
         let metrics = |port| Some(port);
         assert_eq!(ports[&80], ProcessPorts { traffic: 10_080, status: 30_080, metrics: metrics(9091) });
         assert_eq!(ports[&443], ProcessPorts { traffic: 10_443, status: 30_443, metrics: metrics(9092) });
@@ -94,7 +90,7 @@ mod tests {
     fn of_ports_that_lead_to_the_same_the_lower_has_it() {
         assert_eq!(traffic(&[10_080, 80]), [10_080, 10_081]);
         assert_eq!(traffic(&[8089]), [8090], "the responder has it");
-        let ports = allot([8080, 28_080, u16::MAX], 8089, Some(u16::MAX));
+        let ports = allot([8080, 28_080, u16::MAX], [8089], Some(u16::MAX));
         assert_eq!((ports[&8080].status, ports[&28_080].traffic), (28_080, 28_081));
         assert_eq!((ports[&u16::MAX].status, ports[&8080].metrics), (21_023, Some(1024)));
     }
@@ -112,17 +108,17 @@ mod tests {
                     }
                 })
                 .collect();
-            let ports = allot(listeners.iter().copied(), 8089, Some(9091));
+            let ports = allot(listeners.iter().copied(), [8089], Some(9091));
             let mut used: Vec<u16> = ports
                 .values()
                 .flat_map(|ports| [ports.traffic, ports.status, ports.metrics.unwrap()])
                 .collect();
-            assert!(used.iter().all(|port| *port >= FIRST && *port != 8089));
+            assert!(used.iter().all(|port| *port >= 1024 && *port != 8089));
             used.sort_unstable();
             used.dedup();
             assert_eq!(used.len(), listeners.len() * 3);
             let highest = *listeners.last().unwrap();
-            let without = allot(listeners.iter().copied().filter(|port| *port != highest), 8089, None);
+            let without = allot(listeners.iter().copied().filter(|port| *port != highest), [8089], None);
             for (listener, ports_before) in without {
                 let now = ProcessPorts { metrics: None, ..ports[&listener] };
                 assert_eq!(now, ports_before);

@@ -361,8 +361,9 @@ impl Provisioner {
         }
         let authority = self.parts.authority.as_ref();
         let authority = authority.ok_or(PrepareError::NoAuthority)?;
-        let planes =
-            need.infrastructure.ports.values().map(|port| port.data_plane.prefix(&installation.root));
+        let of_processes = need.infrastructure.ports.values().map(|port| &port.data_plane);
+        let of_sidecar = need.infrastructure.streams.iter().map(|streams| &streams.data_plane);
+        let planes = of_processes.chain(of_sidecar).map(|plane| plane.prefix(&installation.root));
         // As in publications: a copy of the certificate does not open the feed of the next owner with this name.
         let uid = need.infrastructure.uid.as_deref();
         let uri = |scope: &Scope| uid.map_or_else(|| feed_uri(scope), |uid| feed_uri_of_owner(scope, uid));

@@ -9,7 +9,7 @@ use super::addresses::requested_address;
 /// The Service without metadata.
 pub(super) fn service(plan: &Plan<'_>) -> Value {
     let parameters = &plan.infrastructure.parameters.service;
-    let ports: Vec<Value> = plan
+    let mut ports: Vec<Value> = plan
         .processes
         .iter()
         .map(|process| {
@@ -18,6 +18,16 @@ pub(super) fn service(plan: &Plan<'_>) -> Value {
             json!({ "name": name, "port": process.listener, "protocol": "TCP", "targetPort": name })
         })
         .collect();
+    // By number: a port of the container with a name would replace Pods.
+    let stream_port = |protocol: &'static str, port: u16, listening: u16| {
+        let name = format!("{}-{port}", protocol.to_lowercase());
+        json!({ "name": name, "port": port, "protocol": protocol, "targetPort": listening })
+    };
+    if let Some(streams) = &plan.streams {
+        let tcp = streams.tcp().map(|(port, listening)| stream_port("TCP", port, listening));
+        let udp = streams.udp().map(|(port, listening)| stream_port("UDP", port, listening));
+        ports.extend(tcp.chain(udp));
+    }
     let mut spec = json!({ "type": parameters.kind.as_str(), "selector": plan.selector(), "ports": ports });
     if let Some(policy) =
         parameters.external_traffic_policy.filter(|_| parameters.kind != ServiceType::ClusterIp)

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -5,7 +6,7 @@ use pingsix_translate::DataPlaneKey;
 use pingsix_translate::crd::{ExternalTrafficPolicy, ServiceType};
 use pingsix_translate::infrastructure::{
     DisruptionLimit, INGRESS_PORTS, InfrastructurePort, ManagedParameters, RequestedAddress,
-    RequestedAddressKind,
+    RequestedAddressKind, StreamInfrastructure,
 };
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
@@ -36,6 +37,11 @@ pub(crate) fn gateway(ports: &[u16]) -> Infrastructure {
         namespace: "infra".into(),
         class: "pingsix".into(),
         ports: ports.iter().map(|number| (*number, port(*number))).collect(),
+        streams: Some(StreamInfrastructure {
+            data_plane: DataPlaneKey::Stream { gateway },
+            tcp: BTreeSet::new(),
+            udp: BTreeSet::new(),
+        }),
         labels: BTreeMap::new(),
         annotations: BTreeMap::new(),
         addresses: Vec::new(),
@@ -188,6 +194,7 @@ fn an_ingress_class_with_a_feed_without_tls_becomes_this() {
         owner: Arc::new(ObjectKey::new(Kind::IngressClass, "", "public")),
         class: "public".into(),
         ports: ports.into(),
+        streams: None,
         ..gateway(&[])
     };
     let installation = Installation { feed: vec!["http://10.0.0.1:2379".to_owned()], ..installation() };
@@ -347,11 +354,12 @@ fn the_time_to_end_covers_the_pause_and_what_pingsix_takes() {
 fn status_ports_are_those_of_the_containers() {
     let infrastructure = gateway(&[80, 443]);
     let ports = status_ports(&infrastructure, &installation());
+    let ports: BTreeMap<_, _> = ports.into_iter().map(|(plane, port)| (plane.port(), port)).collect();
     for (name, container) in containers(&infrastructure) {
         let listener: u16 = name.trim_start_matches("pingsix-").parse().unwrap();
         let open = container["ports"].as_array().unwrap();
         let status = open.iter().find(|port| port["name"] == format!("status-{listener}")).unwrap();
-        assert_eq!(status["containerPort"], ports[&listener]);
+        assert_eq!(status["containerPort"], ports[&Some(listener)]);
     }
     let service = service_name(&infrastructure);
     assert_eq!(of_kind(&made(&infrastructure), ChildKind::Service)["metadata"]["name"], *service.name);

@@ -10,7 +10,7 @@ use super::protocol::{Protocol, TlsMode};
 use super::tls::{refuse_tls, refuse_validation, resolve_certificates, tls_mode};
 use super::{Overlap, stream};
 use crate::model::{
-    Age, FieldPath, Hostname, HostnameFlaw, Kind, Limitation, ObjectKey, Options, Reason, Refusal, RouteKind,
+    Age, FieldPath, Hostname, HostnameFlaw, Kind, Limitation, ObjectKey, Reason, Refusal, RouteKind,
 };
 use crate::references::{Certificate, References};
 use crate::snapshot::{ExtraListenerFields, GatewaySpec};
@@ -141,13 +141,13 @@ pub(super) struct Origins<'a> {
     pub(super) gateway_key: &'a Arc<ObjectKey>,
     pub(super) gateway: &'a GatewaySpec,
     pub(super) references: &'a References<'a>,
-    pub(super) options: &'a Options,
+    pub(super) serves_streams: bool,
 }
 
 /// Judges a listener by itself.
 pub(super) fn judge_alone(source: &ListenerSource<'_>, origins: &Origins<'_>) -> Listener {
     let ListenerSource { written, at, .. } = source;
-    let protocol = Protocol::parse(&written.protocol, origins.options);
+    let protocol = Protocol::parse(&written.protocol, origins.serves_streams);
     let port = u16::try_from(written.port).unwrap_or_default();
     let hostname =
         written.hostname.as_deref().filter(|name| !name.is_empty()).map(Hostname::parse).transpose();

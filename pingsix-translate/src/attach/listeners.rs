@@ -12,9 +12,7 @@ use super::capacity::limit_ports;
 use super::conflict::mark_conflicts;
 use super::listener::{Listener, ListenerSource, ListenerState, Origins, judge_alone};
 use super::overlap::mark_overlaps;
-use crate::model::{
-    Age, FieldPath, Kind, ObjectKey, Options, ParentRef, Problem, Reason, Refusal, compare_age,
-};
+use crate::model::{Age, FieldPath, Kind, ObjectKey, ParentRef, Problem, Reason, Refusal, compare_age};
 use crate::references::{References, labels_of};
 use crate::snapshot::{ExtraListenerFields, Gateway, ListenerSet, Referents, Snapshot, key_of};
 
@@ -102,11 +100,11 @@ pub(crate) fn judge_listeners(
     snapshot: &Snapshot,
     gateway: &Arc<ObjectKey>,
     references: &References<'_>,
-    (options, max_ports): (&Options, usize),
+    (serves_streams, max_ports): (bool, usize),
     problems: &mut Vec<Problem>,
 ) -> Listeners {
     let spec = &snapshot.gateway.spec;
-    let origins = Origins { gateway_key: gateway, gateway: &spec.known, references, options };
+    let origins = Origins { gateway_key: gateway, gateway: &spec.known, references, serves_streams };
     let allowed = AllowedNamespaces::of_listener_sets(spec).unwrap_or_else(|refusal| {
         problems.push(refusal.of(gateway));
         AllowedNamespaces::None

@@ -29,6 +29,7 @@ pub(super) fn read(managed: &Layers<'_, Managed>) -> Result<ManagedParameters, S
         process: process(managed),
         sidecar_image: sidecar.first(|sidecar| sidecar.image.as_ref()),
         sidecar_resources: resources(&sidecar.part(|sidecar| sidecar.resources.as_ref())),
+        sidecar_drain_seconds: sidecar.first(|sidecar| sidecar.drain_seconds.as_ref()),
     })
 }
 

@@ -67,7 +67,7 @@ impl Owner for GatewayOwner {
     }
 
     fn stream_listeners(&self) -> Option<StreamListeners<'_>> {
-        Some(self.context.stream_listeners())
+        self.context.stream_listeners()
     }
 
     fn is_refused(&self) -> bool {

@@ -34,6 +34,7 @@ pub(super) struct GatewayContext {
     /// The settings that the Gateway asks for and does not get.
     limitations: Vec<Limitation>,
     layout: Layout,
+    serves_streams: bool,
     settings: PlaneSettings,
     problems: Vec<Problem>,
 }
@@ -60,8 +61,9 @@ impl GatewayContext {
                 Err(refusal) => (Parameters::Unset, Some(refusal), Vec::new()),
             };
         let max_ports = if parameters.managed().is_some() { MANAGED_PORTS } else { usize::MAX };
+        let serves_streams = parameters.serves_streams(options);
         let mut listeners =
-            judge_listeners(snapshot, &gateway, references, (options, max_ports), &mut problems);
+            judge_listeners(snapshot, &gateway, references, (serves_streams, max_ports), &mut problems);
         let layout = parameters.layout(options);
         let settings =
             PlaneSettings::of_gateway(&snapshot.gateway, snapshot.class.as_deref(), proxies, options);
@@ -92,18 +94,19 @@ impl GatewayContext {
             infrastructure,
             limitations,
             layout,
+            serves_streams,
             settings,
             problems,
         }
     }
 
-    /// The listeners for stream documents.
-    pub(super) fn stream_listeners(&self) -> StreamListeners<'_> {
-        StreamListeners {
+    /// The listeners for stream documents; `None` if nothing serves them.
+    pub(super) fn stream_listeners(&self) -> Option<StreamListeners<'_>> {
+        self.serves_streams.then(|| StreamListeners {
             gateway: &self.gateway.name,
             listeners: &self.listeners.all,
             namespace_share: self.settings.namespace_share,
-        }
+        })
     }
 
     /// Whether the Gateway serves nothing because of its parameters.
@@ -115,6 +118,7 @@ impl GatewayContext {
     /// ListenerSets that the Gateway does not allow ([`Listeners::excluded`]) may differ.
     pub(super) fn takes_routes_like(&self, other: &Self) -> bool {
         self.gateway == other.gateway
+            && self.serves_streams == other.serves_streams
             && self.listeners.attach_like(&other.listeners)
             && self.planes.len() == other.planes.len()
             && self.planes.iter().zip(&other.planes).all(|(one, other)| one.places_like(other))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::attach::{Listener, Protocol};
 use crate::infrastructure::{
     INGRESS_PORTS, Infrastructure, InfrastructurePort, ManagedParameters, PortProtocol, RequestedAddress,
-    RequestedAddressKind,
+    RequestedAddressKind, StreamInfrastructure,
 };
 use crate::lower::data_plane_of;
 use crate::model::{DataPlaneKey, Layout, ObjectKey};
@@ -29,6 +29,14 @@ pub(super) fn of_gateway(
         let data_plane = data_plane_of(&key.name, listener, Layout::PerPort)?;
         Some((listener.port, InfrastructurePort { protocol, data_plane }))
     });
+    let streams = |protocols: &[Protocol]| {
+        let is_one = |protocol: Protocol| protocols.contains(&protocol);
+        let listeners = listeners.iter().filter(|listener| listener.is_served());
+        listeners
+            .filter(|listener| listener.protocol.is_some_and(is_one))
+            .map(|listener| listener.port)
+            .collect()
+    };
     let infrastructure = gateway.spec.infrastructure.as_ref();
     Infrastructure {
         owner: key.clone(),
@@ -36,6 +44,11 @@ pub(super) fn of_gateway(
         namespace: key.name.namespace.clone(),
         class: gateway.spec.gateway_class_name.as_str().into(),
         ports: served.collect(),
+        streams: Some(StreamInfrastructure {
+            data_plane: DataPlaneKey::Stream { gateway: key.name.clone() },
+            tcp: streams(&[Protocol::Tcp, Protocol::Tls]),
+            udp: streams(&[Protocol::Udp]),
+        }),
         labels: infrastructure.and_then(|infrastructure| infrastructure.labels.clone()).unwrap_or_default(),
         annotations: infrastructure
             .and_then(|infrastructure| infrastructure.annotations.clone())
@@ -62,6 +75,7 @@ pub(super) fn of_ingress_class(
         namespace: proxy_of_ingress_class(class).map(|proxy| proxy.namespace.clone()).unwrap_or_default(),
         class: class_name,
         ports: ports.into(),
+        streams: None,
         labels: BTreeMap::new(),
         annotations: BTreeMap::new(),
         addresses: Vec::new(),

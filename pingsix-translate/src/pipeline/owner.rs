@@ -46,7 +46,7 @@ pub(super) trait Owner: Debug + Sized {
     /// The listeners that routes are attached to.
     fn listeners(&self) -> &[Listener];
 
-    /// The listeners for stream documents; `None` for an IngressClass.
+    /// The listeners for stream documents; `None` if nothing serves them.
     fn stream_listeners(&self) -> Option<StreamListeners<'_>>;
 
     /// Whether the owner serves nothing at all, so that its data planes become empty.

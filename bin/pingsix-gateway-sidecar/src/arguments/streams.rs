@@ -9,6 +9,7 @@ use pingsix_sink::Scope;
 use pingsix_sink::etcd::{ClientTls, EtcdReader};
 
 use crate::feed::{Feed, FileReader};
+use crate::stream::StreamOptions;
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Streams")]
@@ -48,6 +49,20 @@ pub(crate) struct StreamsArguments {
     /// again when it changes, and after SIGHUP. If it has the documents of several Gateways, --streams-prefix names one.
     #[arg(long, env = "PINGSIX_SIDECAR_STREAMS_FILE", value_name = "FILE")]
     streams_file: Option<PathBuf>,
+
+    /// Listen on ports below 1024 themselves, which takes the capability NET_BIND_SERVICE. Default: such a port is 10000
+    /// higher here, 53 on 10053.
+    #[arg(long, env = "PINGSIX_SIDECAR_STREAMS_LOW_PORTS", value_parser = BoolishValueParser::new())]
+    streams_low_ports: bool,
+
+    /// A port that other processes of the Pod listen on. Repeatable. A listener whose port is taken gets the next free
+    /// one.
+    #[arg(long, env = "PINGSIX_SIDECAR_STREAMS_TAKEN_PORTS", value_name = "PORT", value_delimiter = ',', value_parser = port)]
+    streams_taken_ports: Vec<u16>,
+}
+
+fn port(text: &str) -> Result<u16, String> {
+    text.parse().map_err(|_| format!("\"{text}\" is not a port"))
 }
 
 fn scope(text: &str) -> Result<Scope, String> {
@@ -66,6 +81,8 @@ impl StreamsArguments {
             (!self.streams_endpoint.is_empty(), "--streams-endpoint"),
             (self.streams_file.is_some(), "--streams-file"),
             (self.streams_prefix.is_some(), "--streams-prefix"),
+            (!self.streams_taken_ports.is_empty(), "--streams-taken-ports"),
+            (self.streams_low_ports, "--streams-low-ports"),
         ];
         let mut faults = Vec::new();
         if !self.streams {
@@ -96,6 +113,15 @@ impl StreamsArguments {
             }
         }
         faults
+    }
+
+    /// The options of the role.
+    pub(crate) fn options(&self) -> StreamOptions {
+        StreamOptions {
+            low_ports: self.streams_low_ports,
+            taken_ports: self.streams_taken_ports.iter().copied().collect(),
+            ..StreamOptions::default()
+        }
     }
 
     /// The source of the documents, which connects when it is first read.

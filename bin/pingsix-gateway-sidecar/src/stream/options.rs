@@ -1,7 +1,10 @@
 //! The options of the stream role.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
+
+use pingsix_translate::stream::{free_port, unprivileged};
 
 /// The options of [`Streams`](super::Streams); the defaults are meant for a Pod.
 #[derive(Clone, Debug)]
@@ -9,9 +12,10 @@ pub struct StreamOptions {
     /// The address of all listeners. The unspecified IPv6 address takes IPv4 too, and stands for the unspecified IPv4
     /// address on machines without IPv6.
     pub address: IpAddr,
-    /// The distance from a port of documents below 1024 to the port that is listened on: unprivileged processes cannot
-    /// have the former. 0 listens on the port itself.
-    pub low_port_offset: u16,
+    /// Whether the process may have ports below 1024. Without that, port 53 of documents is on 10053.
+    pub low_ports: bool,
+    /// The ports that other processes of the Pod listen on. A listener whose port is taken gets the next free one.
+    pub taken_ports: BTreeSet<u16>,
     /// The most connections. The limit of file descriptors can allow fewer: two for each, besides 256.
     pub max_connections: usize,
     /// The most connections whose `ClientHello` is incomplete. The oldest one gives way to another.
@@ -33,7 +37,8 @@ impl Default for StreamOptions {
     fn default() -> Self {
         Self {
             address: IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-            low_port_offset: 10_000,
+            low_ports: false,
+            taken_ports: BTreeSet::new(),
             max_connections: 20_000,
             max_unrouted: 4_096,
             hello_timeout: Duration::from_secs(5),
@@ -48,6 +53,6 @@ impl Default for StreamOptions {
 impl StreamOptions {
     /// The port that is listened on for a port of documents.
     pub(super) fn listen_port(&self, port: u16) -> u16 {
-        if port < 1024 { port.saturating_add(self.low_port_offset) } else { port }
+        free_port(&self.taken_ports, if self.low_ports { port } else { unprivileged(port) })
     }
 }

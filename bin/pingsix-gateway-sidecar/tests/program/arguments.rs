@@ -25,6 +25,7 @@ fn each_fault_is_a_line_that_names_the_option() {
             ],
         ),
         (&["--responder", FILE], vec!["--streams-file: needs --streams"]),
+        (&["--responder", "--status-key-file=k"], vec!["--status-key-file: needs --status-listen"]),
         (&[STREAMS], vec!["--streams: needs --streams-endpoint or --streams-file"]),
         (&[STREAMS, ENDPOINT], vec!["--streams-endpoint: needs --streams-prefix"]),
         (&[STREAMS, ENDPOINT, PREFIX, FILE], vec!["--streams-file: excludes --streams-endpoint"]),

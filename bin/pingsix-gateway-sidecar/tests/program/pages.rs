@@ -65,6 +65,19 @@ async fn the_revision_of_a_feed_is_on_the_pages_and_its_secrets_nowhere() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_of_a_sidecar_with_a_key_needs_it_and_probes_do_not() {
+    let key = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(key.path(), "sesame\n").unwrap();
+    let key = format!("--status-key-file={}", key.path().display());
+    let sidecar = Sidecar::start(&["--responder", "--responder-listen=127.0.0.1:0", &key]);
+    let (status, page) = sidecar.get("/status/config");
+    assert!(status == 403 && !page.contains("sesame"), "{page}");
+    assert_eq!(sidecar.get_with("x-api-key: sesame", "/status/config").0, 200);
+    assert_eq!(sidecar.get_with("x-api-key: other", "/status/config").0, 403);
+    assert_eq!((sidecar.get("/status/live").0, sidecar.get("/metrics").0), (200, 200));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_feed_that_is_not_there_is_named_and_not_ready() {
     let address = pingsix_test_programs::free_address();
     let endpoint = format!("--streams-endpoint=http://{address}");

@@ -58,14 +58,23 @@ impl Sidecar {
 
     /// Status and body of a page.
     pub(crate) fn get(&self, path: &str) -> (u16, String) {
-        self.get_as("localhost", path)
+        self.get_with("accept: */*", path)
+    }
+
+    /// The same, with this header.
+    pub(crate) fn get_with(&self, header: &str, path: &str) -> (u16, String) {
+        self.request(&format!("host: localhost\r\n{header}"), path)
     }
 
     /// The same, under this name.
     pub(crate) fn get_as(&self, host: &str, path: &str) -> (u16, String) {
+        self.request(&format!("host: {host}"), path)
+    }
+
+    fn request(&self, headers: &str, path: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(self.pages).unwrap();
         stream.set_read_timeout(Some(WAIT_TIMEOUT)).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\n{headers}\r\nconnection: close\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();

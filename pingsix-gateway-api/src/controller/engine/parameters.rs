@@ -61,7 +61,7 @@ impl Engine {
                 let addresses = || slice.endpoints.iter().filter_map(|endpoint| endpoint.address);
                 own.extend(ports.flat_map(|port| addresses().map(move |ip| SocketAddr::new(ip, port.get()))));
             }
-            infrastructure.ports.keys().copied().collect()
+            infrastructure.all_ports().into_iter().collect()
         } else if owner.kind == Kind::Gateway {
             let gateway = reconciler.world().get::<Gateway>(&owner.name);
             let listeners = gateway.iter().flat_map(|gateway| &gateway.spec.listeners);

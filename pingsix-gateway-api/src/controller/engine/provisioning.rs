@@ -123,12 +123,11 @@ impl Managed {
         }
         let key = key.map_or(PageKey::None, PageKey::Own);
         let ports = status_ports(infrastructure, &provisioning.installation);
-        for (listener, port) in &infrastructure.ports {
-            let Some(status) = ports.get(listener) else { continue };
-            let pages = asked.entry(port.data_plane.clone()).or_default();
+        for (data_plane, port) in ports {
+            let pages = asked.entry(data_plane).or_default();
             pages.key = key.clone();
-            pages.urls.extend(urls(&ready, *status));
-            pages.coming.extend(urls(&coming, *status));
+            pages.urls.extend(urls(&ready, port));
+            pages.coming.extend(urls(&coming, port));
         }
         for pages in asked.values_mut().filter(|pages| pages.urls.is_empty()) {
             // Without a serving instance, all of them have to confirm.

@@ -6,25 +6,25 @@ use super::*;
 use crate::fixture::{add_listener_set, allow_listener_sets, gateway, object, snapshot};
 use crate::snapshot::{Object, Objects};
 
-fn stream() -> Options {
-    Options { stream: true, ..Options::default() }
-}
+/// Whether a proxy serves TCP, UDP and TLS.
+const STREAMS: bool = true;
+const HTTP_ALONE: bool = false;
 
-fn judge(objects: &Objects, options: &Options) -> Listeners {
+fn judge(objects: &Objects, serves_streams: bool) -> Listeners {
     let snapshot = snapshot(objects);
     let key = Arc::new(ObjectKey::new(Kind::Gateway, "infra", "public"));
     judge_listeners(
         &snapshot,
         &key,
         &References::new(&snapshot.referents),
-        (options, usize::MAX),
+        (serves_streams, usize::MAX),
         &mut Vec::new(),
     )
 }
 
 /// Every listener as `owner/name: state`.
-fn states(objects: &Objects, options: &Options) -> Vec<String> {
-    judge(objects, options)
+fn states(objects: &Objects, serves_streams: bool) -> Vec<String> {
+    judge(objects, serves_streams)
         .all
         .iter()
         .map(|listener| {
@@ -67,7 +67,7 @@ fn of_equal_listeners_the_gateways_wins_then_the_oldest_then_the_first_by_name()
     // `x-y/s` comes before `x/s` as one text.
     add_listener_set(&mut objects, ("x-y", "younger"), 2, &json!([http("c", 80, "c.test")]));
     assert_eq!(
-        states(&objects, &Options::default()),
+        states(&objects, HTTP_ALONE),
         [
             "public/own: served",
             "old/b: served",
@@ -85,7 +85,7 @@ fn a_conflict_inside_one_object_takes_nothing_from_another() {
     allow_listener_sets(&mut objects);
     add_listener_set(&mut objects, ("x", "s"), 1, &json!([http("c", 80, "a.test")]));
     assert_eq!(
-        states(&objects, &Options::default()),
+        states(&objects, HTTP_ALONE),
         [
             "public/a: HostnameConflict spec.listeners[0].hostname",
             "public/b: HostnameConflict spec.listeners[1].hostname",
@@ -100,18 +100,18 @@ fn what_has_lost_to_an_earlier_object_disturbs_none_of_its_own() {
     allow_listener_sets(&mut objects);
     add_listener_set(&mut objects, ("x", "s"), 1, &json!([of("HTTPS", "a", 80), of("HTTP", "b", 80)]));
     assert_eq!(
-        states(&objects, &Options::default()),
+        states(&objects, HTTP_ALONE),
         ["public/own: served", "s/a: ProtocolConflict spec.listeners[0].protocol", "s/b: served",]
     );
 }
 
 /// The result for the second of two listeners on one port: the first is the Gateway's, and the second a
 /// ListenerSet's.
-fn second(first: &str, second: &str, options: &Options) -> String {
+fn second(first: &str, second: &str, serves_streams: bool) -> String {
     let mut objects = gateway(&json!([of(first, "one", 80)]));
     allow_listener_sets(&mut objects);
     add_listener_set(&mut objects, ("x", "s"), 1, &json!([of(second, "two", 80)]));
-    let states = states(&objects, options);
+    let states = states(&objects, serves_streams);
     states[1].trim_start_matches("s/two: ").split(' ').next().unwrap().to_owned()
 }
 
@@ -138,22 +138,22 @@ fn protocols_share_a_port_or_do_not() {
         ("UDP", "UDP", "HostnameConflict"),
         ("UDP", "HTTPS", "unresolved"),
     ] {
-        assert_eq!(second(first, other, &stream()), state, "{other} after {first}");
+        assert_eq!(second(first, other, STREAMS), state, "{other} after {first}");
     }
 }
 
 /// A port that is taken says more than that nothing serves the protocol.
 #[test]
 fn a_protocol_conflict_outranks_a_protocol_that_is_not_served_in_listener_sets_only() {
-    let without = Options::default();
-    assert_eq!(second("HTTP", "TCP", &without), "ProtocolConflict");
-    assert_eq!(second("HTTP", "Passthrough", &without), "ProtocolConflict");
-    assert_eq!(second("HTTP", "UDP", &without), "UnsupportedProtocol");
-    assert_eq!(second("HTTP", "example.com/bespoke", &without), "UnsupportedProtocol");
-    assert_eq!(second("TCP", "TCP", &without), "UnsupportedProtocol");
+    let without = HTTP_ALONE;
+    assert_eq!(second("HTTP", "TCP", without), "ProtocolConflict");
+    assert_eq!(second("HTTP", "Passthrough", without), "ProtocolConflict");
+    assert_eq!(second("HTTP", "UDP", without), "UnsupportedProtocol");
+    assert_eq!(second("HTTP", "example.com/bespoke", without), "UnsupportedProtocol");
+    assert_eq!(second("TCP", "TCP", without), "UnsupportedProtocol");
     let own = gateway(&json!([of("HTTP", "a", 80), of("TCP", "b", 80)]));
     assert_eq!(
-        states(&own, &without),
+        states(&own, without),
         ["public/a: served", "public/b: UnsupportedProtocol spec.listeners[1].protocol"]
     );
 }
@@ -163,7 +163,7 @@ fn modes_of_tls_on_one_port_leave_no_kind_of_route() {
     let objects =
         gateway(&json!([of("Passthrough", "a", 443), of("Terminate", "b", 443), of("HTTP", "c", 80)]));
     assert_eq!(
-        states(&objects, &stream()),
+        states(&objects, STREAMS),
         [
             "public/a: ProtocolConflict spec.listeners[0].tls.mode",
             "public/b: ProtocolConflict spec.listeners[1].tls.mode",
@@ -171,7 +171,7 @@ fn modes_of_tls_on_one_port_leave_no_kind_of_route() {
         ]
     );
     let kinds: Vec<usize> =
-        judge(&objects, &stream()).all.iter().map(|listener| listener.supported_kinds.len()).collect();
+        judge(&objects, STREAMS).all.iter().map(|listener| listener.supported_kinds.len()).collect();
     assert_eq!(kinds[..2], [0, 0]);
     assert!(kinds[2] > 0);
 }
@@ -194,7 +194,7 @@ fn excluded(allowed: &Value) -> Vec<String> {
         let hostname = format!("{index}.test");
         add_listener_set(&mut objects, (namespace, "s"), 1, &json!([http("l", 80, &hostname)]));
     }
-    let listeners = judge(&objects, &Options::default());
+    let listeners = judge(&objects, HTTP_ALONE);
     for set in &listeners.sets {
         let is_served = listeners.of(set).iter().all(Listener::is_served);
         assert_eq!(is_served, set.excluded.is_none());
@@ -228,7 +228,7 @@ fn a_listener_set_that_is_not_allowed_claims_nothing() {
     let mut objects = gateway(&json!([http("own", 81, "own.test")]));
     add_listener_set(&mut objects, ("x", "s"), 1, &json!([http("a", 80, "a.test"), http("b", 80, "a.test")]));
     assert_eq!(
-        states(&objects, &Options::default()),
+        states(&objects, HTTP_ALONE),
         ["public/own: served", "s/a: NotAllowed spec.parentRef", "s/b: NotAllowed spec.parentRef"]
     );
 }
@@ -240,7 +240,7 @@ fn listeners_of_different_objects_may_have_one_name() {
     let twice = json!([http("a", 80, "b.test"), http("b", 80, "c.test"), http("b", 80, "d.test")]);
     add_listener_set(&mut objects, ("x", "s"), 1, &twice);
     assert_eq!(
-        states(&objects, &Options::default()),
+        states(&objects, HTTP_ALONE),
         [
             "public/a: served",
             "s/a: served",
@@ -270,7 +270,7 @@ fn a_grant_is_for_one_kind_of_owner() {
                 "to": [{"group": "", "kind": "Secret"}],
             },
         }))));
-        let all = judge(&objects, &Options::default()).all;
+        let all = judge(&objects, HTTP_ALONE).all;
         all.iter().map(|listener| listener.unresolved[0].reason).collect::<Vec<_>>()
     };
     let (granted, denied) = (Reason::InvalidCertificateRef, Reason::RefNotPermitted);
@@ -289,7 +289,7 @@ fn more_listeners_than_one_object_can_have_are_no_problem() {
             (0..64).map(|index| http(&format!("l{index}"), 80, &format!("h{index}.s{set}.test"))).collect();
         add_listener_set(&mut objects, ("x", &format!("s{set}")), 1, &json!(listeners));
     }
-    let listeners = judge(&objects, &Options::default());
+    let listeners = judge(&objects, HTTP_ALONE);
     assert_eq!(listeners.all.iter().filter(|listener| listener.is_served()).count(), 193);
 }
 
@@ -305,7 +305,7 @@ fn beyond_the_ports_that_there_may_be_the_gateways_come_first_then_those_of_the_
     let key = Arc::new(ObjectKey::new(Kind::Gateway, "infra", "public"));
     let references = References::new(&snapshot.referents);
     let mut problems = Vec::new();
-    let judged = judge_listeners(&snapshot, &key, &references, (&Options::default(), 2), &mut problems);
+    let judged = judge_listeners(&snapshot, &key, &references, (HTTP_ALONE, 2), &mut problems);
     let refused: Vec<&str> = judged
         .all
         .iter()

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::attach::judge_listeners;
 use crate::fixture::{add_route, gateway, snapshot};
-use crate::model::{GATEWAY_GROUP, Kind, ObjectKey, Options};
+use crate::model::{GATEWAY_GROUP, Kind, ObjectKey};
 use crate::normalise::{Extensions, normalise_route};
 
 /// The listeners the route attaches to through its first parentRef, or the reason and field of the refusal.
@@ -17,8 +17,7 @@ fn attach(listeners: &Value, route: &Value) -> Result<Vec<usize>, (Reason, Strin
     let snapshot = snapshot(&objects);
     let references = References::new(&snapshot.referents);
     let key = Arc::new(ObjectKey::new(Kind::Gateway, "infra", "public"));
-    let listeners =
-        judge_listeners(&snapshot, &key, &references, (&Options::default(), usize::MAX), &mut Vec::new());
+    let listeners = judge_listeners(&snapshot, &key, &references, (false, usize::MAX), &mut Vec::new());
     let route = normalise_route(
         &snapshot.routes[&ObjectKey::new(Kind::HttpRoute, "infra", "r")],
         &Extensions::default(),

@@ -62,7 +62,7 @@ pub struct Managed {
     #[garde(dive)]
     pub process: Option<Process>,
 
-    /// The sidecar, for answers that PingSIX cannot give itself: one container in each Pod.
+    /// The sidecar, for answers that PingSIX cannot give itself, and for TCP, UDP and TLS: one container in each Pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
     pub sidecar: Option<Sidecar>,
@@ -131,6 +131,12 @@ pub struct Sidecar {
     /// The resources of the container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourceRequirements>,
+
+    /// The time limit, in seconds, of connections of TCP, UDP and TLS after a Pod stops taking new ones. Default: 30.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 86400))]
+    #[garde(range(max = 86_400))]
+    pub drain_seconds: Option<u32>,
 }
 
 #[expect(clippy::ref_option, clippy::trivially_copy_pass_by_ref, reason = "garde passes references")]

@@ -44,7 +44,26 @@ type services struct {
 	given     map[types.UID]netip.Addr
 
 	mutex     sync.Mutex
-	listeners map[netip.AddrPort]*forwarder
+	listeners map[place]carrier
+}
+
+// place is where clients of a Service find it.
+type place struct {
+	at       netip.AddrPort
+	protocol core.Protocol
+}
+
+// carrier serves a place.
+type carrier interface {
+	set(targets []string)
+	close()
+}
+
+func newCarrier(at place, targets []string) (carrier, error) {
+	if at.protocol == core.ProtocolUDP {
+		return newDatagrams(at.at, targets)
+	}
+	return newForwarder(at.at, targets)
 }
 
 func newServices(client kubernetes.Interface, factory informers.SharedInformerFactory, apiServer string) *services {
@@ -56,7 +75,7 @@ func newServices(client kubernetes.Interface, factory informers.SharedInformerFa
 		wake:      make(chan struct{}, 1),
 		balancers: newPool(loadBalancerRange),
 		given:     map[types.UID]netip.Addr{},
-		listeners: map[netip.AddrPort]*forwarder{},
+		listeners: map[place]carrier{},
 	}
 }
 
@@ -82,7 +101,7 @@ func (s *services) synchronize(ctx context.Context) {
 		return
 	}
 	s.giveAddresses(ctx, all)
-	wanted := map[netip.AddrPort][]string{}
+	wanted := map[place][]string{}
 	for _, service := range all {
 		var addresses []netip.Addr
 		if address, err := netip.ParseAddr(service.Spec.ClusterIP); err == nil {
@@ -92,12 +111,12 @@ func (s *services) synchronize(ctx context.Context) {
 			addresses = append(addresses, address)
 		}
 		for _, port := range service.Spec.Ports {
-			if port.Protocol != "" && port.Protocol != core.ProtocolTCP {
+			if port.Protocol == core.ProtocolSCTP {
 				continue
 			}
 			targets := s.targets(service, port.Name)
 			for _, address := range addresses {
-				wanted[netip.AddrPortFrom(address, uint16(port.Port))] = targets
+				wanted[place{netip.AddrPortFrom(address, uint16(port.Port)), port.Protocol}] = targets
 			}
 		}
 	}
@@ -114,9 +133,9 @@ func (s *services) synchronize(ctx context.Context) {
 			listener.set(targets)
 			continue
 		}
-		listener, err := newForwarder(at, targets)
+		listener, err := newCarrier(at, targets)
 		if err != nil {
-			log.Printf("the address %s of a Service: %v", at, err)
+			log.Printf("the address %s of a Service: %v", at.at, err)
 			continue
 		}
 		s.listeners[at] = listener
