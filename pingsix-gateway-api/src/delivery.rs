@@ -183,8 +183,13 @@ fn by_pages(pages: &InstancePages, revision: Revision) -> Delivery {
         if page.is_elsewhere { page.is_confirmed } else { page.published_revision >= revision.get() }
     };
     let confirmed = pages.values().filter(|page| page.as_ref().is_ok_and(has_published)).count();
+    // Instances have the same faults, or are about to.
+    let fault = pages.iter().find_map(|(url, page)| {
+        let fault = page.as_ref().ok()?.faults.first()?;
+        Some(format!("{url} says \"{}\".", shortened(&fault.to_string())))
+    });
     if confirmed == pages.len() && confirmed > 0 {
-        return Delivery::Confirmed;
+        return fault.map_or(Delivery::Confirmed, Delivery::ConfirmedInPart);
     }
     // Revisions of replicas are not comparable. Another replica delivers the same documents, and its report may be
     // late. An instance without a published revision serves nothing.
@@ -198,6 +203,8 @@ fn by_pages(pages: &InstancePages, revision: Revision) -> Delivery {
     if let Some((url, fault)) = pages.iter().find_map(|(url, page)| Some((url, page.as_ref().err()?))) {
         let _ =
             write!(message, " The status page at {url} cannot be read: {}.", shortened(&fault.to_string()));
+    } else if let Some(fault) = fault {
+        let _ = write!(message, " {fault}");
     }
     Delivery::Pending(message)
 }
@@ -327,6 +334,25 @@ mod tests {
         );
         deliveries.published(&plane(), revision(8));
         assert_eq!(deliveries.delivery(&plane()), Delivery::Delivered);
+    }
+
+    #[test]
+    fn a_sidecar_names_what_it_cannot_serve() {
+        let page = |published_revision, fault: &str| {
+            let page = format!(r#"{{"published_revision": {published_revision}, "faults": [{fault}]}}"#);
+            let url = "http://10.0.0.1:7086/status/config".parse().unwrap();
+            Instances::Pages([(url, Ok(serde_json::from_str(&page).unwrap()))].into())
+        };
+        let port = r#"{"port": 53, "message": "Cannot listen on port 10053."}"#;
+        assert_eq!(
+            after(Some(page(6, port))),
+            pending(
+                "0 of 1 PingSIX instances have published it. http://10.0.0.1:7086/status/config says \"port 53: Cannot listen on port 10053\"."
+            )
+        );
+        let document = r#"{"document": "stream_routes/r", "message": "unknown field"}"#;
+        let in_part = "http://10.0.0.1:7086/status/config says \"stream_routes/r: unknown field\".";
+        assert_eq!(after(Some(page(7, document))), Delivery::ConfirmedInPart(in_part.to_owned()));
     }
 
     #[test]

@@ -334,7 +334,7 @@ impl Metrics {
         for delivery in deliveries {
             let [confirmed, delivered, pending, refused] = &mut counts;
             let (_, count) = match delivery {
-                Delivery::Confirmed => confirmed,
+                Delivery::Confirmed | Delivery::ConfirmedInPart(_) => confirmed,
                 Delivery::Delivered => delivered,
                 Delivery::Offline | Delivery::Pending(_) => pending,
                 Delivery::Refused(_) => refused,

@@ -81,6 +81,10 @@ pub struct StatusPage {
     /// The message of the fault.
     #[serde(default)]
     pub last_error: Option<String>,
+    /// The parts of the revision that the instance cannot serve. Pages of PingSIX have none: it refuses a revision as a
+    /// whole.
+    #[serde(default)]
+    pub faults: Vec<ServiceFault>,
     /// Whether the instance reads from another replica, with other revisions. Not on the page; the replicas report
     /// it.
     #[serde(skip)]
@@ -88,6 +92,30 @@ pub struct StatusPage {
     /// Whether that other replica reports that this instance has published the current documents.
     #[serde(skip)]
     pub is_confirmed: bool,
+}
+
+/// A part of a revision that a sidecar cannot serve.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct ServiceFault {
+    /// The key of the document at fault.
+    #[serde(default)]
+    pub document: Option<String>,
+    /// The port that the instance cannot listen on. It has not published the revision then.
+    #[serde(default)]
+    pub port: Option<u16>,
+    /// The reason.
+    pub message: String,
+}
+
+impl fmt::Display for ServiceFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.document, self.port) {
+            (Some(document), _) => write!(f, "{document}: {}", self.message),
+            (None, Some(port)) => write!(f, "port {port}: {}", self.message),
+            (None, None) => f.write_str(&self.message),
+        }
+    }
 }
 
 /// PingSIX writes null for absent values.

@@ -7,6 +7,7 @@
 
 mod encrypted;
 mod env;
+mod streams;
 mod traffic;
 
 use std::time::Duration;

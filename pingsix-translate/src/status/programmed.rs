@@ -19,6 +19,8 @@ pub enum Delivery {
     Delivered,
     /// Every known instance has applied the configuration.
     Confirmed,
+    /// The same, but parts of it cannot be served, as the text says.
+    ConfirmedInPart(String),
     /// PingSIX refuses the configuration, for the reason in the text.
     Refused(String),
 }
@@ -148,6 +150,13 @@ fn programmed(delivery: &Delivery) -> ConditionContent {
             ConditionStatus::True,
             Reason::Programmed,
             "Every known PingSIX instance has published the configuration.".to_owned(),
+        ),
+        Delivery::ConfirmedInPart(faults) => (
+            ConditionStatus::True,
+            Reason::Programmed,
+            format!(
+                "Every known instance has published the configuration, and cannot serve all of it: {faults}"
+            ),
         ),
         Delivery::Refused(why) => (ConditionStatus::False, Reason::Invalid, why.clone()),
     }

@@ -50,7 +50,7 @@ pub(crate) struct StreamsArguments {
     #[arg(long, env = "PINGSIX_SIDECAR_STREAMS_FILE", value_name = "FILE")]
     streams_file: Option<PathBuf>,
 
-    /// Listen on ports below 1024 themselves, which takes the capability NET_BIND_SERVICE. Default: such a port is 10000
+    /// Listen on ports below 1024 themselves, which takes the capability `NET_BIND_SERVICE`. Default: such a port is 10000
     /// higher here, 53 on 10053.
     #[arg(long, env = "PINGSIX_SIDECAR_STREAMS_LOW_PORTS", value_parser = BoolishValueParser::new())]
     streams_low_ports: bool,

@@ -82,7 +82,10 @@ impl Engine {
 
     fn update_progress(&mut self, data_plane: &DataPlaneKey) {
         if let Some(metrics) = &self.parts.metrics
-            && self.deliveries.delivery(data_plane) == Delivery::Confirmed
+            && matches!(
+                self.deliveries.delivery(data_plane),
+                Delivery::Confirmed | Delivery::ConfirmedInPart(_)
+            )
             && let Some(revision) = self.deliveries.revision(data_plane)
         {
             metrics.confirmed(revision);

@@ -99,6 +99,7 @@ impl DebugState<'_> {
             Delivery::Pending(message) => ("pending", Some(message)),
             Delivery::Delivered => ("delivered", None),
             Delivery::Confirmed => ("confirmed", None),
+            Delivery::ConfirmedInPart(faults) => ("confirmedInPart", Some(faults)),
             Delivery::Refused(message) => ("refused", Some(message)),
         };
         let revision = self.deliveries.revision(key).map(pingsix_sink::Revision::get);

@@ -9,6 +9,7 @@
 //	GET /ready             200, or 503 after /unready
 //	GET /unready, /again   changes that
 //	GET /exit/CODE         ends
+//	a datagram             comes back
 package main
 
 import (
@@ -16,6 +17,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -38,6 +40,7 @@ func main() {
 			os.Exit(0)
 		}
 	}()
+	go echo()
 	var unready atomic.Bool
 	http.HandleFunc("/", func(answer http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(answer, os.Getenv("POD_NAME"))
@@ -117,4 +120,21 @@ func pass(answer http.ResponseWriter, client *http.Client, url, token string) {
 		answer.WriteHeader(got.StatusCode)
 	}
 	_, _ = io.Copy(answer, got.Body)
+}
+
+// echo sends datagrams back to where they come from.
+func echo() {
+	socket, err := net.ListenPacket("udp", ":8080")
+	if err != nil {
+		fmt.Println("no echo:", err)
+		return
+	}
+	buffer := make([]byte, 65535)
+	for {
+		size, from, err := socket.ReadFrom(buffer)
+		if err != nil {
+			continue
+		}
+		_, _ = socket.WriteTo(buffer[:size], from)
+	}
 }
