@@ -13,7 +13,6 @@
 //! | `HTTPRouteCORS` | a preflight is told every method that is allowed, not those of the filter, nor the one it asks for |
 //! | `HTTPRouteRequestMirror`, `HTTPRouteRequestMultipleMirrors`, `HTTPRouteRequestPercentageMirror` | PingSIX does not mirror |
 //! | `HTTPRouteRetry`, `HTTPRouteRetryBackendTimeout`, `HTTPRouteRetryConnectionError` | PingSIX retries failures to connect alone, and at most 16 times, which is a limit |
-//! | `TLSRoute`, `TCPRoute`, `UDPRoute` and what they have | the stream documents are for another program to serve |
 
 use crate::crd::ServiceType;
 use crate::infrastructure::ManagedParameters;
@@ -40,6 +39,8 @@ pub enum Need {
     PerPort,
     /// Managed data planes: the controller has their addresses and creates labelled objects.
     Managed,
+    /// Managed data planes, whose sidecars proxy TCP, UDP and TLS, or [`Options::stream`].
+    Streams,
     /// Managed data planes behind a load balancer, whose address can be requested.
     LoadBalancer,
 }
@@ -51,6 +52,7 @@ impl Need {
             Self::Responder => "--responder",
             Self::PerPort => "--layout perPort",
             Self::Managed => "spec.managed",
+            Self::Streams => "--stream",
             Self::LoadBalancer => "spec.managed.service.type: LoadBalancer",
         }
     }
@@ -60,6 +62,7 @@ impl Need {
             Self::Responder => options.responder.is_some(),
             Self::PerPort => managed.is_some() || options.layout == Layout::PerPort,
             Self::Managed => managed.is_some(),
+            Self::Streams => managed.is_some() || options.stream,
             Self::LoadBalancer => {
                 managed.is_some_and(|managed| managed.service.kind == ServiceType::LoadBalancer)
             }
@@ -76,6 +79,7 @@ const RESPONDER: &[Need] = &[Need::Responder];
 const PER_PORT: &[Need] = &[Need::PerPort];
 const BOTH: &[Need] = &[Need::Responder, Need::PerPort];
 const MANAGED: &[Need] = &[Need::Managed];
+const STREAMS: &[Need] = &[Need::Streams];
 const LOAD_BALANCER: &[Need] = &[Need::LoadBalancer];
 
 /// Every feature that some class supports, sorted by name. At most 64, which is the limit of the status.
@@ -117,6 +121,11 @@ pub const FEATURES: &[Feature] = &[
     feature("HTTPRouteSchemeRedirect", RESPONDER, "redirects to another scheme"),
     feature("ListenerSet", NOTHING, "listeners that are added to a Gateway"),
     feature("ReferenceGrant", NOTHING, "references into other namespaces"),
+    feature("TCPRoute", STREAMS, "routes of TCP connections"),
+    feature("TLSRoute", STREAMS, "routes of TLS connections by their server name"),
+    feature("TLSRouteModeMixed", STREAMS, "listeners of one port may differ in their mode of TLS"),
+    feature("TLSRouteModeTerminate", STREAMS, "listeners for TLSRoutes may terminate TLS"),
+    feature("UDPRoute", STREAMS, "routes of UDP datagrams"),
 ];
 
 /// The supported features of a class: sorted, without repetitions. The options have the layout of the class;
@@ -158,6 +167,8 @@ mod tests {
         let per_port = Options { layout: Layout::PerPort, ..responder.clone() };
         assert!(names(&per_port, None).contains(&"HTTPRoutePortRedirect"));
         assert!(!names(&per_port, None).contains(&"GatewayInfrastructure"), "somebody else runs it");
+        assert!(!names(&per_port, None).contains(&"TCPRoute"), "nobody proxies streams");
+        assert!(names(&Options { stream: true, ..per_port }, None).contains(&"TCPRoute"));
         let managed = ManagedParameters::default();
         assert_eq!(names(&responder, Some(&managed)).len(), FEATURES.len());
     }

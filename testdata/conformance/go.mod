@@ -4,6 +4,7 @@ module github.com/pingsix/pingsix-gateway-api/testdata/conformance
 go 1.26.0
 
 require (
+	github.com/miekg/dns v1.1.72
 	github.com/stretchr/testify v1.11.1
 	google.golang.org/grpc v1.81.1
 	k8s.io/apimachinery v0.36.1
@@ -38,7 +39,6 @@ require (
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/gorilla/websocket v1.5.4-0.20250319132907-e064f32e3674 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
-	github.com/miekg/dns v1.1.72 // indirect
 	github.com/moby/spdystream v0.5.1 // indirect
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
