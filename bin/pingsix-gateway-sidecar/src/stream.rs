@@ -1,9 +1,10 @@
-//! The stream role: a proxy for TCP routes and TLS routes.
+//! The stream role: a proxy for TCP routes, UDP routes and TLS routes.
 //!
 //! ```text
 //! Documents ─► table ─► routes of each listener, nodes of each upstream
 //!                                │
 //! client ─► listener ─► connection: ClientHello ─► route ─► target ─► node ─► relay
+//!        └► port of UDP ─► session: route ─► target ─► node
 //! ```
 //!
 //! `docs/reference/stream-documents.md` describes the documents and the choice of a route. Invariants:
@@ -15,6 +16,7 @@
 //! - Memory is bounded by the limit of connections: two buffers of 16 KiB each while its peers take no data, at most
 //!   20 KiB before its route is known, and none while it is idle.
 
+mod backends;
 mod choice;
 mod client_hello;
 mod connect;
@@ -28,8 +30,10 @@ mod relay;
 mod routes;
 mod socket;
 mod table;
+mod udp;
 mod upstream;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,18 +44,20 @@ use tokio_util::task::TaskTracker;
 
 use crate::documents::Documents;
 use connection::Shared;
-use limits::{Limits, file_limit, pipes_for_files, places_for_files};
+use limits::{Limits, file_limit, pipes_for_files, places_for_files, sessions_for_files};
 use listeners::Listeners;
 pub use metrics::StreamMetrics;
 pub use options::StreamOptions;
 use relay::Pools;
 use routes::Listener;
 use table::Table;
+use udp::{Places, UdpPorts};
 
 /// The stream role. Dropped without [`drain`](Self::drain), it closes its listeners and cuts all connections.
 #[derive(Debug)]
 pub struct Streams {
     shared: Arc<Shared>,
+    sessions: Arc<Places>,
     state: Mutex<State>,
 }
 
@@ -59,6 +65,7 @@ pub struct Streams {
 struct State {
     table: Table,
     listeners: Listeners,
+    udp: UdpPorts,
     /// The revision in force.
     revision: i64,
     /// The faults of documents that keep a later revision from being in force.
@@ -115,7 +122,8 @@ impl Streams {
         // Before all places are taken, clients that send nothing hold at most half of them.
         let unrouted = options.max_unrouted.min(places / 2);
         let pipes = if options.splice { pipes_for_files(files) } else { 0 };
-        tracing::info!(connections = places, unrouted, pipes, "streams started");
+        let sessions = options.max_sessions.min(sessions_for_files(files));
+        tracing::info!(connections = places, unrouted, pipes, sessions, "streams started");
         let table = Table::new(options.local_nodes);
         let shared = Arc::new(Shared {
             options,
@@ -123,9 +131,17 @@ impl Streams {
             pools: Pools::new(pipes),
             tasks: TaskTracker::new(),
         });
+        let sessions = Places::new(sessions);
+        let udp = UdpPorts::new(
+            shared.options.clone(),
+            Arc::clone(&sessions),
+            Arc::clone(table.backends()),
+            metrics.datagrams().clone(),
+            shared.tasks.clone(),
+        );
         let listeners = Listeners::new(Arc::clone(&shared), metrics);
-        let state = State { table, listeners, revision: 0, refused: Vec::new() };
-        Self { shared, state: Mutex::new(state) }
+        let state = State { table, listeners, udp, revision: 0, refused: Vec::new() };
+        Self { shared, sessions, state: Mutex::new(state) }
     }
 
     /// Puts documents in force, and returns once each listener is bound or has failed. A listener that failed is tried
@@ -135,18 +151,19 @@ impl Streams {
     /// the last good document of its key stays in force, and without one, all documents in force stay.
     pub async fn apply(&self, documents: &Documents) -> Applied {
         let mut state = self.state.lock().await;
-        let State { table, listeners, revision, refused } = &mut *state;
+        let State { table, listeners, udp, revision, refused } = &mut *state;
         match table.apply(documents) {
             Ok(changes) => {
                 for (listener, routes) in changes {
                     match (listener, routes) {
                         (Listener::Tcp(port), Some(routes)) => listeners.set(port, routes),
                         (Listener::Tcp(port), None) => listeners.remove(port).await,
-                        // Each document for UDP has a fault.
-                        (Listener::Udp(_), _) => {}
+                        (Listener::Udp(port), Some(routes)) => udp.set(port, routes).await,
+                        (Listener::Udp(port), None) => udp.remove(port),
                     }
                 }
                 table.sweep();
+                udp.changed();
                 *revision = documents.revision;
                 refused.clear();
             }
@@ -165,15 +182,23 @@ impl Streams {
         self.shared.limits.taken()
     }
 
+    /// The sessions of UDP clients.
+    pub fn sessions(&self) -> usize {
+        self.sessions.taken()
+    }
+
     /// Closes the listeners after accepting the connections that have been made. Returns when all connections have
-    /// ended; those that last longer than `grace` are reset.
+    /// ended; those that last longer than `grace` are reset. Sessions of UDP clients go
+    /// on until they are idle, or until then.
     pub async fn drain(self, grace: Duration) {
         let mut state = self.state.into_inner();
+        state.udp.drain();
         state.listeners.close().await;
         self.shared.tasks.close();
         if timeout(grace, self.shared.tasks.wait()).await.is_err() {
             tracing::warn!(connections = self.shared.tasks.len(), "connections cut");
             state.listeners.cut();
+            state.udp.cut();
             self.shared.tasks.wait().await;
         }
     }
@@ -181,11 +206,12 @@ impl Streams {
 
 impl State {
     fn applied(&self) -> Applied {
-        let ports = self.listeners.faults().into_iter();
+        let ports = self.listeners.faults().into_iter().chain(self.udp.faults());
         let ports = ports.map(|(port, message)| Fault { subject: Subject::Port(port), message });
+        let bound: BTreeSet<u16> = self.listeners.bound().into_iter().chain(self.udp.bound()).collect();
         Applied {
             revision: self.revision,
-            bound: self.listeners.bound(),
+            bound: bound.into_iter().collect(),
             faults: self.refused.iter().cloned().chain(self.table.faults()).chain(ports).collect(),
         }
     }

@@ -55,7 +55,7 @@ pub(super) async fn connect(
 }
 
 /// Whether a failure is one of this process or its machine.
-fn is_ours(error: &io::Error) -> bool {
-    let errno = error.raw_os_error();
-    socket::is_shortage(error) || errno == Some(Errno::ADDRNOTAVAIL.raw_os_error())
+pub(super) fn is_ours(error: &io::Error) -> bool {
+    socket::is_shortage(error)
+        || socket::is_any(error, &[Errno::ADDRNOTAVAIL, Errno::ADDRINUSE, Errno::AGAIN])
 }

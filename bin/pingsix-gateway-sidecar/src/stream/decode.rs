@@ -82,11 +82,8 @@ fn behaviour(id: &str, value: &[u8]) -> Result<Vec<(Destination, u32)>, String> 
     Ok(route.targets.into_iter().map(|target| (target.to, target.weight)).collect())
 }
 
-/// Refuses the documents that this version does not serve: UDP and termination of TLS.
+/// Refuses the documents that this version does not serve: termination of TLS.
 fn not_yet_served(route: &StreamRoute) -> Result<(), String> {
-    if route.protocol == StreamProtocol::Udp {
-        return Err("protocol: This version does not serve UDP.".to_owned());
-    }
     if route.tls == Some(TlsMode::Terminate) {
         return Err("tls: This version does not terminate TLS.".to_owned());
     }
@@ -179,9 +176,6 @@ mod tests {
             assert_eq!(decoded.identity.names[0], "a.test");
             assert!(decoded.behaviour.is_err(), "{route}");
         }
-        let udp =
-            json!({"server_port": 53, "protocol": "udp", "targets": [{"upstream_id": "u", "weight": 1}]});
-        assert!(decode(&udp).unwrap().behaviour.unwrap_err().contains("UDP"));
         assert!(route("a/b", tls().to_string().as_bytes()).unwrap().behaviour.is_err());
     }
 

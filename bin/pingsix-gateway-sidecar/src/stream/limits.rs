@@ -128,9 +128,18 @@ impl Drop for Unrouted {
 
 /// The number of connections for which a process with so many file descriptors has room.
 pub(super) fn places_for_files(files: Option<u64>) -> usize {
+    part_of_files(files, 2)
+}
+
+/// The number of UDP sessions, of one file descriptor each, that such a process may have besides its connections.
+pub(super) fn sessions_for_files(files: Option<u64>) -> usize {
+    part_of_files(files, 4)
+}
+
+fn part_of_files(files: Option<u64>, divisor: u64) -> usize {
     let Some(files) = files else { return usize::MAX };
     let spare = files.saturating_sub(RESERVED_FILES).max(files / 2);
-    usize::try_from(spare / 2).unwrap_or(usize::MAX).max(1)
+    usize::try_from(spare / divisor).unwrap_or(usize::MAX).max(1)
 }
 
 /// The number of pipes, of two file descriptors each, that such a process may have besides its connections.
@@ -189,5 +198,6 @@ mod tests {
             assert_eq!(places_for_files(Some(files)), places, "{files}");
         }
         assert_eq!(places_for_files(None), usize::MAX);
+        assert_eq!((sessions_for_files(Some(20_512)), sessions_for_files(Some(128))), (5_064, 16));
     }
 }

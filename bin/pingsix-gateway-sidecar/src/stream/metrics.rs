@@ -10,6 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::client_hello::Flaw;
+use super::udp::DatagramMetrics;
 
 /// The counters of all ports.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +20,7 @@ pub struct StreamMetrics {
     bytes: Family<ByteLabels, Counter>,
     connect_failures: Family<PortLabels, Counter>,
     accept_pauses: Family<PortLabels, Counter>,
+    datagrams: DatagramMetrics,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -137,6 +139,12 @@ impl StreamMetrics {
             "Pauses of accepting connections for lack of descriptors or memory",
             self.accept_pauses.clone(),
         );
+        self.datagrams.register(registry);
+    }
+
+    /// The metrics of UDP.
+    pub(super) fn datagrams(&self) -> &DatagramMetrics {
+        &self.datagrams
     }
 
     /// The counters of a port, without further lookups for each connection.

@@ -26,6 +26,12 @@ pub struct StreamOptions {
     pub connect_timeout: Duration,
     /// The time that connections have after the removal of their listener.
     pub removed_grace: Duration,
+    /// The most sessions of UDP clients. The limit of file descriptors can allow fewer: a quarter of those besides 256.
+    pub max_sessions: usize,
+    /// The time without a datagram in either direction after which a session ends.
+    pub session_idle: Duration,
+    /// The most new sessions of one port in a second, and at once.
+    pub new_sessions_per_second: u32,
     /// Whether nodes may have loopback, link-local and other special addresses. For tests: whoever writes
     /// EndpointSlices could otherwise reach what listens on the loopback address of the Pod.
     pub local_nodes: bool,
@@ -44,6 +50,9 @@ impl Default for StreamOptions {
             hello_timeout: Duration::from_secs(5),
             connect_timeout: Duration::from_secs(3),
             removed_grace: Duration::from_mins(5),
+            max_sessions: 16_384,
+            session_idle: Duration::from_mins(1),
+            new_sessions_per_second: 10_000,
             local_nodes: false,
             splice: true,
         }

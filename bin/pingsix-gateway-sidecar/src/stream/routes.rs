@@ -40,6 +40,15 @@ impl Route {
         self.targets.get(self.shares.next()).cloned().unwrap_or(Target::Reject(Rejection::Invalid))
     }
 
+    /// Whether a target is one of the route.
+    pub(super) fn has(&self, target: &Target) -> bool {
+        self.targets.iter().any(|own| match (own, target) {
+            (Target::Upstream(own), Target::Upstream(other)) => Arc::ptr_eq(own, other),
+            (Target::Reject(own), Target::Reject(other)) => own == other,
+            (Target::Upstream(_), Target::Reject(_)) | (Target::Reject(_), Target::Upstream(_)) => false,
+        })
+    }
+
     /// All targets with their weights.
     #[cfg(test)]
     pub(super) fn targets(&self) -> impl Iterator<Item = (&Target, u32)> {

@@ -26,11 +26,20 @@ pub(super) fn set_options(socket: impl AsFd) -> rustix::io::Result<()> {
     sockopt::set_tcp_keepcnt(socket, KEEPALIVE_PROBES)
 }
 
-/// Listens on a port. The unspecified IPv6 address takes IPv4 too, and falls back to it where IPv6 is missing.
+/// Listens on a port. The unspecified IPv6 address takes IPv4 too.
 pub(super) fn listen(address: IpAddr, port: u16) -> io::Result<TcpListener> {
-    match listen_on(SocketAddr::new(address, port)) {
+    on_address(address, port, listen_on)
+}
+
+/// Opens a socket on an address; the unspecified IPv6 address falls back to that of IPv4 where IPv6 is missing.
+pub(super) fn on_address<S>(
+    address: IpAddr,
+    port: u16,
+    open: impl Fn(SocketAddr) -> io::Result<S>,
+) -> io::Result<S> {
+    match open(SocketAddr::new(address, port)) {
         Err(error) if address.is_ipv6() && address.is_unspecified() && lacks_ipv6(&error) => {
-            listen_on(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port))
+            open(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port))
         }
         result => result,
     }
@@ -57,7 +66,8 @@ pub(super) fn is_shortage(error: &io::Error) -> bool {
     is_any(error, &[Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM])
 }
 
-fn is_any(error: &io::Error, errnos: &[Errno]) -> bool {
+/// Whether a failure is one of these.
+pub(super) fn is_any(error: &io::Error, errnos: &[Errno]) -> bool {
     errnos.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 

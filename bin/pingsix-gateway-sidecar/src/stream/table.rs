@@ -14,6 +14,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pingsix_translate::stream::{Destination, Rejection, StreamKind};
 
+use super::backends::Backends;
 use super::decode::{self, Decoded, Identity};
 use super::routes::{Claim, Listener, Route, Routes, Target, build};
 use super::upstream::Upstream;
@@ -30,6 +31,8 @@ pub(super) struct Table {
     claims: BTreeMap<Listener, BTreeSet<String>>,
     /// By id: those of documents, and those that routes refer to.
     upstreams: BTreeMap<String, Arc<Upstream>>,
+    /// The nodes of these.
+    backends: Arc<Backends>,
     /// By key.
     faults: BTreeMap<String, String>,
     conflicts: BTreeMap<Listener, Vec<(String, String)>>,
@@ -103,10 +106,17 @@ impl Table {
             if !self.documents.contains_key(&format!("{}/{id}", StreamKind::Upstream))
                 && let Some(upstream) = self.upstreams.get(&id)
             {
+                let nodes = upstream.nodes();
                 upstream.clear();
+                self.backends.replace(nodes.as_deref(), None);
             }
         }
         self.upstreams.retain(|_, upstream| Arc::strong_count(upstream) > 1 || upstream.nodes().is_some());
+    }
+
+    /// The nodes of all documents in force.
+    pub(super) fn backends(&self) -> &Arc<Backends> {
+        &self.backends
     }
 
     /// Every fault of the documents in force, by key.
@@ -141,6 +151,7 @@ impl Table {
 
     fn set_upstream(&mut self, key: &str, id: &str, value: &[u8]) {
         let upstream = self.upstreams.entry(id.to_owned()).or_default();
+        let former = upstream.nodes();
         let fault = match decode::upstream(id, value, self.local_nodes) {
             Ok((nodes, fault)) => {
                 upstream.set(&nodes);
@@ -151,6 +162,7 @@ impl Table {
                 Some(fault)
             }
         };
+        self.backends.replace(former.as_deref(), upstream.nodes().as_deref());
         self.fault(key, fault);
     }
 

@@ -84,6 +84,16 @@ impl Nodes {
         Some(self.less_busy(candidates[one], candidates[other]))
     }
 
+    /// Whether a node has this address.
+    pub(super) fn has(&self, address: SocketAddr) -> bool {
+        self.all.binary_search_by_key(&address, |node| node.address).is_ok()
+    }
+
+    /// The addresses, in order.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        self.all.iter().map(|node| node.address)
+    }
+
     fn less_busy(&self, one: usize, other: usize) -> Arc<Node> {
         let load = |index: usize, weight: u32| {
             let active = self.all[index].active.load(Ordering::Relaxed);
@@ -99,14 +109,6 @@ impl Nodes {
 fn draw_two(cumulative: &[u64]) -> Option<(usize, usize)> {
     let draw = || index_at(cumulative, fastrand::u64(..));
     (!cumulative.is_empty()).then(|| (draw(), draw()))
-}
-
-#[cfg(test)]
-impl Nodes {
-    /// The addresses, in order.
-    pub(super) fn addresses(&self) -> Vec<SocketAddr> {
-        self.all.iter().map(|node| node.address).collect()
-    }
 }
 
 /// One node.
@@ -257,6 +259,7 @@ mod tests {
         upstream.set(&weights(&[("10.0.0.2:1", 9), ("10.0.0.3:1", 1)]));
         let after = upstream.nodes().unwrap();
         assert!(Arc::ptr_eq(&before.all[1], &after.all[0]));
+        assert!(after.has(before.all[1].address) && !after.has(before.all[0].address));
         upstream.clear();
         assert!(upstream.nodes().is_none());
         upstream.set(&BTreeMap::new());

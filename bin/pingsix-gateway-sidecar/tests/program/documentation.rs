@@ -41,9 +41,21 @@ async fn the_page_has_every_metric_and_no_other() {
     let sidecar = Sidecar::start(&["--streams", &format!("--streams-file={}", file.display())]);
     // Families without a series are not written.
     sidecar.until("the fault", |page| page["error_kind"] == "file_unusable").await;
-    std::fs::write(&file, "stream_routes: []\n").unwrap();
+    let port = pingsix_test_programs::free_port();
+    let route = format!(
+        "stream_routes:\n- id: r\n  server_port: {port}\n  protocol: udp\n  targets: [{{reject: no_route, weight: 1}}]\n"
+    );
+    std::fs::write(&file, route).unwrap();
     sidecar.until("the file", |page| page["ready"] == true).await;
-    let (_, metrics) = sidecar.get("/metrics");
+    let client = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    client.send_to(b"dropped", ("127.0.0.1", port)).unwrap();
+    let metrics = loop {
+        let (_, metrics) = sidecar.get("/metrics");
+        if metrics.contains("stream_dropped_datagrams_total{") {
+            break metrics;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    };
     let families: BTreeSet<String> = metrics
         .lines()
         .filter_map(|line| line.strip_prefix("# TYPE "))

@@ -13,3 +13,4 @@ mod hostile;
 mod listeners;
 mod routing;
 mod support;
+mod udp;

@@ -113,22 +113,17 @@ fn a_half_close_is_passed_on_and_the_answer_comes_back() {
 fn a_document_that_cannot_be_served_rejects_and_is_named() {
     run(async {
         let backend = Backend::start(b'a').await;
-        let (port, other) = (free_port(), free_port());
+        let port = free_port();
         let mut route = tls(port, &["a.test"], "a");
         route.1["tls"] = "terminate".into();
         route.1["ssl_ids"] = serde_json::json!(["s"]);
-        let mut udp = tcp(other, &[("a", 1)]);
-        udp.1["protocol"] = "udp".into();
         let proxy = Proxy::start(options());
-        let world = [upstream("a", &[backend.address]), tls(port, &["*.test"], "a"), route, udp];
+        let world = [upstream("a", &[backend.address]), tls(port, &["*.test"], "a"), route];
         let applied = proxy.streams.apply(&documents(&world)).await;
         let faults: Vec<String> = applied.faults.iter().map(ToString::to_string).collect();
         assert_eq!(
             faults,
-            [
-                format!("stream_routes/tcp-{other}: protocol: This version does not serve UDP."),
-                format!("stream_routes/tls-{port}-a.test: tls: This version does not terminate TLS."),
-            ]
+            [format!("stream_routes/tls-{port}-a.test: tls: This version does not terminate TLS.")]
         );
         assert_eq!((applied.bound, applied.revision), (vec![port], 1));
         assert_eq!(ask_tls(port, Some("a.test")).await, None);

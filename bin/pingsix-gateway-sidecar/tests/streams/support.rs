@@ -64,12 +64,22 @@ impl Proxy {
         until(|| self.metric(series) >= value, series).await;
     }
 
+    /// Waits for a dropped datagram with this word.
+    pub(crate) async fn drops(&self, port: u16, word: &str) {
+        self.metric_reaches(&dropped(port, word), 1).await;
+    }
+
     /// Waits for a rejected connection with this word.
     pub(crate) async fn rejects(&self, port: u16, word: &str) {
         let series =
             format!("stream_connections_total{{port=\"{port}\",outcome=\"rejected\",reason=\"{word}\"}}");
         self.metric_reaches(&series, 1).await;
     }
+}
+
+/// The series of the datagrams that clients sent and that were dropped with this word.
+pub(crate) fn dropped(port: u16, word: &str) -> String {
+    format!("stream_dropped_datagrams_total{{port=\"{port}\",direction=\"in\",reason=\"{word}\"}}")
 }
 
 /// Waits for a condition.
@@ -100,6 +110,14 @@ pub(crate) fn tcp(port: u16, targets: &[(&str, u32)]) -> (String, Value) {
     (
         format!("stream_routes/tcp-{port}"),
         json!({"server_port": port, "protocol": "tcp", "targets": weighted(targets)}),
+    )
+}
+
+/// A route for UDP with weights of upstreams.
+pub(crate) fn udp(port: u16, targets: &[(&str, u32)]) -> (String, Value) {
+    (
+        format!("stream_routes/udp-{port}"),
+        json!({"server_port": port, "protocol": "udp", "targets": weighted(targets)}),
     )
 }
 
