@@ -33,6 +33,7 @@ mod table;
 mod udp;
 mod upstream;
 
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -66,6 +67,8 @@ struct State {
     table: Table,
     listeners: Listeners,
     udp: UdpPorts,
+    /// The port that is listened on for each port of the documents.
+    listening: BTreeMap<u16, u16>,
     /// The revision in force.
     revision: i64,
     /// The faults of documents that keep a later revision from being in force.
@@ -140,7 +143,8 @@ impl Streams {
             shared.tasks.clone(),
         );
         let listeners = Listeners::new(Arc::clone(&shared), metrics);
-        let state = State { table, listeners, udp, revision: 0, refused: Vec::new() };
+        let state =
+            State { table, listeners, udp, listening: BTreeMap::new(), revision: 0, refused: Vec::new() };
         Self { shared, sessions, state: Mutex::new(state) }
     }
 
@@ -151,17 +155,35 @@ impl Streams {
     /// the last good document of its key stays in force, and without one, all documents in force stay.
     pub async fn apply(&self, documents: &Documents) -> Applied {
         let mut state = self.state.lock().await;
-        let State { table, listeners, udp, revision, refused } = &mut *state;
+        let State { table, listeners, udp, listening, revision, refused } = &mut *state;
         match table.apply(documents) {
-            Ok(changes) => {
-                for (listener, routes) in changes {
-                    match (listener, routes) {
-                        (Listener::Tcp(port), Some(routes)) => listeners.set(port, routes),
-                        (Listener::Tcp(port), None) => listeners.remove(port).await,
-                        (Listener::Udp(port), Some(routes)) => udp.set(port, routes).await,
-                        (Listener::Udp(port), None) => udp.remove(port),
+            Ok(mut changes) => {
+                let now = self.shared.options.listening(table.listeners().map(Listener::port));
+                // A port that comes can take what a higher one listened on, so that one moves, and moves first.
+                let has_moved =
+                    |listener: &Listener| listening.get(&listener.port()) != now.get(&listener.port());
+                let moved: Vec<Listener> = table.listeners().filter(has_moved).collect();
+                for listener in moved {
+                    changes.entry(listener).or_insert_with(|| table.build(listener));
+                }
+                let (set, gone): (Vec<_>, Vec<_>) =
+                    changes.into_iter().rev().partition(|(_, routes)| routes.is_some());
+                for (listener, _) in gone {
+                    match listener {
+                        Listener::Tcp(port) => listeners.remove(port).await,
+                        Listener::Udp(port) => udp.remove(port),
                     }
                 }
+                for (listener, routes) in set {
+                    let (Some(routes), Some(listen_port)) = (routes, now.get(&listener.port())) else {
+                        continue;
+                    };
+                    match listener {
+                        Listener::Tcp(port) => listeners.set(port, *listen_port, routes).await,
+                        Listener::Udp(port) => udp.set(port, *listen_port, routes).await,
+                    }
+                }
+                *listening = now;
                 table.sweep();
                 udp.changed();
                 *revision = documents.revision;

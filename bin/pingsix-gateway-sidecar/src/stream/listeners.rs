@@ -42,6 +42,7 @@ pub(super) struct Listeners {
 #[derive(Debug)]
 struct Open {
     port: Arc<Port>,
+    listen_port: u16,
     /// The reason why there is no listener yet.
     fault: Arc<Mutex<Option<String>>>,
     close: CancellationToken,
@@ -54,12 +55,15 @@ impl Listeners {
         Self { shared, metrics, stop, open: BTreeMap::new(), removed: Arc::default() }
     }
 
-    /// Gives a port its routes, and listens on it if it is new.
-    pub(super) fn set(&mut self, number: u16, routes: Routes) {
+    /// Gives a port its routes, and listens for it on `listen_port` if it does not yet.
+    pub(super) async fn set(&mut self, number: u16, listen_port: u16, routes: Routes) {
         let routes = Arc::new(routes);
         if let Some(open) = self.open.get(&number) {
-            *open.port.routes.write() = routes;
-            return;
+            if open.listen_port == listen_port {
+                *open.port.routes.write() = routes;
+                return;
+            }
+            self.remove(number).await;
         }
         let kept = self.removed.lock().remove(&number);
         let port = match kept {
@@ -73,11 +77,11 @@ impl Listeners {
                 cut: self.stop.child_token(),
             }),
         };
-        self.open.insert(number, self.open(number, port));
+        self.open.insert(number, self.open(number, listen_port, port));
     }
 
-    fn open(&self, number: u16, port: Arc<Port>) -> Open {
-        let (address, listen_port) = (self.shared.options.address, self.shared.options.listen_port(number));
+    fn open(&self, number: u16, listen_port: u16, port: Arc<Port>) -> Open {
+        let address = self.shared.options.address;
         let listen = move || {
             let fault = |error| format!("Cannot listen on port {listen_port}: {error}.");
             socket::listen(address, listen_port).map_err(fault)
@@ -109,7 +113,7 @@ impl Listeners {
             }
         };
         let task = tokio::spawn(run);
-        Open { port, fault, close, task }
+        Open { port, listen_port, fault, close, task }
     }
 
     /// Closes the listener of a port that has no routes any more. Its connections go on for the grace, and for longer

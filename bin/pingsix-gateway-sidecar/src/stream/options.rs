@@ -1,10 +1,10 @@
 //! The options of the stream role.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
-use pingsix_translate::stream::{free_port, unprivileged};
+use pingsix_translate::stream::listening_ports;
 
 /// The options of [`Streams`](super::Streams); the defaults are meant for a Pod.
 #[derive(Clone, Debug)]
@@ -12,9 +12,10 @@ pub struct StreamOptions {
     /// The address of all listeners. The unspecified IPv6 address takes IPv4 too, and stands for the unspecified IPv4
     /// address on machines without IPv6.
     pub address: IpAddr,
-    /// Whether the process may have ports below 1024. Without that, port 53 of documents is on 10053.
+    /// Whether each listener has the port of its documents, also below 1024. Without that, port 53 is on 10053.
     pub low_ports: bool,
-    /// The ports that other processes of the Pod listen on. A listener whose port is taken gets the next free one.
+    /// The ports that other processes of the Pod listen on. A listener whose port is taken gets the next free one. With
+    /// `low_ports` it has no effect.
     pub taken_ports: BTreeSet<u16>,
     /// The most connections. The limit of file descriptors can allow fewer: two for each, besides 256.
     pub max_connections: usize,
@@ -60,8 +61,11 @@ impl Default for StreamOptions {
 }
 
 impl StreamOptions {
-    /// The port that is listened on for a port of documents.
-    pub(super) fn listen_port(&self, port: u16) -> u16 {
-        free_port(&self.taken_ports, if self.low_ports { port } else { unprivileged(port) })
+    /// The port that is listened on for each port of documents.
+    pub(super) fn listening(&self, ports: impl IntoIterator<Item = u16>) -> BTreeMap<u16, u16> {
+        if self.low_ports {
+            return ports.into_iter().map(|port| (port, port)).collect();
+        }
+        listening_ports(ports, self.taken_ports.clone())
     }
 }

@@ -63,6 +63,14 @@ pub(super) enum Listener {
     Udp(u16),
 }
 
+impl Listener {
+    pub(super) const fn port(self) -> u16 {
+        match self {
+            Self::Tcp(port) | Self::Udp(port) => port,
+        }
+    }
+}
+
 impl From<&Identity> for Listener {
     fn from(identity: &Identity) -> Self {
         match identity.protocol {

@@ -119,6 +119,11 @@ impl Table {
         &self.backends
     }
 
+    /// Every listener with a route.
+    pub(super) fn listeners(&self) -> impl Iterator<Item = Listener> {
+        self.claims.keys().copied()
+    }
+
     /// Every fault of the documents in force, by key.
     pub(super) fn faults(&self) -> impl Iterator<Item = Fault> {
         let conflicts = self.conflicts.values().flatten().map(|(key, message)| (key, message));
@@ -199,7 +204,8 @@ impl Table {
         }
     }
 
-    fn build(&mut self, listener: Listener) -> Option<Routes> {
+    /// The routes of a listener; `None` without any.
+    pub(super) fn build(&mut self, listener: Listener) -> Option<Routes> {
         let keys = self.claims.get(&listener).into_iter().flatten();
         let claims: Vec<Claim<'_>> = keys
             .filter_map(|key| {

@@ -94,6 +94,7 @@ pub(super) struct UdpPorts {
 #[derive(Debug)]
 struct Open {
     control: Arc<Control>,
+    listen_port: u16,
     task: JoinHandle<()>,
 }
 
@@ -112,21 +113,24 @@ impl UdpPorts {
         Self { shared, metrics, tasks, drain, stop, ports: BTreeMap::new() }
     }
 
-    /// Gives a port its routes, and listens on it if it is new.
-    pub(super) async fn set(&mut self, number: u16, routes: Routes) {
+    /// Gives a port its routes, and listens for it on `listen_port` if it does not yet.
+    pub(super) async fn set(&mut self, number: u16, listen_port: u16, routes: Routes) {
         let route = match routes {
             Routes::Any(route) => route,
             // Routes for UDP have no server names.
             Routes::ByName(_) => Arc::new(Route::rejecting(Rejection::Invalid)),
         };
-        if self.ports.get(&number).is_some_and(|open| open.control.serve(&route)) {
-            return;
+        match self.ports.get(&number) {
+            Some(open) if open.listen_port != listen_port => open.control.remove(),
+            Some(open) if open.control.serve(&route) => return,
+            Some(_) | None => {
+                if let Some(ended) = self.ports.remove(&number) {
+                    // It frees the port. An error is a panic of the task, whose socket is closed then.
+                    let _ = ended.task.await;
+                }
+            }
         }
-        if let Some(ended) = self.ports.remove(&number) {
-            // It frees the port. An error is a panic of the task, whose socket is closed then.
-            let _ = ended.task.await;
-        }
-        self.ports.insert(number, self.open(number, route));
+        self.ports.insert(number, self.open(number, listen_port, route));
     }
 
     /// Closes a port that has no routes any more. Answers pass for a while, and sessions go on if the port comes back
@@ -166,9 +170,9 @@ impl UdpPorts {
         self.stop.cancel();
     }
 
-    fn open(&self, number: u16, route: Arc<Route>) -> Open {
+    fn open(&self, number: u16, listen_port: u16, route: Arc<Route>) -> Open {
         let control = Arc::new(Control::new(route));
-        let (address, listen_port) = (self.shared.options.address, self.shared.options.listen_port(number));
+        let address = self.shared.options.address;
         let listen = {
             let control = Arc::clone(&control);
             move || {
@@ -208,7 +212,7 @@ impl UdpPorts {
                 shared.sources.close(listen_port);
             }
         };
-        Open { control, task: self.tasks.spawn(run) }
+        Open { control, listen_port, task: self.tasks.spawn(run) }
     }
 }
 

@@ -184,3 +184,32 @@ fn a_revision_that_cannot_be_understood_changes_nothing() {
         proxy.apply(&good).await;
     });
 }
+
+/// Ports 1 to 1023 are 10000 higher here. Of two that lead to the same, the lower one has it, whenever it comes.
+#[test]
+fn a_lower_port_displaces_a_higher_one_and_no_connection() {
+    run(async {
+        let (a, b) = (Backend::start(b'a').await, Backend::start(b'b').await);
+        let is_free = |port: u16| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok();
+        let low = (1..1_000).find(|port| (0..2).all(|step| is_free(port + 10_000 + step))).unwrap();
+        let high = low + 10_000;
+        let upstreams = [upstream("a", &[a.address]), upstream("b", &[b.address])];
+        let of_high = tcp(high, &[("b", 1)]);
+        let mut documents = upstreams.to_vec();
+        documents.push(of_high);
+        let proxy = Proxy::serving(&documents).await;
+        let mut open = connect(high).await;
+        assert_eq!(greeting(&mut open).await, Some(b'b'));
+
+        documents.push(tcp(low, &[("a", 1)]));
+        proxy.apply(&documents).await;
+        assert_eq!(greeting(&mut connect(high).await).await, Some(b'a'), "port {low}");
+        assert_eq!(greeting(&mut connect(high + 1).await).await, Some(b'b'), "port {high}");
+        open.write_all(b"x").await.unwrap();
+        assert_eq!(open.read_u8().await.unwrap(), b'x');
+
+        documents.pop();
+        proxy.apply(&documents).await;
+        assert_eq!(greeting(&mut connect(high).await).await, Some(b'b'));
+    });
+}
