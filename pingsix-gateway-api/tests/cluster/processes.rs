@@ -14,10 +14,10 @@ use pingsix_translate::{DEFAULT_CONTROLLER_NAME, Kind};
 use serde_json::Value;
 use tokio::time::sleep;
 
-use crate::test_env::programs::program;
 use crate::test_env::readers::{FeedObservers, list};
 use crate::test_env::shop::{self, GATEWAY, PLANE, ROUTE, SERVICE};
 use crate::test_env::{TestEnv, eventually, eventually_async};
+use pingsix_test_programs::program;
 
 /// A process of the controller.
 struct Replica {

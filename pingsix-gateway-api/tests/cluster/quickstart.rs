@@ -17,8 +17,8 @@ use kube::api::ListParams;
 use pingsix_test_cluster::{CONTROLLERS, Node, TestCluster, in_own_network};
 
 use self::kubectl::Kubectl;
-use crate::test_env::programs::program;
 use crate::test_env::{eventually_async, pingsix};
+use pingsix_test_programs::program;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

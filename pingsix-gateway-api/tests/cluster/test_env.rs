@@ -2,7 +2,6 @@
 
 pub(crate) mod expected_state;
 pub(crate) mod pingsix;
-pub(crate) mod programs;
 pub(crate) mod readers;
 pub(crate) mod roles;
 pub(crate) mod running;

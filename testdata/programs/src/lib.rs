@@ -16,6 +16,7 @@
 //!   unasked, and no other test.
 //! - What is not installed is said with `NOT RUN`, past the harness, and the test returns; with
 //!   `PINGSIX_PROGRAMS=required` it fails instead.
+//! - A [program of this workspace](program) is as new as its sources.
 //! - A program that ends early, or does not come up in time, is shown with what it wrote.
 
 #![allow(
@@ -28,7 +29,9 @@
 mod etcd;
 mod ports;
 mod programs;
+mod workspace;
 
 pub use etcd::{Etcd, Signal};
 pub use ports::{free_address, free_port};
 pub use programs::{Output, find, pingsix, run, skipped};
+pub use workspace::program;

@@ -13,6 +13,7 @@ use crate::stream::StreamOptions;
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Streams")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct StreamsArguments {
     /// Serve TCPRoutes, UDPRoutes and TLSRoutes: proxy the connections of the stream documents of a Gateway, from an
     /// etcd feed or from a file.
@@ -55,6 +56,11 @@ pub(crate) struct StreamsArguments {
     #[arg(long, env = "PINGSIX_SIDECAR_STREAMS_LOW_PORTS", value_parser = BoolishValueParser::new())]
     streams_low_ports: bool,
 
+    /// Accept nodes on this machine and its link, such as 127.0.0.1, to try it out. Default: such nodes are refused,
+    /// because authors of EndpointSlices could reach what listens for this machine alone.
+    #[arg(long, env = "PINGSIX_SIDECAR_STREAMS_LOCAL_NODES", value_parser = BoolishValueParser::new())]
+    streams_local_nodes: bool,
+
     /// A port that other processes of the Pod listen on. Repeatable. A listener whose port is taken gets the next free
     /// one.
     #[arg(long, env = "PINGSIX_SIDECAR_STREAMS_TAKEN_PORTS", value_name = "PORT", value_delimiter = ',', value_parser = port)]
@@ -83,6 +89,7 @@ impl StreamsArguments {
             (self.streams_prefix.is_some(), "--streams-prefix"),
             (!self.streams_taken_ports.is_empty(), "--streams-taken-ports"),
             (self.streams_low_ports, "--streams-low-ports"),
+            (self.streams_local_nodes, "--streams-local-nodes"),
         ];
         let mut faults = Vec::new();
         if !self.streams {
@@ -118,6 +125,7 @@ impl StreamsArguments {
     /// The options of the role.
     pub(crate) fn options(&self) -> StreamOptions {
         StreamOptions {
+            local_nodes: self.streams_local_nodes,
             low_ports: self.streams_low_ports,
             taken_ports: self.streams_taken_ports.iter().copied().collect(),
             ..StreamOptions::default()

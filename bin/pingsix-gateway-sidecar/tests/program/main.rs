@@ -6,3 +6,4 @@ mod arguments;
 mod documentation;
 mod pages;
 mod process;
+mod quickstart;

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::test_env::WAIT_TIMEOUT;
 use crate::test_env::expected_state::Dump;
-use crate::test_env::programs::program;
+use pingsix_test_programs::program;
 
 /// The output of the program.
 pub(super) struct Offline {

@@ -23,9 +23,9 @@ use super::fixtures::Fixtures;
 use super::objects::ABSENT;
 use super::subjects::{Listener, Subject};
 use super::traffic::Addresses;
-use crate::test_env::programs::program;
 use crate::test_env::readers::list;
 use crate::test_env::{OWN_KINDS, WAIT_TIMEOUT, pingsix, shop};
+use pingsix_test_programs::program;
 
 /// The running processes.
 pub(crate) struct Environment {

@@ -9,7 +9,7 @@ use std::process::Stdio;
 use tokio::process::Command;
 
 use crate::test_env::pingsix::{binary, print_message};
-use crate::test_env::programs::program;
+use pingsix_test_programs::program;
 
 /// The address of backends, from the network range for benchmarks, which no host has.
 pub(crate) const ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);

@@ -15,8 +15,8 @@ use tokio::process::Command;
 
 use super::traffic::{EXPECTED_RESPONSE, Target, Traffic};
 use crate::deploy::manifests::Manifests;
-use crate::test_env::programs::program;
 use crate::test_env::{OWN_KINDS, WAIT_TIMEOUT, conditions, eventually_async, objects, pingsix, shop};
+use pingsix_test_programs::program;
 
 /// The controller's name, which is that of its Deployment and of its objects.
 pub(super) const CONTROLLER: &str = "pingsix-gateway-controller";

@@ -1,6 +1,7 @@
 //! Programs of this workspace, as processes.
 
 use std::fs;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, SystemTime};
@@ -13,7 +14,11 @@ const BUILD: Duration = Duration::from_mins(20);
 
 /// A program that is as new as its sources. Cargo has built it where it runs the tests of the whole workspace; where it
 /// does not, this does.
-pub(crate) async fn program(name: &str) -> PathBuf {
+///
+/// # Panics
+///
+/// If it cannot be built.
+pub async fn program(name: &str) -> PathBuf {
     let folder = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().to_owned();
     let program = folder.join(name).with_extension(std::env::consts::EXE_EXTENSION);
     if !is_fresh(name, &program) {
@@ -25,7 +30,7 @@ pub(crate) async fn program(name: &str) -> PathBuf {
 /// Whether a program is newer than the sources of its crate and of the libraries. Cargo's file of dependencies is no
 /// help, because `cargo test` does not write it.
 fn is_fresh(name: &str, program: &Path) -> bool {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let Some(built) = modified(program) else { return false };
     let crates =
         ["pingsix-translate", "pingsix-sink", "pingsix-gateway-api"].map(|name| workspace.join(name));
@@ -47,7 +52,7 @@ fn newest(path: &Path) -> Option<SystemTime> {
 async fn build(name: &str, folder: &Path) {
     let profile = folder.file_name().unwrap().to_str().unwrap();
     let profile = if profile == "debug" { "dev" } else { profile };
-    eprintln!("building {name}, which `cargo test --workspace` would have done");
+    let _ = writeln!(io::stderr(), "building {name}, which `cargo test --workspace` would have done");
     let build = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--package", name, "--bin", name, "--profile", profile, "--target-dir"])
         .arg(folder.parent().unwrap())
