@@ -41,9 +41,21 @@ async fn the_page_has_every_metric_and_no_other() {
     let sidecar = Sidecar::start(&["--streams", &format!("--streams-file={}", file.display())]);
     // Families without a series are not written.
     sidecar.until("the fault", |page| page["error_kind"] == "file_unusable").await;
-    std::fs::write(&file, "stream_routes: []\n").unwrap();
+    let port = pingsix_test_programs::free_port();
+    let route = format!(
+        "stream_routes:\n- id: r\n  server_port: {port}\n  protocol: tcp\n  targets: [{{reject: no_route, weight: 1}}]\n"
+    );
+    std::fs::write(&file, route).unwrap();
     sidecar.until("the file", |page| page["ready"] == true).await;
-    let (_, metrics) = sidecar.get("/metrics");
+    let mut rejected = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let _ = std::io::Read::read(&mut rejected, &mut [0]);
+    let metrics = loop {
+        let (_, metrics) = sidecar.get("/metrics");
+        if metrics.contains("stream_connections_total{") {
+            break metrics;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    };
     let families: BTreeSet<String> = metrics
         .lines()
         .filter_map(|line| line.strip_prefix("# TYPE "))
