@@ -120,16 +120,16 @@ fn a_client_gets_the_first_certificate_for_its_name_whose_key_it_knows() {
     run(async {
         let (backend, authority, port) = (Backend::start(b'a').await, Authority::new(), free_port());
         let other = authority.certificate(&["other.test"]);
-        let elliptic = authority.certificate(&["*.test"]);
-        let rsa = authority.rsa_certificate(&["a.test"]);
-        let later = authority.certificate(&["a.test"]);
+        let elliptic = authority.certificate(&["*.y.test"]);
+        let rsa = authority.rsa_certificate(&["a.y.test"]);
+        let later = authority.certificate(&["a.y.test"]);
         let _proxy = Proxy::serving(&[
             upstream("a", &[backend.address]),
             other.document("other"),
             elliptic.document("elliptic"),
             rsa.document("rsa"),
             later.document("later"),
-            terminate(port, &["a.test", "x.y.test"], &["other", "elliptic", "rsa", "later"], "a"),
+            terminate(port, &["*.y.test", "z.test"], &["other", "elliptic", "rsa", "later"], "a"),
         ])
         .await;
         for version in VERSIONS {
@@ -139,14 +139,14 @@ fn a_client_gets_the_first_certificate_for_its_name_whose_key_it_knows() {
                 (Some(SignatureScheme::RSA_PSS_SHA256), &rsa),
             ] {
                 let client = authority.picky_client(version, scheme);
-                let stream = client.open(port, "a.test").await.unwrap();
+                let stream = client.open(port, "a.y.test").await.unwrap();
                 assert!(
                     stream.get_ref().1.peer_certificates().unwrap()[0] == expected.chain[0],
                     "{scheme:?}"
                 );
             }
             // No certificate is for this name, so the first is shown, and the client refuses it.
-            let error = authority.client(version).open(port, "x.y.test").await.unwrap_err();
+            let error = authority.client(version).open(port, "z.test").await.unwrap_err();
             assert!(error.to_string().contains("not valid for name"), "{error}");
         }
     });

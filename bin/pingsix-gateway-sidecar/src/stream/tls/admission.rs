@@ -21,6 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// All unfinished handshakes.
 #[derive(Debug)]
 pub(in super::super) struct Admission {
+    /// Held by the first who waits for a place.
+    first: tokio::sync::Mutex<()>,
     places: Arc<Semaphore>,
     running: Mutex<Running>,
     turns: Semaphore,
@@ -37,6 +39,7 @@ impl Admission {
     /// At most `most` unfinished handshakes, and steps of `processors` of them at a time.
     pub(in super::super) fn new(most: usize, processors: usize) -> Arc<Self> {
         Arc::new(Self {
+            first: tokio::sync::Mutex::default(),
             places: Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS))),
             running: Mutex::default(),
             turns: Semaphore::new(processors.max(1)),
@@ -45,6 +48,7 @@ impl Admission {
 
     /// Waits for the place of a handshake.
     pub(super) async fn enter(self: &Arc<Self>) -> Admitted {
+        let first = self.first.lock().await;
         let place = Arc::clone(&self.places).acquire_owned();
         tokio::pin!(place);
         let mut has_evicted = false;
@@ -53,10 +57,10 @@ impl Admission {
             tokio::select! {
                 biased;
                 place = &mut place => break place.expect("the semaphore is never closed"),
-                // The place that becomes free is that of the first who waits, and each who waits frees one.
                 () = sleep_until(due), if !has_evicted => has_evicted = self.evict(),
             }
         };
+        drop(first);
         let evicted = CancellationToken::new();
         let mut running = self.running.lock();
         let ticket = running.next;
@@ -153,6 +157,25 @@ mod tests {
             tokio::time::sleep(SOON * 2).await;
             assert!(!two.evicted.is_cancelled(), "nobody waits");
             assert_eq!(admission.running.lock().handshakes.len(), 2);
+        });
+    }
+
+    #[test]
+    fn each_who_waits_has_a_place_in_turn() {
+        run(async {
+            let admission = Admission::new(2, 1);
+            let begin = Instant::now();
+            let stalled = |admission: Arc<Admission>| async move {
+                let admitted = admission.enter().await;
+                admitted.evicted().await;
+            };
+            for _ in 0..6 {
+                tokio::spawn(stalled(Arc::clone(&admission)));
+            }
+            tokio::task::yield_now().await;
+            let _last = admission.enter().await;
+            // Three rounds of two.
+            assert!((PATIENCE * 3..PATIENCE * 5).contains(&begin.elapsed()), "{:?}", begin.elapsed());
         });
     }
 
