@@ -3,7 +3,7 @@
 //! ```text
 //! Documents ─► table ─► routes of each listener, nodes of each upstream
 //!                                │
-//! client ─► listener ─► connection: ClientHello ─► route ─► target ─► node ─► relay
+//! client ─► listener ─► connection: ClientHello ─► route ─► target ─► (TLS handshake) ─► node ─► relay
 //!        └► port of UDP ─► session: route ─► target ─► node
 //! ```
 //!
@@ -14,7 +14,8 @@
 //!   listener is removed.
 //! - Each wait for a client without a route has an end, and so has each attempt to connect.
 //! - Memory is bounded by the limit of connections: two buffers of 16 KiB each while its peers take no data, at most
-//!   20 KiB before its route is known, and none while it is idle.
+//!   20 KiB before its route is known, and none while it is idle. One whose TLS is terminated has at most 80 KiB, at most
+//!   150 KiB during its handshake, and 10 KiB while it is idle.
 
 mod backends;
 mod choice;
@@ -30,12 +31,14 @@ mod relay;
 mod routes;
 mod socket;
 mod table;
+mod tls;
 mod udp;
 mod upstream;
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,6 +55,7 @@ pub use options::StreamOptions;
 use relay::Pools;
 use routes::Listener;
 use table::Table;
+use tls::Admission;
 use udp::{Places, UdpPorts};
 
 /// The stream role. Dropped without [`drain`](Self::drain), it closes its listeners and cuts all connections.
@@ -129,10 +133,11 @@ impl Streams {
         tracing::info!(connections = places, unrouted, pipes, sessions, "streams started");
         let table = Table::new(options.local_nodes);
         let shared = Arc::new(Shared {
-            options,
             limits: Limits::new(places, unrouted),
+            admission: Admission::new(options.max_handshakes, processors()),
             pools: Pools::new(pipes),
             tasks: TaskTracker::new(),
+            options,
         });
         let sessions = Places::new(sessions);
         let udp = UdpPorts::new(
@@ -224,6 +229,11 @@ impl Streams {
             self.shared.tasks.wait().await;
         }
     }
+}
+
+/// The processors of this process.
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 impl State {

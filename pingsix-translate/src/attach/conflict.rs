@@ -1,5 +1,9 @@
 //! Listeners that cannot be told apart (Gateway API, "Distinct Listeners").
 //!
+//! Listeners of one protocol can be told apart by their hostnames. HTTPS and TLS on one port could in theory, but
+//! different programs serve them. TLS listeners that pass through and TLS listeners that terminate share a port, because
+//! one program reads the server name before either begins.
+//!
 //! In one Gateway or ListenerSet, all listeners that cannot be told apart lose. Between several, the first listener wins:
 //! those of the Gateway come first, then those of ListenerSets, the oldest first. A listener that has lost, or is refused
 //! for another reason, claims nothing, so a mistake in one object takes no port or hostname away from another.
@@ -8,14 +12,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::listener::{Listener, ListenerState};
-use super::protocol::{Protocol, TlsMode};
+use super::protocol::Protocol;
 use crate::model::{Hostname, Kind, Reason, Refusal};
 
 /// Marks the listeners that lose. Each range has the listeners of one owner, in order of precedence.
 pub(super) fn mark_conflicts(listeners: &mut [Listener], owners: impl Iterator<Item = Range<usize>>) {
     let mut taken: BTreeMap<Socket, PortClaim> = BTreeMap::new();
     for owner in owners {
-        let later: Vec<(usize, Conflict)> = owner
+        let later: Vec<(usize, Refusal)> = owner
             .clone()
             .filter_map(|index| Some((index, taken.get(&Socket::wanted(&listeners[index])?)?)))
             .filter_map(|(index, taken)| Some((index, taken.conflict(&listeners[index], listeners)?)))
@@ -27,7 +31,7 @@ pub(super) fn mark_conflicts(listeners: &mut [Listener], owners: impl Iterator<I
                 own.entry(socket).or_default().push(index);
             }
         }
-        let among: Vec<(usize, Conflict)> =
+        let among: Vec<(usize, Refusal)> =
             own.values().flat_map(|indices| conflicts_among(indices, listeners)).collect();
         mark(listeners, among);
         for (socket, indices) in own {
@@ -43,20 +47,9 @@ pub(super) fn mark_conflicts(listeners: &mut [Listener], owners: impl Iterator<I
     }
 }
 
-/// A lost conflict.
-struct Conflict {
-    refusal: Refusal,
-    /// Whether the conflict is about the TLS mode. No kind of route can attach then.
-    is_about_mode: bool,
-}
-
-fn mark(listeners: &mut [Listener], conflicts: Vec<(usize, Conflict)>) {
-    for (index, Conflict { refusal, is_about_mode }) in conflicts {
-        let listener = &mut listeners[index];
-        listener.state = ListenerState::Conflicted { refusal };
-        if is_about_mode {
-            listener.supported_kinds.clear();
-        }
+fn mark(listeners: &mut [Listener], conflicts: Vec<(usize, Refusal)>) {
+    for (index, refusal) in conflicts {
+        listeners[index].state = ListenerState::Conflicted { refusal };
     }
 }
 
@@ -114,14 +107,7 @@ fn wanted_protocol(listener: &Listener) -> Option<Protocol> {
     claimed_protocol(listener)
 }
 
-/// The usage of a port by a listener. Listeners with different usages cannot share a port. HTTPS and TLS could in theory,
-/// but different programs serve them.
-fn usage(listener: &Listener) -> Option<(Protocol, Option<TlsMode>)> {
-    let protocol = wanted_protocol(listener)?;
-    Some((protocol, listener.tls_mode.filter(|_| protocol == Protocol::Tls)))
-}
-
-/// The hostname that distinguishes listeners with the same usage of a port.
+/// The hostname that distinguishes listeners with the same protocol on a port.
 fn distinction(listener: &Listener) -> Option<&Hostname> {
     match wanted_protocol(listener)? {
         Protocol::Http | Protocol::Https | Protocol::Tls => listener.hostname.as_ref(),
@@ -132,7 +118,7 @@ fn distinction(listener: &Listener) -> Option<&Hostname> {
 
 /// The listeners that have claimed a port.
 struct PortClaim {
-    /// The first of them; the others have the same usage.
+    /// The first of them; the others have the same protocol.
     first: usize,
     by_hostname: BTreeMap<Option<Hostname>, usize>,
 }
@@ -147,9 +133,9 @@ impl PortClaim {
     }
 
     /// The conflict of a later listener with these.
-    fn conflict(&self, listener: &Listener, listeners: &[Listener]) -> Option<Conflict> {
+    fn conflict(&self, listener: &Listener, listeners: &[Listener]) -> Option<Refusal> {
         let first = &listeners[self.first];
-        if usage(first) != usage(listener) {
+        if wanted_protocol(first) != wanted_protocol(listener) {
             return Some(protocol_conflict(listener, first));
         }
         let rival = *self.by_hostname.get(&distinction(listener).cloned())?;
@@ -158,9 +144,10 @@ impl PortClaim {
 }
 
 /// The conflicts among the listeners of one owner on a port; all of them lose.
-fn conflicts_among(indices: &[usize], listeners: &[Listener]) -> Vec<(usize, Conflict)> {
+fn conflicts_among(indices: &[usize], listeners: &[Listener]) -> Vec<(usize, Refusal)> {
     let (Some(&first), Some(&last)) = (indices.first(), indices.last()) else { return Vec::new() };
-    let different = |one: usize, other: usize| usage(&listeners[one]) != usage(&listeners[other]);
+    let different =
+        |one: usize, other: usize| wanted_protocol(&listeners[one]) != wanted_protocol(&listeners[other]);
     if let Some(&odd) = indices.iter().find(|&&index| different(index, first)) {
         return indices
             .iter()
@@ -188,18 +175,13 @@ fn conflicts_among(indices: &[usize], listeners: &[Listener]) -> Vec<(usize, Con
         .collect()
 }
 
-fn protocol_conflict(listener: &Listener, rival: &Listener) -> Conflict {
-    let is_about_mode = listener.protocol == Some(Protocol::Tls) && rival.protocol == Some(Protocol::Tls);
-    let (field, what) = if is_about_mode {
-        (listener.at().child("tls").child("mode"), "TLS mode")
-    } else {
-        (listener.at().child("protocol"), "protocol")
-    };
-    let message = format!("{} uses port {} with another {what}.", described(rival, listener), listener.port);
-    Conflict { refusal: Refusal::new(field, Reason::ProtocolConflict, message), is_about_mode }
+fn protocol_conflict(listener: &Listener, rival: &Listener) -> Refusal {
+    let message =
+        format!("{} uses port {} with another protocol.", described(rival, listener), listener.port);
+    Refusal::new(listener.at().child("protocol"), Reason::ProtocolConflict, message)
 }
 
-fn hostname_conflict(listener: &Listener, rival: &Listener) -> Conflict {
+fn hostname_conflict(listener: &Listener, rival: &Listener) -> Refusal {
     let rival = described(rival, listener);
     let (field, message) = match wanted_protocol(listener) {
         Some(Protocol::Tcp | Protocol::Udp) => {
@@ -209,8 +191,7 @@ fn hostname_conflict(listener: &Listener, rival: &Listener) -> Conflict {
             ("hostname", format!("{rival} has the same port {} and hostname.", listener.port))
         }
     };
-    let refusal = Refusal::new(listener.at().child(field), Reason::HostnameConflict, message);
-    Conflict { refusal, is_about_mode: false }
+    Refusal::new(listener.at().child(field), Reason::HostnameConflict, message)
 }
 
 /// The name of a listener in a message to the author of another.

@@ -34,7 +34,8 @@ pub struct StreamRoute {
     #[garde(custom(rules::tls(self.protocol)))]
     pub tls: Option<TlsMode>,
     /// For [`TlsMode::Terminate`], ids of the certificates, in order of preference: the first that is valid for the
-    /// server name is shown, and the first of all if none is. At least one; none for [`TlsMode::Passthrough`].
+    /// server name, and whose key can sign for the client, is shown, and the first of all if none is. At least one; none
+    /// for [`TlsMode::Passthrough`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[garde(custom(rules::ssl_ids(self.tls)))]
     pub ssl_ids: Vec<String>,

@@ -34,7 +34,7 @@ pub(crate) struct Listener {
     pub(crate) is_served: bool,
 }
 
-/// The TLS mode of a listener, common to a port.
+/// The TLS mode of a listener.
 #[derive(Clone, Copy)]
 enum Tls {
     None,
@@ -67,8 +67,8 @@ impl World {
     pub(crate) fn random(rng: &mut SmallRng) -> Self {
         let mut listeners: Vec<Listener> = Vec::new();
         for port in [443, 444] {
-            let tls = pick(rng, &[Tls::Passthrough, Tls::Terminate]);
             for _ in 0..rng.random_range(0..4) {
+                let tls = pick(rng, &[Tls::Passthrough, Tls::Terminate]);
                 let hostname = rng.random_bool(0.7).then(|| pick(rng, &HOSTNAMES[..6]));
                 let taken = |other: &Listener| other.port == port && other.hostname == hostname;
                 if !listeners.iter().any(taken) {

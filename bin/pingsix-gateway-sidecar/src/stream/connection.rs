@@ -1,6 +1,7 @@
-//! The life of one connection: `ClientHello`, route, target, node, relay.
+//! The life of one connection: `ClientHello`, route, target, perhaps a TLS handshake, node, relay.
 //!
-//! A connection that reaches no backend is reset. No TLS alert is sent: the proxy is no TLS server for its client.
+//! A connection that reaches no backend is reset. No TLS alert is sent but for a failed handshake: the proxy is no TLS
+//! server for other clients.
 
 use std::io;
 use std::sync::Arc;
@@ -19,7 +20,8 @@ use super::metrics::{Outcome, PortMetrics, Reason};
 use super::options::StreamOptions;
 use super::relay::{Pools, relay, write_all};
 use super::routes::{Route, Routes, Target};
-use super::upstream::Active;
+use super::tls::{self, Admission, Session, Termination, handshake};
+use super::upstream::{Active, Upstream};
 
 /// The bytes of one read of a `ClientHello`.
 const HELLO_READ: usize = 2 * 1024;
@@ -29,6 +31,7 @@ const HELLO_READ: usize = 2 * 1024;
 pub(super) struct Shared {
     pub(super) options: StreamOptions,
     pub(super) limits: Arc<Limits>,
+    pub(super) admission: Arc<Admission>,
     pub(super) pools: Pools,
     pub(super) tasks: TaskTracker,
 }
@@ -94,6 +97,14 @@ fn reset(stream: &TcpStream) {
 /// A connection to a node, and its count for the node.
 type Backend = (TcpStream, Active);
 
+/// What the proxy has read of a client before its backend is known.
+enum Opening {
+    /// The first bytes, for the backend.
+    Bytes(Vec<u8>),
+    /// A TLS handshake.
+    Session(Box<Session>),
+}
+
 async fn pass(
     client: &TcpStream,
     backend: &mut Option<Backend>,
@@ -101,47 +112,99 @@ async fn pass(
     port: &Port,
     shared: &Shared,
 ) -> Outcome {
-    let (_place, read) = match open(client, backend, entry, port, shared).await {
+    let (_place, opening) = match open(client, backend, entry, port, shared).await {
         Ok(opened) => opened,
         Err(reason) => return Outcome::Rejected(reason),
     };
     let Some((backend, _)) = backend else { return Outcome::Rejected(Reason::Unreachable) };
     let metrics = &port.metrics;
-    let passed = async {
-        write_all(backend, &read).await?;
-        metrics.bytes_in.inc_by(u64::try_from(read.len()).unwrap_or_default());
-        drop(read);
-        relay(client, backend, &shared.pools, (&metrics.bytes_in, &metrics.bytes_out)).await
+    let counts = (&metrics.bytes_in, &metrics.bytes_out);
+    let passed = match opening {
+        Opening::Bytes(read) => {
+            let passed = async {
+                write_all(backend, &read).await?;
+                metrics.bytes_in.inc_by(u64::try_from(read.len()).unwrap_or_default());
+                drop(read);
+                relay(client, backend, &shared.pools, counts).await
+            };
+            passed.await
+        }
+        // In memory of its own, so that other connections do not have it.
+        Opening::Session(session) => {
+            Box::pin(tls::relay(&session, client, backend, &shared.pools, counts)).await
+        }
     };
-    if passed.await.is_ok() { Outcome::Closed } else { Outcome::Broken }
+    if passed.is_ok() { Outcome::Closed } else { Outcome::Broken }
 }
 
-/// Finds the backend and connects to it. Returns the bytes that are read already.
+/// Finds the backend and connects to it.
 async fn open(
     client: &TcpStream,
     backend: &mut Option<Backend>,
     entry: Entry,
     port: &Port,
     shared: &Shared,
-) -> Result<(Place, Vec<u8>), Reason> {
-    let (place, route, read) = match entry {
-        Entry::Routed(place, route) => (place, route, Vec::new()),
+) -> Result<(Place, Opening), Reason> {
+    let (place, upstream, opening) = match entry {
+        Entry::Routed(place, route) => (place, target(&route)?, Opening::Bytes(Vec::new())),
         Entry::Unrouted(unrouted) => {
-            let (place, name, read) = read_hello(client, unrouted, shared).await?;
-            // The routes at the end of the `ClientHello` count.
-            let routes = Arc::clone(&port.routes.read());
-            (place, by_name(&routes, &name)?, read)
+            let (upstream, opening) = tokio::select! {
+                biased;
+                () = unrouted.evicted() => return Err(Reason::Evicted),
+                opened = find(client, port, shared) => opened?,
+            };
+            (unrouted.routed().ok_or(Reason::Evicted)?, upstream, opening)
         }
     };
-    let upstream = match route.next() {
-        Target::Upstream(upstream) => upstream,
-        Target::Reject(word) => return Err(Reason::Route(word)),
-    };
-    drop(route);
     let nodes = upstream.nodes().ok_or(Reason::Route(Rejection::Invalid))?;
     drop(upstream);
     *backend = Some(connect(&nodes, shared.options.connect_timeout, &port.metrics).await?);
-    Ok((place, read))
+    Ok((place, opening))
+}
+
+/// The target of the next connection of a route.
+fn target(route: &Route) -> Result<Arc<Upstream>, Reason> {
+    match route.next() {
+        Target::Upstream(upstream) if upstream.nodes().is_some() => Ok(upstream),
+        Target::Upstream(_) => Err(Reason::Route(Rejection::Invalid)),
+        Target::Reject(word) => Err(Reason::Route(word)),
+    }
+}
+
+/// Reads the `ClientHello`, which has the target, and makes the handshake if the proxy is the TLS server.
+async fn find(client: &TcpStream, port: &Port, shared: &Shared) -> Result<(Arc<Upstream>, Opening), Reason> {
+    let mut reader = Reader::default();
+    let name = timeout(shared.options.hello_timeout, server_name(client, &mut reader)).await;
+    let name = name.map_err(|_| Reason::HelloTimeout)??;
+    // The routes at the end of the `ClientHello` count.
+    let routes = Arc::clone(&port.routes.read());
+    let route = by_name(&routes, &name)?;
+    drop(routes);
+    let upstream = target(&route)?;
+    let opening = match route.termination() {
+        None => Opening::Bytes(reader.into_bytes()),
+        Some(termination) => {
+            let session = terminate(client, &name, reader.into_bytes(), termination, shared);
+            let session = Box::pin(session).await?;
+            port.metrics.shaken(session.kind());
+            Opening::Session(session)
+        }
+    };
+    Ok((upstream, opening))
+}
+
+async fn terminate(
+    client: &TcpStream,
+    name: &str,
+    read: Vec<u8>,
+    termination: &Termination,
+    shared: &Shared,
+) -> Result<Box<Session>, Reason> {
+    let config = termination.config().ok_or(Reason::Route(Rejection::Invalid))?;
+    let session = handshake(client, name, read, config, &shared.admission);
+    let session = timeout(shared.options.handshake_timeout, session).await;
+    let session = session.unwrap_or(Err(tls::Flaw::Slow)).map_err(Reason::Handshake)?;
+    Ok(Box::new(session))
 }
 
 fn by_name(routes: &Routes, name: &str) -> Result<Arc<Route>, Reason> {
@@ -150,23 +213,6 @@ fn by_name(routes: &Routes, name: &str) -> Result<Arc<Route>, Reason> {
         // The port has become one for TCP: whatever the bytes are, they have this route.
         Routes::Any(route) => Ok(Arc::clone(route)),
     }
-}
-
-async fn read_hello(
-    client: &TcpStream,
-    unrouted: Unrouted,
-    shared: &Shared,
-) -> Result<(Place, String, Vec<u8>), Reason> {
-    let mut reader = Reader::default();
-    let name = tokio::select! {
-        biased;
-        () = unrouted.evicted() => return Err(Reason::Evicted),
-        name = timeout(shared.options.hello_timeout, server_name(client, &mut reader)) => {
-            name.map_err(|_| Reason::HelloTimeout)??
-        }
-    };
-    let place = unrouted.routed().ok_or(Reason::Evicted)?;
-    Ok((place, name, reader.into_bytes()))
 }
 
 async fn server_name(client: &TcpStream, reader: &mut Reader) -> Result<String, Reason> {

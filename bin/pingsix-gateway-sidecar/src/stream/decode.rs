@@ -9,9 +9,7 @@ use std::net::SocketAddr;
 
 use garde::Validate as _;
 use pingsix_translate::Hostname;
-use pingsix_translate::stream::{
-    Destination, StreamDocument, StreamKey, StreamKind, StreamProtocol, StreamRoute, StreamUpstream, TlsMode,
-};
+use pingsix_translate::stream::{Destination, StreamProtocol, StreamRoute, StreamUpstream};
 use serde::Deserialize;
 
 use super::upstream::is_for_backends;
@@ -32,8 +30,17 @@ pub(super) struct Identity {
 #[derive(Debug)]
 pub(super) struct Decoded {
     pub(super) identity: Identity,
-    /// The targets with their weights, or the fault of the document.
-    pub(super) behaviour: Result<Vec<(Destination, u32)>, String>,
+    /// The behaviour, or the fault of the document.
+    pub(super) behaviour: Result<Behaviour, String>,
+}
+
+/// What becomes of the connections of a route.
+#[derive(Debug)]
+pub(super) struct Behaviour {
+    /// The targets with their weights.
+    pub(super) targets: Vec<(Destination, u32)>,
+    /// The ids of the certificates if the proxy terminates TLS; otherwise none.
+    pub(super) certificates: Vec<String>,
 }
 
 /// The fields of an identity; all others are ignored.
@@ -72,22 +79,14 @@ fn identity(value: &[u8]) -> Result<Identity, String> {
     Ok(Identity { port: written.server_port, protocol: written.protocol, names })
 }
 
-fn behaviour(id: &str, value: &[u8]) -> Result<Vec<(Destination, u32)>, String> {
+fn behaviour(id: &str, value: &[u8]) -> Result<Behaviour, String> {
     let route: StreamRoute = serde_json::from_slice(value).map_err(|error| error.to_string())?;
     route.validate().map_err(|report| report.to_string().trim_end().to_owned())?;
     if id.is_empty() || id.contains('/') {
         return Err("An id cannot be empty or contain a slash.".to_owned());
     }
-    not_yet_served(&route)?;
-    Ok(route.targets.into_iter().map(|target| (target.to, target.weight)).collect())
-}
-
-/// Refuses the documents that this version does not serve: termination of TLS.
-fn not_yet_served(route: &StreamRoute) -> Result<(), String> {
-    if route.tls == Some(TlsMode::Terminate) {
-        return Err("tls: This version does not terminate TLS.".to_owned());
-    }
-    Ok(())
+    let targets = route.targets.into_iter().map(|target| (target.to, target.weight)).collect();
+    Ok(Behaviour { targets, certificates: route.ssl_ids })
 }
 
 /// The nodes of a document of `upstreams`, and the fault of those that are left out.
@@ -119,14 +118,6 @@ pub(super) fn upstream(
     Ok((nodes, refused))
 }
 
-/// The fault of a document of `ssls`. Decoders quote values, and this one is secret.
-pub(super) fn ssl_fault(id: &str, value: &[u8]) -> Option<String> {
-    match StreamDocument::decode(&StreamKey::new(StreamKind::Ssl, id), value) {
-        Ok(_) => None,
-        Err(_) => Some("The document cannot be decoded.".to_owned()),
-    }
-}
-
 fn short(text: &str) -> String {
     text.chars().take(MAX_FAULT).collect()
 }
@@ -153,7 +144,12 @@ mod tests {
             decoded.identity,
             Identity { port: 443, protocol: StreamProtocol::Tls, names: vec!["a.test".to_owned()] }
         );
-        assert_eq!(decoded.behaviour.unwrap().len(), 2);
+        let behaviour = decoded.behaviour.unwrap();
+        assert_eq!((behaviour.targets.len(), behaviour.certificates.len()), (2, 0));
+        let mut route = tls();
+        route["tls"] = json!("terminate");
+        route["ssl_ids"] = json!(["a", "b"]);
+        assert_eq!(decode(&route).unwrap().behaviour.unwrap().certificates, ["a", "b"]);
     }
 
     #[test]
@@ -212,9 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_quotes_no_secret_and_is_short() {
-        let fault = ssl_fault("s", br#"{"cert":"","key":"hush","more":1}"#).unwrap();
-        assert!(!fault.contains("hush"));
+    fn a_fault_is_short() {
         let long = json!({"server_port": "x".repeat(100_000), "protocol": "tcp"});
         assert!(decode(&long).unwrap_err().len() <= MAX_FAULT);
     }

@@ -10,6 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::client_hello::Flaw;
+use super::tls;
 use super::udp::DatagramMetrics;
 
 /// The counters of all ports.
@@ -18,6 +19,7 @@ pub struct StreamMetrics {
     connections: Family<ConnectionLabels, Counter>,
     active: Family<PortLabels, Gauge>,
     bytes: Family<ByteLabels, Counter>,
+    handshakes: Family<HandshakeLabels, Counter>,
     connect_failures: Family<PortLabels, Counter>,
     accept_pauses: Family<PortLabels, Counter>,
     datagrams: DatagramMetrics,
@@ -39,6 +41,12 @@ struct ConnectionLabels {
 struct ByteLabels {
     port: u16,
     direction: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct HandshakeLabels {
+    port: u16,
+    kind: &'static str,
 }
 
 /// The end of a connection.
@@ -67,8 +75,10 @@ pub(super) enum Reason {
     HelloTimeout,
     /// The client left before the `ClientHello` was complete.
     HelloEnded,
-    /// Too many connections, and this one was the oldest without a route.
+    /// Too many connections, and this one was the oldest without a route, or with an unfinished handshake.
     Evicted,
+    /// The TLS handshake failed.
+    Handshake(tls::Flaw),
     /// Too many connections.
     Limit,
     /// No node could be reached.
@@ -101,6 +111,13 @@ impl Reason {
             Self::HelloTimeout => "slow_client_hello",
             Self::HelloEnded => "client_left",
             Self::Evicted => "evicted",
+            Self::Handshake(tls::Flaw::Slow) => "slow_handshake",
+            Self::Handshake(tls::Flaw::Evicted) => "evicted_handshake",
+            Self::Handshake(tls::Flaw::Left) => "client_left_handshake",
+            Self::Handshake(tls::Flaw::Refused) => "client_refused",
+            Self::Handshake(tls::Flaw::Incompatible) => "incompatible_client",
+            Self::Handshake(tls::Flaw::Invalid) => "invalid_handshake",
+            Self::Handshake(tls::Flaw::ServerName) => "other_server_name",
             Self::Limit => "limit",
             Self::Unreachable => "unreachable",
             Self::Resources => "resources",
@@ -130,6 +147,11 @@ impl StreamMetrics {
             self.bytes.clone(),
         );
         registry.register(
+            "handshakes",
+            "TLS handshakes that succeeded, by port and kind (full, resumed)",
+            self.handshakes.clone(),
+        );
+        registry.register(
             "connect_failures",
             "Failed attempts to connect to a node",
             self.connect_failures.clone(),
@@ -153,6 +175,7 @@ impl StreamMetrics {
             let counter = self.bytes.get_or_create(&ByteLabels { port, direction });
             counter.clone()
         };
+        let handshakes = |kind| self.handshakes.get_or_create(&HandshakeLabels { port, kind }).clone();
         let labels = PortLabels { port };
         PortMetrics {
             port,
@@ -160,6 +183,8 @@ impl StreamMetrics {
             active: self.active.get_or_create(&labels).clone(),
             bytes_in: bytes("in"),
             bytes_out: bytes("out"),
+            full_handshakes: handshakes("full"),
+            resumed_handshakes: handshakes("resumed"),
             connect_failures: self.connect_failures.get_or_create(&labels).clone(),
             accept_pauses: self.accept_pauses.get_or_create(&labels).clone(),
         }
@@ -176,6 +201,8 @@ pub(super) struct PortMetrics {
     pub(super) bytes_in: Counter,
     /// Bytes to clients.
     pub(super) bytes_out: Counter,
+    full_handshakes: Counter,
+    resumed_handshakes: Counter,
     pub(super) connect_failures: Counter,
     pub(super) accept_pauses: Counter,
 }
@@ -185,6 +212,15 @@ impl PortMetrics {
     pub(super) fn ended(&self, outcome: Outcome) {
         let (outcome, reason) = outcome.words();
         self.connections.get_or_create(&ConnectionLabels { port: self.port, outcome, reason }).inc();
+    }
+
+    /// Counts a TLS handshake that succeeded.
+    pub(super) fn shaken(&self, kind: tls::Kind) {
+        let counter = match kind {
+            tls::Kind::Full => &self.full_handshakes,
+            tls::Kind::Resumed => &self.resumed_handshakes,
+        };
+        counter.inc();
     }
 }
 
@@ -203,6 +239,8 @@ mod tests {
         port.ended(Outcome::Closed);
         port.ended(Outcome::Rejected(Reason::Route(Rejection::NoRoute)));
         port.ended(Outcome::Rejected(Reason::Route(Rejection::NoRoute)));
+        port.ended(Outcome::Rejected(Reason::Handshake(tls::Flaw::Slow)));
+        port.shaken(tls::Kind::Resumed);
         port.bytes_in.inc_by(7);
         port.active.inc();
         let mut text = String::new();
@@ -210,6 +248,8 @@ mod tests {
         for line in [
             r#"stream_connections_total{port="443",outcome="closed",reason=""} 1"#,
             r#"stream_connections_total{port="443",outcome="rejected",reason="no_route"} 2"#,
+            r#"stream_connections_total{port="443",outcome="rejected",reason="slow_handshake"} 1"#,
+            r#"stream_handshakes_total{port="443",kind="resumed"} 1"#,
             r#"stream_transferred_bytes_total{port="443",direction="in"} 7"#,
             r#"stream_active_connections{port="443"} 1"#,
         ] {

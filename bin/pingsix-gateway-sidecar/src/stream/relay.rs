@@ -16,14 +16,14 @@ use rustix::net::Shutdown;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-use buffers::Buffers;
+use buffers::{Buffer, Buffers};
 use splice::Pipes;
 
 /// The bytes after which a direction may be spliced, and the least that a read has moved before.
 const BULK_TOTAL: u64 = 64 * 1024;
 const BULK_READ: usize = 4 * 1024;
 /// The reads after which a direction lets other tasks run.
-const TURN: u32 = 16;
+pub(super) const TURN: u32 = 16;
 
 /// The memory and the pipes of all connections.
 #[derive(Debug)]
@@ -36,6 +36,11 @@ impl Pools {
     /// Pools with at most so many pipes.
     pub(super) fn new(pipes: usize) -> Self {
         Self { buffers: Buffers::default(), pipes: Pipes::new(pipes) }
+    }
+
+    /// A buffer of any content.
+    pub(super) fn take_buffer(&self) -> Buffer {
+        self.buffers.take()
     }
 }
 
@@ -51,6 +56,19 @@ pub(super) async fn relay(
 ) -> io::Result<()> {
     let there = forward(one, other, pools, from_one);
     let back = forward(other, one, pools, from_other);
+    both(there, back, one, other).await
+}
+
+/// Runs both directions to their ends: `there` from `one` to `other`, and `back`.
+///
+/// # Errors
+/// The first error of either direction.
+pub(super) async fn both(
+    there: impl Future<Output = io::Result<()>>,
+    back: impl Future<Output = io::Result<()>>,
+    one: &TcpStream,
+    other: &TcpStream,
+) -> io::Result<()> {
     tokio::pin!(there, back);
     tokio::select! {
         ended = &mut there => {
@@ -124,7 +142,7 @@ async fn forward(from: &TcpStream, to: &TcpStream, pools: &Pools, count: &Counte
 
 /// Passes on what one read gives.
 async fn copy(from: &TcpStream, to: &TcpStream, pools: &Pools) -> io::Result<Moved> {
-    let mut buffer = pools.buffers.take();
+    let mut buffer = pools.take_buffer();
     let bytes = match from.try_read(&mut buffer) {
         Ok(0) => return Ok(Moved::End),
         Ok(bytes) => bytes,

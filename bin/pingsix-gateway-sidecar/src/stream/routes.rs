@@ -7,6 +7,7 @@ use pingsix_translate::stream::{Rejection, StreamProtocol};
 
 use super::choice::Shares;
 use super::decode::Identity;
+use super::tls::Termination;
 use super::upstream::Upstream;
 
 /// The targets of the connections of one route.
@@ -14,6 +15,7 @@ use super::upstream::Upstream;
 pub(super) struct Route {
     targets: Vec<Target>,
     shares: Shares,
+    termination: Option<Arc<Termination>>,
 }
 
 /// The destination of a connection.
@@ -27,7 +29,17 @@ impl Route {
     /// A route with at least one target, each with its weight from 1.
     pub(super) fn new(targets: Vec<(Target, u32)>) -> Self {
         let shares = Shares::new(targets.iter().map(|(_, weight)| *weight));
-        Self { targets: targets.into_iter().map(|(target, _)| target).collect(), shares }
+        Self { targets: targets.into_iter().map(|(target, _)| target).collect(), shares, termination: None }
+    }
+
+    /// The route with the TLS server of its clients, unless the backend is that.
+    pub(super) fn with_termination(self, termination: Option<Arc<Termination>>) -> Self {
+        Self { termination, ..self }
+    }
+
+    /// The TLS server of its clients, if it is the proxy.
+    pub(super) fn termination(&self) -> Option<&Termination> {
+        self.termination.as_deref()
     }
 
     /// A route that rejects its connections.

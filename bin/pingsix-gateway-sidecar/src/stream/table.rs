@@ -1,8 +1,8 @@
 //! From documents to the routes of each listener.
 //!
 //! A [`Table`] keeps what it made of the documents in force. New documents are compared with these, and only changed
-//! ones are decoded; only listeners with a changed route are built anew. Nodes of upstreams change in place. The result
-//! is that of building everything, which a test compares.
+//! ones are decoded; only listeners with a changed route are built anew. Nodes of upstreams and certificates of routes
+//! change in place. The result is that of building everything, which a test compares.
 //!
 //! Routes of documents fail closed, see [`decode`]. A document without an identity could be a route for any
 //! connection: the last good document of its key stays in force. If there is none, the table refuses the revision, and
@@ -15,8 +15,9 @@ use bytes::Bytes;
 use pingsix_translate::stream::{Destination, Rejection, StreamKind};
 
 use super::backends::Backends;
-use super::decode::{self, Decoded, Identity};
+use super::decode::{self, Behaviour, Decoded, Identity};
 use super::routes::{Claim, Listener, Route, Routes, Target, build};
+use super::tls::Terminations;
 use super::upstream::Upstream;
 use super::{Fault, Subject};
 use crate::documents::Documents;
@@ -26,13 +27,14 @@ use crate::documents::Documents;
 pub(super) struct Table {
     /// Whether nodes may have addresses that are not for backends.
     local_nodes: bool,
-    documents: BTreeMap<String, Bytes>,
+    documents: Documents,
     routes: BTreeMap<String, Entry>,
     claims: BTreeMap<Listener, BTreeSet<String>>,
     /// By id: those of documents, and those that routes refer to.
     upstreams: BTreeMap<String, Arc<Upstream>>,
     /// The nodes of these.
     backends: Arc<Backends>,
+    terminations: Terminations,
     /// By key.
     faults: BTreeMap<String, String>,
     conflicts: BTreeMap<Listener, Vec<(String, String)>>,
@@ -60,7 +62,7 @@ impl Table {
     /// # Errors
     /// The documents without an identity and without a predecessor. Nothing has changed then.
     pub(super) fn apply(&mut self, documents: &Documents) -> Result<Changes, Vec<Fault>> {
-        let changed = changed(&self.documents, &documents.by_key);
+        let changed = changed(&self.documents.by_key, &documents.by_key);
         let routes = self.decode_routes(&changed)?;
 
         for (key, value) in &changed {
@@ -69,17 +71,14 @@ impl Table {
                 (Key::Document(StreamKind::Upstream, id), Some(value)) => self.set_upstream(key, id, value),
                 (Key::Document(StreamKind::Upstream, id), None) => self.gone.push(id.to_owned()),
                 (Key::Document(StreamKind::Ssl, id), Some(value)) => {
-                    self.fault(key, decode::ssl_fault(id, value));
+                    let fault = self.terminations.set_certificate(id, value).err();
+                    self.fault(key, fault.map(str::to_owned));
                 }
+                (Key::Document(StreamKind::Ssl, id), None) => self.terminations.remove_certificate(id),
                 (Key::Unknown, Some(_)) => {
                     self.fault(key, Some("The key is of no known kind.".to_owned()));
                 }
-                (
-                    Key::Document(StreamKind::Ssl | StreamKind::StreamRoute, _)
-                    | Key::Unknown
-                    | Key::Metadata,
-                    _,
-                ) => {}
+                (Key::Document(StreamKind::StreamRoute, _) | Key::Unknown | Key::Metadata, _) => {}
             }
         }
 
@@ -91,19 +90,21 @@ impl Table {
                 Next::Kept(message) => self.fault(key, Some(message)),
             }
         }
+        self.terminations.refresh();
         for (key, value) in changed {
             match value {
-                Some(value) => self.documents.insert(key, value),
-                None => self.documents.remove(&key),
+                Some(value) => self.documents.by_key.insert(key, value),
+                None => self.documents.by_key.remove(&key),
             };
         }
+        self.documents.revision = documents.revision;
         Ok(listeners.into_iter().map(|listener| (listener, self.build(listener))).collect())
     }
 
     /// Withdraws the upstreams whose documents are gone.
     pub(super) fn sweep(&mut self) {
         for id in std::mem::take(&mut self.gone) {
-            if !self.documents.contains_key(&format!("{}/{id}", StreamKind::Upstream))
+            if !self.documents.by_key.contains_key(&format!("{}/{id}", StreamKind::Upstream))
                 && let Some(upstream) = self.upstreams.get(&id)
             {
                 let nodes = upstream.nodes();
@@ -127,7 +128,8 @@ impl Table {
     /// Every fault of the documents in force, by key.
     pub(super) fn faults(&self) -> impl Iterator<Item = Fault> {
         let conflicts = self.conflicts.values().flatten().map(|(key, message)| (key, message));
-        self.faults.iter().chain(conflicts).map(|(key, message)| fault(key, message))
+        let faults = self.faults.iter().chain(self.terminations.faults()).chain(conflicts);
+        faults.map(|(key, message)| fault(key, message))
     }
 
     /// Decodes the changed routes.
@@ -180,16 +182,21 @@ impl Table {
                 claims.remove(key);
             }
         }
-        let Some(Decoded { identity, behaviour }) = decoded else { return };
+        let Some(Decoded { identity, behaviour }) = decoded else {
+            self.terminations.remove_route(key);
+            return;
+        };
         let listener = Listener::from(&identity);
         listeners.insert(listener);
         self.claims.entry(listener).or_default().insert(key.to_owned());
         let route = match behaviour {
-            Ok(targets) => {
+            Ok(Behaviour { targets, certificates }) => {
                 let targets = targets.into_iter().map(|(to, weight)| (self.target(to), weight));
-                Route::new(targets.collect())
+                let route = Route::new(targets.collect());
+                route.with_termination(self.terminations.set_route(key, certificates))
             }
             Err(message) => {
+                self.terminations.remove_route(key);
                 self.faults.insert(key.to_owned(), message);
                 Route::rejecting(Rejection::Invalid)
             }

@@ -43,15 +43,22 @@ async fn the_page_has_every_metric_and_no_other() {
     sidecar.until("the fault", |page| page["error_kind"] == "file_unusable").await;
     let port = pingsix_test_programs::free_port();
     let route = format!(
-        "stream_routes:\n- id: r\n  server_port: {port}\n  protocol: udp\n  targets: [{{reject: no_route, weight: 1}}]\n"
+        "stream_routes:\n\
+         - {{id: u, server_port: {port}, protocol: udp, targets: [{{reject: no_route, weight: 1}}]}}\n\
+         - {{id: t, server_port: {port}, protocol: tcp, targets: [{{reject: no_route, weight: 1}}]}}\n"
     );
     std::fs::write(&file, route).unwrap();
     sidecar.until("the file", |page| page["ready"] == true).await;
     let client = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     client.send_to(b"dropped", ("127.0.0.1", port)).unwrap();
+    let mut rejected = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let _ = std::io::Read::read(&mut rejected, &mut [0]);
     let metrics = loop {
         let (_, metrics) = sidecar.get("/metrics");
-        if metrics.contains("stream_dropped_datagrams_total{") {
+        if ["stream_dropped_datagrams_total{", "stream_connections_total{"]
+            .iter()
+            .all(|series| metrics.contains(series))
+        {
             break metrics;
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;

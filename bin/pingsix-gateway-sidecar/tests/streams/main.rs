@@ -6,6 +6,7 @@
     reason = "a test fails by panicking, also in what it shares with others"
 )]
 
+mod certificates;
 mod drain;
 mod failover;
 mod files;
@@ -13,4 +14,5 @@ mod hostile;
 mod listeners;
 mod routing;
 mod support;
+mod terminate;
 mod udp;

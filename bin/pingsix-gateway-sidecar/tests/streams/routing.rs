@@ -115,16 +115,13 @@ fn a_document_that_cannot_be_served_rejects_and_is_named() {
         let backend = Backend::start(b'a').await;
         let port = free_port();
         let mut route = tls(port, &["a.test"], "a");
-        route.1["tls"] = "terminate".into();
-        route.1["ssl_ids"] = serde_json::json!(["s"]);
+        route.1["client_auth"] = serde_json::json!({});
         let proxy = Proxy::start(options());
         let world = [upstream("a", &[backend.address]), tls(port, &["*.test"], "a"), route];
         let applied = proxy.streams.apply(&documents(&world)).await;
         let faults: Vec<String> = applied.faults.iter().map(ToString::to_string).collect();
-        assert_eq!(
-            faults,
-            [format!("stream_routes/tls-{port}-a.test: tls: This version does not terminate TLS.")]
-        );
+        let unknown = format!("stream_routes/tls-{port}-a.test: unknown field `client_auth`");
+        assert!(faults.len() == 1 && faults[0].starts_with(&unknown), "{faults:?}");
         assert_eq!((applied.bound, applied.revision), (vec![port], 1));
         assert_eq!(ask_tls(port, Some("a.test")).await, None);
         assert_eq!(ask_tls(port, Some("b.test")).await, Some(b'a'));

@@ -129,7 +129,8 @@ fn protocols_share_a_port_or_do_not() {
         ("HTTPS", "Passthrough", conflict),
         ("HTTPS", "TCP", conflict),
         ("Passthrough", "Passthrough", "served"),
-        ("Passthrough", "Terminate", conflict),
+        ("Passthrough", "Terminate", "unresolved"),
+        ("Terminate", "Passthrough", "served"),
         ("Terminate", "Terminate", "unresolved"),
         ("Terminate", "TCP", conflict),
         ("TCP", "TCP", "HostnameConflict"),
@@ -159,21 +160,24 @@ fn a_protocol_conflict_outranks_a_protocol_that_is_not_served_in_listener_sets_o
 }
 
 #[test]
-fn modes_of_tls_on_one_port_leave_no_kind_of_route() {
-    let objects =
-        gateway(&json!([of("Passthrough", "a", 443), of("Terminate", "b", 443), of("HTTP", "c", 80)]));
+fn modes_of_tls_share_a_port_unless_the_hostname_is_the_same() {
+    let mut same = of("Terminate", "c", 444);
+    same["hostname"] = json!("d.test");
+    let objects = gateway(&json!([
+        of("Passthrough", "a", 443),
+        of("Terminate", "b", 443),
+        same,
+        of("Passthrough", "d", 444)
+    ]));
     assert_eq!(
         states(&objects, STREAMS),
         [
-            "public/a: ProtocolConflict spec.listeners[0].tls.mode",
-            "public/b: ProtocolConflict spec.listeners[1].tls.mode",
-            "public/c: served",
+            "public/a: served",
+            "public/b: unresolved",
+            "public/c: HostnameConflict spec.listeners[2].hostname",
+            "public/d: HostnameConflict spec.listeners[3].hostname",
         ]
     );
-    let kinds: Vec<usize> =
-        judge(&objects, STREAMS).all.iter().map(|listener| listener.supported_kinds.len()).collect();
-    assert_eq!(kinds[..2], [0, 0]);
-    assert!(kinds[2] > 0);
 }
 
 /// Which of three ListenerSets, in the Gateway's namespace, in `shop` and in `other`, are excluded.

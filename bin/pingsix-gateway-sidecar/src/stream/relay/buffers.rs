@@ -34,7 +34,7 @@ impl Buffers {
 
 /// A buffer that goes back to its pool.
 #[derive(Debug)]
-pub(super) struct Buffer {
+pub(in super::super) struct Buffer {
     storage: Storage,
     pool: Buffers,
 }
