@@ -1,3 +1,5 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use pingsix_gateway_sidecar::stream::{StreamOptions, Subject};
 use pingsix_test_programs::free_port;
 use tokio::net::TcpStream;
@@ -44,6 +46,55 @@ fn a_session_whose_node_leaves_chooses_again_and_others_notice_nothing() {
         assert_eq!(nodes[1].sources(), 40);
         assert_eq!(unconcerned.name().await, b'a');
         assert_eq!(proxy.streams.sessions(), 41);
+    });
+}
+
+#[test]
+fn no_change_is_noticed_by_sessions_that_it_does_not_concern() {
+    run(async {
+        let (steady, moving) = (Node::echo().await, [Node::echo().await, Node::echo().await]);
+        let (port, changing, gone) = (free_port(), free_port(), free_port());
+        let fixed = [upstream("s", &[steady.address]), udp(port, &[("s", 1)])];
+        let proxy = Proxy::serving(&fixed).await;
+        let stop = Arc::new(AtomicBool::new(false));
+        let judges: Vec<_> = (0..100_u64)
+            .map(|seed| {
+                let stop = Arc::clone(&stop);
+                tokio::spawn(async move {
+                    let client = Client::new(port).await;
+                    let mut rounds = 0;
+                    while !stop.load(Ordering::Relaxed) {
+                        let datagram = bytes(seed << 32 | rounds, 1 + (rounds % 1_500) as usize);
+                        assert!(client.ask(&datagram).await == datagram, "client {seed} got other bytes");
+                        rounds += 1;
+                        tokio::time::sleep(Duration::from_millis(5)).await;
+                    }
+                    rounds
+                })
+            })
+            .collect();
+        for round in 0..60_u32 {
+            let mut world = fixed.to_vec();
+            let nodes = moving.each_ref().map(|node| node.address);
+            let concerned = &nodes[..=(round % 2) as usize];
+            world.push(upstream("m", concerned));
+            world.push(udp(changing, &[("m", 1 + round), ("!invalid", 1)]));
+            if round % 3 == 0 {
+                world.push(udp(gone, &[("m", 1)]));
+            }
+            // Another document of the same route.
+            world[1] = udp(port, &[("s", 1 + round)]);
+            proxy.apply(&world).await;
+            for port in [changing, gone] {
+                Client::new(port).await.send(b"?").await;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        stop.store(true, Ordering::Relaxed);
+        for judge in judges {
+            assert!(judge.await.unwrap() > 10);
+        }
+        assert_eq!(steady.sources(), 100, "the sessions of the beginning");
     });
 }
 
