@@ -112,7 +112,8 @@ async fn pass(
     port: &Port,
     shared: &Shared,
 ) -> Outcome {
-    let (_place, opening) = match open(client, backend, entry, port, shared).await {
+    // In memory of its own, which is free again when the connection is open.
+    let (_place, opening) = match Box::pin(open(client, backend, entry, port, shared)).await {
         Ok(opened) => opened,
         Err(reason) => return Outcome::Rejected(reason),
     };
