@@ -10,6 +10,7 @@ mod buffers;
 mod splice;
 
 use std::io;
+use std::pin::{Pin, pin};
 
 use prometheus_client::metrics::counter::Counter;
 use rustix::net::Shutdown;
@@ -54,22 +55,22 @@ pub(super) async fn relay(
     pools: &Pools,
     (from_one, from_other): (&Counter, &Counter),
 ) -> io::Result<()> {
-    let there = forward(one, other, pools, from_one);
-    let back = forward(other, one, pools, from_other);
+    let there = pin!(forward(one, other, pools, from_one));
+    let back = pin!(forward(other, one, pools, from_other));
     both(there, back, one, other).await
 }
 
-/// Runs both directions to their ends: `there` from `one` to `other`, and `back`.
+/// Runs both directions to their ends: `there` from `one` to `other`, and `back`. They are pinned by the caller, because
+/// a future that is moved into another one is in memory twice.
 ///
 /// # Errors
 /// The first error of either direction.
 pub(super) async fn both(
-    there: impl Future<Output = io::Result<()>>,
-    back: impl Future<Output = io::Result<()>>,
+    mut there: Pin<&mut impl Future<Output = io::Result<()>>>,
+    mut back: Pin<&mut impl Future<Output = io::Result<()>>>,
     one: &TcpStream,
     other: &TcpStream,
 ) -> io::Result<()> {
-    tokio::pin!(there, back);
     tokio::select! {
         ended = &mut there => {
             ended?;

@@ -5,6 +5,7 @@
 //! backend gets a reset in place of an end.
 
 use std::io::{self, BufRead as _, Write as _};
+use std::pin::pin;
 
 use prometheus_client::metrics::counter::Counter;
 use rustix::net::Shutdown;
@@ -24,8 +25,8 @@ pub(in super::super) async fn relay(
     pools: &Pools,
     (from_client, from_backend): (&Counter, &Counter),
 ) -> io::Result<()> {
-    let there = to_backend(session, client, backend, pools, from_client);
-    let back = to_client(session, client, backend, pools, from_backend);
+    let there = pin!(to_backend(session, client, backend, pools, from_client));
+    let back = pin!(to_client(session, client, backend, pools, from_backend));
     both(there, back, client, backend).await
 }
 
