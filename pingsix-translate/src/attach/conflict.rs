@@ -176,7 +176,8 @@ fn conflicts_among(indices: &[usize], listeners: &[Listener]) -> Vec<(usize, Ref
 }
 
 fn protocol_conflict(listener: &Listener, rival: &Listener) -> Refusal {
-    let message = format!("{} uses port {} with another protocol.", described(rival, listener), listener.port);
+    let message =
+        format!("{} uses port {} with another protocol.", described(rival, listener), listener.port);
     Refusal::new(listener.at().child("protocol"), Reason::ProtocolConflict, message)
 }
 
