@@ -14,8 +14,9 @@
 //!   listener is removed.
 //! - Each wait for a client without a route has an end, and so has each attempt to connect.
 //! - Memory is bounded by the limit of connections: two buffers of 16 KiB each while its peers take no data, at most
-//!   20 KiB before its route is known, and none while it is idle. One whose TLS is terminated has at most 80 KiB, at most
-//!   150 KiB during its handshake, and 10 KiB while it is idle.
+//!   20 KiB before its route is known, and none while it is idle.
+//! - A connection whose TLS is terminated has at most 80 KiB, and 12 KiB while it is idle. During its handshake, it has
+//!   at most 150 KiB and twice the certificates.
 
 mod backends;
 mod choice;

@@ -26,9 +26,10 @@ fn key(route: &Route) -> (String, String, String) {
     (route.kind.to_owned(), route.namespace.to_owned(), route.name.clone())
 }
 
-/// The order of admission.
-fn age(route: &Route) -> (&'static str, String) {
-    (route.age.unwrap_or("9999"), format!("{}/{}", route.namespace, route.name))
+/// The order of admission. Routes of different kinds can have one age and one name.
+fn age(route: &Route) -> (&'static str, String, Option<usize>) {
+    let kind = ["TLSRoute", "TCPRoute", "UDPRoute"].iter().position(|kind| *kind == route.kind);
+    (route.age.unwrap_or("9999"), format!("{}/{}", route.namespace, route.name), kind)
 }
 
 /// The parentRefs that accept a route: a route beyond the budget is refused by those that lead to a served listener.

@@ -180,6 +180,17 @@ mod tests {
     }
 
     #[test]
+    fn a_step_waits_for_its_turn() {
+        run(async {
+            let admission = Admission::new(8, 2);
+            let (one, _two) = (admission.turn().await, admission.turn().await);
+            assert!(timeout(SOON, admission.turn()).await.is_err());
+            drop(one);
+            admission.turn().await;
+        });
+    }
+
+    #[test]
     fn an_abandoned_wait_leaves_nothing() {
         run(async {
             let admission = Admission::new(1, 1);

@@ -1,3 +1,6 @@
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
@@ -98,6 +101,87 @@ fn a_route_without_one_of_its_certificates_has_no_configuration() {
         terminations.remove_route(key);
     }
     assert!(terminations.users.is_empty() && terminations.routes.is_empty());
+}
+
+/// Documents for the property below; the last one cannot be used.
+static DOCUMENTS: LazyLock<[Vec<u8>; 3]> =
+    LazyLock::new(|| [document("a.test"), document("b.test"), b"{}".to_vec()]);
+
+/// By id, the index of a document.
+type Certificates = BTreeMap<u8, usize>;
+/// By key, the ids of certificates.
+type Routes = BTreeMap<u8, Vec<u8>>;
+
+fn ids(written: &[u8]) -> Vec<String> {
+    written.iter().map(ToString::to_string).collect()
+}
+
+fn apply(terminations: &mut Terminations, before: &(Certificates, Routes), after: &(Certificates, Routes)) {
+    for id in 0..3 {
+        match (before.0.get(&id), after.0.get(&id)) {
+            (former, Some(now)) if former != Some(now) => {
+                let _ = terminations.set_certificate(&id.to_string(), &DOCUMENTS[*now]);
+            }
+            (Some(_), None) => terminations.remove_certificate(&id.to_string()),
+            (_, Some(_)) | (None, None) => {}
+        }
+    }
+    for key in 0..4 {
+        match (before.1.get(&key), after.1.get(&key)) {
+            (_, Some(now)) => _ = terminations.set_route(&key.to_string(), ids(now)),
+            (Some(_), None) => terminations.remove_route(&key.to_string()),
+            (None, None) => {}
+        }
+    }
+    terminations.refresh();
+}
+
+/// What each route shows, by key.
+fn shown(terminations: &Terminations) -> BTreeMap<String, Option<String>> {
+    let shown = |route: &Termination| Some(format!("{:?}", route.config()?.cert_resolver));
+    terminations.routes.iter().map(|(key, route)| (key.clone(), shown(route))).collect()
+}
+
+/// The keys of routes with a ticket key, each with that.
+fn tickets(terminations: &Terminations) -> BTreeMap<String, Arc<dyn rustls::server::ProducesTickets>> {
+    let ticketer = |route: &Termination| Some(Arc::clone(&route.config()?.ticketer));
+    let routes = terminations.routes.iter();
+    routes.filter_map(|(key, route)| Some((key.clone(), ticketer(route)?))).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn changes_end_where_a_rebuild_does_and_keep_the_ticket_keys_of_others(
+        worlds in prop::collection::vec(
+            (
+                prop::collection::btree_map(0..3_u8, 0..3_usize, 0..4),
+                prop::collection::btree_map(0..4_u8, prop::sample::subsequence(vec![0, 1, 2_u8], 1..3), 0..5),
+            ),
+            1..5,
+        )
+    ) {
+        let mut changed = Terminations::default();
+        let mut before = (Certificates::new(), Routes::new());
+        for world in worlds {
+            let former = tickets(&changed);
+            apply(&mut changed, &before, &world);
+            let mut rebuilt = Terminations::default();
+            apply(&mut rebuilt, &Default::default(), &world);
+            prop_assert_eq!(shown(&changed), shown(&rebuilt));
+            prop_assert_eq!(faults(&changed), faults(&rebuilt));
+            prop_assert_eq!(&changed.users, &rebuilt.users);
+            for (key, ticketer) in tickets(&changed) {
+                let is_kept = former.get(&key).is_some_and(|former| Arc::ptr_eq(former, &ticketer));
+                let number: u8 = key.parse().unwrap();
+                let same = |id: &u8| before.0.get(id) == world.0.get(id);
+                let is_same = before.1.get(&number) == world.1.get(&number) && world.1[&number].iter().all(same);
+                prop_assert_eq!(is_kept, is_same, "route {}", key);
+            }
+            before = world;
+        }
+    }
 }
 
 #[test]
