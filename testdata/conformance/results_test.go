@@ -22,7 +22,13 @@ type results struct {
 	counts  map[string]int
 }
 
-var profiles = []suite.ConformanceProfile{suite.GatewayHTTPConformanceProfile, suite.GatewayGRPCConformanceProfile}
+var profiles = []suite.ConformanceProfile{
+	suite.GatewayHTTPConformanceProfile,
+	suite.GatewayGRPCConformanceProfile,
+	suite.GatewayTLSConformanceProfile,
+	suite.GatewayTCPConformanceProfile,
+	suite.GatewayUDPConformanceProfile,
+}
 
 // record is called after each test.
 func (r *results) record(t *testing.T, test suite.ConformanceTest, run *suite.ConformanceTestSuite) {
