@@ -186,7 +186,7 @@ mod tests {
             let (one, _two) = (admission.turn().await, admission.turn().await);
             assert!(timeout(SOON, admission.turn()).await.is_err());
             drop(one);
-            admission.turn().await;
+            drop(admission.turn().await);
         });
     }
 
