@@ -154,6 +154,8 @@ pub struct IngressAnnotations {
     pub host: Option<Hostname>,
     /// The ConfigMap with headers of responses.
     pub custom_headers: Option<ObjectName>,
+    /// The status of the responses of backends, in place of their own.
+    pub response_status: Option<u16>,
     /// The protocol of backends.
     pub backend_protocol: BackendProtocol,
     /// Whether requests go to the cluster IPs of Services instead of their endpoints.

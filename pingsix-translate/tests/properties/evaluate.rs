@@ -10,7 +10,7 @@ use pingsix_translate::pingsix::plugin::{
 use pingsix_translate::pingsix::{HashOn, PassHost, Plugins, Request, Scheme, Upstream};
 use pingsix_translate::responder::RedirectInstruction;
 
-use crate::effect::{Effect, Headers, Way, backend_answer, collect, take_script};
+use crate::effect::{Effect, Headers, STATUS, Way, backend_answer, collect, take_script};
 use crate::protection::{Addresses, Claims, Credential, Place, Protection, Quota, Treatment};
 
 /// The connection to an upstream.
@@ -289,8 +289,11 @@ fn change_request(rewrite: &ProxyRewrite, headers: &mut Headers) -> Result<(), S
 
 /// Removes, sets and adds.
 fn change_response(rewrite: ResponseRewrite, headers: &mut Headers) -> Result<(), String> {
-    if rewrite.status_code.is_some() || rewrite.vars.is_some() {
-        return Err("the status is changed, or headers on conditions".to_owned());
+    if rewrite.vars.is_some() {
+        return Err("headers are changed on conditions".to_owned());
+    }
+    if let Some(status) = rewrite.status_code {
+        headers.insert(STATUS.to_owned(), vec![status.to_string()]);
     }
     let (add, set, remove) = match rewrite.headers {
         None => return Ok(()),
