@@ -354,7 +354,7 @@ impl Reader<'_> {
         }
         let scope = FilterScope { namespace: &self.key.name.namespace, extensions: None };
         let mut reader = FilterReader::new(scope, &content.matches, &mut refusals);
-        reader.read(&annotations.filters, &FieldPath::new("metadata").child("annotations"));
+        reader.read(filters, &FieldPath::new("metadata").child("annotations"));
         if let Some(change) = change {
             reader.rewrite(change, at.child("path"));
         }
