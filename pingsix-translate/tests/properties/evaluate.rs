@@ -234,7 +234,7 @@ fn decode<C: pingsix_translate::pingsix::plugin::PluginConfig>(
     plugins.get::<C>().transpose().map_err(|error| format!("{}: {error}", C::NAME))
 }
 
-/// Path and query after the plugin; the query is appended, the path stays when the new one is none.
+/// Path and query after the plugin; the query is appended, the path stays when no pattern fits or the new one is none.
 fn target(rewrite: &ProxyRewrite, request: &Request) -> Result<String, String> {
     let query = request.query.as_deref().filter(|query| !query.is_empty());
     let with_query = |path: &str| query.map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
@@ -248,8 +248,7 @@ fn target(rewrite: &ProxyRewrite, request: &Request) -> Result<String, String> {
             });
             match filled {
                 Some(path) => path,
-                None if rewrite.regex_uri.is_empty() => return Ok(unchanged),
-                None => return Err(format!("no pattern fits {}: {:?}", request.path, rewrite.regex_uri)),
+                None => return Ok(unchanged),
             }
         }
     };
