@@ -2,6 +2,7 @@
 
 use gateway_api::experimental::httproutes as api;
 
+use super::values::is_object_name;
 use super::{CUSTOM_HEADERS, Concern, IngressAnnotations, Purpose, Support, Values, impossible, tunes};
 use crate::model::{Hostname, ObjectName};
 
@@ -121,9 +122,8 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
         }
     }
     if let Some(reference) = values.text(CUSTOM_HEADERS) {
-        let is_name = |name: &str| Hostname::parse(name).is_ok_and(|parsed| parsed.as_str() == name);
         match reference.split_once('/') {
-            Some((namespace, name)) if is_name(namespace) && is_name(name) => {
+            Some((namespace, name)) if is_object_name(namespace) && is_object_name(name) => {
                 read.custom_headers = Some(ObjectName::new(namespace, name));
                 read.sources.insert(CUSTOM_HEADERS, values.whole_name(CUSTOM_HEADERS));
             }

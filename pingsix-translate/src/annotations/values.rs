@@ -4,12 +4,18 @@ use std::collections::BTreeMap;
 
 use super::{Annotation, Fault, Purpose, Support, annotation, ignored};
 use crate::crd::AnnotationDialect;
+use crate::model::Hostname;
 
 /// The longest value that is read, in bytes.
 const MAX_VALUE: usize = 16 * 1024;
 
 /// The most entries of a list.
 const MAX_ENTRIES: usize = 256;
+
+/// Whether a text may be the name of an object: labels of DNS with dots between them.
+pub(super) fn is_object_name(name: &str) -> bool {
+    Hostname::parse(name).is_ok_and(|parsed| parsed.as_str() == name)
+}
 
 /// The annotations of one dialect that an Ingress has, and their faults.
 pub(super) struct Values<'a> {
@@ -114,7 +120,7 @@ impl<'a> Values<'a> {
             Some("true") => true,
             Some(other) => {
                 self.refuse(name, format!("\"{other}\" is neither true nor false."));
-                false
+                default
             }
         }
     }
