@@ -133,6 +133,9 @@ pub fn ignored(annotations: &BTreeMap<String, String>) -> BTreeSet<&str> {
 /// The key of the redirect to HTTPS among the sources of fields.
 const SSL_REDIRECT: &str = "ssl-redirect";
 
+/// The key of the regular expression of a path among the sources of fields.
+const REWRITE_REGEX: &str = "rewrite-target-regex";
+
 /// The key of the ConfigMap with headers among the sources of fields.
 const CUSTOM_HEADERS: &str = "custom-headers";
 
@@ -154,6 +157,8 @@ pub struct IngressAnnotations {
     pub host: Option<Hostname>,
     /// The ConfigMap with headers of responses.
     pub custom_headers: Option<ObjectName>,
+    /// The status of the responses of backends, in place of their own.
+    pub response_status: Option<u16>,
     /// The protocol of backends.
     pub backend_protocol: BackendProtocol,
     /// Whether requests go to the cluster IPs of Services instead of their endpoints.
@@ -249,6 +254,12 @@ impl IngressAnnotations {
         let purpose = if protects { Purpose::Protects } else { Purpose::Tunes };
         let annotation = self.sources.get(field).cloned();
         self.faults.push(Fault { annotation, purpose, message, is_honoured: false });
+    }
+
+    /// Leaves the path for backends as it is, because of a fault of the regular expression.
+    pub(crate) fn lose_path_change(&mut self, message: String) {
+        self.path_change = None;
+        self.add_flaw(false, REWRITE_REGEX, message);
     }
 
     /// Notes that a header of the ConfigMap, or all of them, cannot be set.

@@ -32,8 +32,9 @@ pub use policy_object::{AnyPolicy, PolicyObject, TargetRef};
 pub use pool::Pool;
 pub(crate) use references::named_referent;
 pub use references::{
-    config_maps_of_gateway, proxy_of_class, proxy_of_gateway, proxy_of_ingress_class, references_of_ingress,
-    secrets_of_gateway, secrets_of_listener_set, secrets_of_proxy, service_of_slice, services_of_ingress,
+    backends_of_ingress, config_maps_of_gateway, proxy_of_class, proxy_of_gateway, proxy_of_ingress_class,
+    references_of_ingress, secrets_of_gateway, secrets_of_listener_set, secrets_of_proxy, service_of_slice,
+    services_of_ingress,
 };
 pub use route_spec::{AnyRoute, GrpcRoute, HttpRoute, RouteSpec, TcpRoute, TlsRoute, UdpRoute};
 pub use routes::RouteObject;

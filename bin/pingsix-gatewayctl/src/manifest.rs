@@ -3,6 +3,7 @@
 mod decode;
 mod endpoints;
 mod files;
+mod missing_endpoints;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -211,7 +212,7 @@ impl Manifests {
             all.findings.push(about(place.clone(), Level::Info, reason::UNKNOWN_KIND, message));
         }
         endpoints::supply(&mut all, supplied);
-        endpoints::report_missing(&mut all);
+        missing_endpoints::report(&mut all);
         all
     }
 
@@ -231,16 +232,6 @@ impl Manifests {
         self.objects.insert(object.clone());
         self.places.insert(key, place.clone());
         self.count += 1;
-    }
-
-    /// The Services that routes and Ingresses send something to.
-    fn referenced_services(&self) -> BTreeSet<ObjectName> {
-        let mut services: BTreeSet<ObjectName> =
-            self.objects.routes().flat_map(|route| route.backends()).collect();
-        for (name, ingress) in self.objects.ingresses() {
-            services.extend(snapshot::services_of_ingress(ingress, &name.namespace));
-        }
-        services
     }
 
     /// The place of an object, with its key.

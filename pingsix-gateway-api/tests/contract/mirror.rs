@@ -21,6 +21,9 @@ use crate::client::Reply;
 /// The prefix of request headers that the backend returns without the prefix.
 pub(crate) const REPLY: &str = "x-reply-";
 
+/// The request header with the status of the response.
+pub(crate) const STATUS: &str = "x-status";
+
 /// A backend, stopped when it is dropped.
 pub(crate) struct Mirror {
     pub(crate) address: SocketAddr,
@@ -91,6 +94,9 @@ fn answer(request: &Request<Incoming>) -> Response<Full<Bytes>> {
         "headers": headers,
     });
     let mut response = Response::new(Full::new(Bytes::from(seen.to_string())));
+    if let Some(status) = request.headers().get(STATUS) {
+        *response.status_mut() = http::StatusCode::from_bytes(status.as_bytes()).unwrap();
+    }
     for (name, value) in request.headers() {
         if let Some(name) = name.as_str().strip_prefix(REPLY) {
             response.headers_mut().append(name.parse::<http::HeaderName>().unwrap(), value.clone());

@@ -1,7 +1,7 @@
 //! The protocol of backends.
 
+use super::values::is_object_name;
 use super::{BackendProtocol, Concern, IngressAnnotations, Purpose, Support, Values, impossible, tunes};
-use crate::model::Hostname;
 
 /// ingress-nginx accepts every certificate of a backend, unless proxy-ssl-verify is on.
 const VERIFIED: &str = "PingSIX verifies the certificate of the backend for the Host of the request.";
@@ -10,11 +10,6 @@ const NO_OWN_AUTHORITY: &str = "PingSIX trusts the authorities of its system.";
 
 /// The annotation with the Service that answers in place of one without endpoints.
 const DEFAULT_BACKEND: &str = "default-backend";
-
-/// Whether a text may be the name of a Service: a label of DNS.
-fn is_service_name(name: &str) -> bool {
-    !name.contains('.') && Hostname::parse(name).is_ok_and(|parsed| parsed.as_str() == name)
-}
 
 pub(super) const NGINX: Concern = Concern {
     annotations: &[
@@ -63,7 +58,8 @@ pub(super) const APISIX: Concern = Concern {
 fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     read.by_cluster_ip = values.flag("service-upstream");
     if let Some(name) = values.text(DEFAULT_BACKEND) {
-        if is_service_name(name) {
+        // The name of a Service is a single label.
+        if is_object_name(name) && !name.contains('.') {
             read.default_backend = Some(name.to_owned());
         } else {
             let message = format!("\"{name}\" is no name of a Service in the namespace of the Ingress.");

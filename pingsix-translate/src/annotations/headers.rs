@@ -1,9 +1,13 @@
-//! Headers and the Host of requests on their way to backends.
+//! Headers of requests and responses, the Host for backends, and the status of responses.
 
 use gateway_api::experimental::httproutes as api;
 
+use super::values::is_object_name;
 use super::{CUSTOM_HEADERS, Concern, IngressAnnotations, Purpose, Support, Values, impossible, tunes};
 use crate::model::{Hostname, ObjectName};
+
+/// The annotation with the status of the responses of backends.
+const RESPONSE_STATUS: &str = "response-rewrite-status-code";
 
 pub(super) const NGINX: Concern = Concern {
     annotations: &[
@@ -37,11 +41,9 @@ pub(super) const APISIX: Concern = Concern {
             "PingSIX passes the bodies of backends on.",
         ),
         tunes("response-rewrite-body-base64", Support::NoEffect),
-        impossible(
-            "response-rewrite-status-code",
-            Purpose::Tunes,
-            &["", "0"],
-            "The status of a backend's response stays as it is.",
+        tunes(
+            RESPONSE_STATUS,
+            Support::Limited("Responses of PingSIX itself, such as redirects, keep their status."),
         ),
     ],
     read: read_apisix,
@@ -51,6 +53,7 @@ fn read_apisix(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     if !values.flag("enable-response-rewrite") {
         return;
     }
+    read_status(values, read);
     let add = response_headers(values, "response-rewrite-add-header");
     let set = response_headers(values, "response-rewrite-set-header");
     let remove = values.list("response-rewrite-remove-header").unwrap_or_default();
@@ -81,6 +84,16 @@ fn read_apisix(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     });
 }
 
+/// APISIX: `status_code` of the plugin `response-rewrite`. The controller leaves 0 out.
+fn read_status(values: &mut Values<'_>, read: &mut IngressAnnotations) {
+    if values.text(RESPONSE_STATUS).is_some_and(|status| status != "0")
+        && let Some(status) = values.number(RESPONSE_STATUS, 200..=598)
+    {
+        values.limit(RESPONSE_STATUS);
+        read.response_status = u16::try_from(status).ok();
+    }
+}
+
 /// The headers of a list, each with a colon between name and value.
 fn response_headers<'a>(values: &mut Values<'a>, name: &str) -> Vec<(&'a str, &'a str)> {
     let mut headers = Vec::new();
@@ -109,9 +122,8 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
         }
     }
     if let Some(reference) = values.text(CUSTOM_HEADERS) {
-        let is_name = |name: &str| Hostname::parse(name).is_ok_and(|parsed| parsed.as_str() == name);
         match reference.split_once('/') {
-            Some((namespace, name)) if is_name(namespace) && is_name(name) => {
+            Some((namespace, name)) if is_object_name(namespace) && is_object_name(name) => {
                 read.custom_headers = Some(ObjectName::new(namespace, name));
                 read.sources.insert(CUSTOM_HEADERS, values.whole_name(CUSTOM_HEADERS));
             }

@@ -83,7 +83,7 @@ fn read_https(values: &mut Values<'_>, read: &mut IngressAnnotations) {
         return;
     }
     let force = values.flag("force-ssl-redirect");
-    let with_tls = values.text("ssl-redirect").is_none() || values.flag("ssl-redirect");
+    let with_tls = values.flag_or("ssl-redirect", true);
     read.https = HttpsRedirect { with_tls: with_tls || force, without_tls: force };
     let source = if force { "force-ssl-redirect" } else { SSL_REDIRECT };
     read.sources.insert(SSL_REDIRECT, values.whole_name(source));

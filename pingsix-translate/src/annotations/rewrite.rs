@@ -3,7 +3,9 @@
 //! PingSIX matches paths exactly or as prefixes. Of the regular expressions that people write for ingress-nginx, most are
 //! a prefix with groups for `rewrite-target`. These forms are read, and all others are refused.
 
-use super::{Concern, IngressAnnotations, Support, Values, tunes};
+use regex_syntax::hir::Look;
+
+use super::{Concern, IngressAnnotations, REWRITE_REGEX, Support, Values, tunes};
 use crate::crd::{FilterPath, FilterPathType};
 
 const LETTER_CASE: &str = "PingSIX distinguishes upper and lower case in paths.";
@@ -19,7 +21,7 @@ pub(super) const NGINX: Concern = Concern {
 pub(super) const APISIX: Concern = Concern {
     annotations: &[
         tunes("rewrite-target", Support::Exact),
-        tunes("rewrite-target-regex", Support::Exact),
+        tunes(REWRITE_REGEX, Support::Exact),
         tunes("rewrite-target-regex-template", Support::Exact),
         tunes("use-regex", Support::Limited("PingSIX matches regular expressions that stand for a prefix.")),
     ],
@@ -33,25 +35,66 @@ fn read_apisix(values: &mut Values<'_>, read: &mut IngressAnnotations) {
         read.rewriting = Some(Rewriting { target: None });
     }
     if let Some(target) = values.text("rewrite-target") {
-        match check_target(target) {
-            Ok(()) if !target.contains('$') => read.path_change = Some(PathChange::Full(target.to_owned())),
-            Ok(()) => refuse_target(values, "rewrite-target", target, "PingSIX has no variables for it"),
-            Err(why) => refuse_target(values, "rewrite-target", target, why),
-        }
+        let why = match check_target(target) {
+            Ok(()) if !target.contains('$') => {
+                read.path_change = Some(PathChange::Full(target.to_owned()));
+                return;
+            }
+            Ok(()) => "PingSIX has no variables for it",
+            Err(why) => why,
+        };
+        refuse_target(values, "rewrite-target", target, why);
+    }
+    let [pattern, template] = [REWRITE_REGEX, "rewrite-target-regex-template"].map(|name| values.text(name));
+    let (Some(pattern), Some(substitution)) = (pattern, template) else { return };
+    if let Err(why) = check_target(substitution) {
+        refuse_target(values, "rewrite-target-regex-template", substitution, why);
         return;
     }
-    let [pattern, template] =
-        ["rewrite-target-regex", "rewrite-target-regex-template"].map(|name| values.text(name));
-    let (Some(pattern), Some(substitution)) = (pattern, template) else { return };
-    let path = FilterPath {
-        kind: FilterPathType::ReplaceRegexMatch,
-        pattern: pattern.to_owned(),
-        substitution: substitution.to_owned(),
-    };
-    match check_target(substitution) {
-        Ok(()) => read.path_change = Some(PathChange::Regex(path)),
-        Err(why) => refuse_target(values, "rewrite-target-regex-template", substitution, why),
+    match replacing(pattern, substitution) {
+        Ok(path) => {
+            read.path_change = Some(PathChange::Regex(path));
+            read.sources.insert(REWRITE_REGEX, values.whole_name(REWRITE_REGEX));
+        }
+        Err(why) => values.refuse(REWRITE_REGEX, format!("\"{pattern}\" {why}.")),
     }
+}
+
+/// The longest regular expression of APISIX, in bytes. With the groups around it, it is within the bounds of an
+/// HTTPRouteFilter.
+const MAX_PATTERN: usize = 1000;
+
+/// The replacement of a match. APISIX keeps the parts of a path before and behind the match, and PingSIX replaces whole
+/// paths, so both parts become groups.
+fn replacing(pattern: &str, template: &str) -> Result<FilterPath, &'static str> {
+    if pattern.len() > MAX_PATTERN {
+        return Err("is longer than 1000 bytes");
+    }
+    let parsed = regex_syntax::parse(pattern).map_err(|_| "is no regular expression that PingSIX knows")?;
+    let properties = parsed.properties();
+    let is_whole = properties.look_set_prefix().contains(Look::Start)
+        && properties.look_set_suffix().contains(Look::End);
+    let groups = properties.explicit_captures_len();
+    let before = usize::from(!is_whole);
+    let mut parts = template.split('$');
+    let mut substitution = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|letter: char| letter.is_ascii_digit());
+        match part[..part.len() - rest.len()].parse() {
+            Ok(group) if (1..=groups).contains(&group) => {
+                substitution.push('$');
+                substitution.push_str(&(group + before).to_string());
+                substitution.push_str(rest);
+            }
+            Ok(_) | Err(_) => return Err("lacks a group to which the template refers"),
+        }
+    }
+    let (pattern, substitution) = if is_whole {
+        (pattern.to_owned(), substitution)
+    } else {
+        (format!("^(.*?)(?:{pattern})(.*)$"), format!("$1{substitution}${}", groups + 2))
+    };
+    Ok(FilterPath { kind: FilterPathType::ReplaceRegexMatch, pattern, substitution })
 }
 
 fn refuse_target(values: &mut Values<'_>, name: &str, target: &str, why: &str) {
@@ -63,15 +106,15 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     if use_regex {
         values.limit("use-regex");
     }
-    let target = values.text("rewrite-target").map(str::to_owned);
-    if let Some(target) = &target
-        && let Err(why) = check_target(target)
+    let mut target = values.text("rewrite-target");
+    if let Some(written) = target
+        && let Err(why) = check_target(written)
     {
-        refuse_target(values, "rewrite-target", target, why);
-        return;
+        refuse_target(values, "rewrite-target", written, why);
+        target = None;
     }
     if use_regex || target.is_some() {
-        read.rewriting = Some(Rewriting { target });
+        read.rewriting = Some(Rewriting { target: target.map(str::to_owned) });
     }
 }
 

@@ -303,8 +303,8 @@ fn apisix_prefers_the_target_to_the_regular_expression() {
     );
     let path = FilterPath {
         kind: FilterPathType::ReplaceRegexMatch,
-        pattern: "^/app/(.*)".to_owned(),
-        substitution: "/$1".to_owned(),
+        pattern: "^(.*?)(?:^/app/(.*))(.*)$".to_owned(),
+        substitution: "$1/$2$3".to_owned(),
     };
     assert_eq!(apisix(&[regex, template]).path_change, Some(PathChange::Regex(path)));
     // One of the two alone has no meaning.
@@ -313,6 +313,40 @@ fn apisix_prefers_the_target_to_the_regular_expression() {
         let read = apisix(&[("rewrite-target", target)]);
         assert!(read.path_change.is_none() && messages(&read).len() == 1, "{target}");
     }
+}
+
+#[test]
+fn an_unusable_value_of_one_annotation_leaves_the_others() {
+    // The default of ingress-nginx counts, also beside an annotation without an effect.
+    assert!(read(&[("ssl-redirect", "yes")]).https.with_tls);
+    assert!(read(&[("proxy-buffering", "on")]).https.with_tls);
+    let read = read(&[("use-regex", "true"), ("rewrite-target", "x")]);
+    assert!(read.rewriting.unwrap().read("/app(/|$)(.*)").unwrap().rewrite.is_none());
+    let regex = ("rewrite-target-regex", "^/app/([a-z]+)$");
+    for template in ["/$2", "/$99999999999999999999", "x"] {
+        let read = apisix(&[regex, ("rewrite-target-regex-template", template)]);
+        assert!(read.path_change.is_none() && messages(&read).len() == 1, "{template}");
+    }
+    // A regular expression that matches whole paths stays as it is.
+    let read = apisix(&[("rewrite-target", "v1"), regex, ("rewrite-target-regex-template", "/x/$1")]);
+    let Some(PathChange::Regex(path)) = read.path_change else { panic!("{:?}", read.path_change) };
+    assert_eq!((&*path.pattern, &*path.substitution), (regex.1, "/x/$1"));
+    let long = "a".repeat(1001);
+    assert!(
+        apisix(&[("rewrite-target-regex", &long), ("rewrite-target-regex-template", "/x")])
+            .path_change
+            .is_none()
+    );
+}
+
+#[test]
+fn the_status_of_responses_is_one_that_apisix_accepts() {
+    let read = |status| {
+        apisix(&[("enable-response-rewrite", "true"), ("response-rewrite-status-code", status)])
+            .response_status
+    };
+    assert_eq!(["200", "404", "598"].map(read), [Some(200), Some(404), Some(598)]);
+    assert_eq!(["", "0", "199", "599", "-1", "4 04", "65736"].map(read), [None; 7]);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Annotation, Fault, Purpose, Support, annotation, ignored};
 use crate::crd::AnnotationDialect;
+use crate::model::Hostname;
 
 /// The longest value that is read, in bytes.
 const MAX_VALUE: usize = 16 * 1024;
@@ -11,18 +12,25 @@ const MAX_VALUE: usize = 16 * 1024;
 /// The most entries of a list.
 const MAX_ENTRIES: usize = 256;
 
+/// Whether a text may be the name of an object: labels of DNS with dots between them.
+pub(super) fn is_object_name(name: &str) -> bool {
+    Hostname::parse(name).is_ok_and(|parsed| parsed.as_str() == name)
+}
+
 /// The annotations of one dialect that an Ingress has, and their faults.
 pub(super) struct Values<'a> {
     dialect: AnnotationDialect,
     by_name: BTreeMap<&'static str, (&'static Annotation, &'a str)>,
     faults: Vec<Fault>,
+    /// Whether the Ingress has an annotation of the dialect, with an effect or not.
+    has_any: bool,
 }
 
 impl<'a> Values<'a> {
     /// The annotations of a dialect, without the ones that the Ingress gives up.
     pub(super) fn of(dialect: AnnotationDialect, annotations: &'a BTreeMap<String, String>) -> Self {
         let ignored = ignored(annotations);
-        let mut values = Self { dialect, by_name: BTreeMap::new(), faults: Vec::new() };
+        let mut values = Self { dialect, by_name: BTreeMap::new(), faults: Vec::new(), has_any: false };
         for (annotation, value) in annotations {
             let name = match annotation.split_once('/') {
                 Some((domain, name)) if domain == dialect.domain() => name,
@@ -36,6 +44,7 @@ impl<'a> Values<'a> {
     }
 
     fn add(&mut self, name: &str, value: &'a str) {
+        self.has_any = true;
         let Some(annotation) = self.known(name) else {
             let message = "This annotation is unknown and has no effect.";
             self.faults.push(self.fault(name, Purpose::Tunes, message));
@@ -68,9 +77,9 @@ impl<'a> Values<'a> {
         Fault { annotation, purpose, message: message.into(), is_honoured: false }
     }
 
-    /// Whether the Ingress has no annotation with an effect in the dialect.
-    pub(super) fn is_empty(&self) -> bool {
-        self.by_name.is_empty() && self.faults.is_empty()
+    /// Whether the Ingress has no annotation of the dialect, or gives up all of them.
+    pub(super) const fn is_empty(&self) -> bool {
+        !self.has_any
     }
 
     /// The whole name of an annotation.
@@ -98,14 +107,20 @@ impl<'a> Values<'a> {
         self.by_name.get(name).map(|(_, value)| *value).filter(|value| !value.is_empty())
     }
 
-    /// A value of `true` or `false`.
+    /// A value of `true` or `false`, which is false without the annotation.
     pub(super) fn flag(&mut self, name: &str) -> bool {
+        self.flag_or(name, false)
+    }
+
+    /// A value of `true` or `false`. Without a usable value, the default counts.
+    pub(super) fn flag_or(&mut self, name: &str, default: bool) -> bool {
         match self.text(name) {
-            None | Some("false") => false,
+            None => default,
+            Some("false") => false,
             Some("true") => true,
             Some(other) => {
                 self.refuse(name, format!("\"{other}\" is neither true nor false."));
-                false
+                default
             }
         }
     }

@@ -472,7 +472,7 @@ impl<'a> Step<'a> {
     fn native_redirect(&self, host: Option<&Hostname>, entrances: &[EntryPort]) -> Option<plugin::Redirect> {
         let filters = self.filters?;
         // Responses of plugins get no headers of others, and there is no request to change.
-        if filters.cors.is_some() || !filters.response_headers.is_empty() {
+        if filters.changes_responses() {
             return None;
         }
         native(self.redirect()?, host, entrances)

@@ -16,7 +16,7 @@ use super::table::{Answer, Groups, RowIndex, TableKey, TableRoute, compile_zone}
 use super::upstream::{Upstreams, Uses};
 use crate::backends::Backends;
 use crate::lower::{DataPlane, Size};
-use crate::model::{Hostname, Options, Provenance, Refusal};
+use crate::model::{Hostname, Options, Origin, Provenance, Refusal};
 use crate::normalise::{DirectResponse, PathKind, Rule};
 use crate::pingsix::{self, Document, DocumentKey, LazyDocument, Plugins, ResourceKind, RoutePatterns};
 use crate::policy::{Policies, PolicyChain};
@@ -281,7 +281,7 @@ impl<'a> Writer<'a, '_> {
                     host: route.host.clone(),
                     decisions,
                     redirect,
-                    shadowed: shadowed.iter().map(|&(group, row)| origin_of(&groups[group].1[row])).collect(),
+                    shadowed: origins_of(shadowed, groups),
                 };
                 if self.lowering.options.route_names {
                     (pingsix::Route { name: name_of(list, groups), ..document }, provenance, chain)
@@ -322,6 +322,13 @@ pub(super) fn name_of_route(key: &TableKey) -> Name {
     };
     let path = key.path.as_ref().map(|path| &*path.text).unwrap_or_default();
     Name::new('r', &[&host(&key.zone), &host(&key.original), kind, path, key.method.unwrap_or_default()])
+}
+
+/// The origins of rows, each once: a path of an Ingress may have several.
+fn origins_of(rows: &[RowIndex], groups: &Groups<'_>) -> Box<[Origin]> {
+    let mut seen = BTreeSet::new();
+    let origins = rows.iter().map(|&(group, row)| origin_of(&groups[group].1[row]));
+    origins.filter(|origin| seen.insert(origin.clone())).collect()
 }
 
 /// `kind/namespace/name/rule` of the first row.

@@ -360,7 +360,6 @@ fn redirects_to_https(input: &RouteInput, names: &[ServedName]) -> bool {
         let Some(filters) = rule.filters.as_deref().filter(|_| resolved.action.is_filtered()) else {
             return false;
         };
-        let alone = filters.cors.is_none() && filters.response_headers.is_empty();
         let unconditional = rule.matches.iter().all(|matched| matched.conditions.is_empty());
         let redirects = |name: &ServedName| {
             filters
@@ -368,7 +367,7 @@ fn redirects_to_https(input: &RouteInput, names: &[ServedName]) -> bool {
                 .as_ref()
                 .is_some_and(|redirect| to_https(redirect, name.served.as_ref()).is_some())
         };
-        alone && unconditional && names.iter().all(redirects)
+        !filters.changes_responses() && unconditional && names.iter().all(redirects)
     })
 }
 

@@ -21,8 +21,7 @@ use self::extension::Extension;
 pub(crate) use self::extension::Extensions;
 pub(crate) use self::header::{HeaderChanges, header_name};
 pub(crate) use self::redirect::Redirect;
-use self::rewrite::RegexRewrite;
-pub(crate) use self::rewrite::{PathRewrite, replace_prefix, rooted};
+pub(crate) use self::rewrite::{PathRewrite, RegexRewrite, replace_prefix, rooted};
 use super::Match;
 use crate::annotations::PathChange;
 use crate::model::{FieldPath, Hostname, Kind, ObjectName, Reason, Refusal};
@@ -36,6 +35,8 @@ use crate::pingsix::plugin::{self, PluginConfig as _, ProxyRewrite, ResponseRewr
 pub(crate) struct Filters {
     pub(crate) request_headers: HeaderChanges,
     pub(crate) response_headers: HeaderChanges,
+    /// The status of the responses of backends, in place of their own. Only an Ingress can ask for it.
+    pub(crate) response_status: Option<u16>,
     /// The change of the path for a backend.
     pub(crate) path: Option<PathRewrite>,
     pub(crate) cors: Option<Cors>,
@@ -54,17 +55,31 @@ impl Filters {
         }
     }
 
-    /// The plugins of the filters for which policies may ask, too.
+    /// The plugins of the filters for which policies may ask, too. All of them change responses.
     pub(crate) fn plugins_of_policies(&self) -> impl Iterator<Item = &'static str> {
         let cors = self.cors.is_some().then_some(plugin::Cors::NAME);
-        let response = (!self.response_headers.is_empty()).then_some(ResponseRewrite::NAME);
+        let response = self.response_rewrite().map(|_| ResponseRewrite::NAME);
         cors.into_iter().chain(response)
+    }
+
+    /// Whether a plugin changes the responses of the rule.
+    pub(crate) fn changes_responses(&self) -> bool {
+        self.plugins_of_policies().next().is_some()
+    }
+
+    fn response_rewrite(&self) -> Option<ResponseRewrite> {
+        let rewrite = ResponseRewrite {
+            status_code: self.response_status,
+            headers: self.response_headers.lower_response(),
+            vars: None,
+        };
+        (rewrite != ResponseRewrite::default()).then_some(rewrite)
     }
 
     /// Adds the plugins of the filters. `instead` replaces the changes of request headers.
     pub(crate) fn lower(&self, instead: Option<plugin::HeaderChanges>, plugins: &mut Plugins) {
         // The action of the rule redirects or responds.
-        let Self { request_headers, response_headers, path, cors, redirect: _, response: _ } = self;
+        let Self { request_headers, path, cors, .. } = self;
         let rewrite = ProxyRewrite {
             headers: instead.or_else(|| request_headers.lower_request()),
             ..path.as_ref().map(PathRewrite::lower).unwrap_or_default()
@@ -72,7 +87,7 @@ impl Filters {
         if rewrite != ProxyRewrite::default() {
             plugins.insert(&rewrite);
         }
-        if let Some(rewrite) = response_headers.lower_response() {
+        if let Some(rewrite) = self.response_rewrite() {
             plugins.insert(&rewrite);
         }
         if let Some(cors) = cors {
@@ -156,6 +171,11 @@ impl<'r> FilterReader<'r> {
                 Err(error) => self.refuse(at, format!("The path cannot be rewritten ({error}).")),
             },
         }
+    }
+
+    /// Replaces the status of the responses of backends by an annotation of an Ingress.
+    pub(crate) fn answer_with(&mut self, status: u16) {
+        self.filters.response_status = Some(status);
     }
 
     pub(crate) fn finish(mut self) -> ReadFilters {

@@ -348,25 +348,27 @@ impl Reader<'_> {
         }
         let mut refusals: Vec<Refusal> = content.refusals.iter().cloned().collect();
         let backend_settings = self.backend_settings(hostnames, &mut refusals);
-        if annotations.filters.is_empty() && annotations.host.is_none() && change.is_none() {
+        let IngressAnnotations { filters, host, response_status, .. } = annotations;
+        if filters.is_empty() && host.is_none() && change.is_none() && response_status.is_none() {
             return Rule { backend_settings, refusals: refusals.into(), ..content };
         }
         let scope = FilterScope { namespace: &self.key.name.namespace, extensions: None };
         let mut reader = FilterReader::new(scope, &content.matches, &mut refusals);
-        reader.read(&annotations.filters, &FieldPath::new("metadata").child("annotations"));
+        reader.read(filters, &FieldPath::new("metadata").child("annotations"));
         if let Some(change) = change {
             reader.rewrite(change, at.child("path"));
         }
-        let ReadFilters { filters, .. } = reader.finish();
-        let redirects = filters.as_ref().is_some_and(|filters| filters.no_backend().is_some());
-        Rule {
-            backends: if redirects { Box::default() } else { content.backends },
-            filters,
-            host: annotations.host.clone().filter(|_| !redirects),
-            backend_settings,
-            refusals: refusals.into(),
-            ..content
+        if let Some(status) = response_status {
+            reader.answer_with(*status);
         }
+        let ReadFilters { filters, .. } = reader.finish();
+        // No backend gets the request or responds, so there is nothing else to change.
+        if let Some(redirect) = filters.as_ref().and_then(|filters| filters.redirect.clone()) {
+            let limitations = content.limitations.clone();
+            let content = Rule { refusals: refusals.into(), ..content };
+            return Rule { limitations, ..redirecting(content, redirect) };
+        }
+        Rule { filters, host: host.clone(), backend_settings, refusals: refusals.into(), ..content }
     }
 
     fn backend_settings(

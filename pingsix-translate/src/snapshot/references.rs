@@ -15,18 +15,22 @@ use crate::model::{Kind, ObjectKey, ObjectName};
 /// The annotation of ingress-nginx with the Service that answers in place of one without endpoints.
 const DEFAULT_BACKEND: &str = "nginx.ingress.kubernetes.io/default-backend";
 
-/// The Services that the backends of an Ingress and its annotations name, existing or not.
-pub fn services_of_ingress(ingress: &Ingress, namespace: &Arc<str>) -> Vec<ObjectName> {
+/// The names of the Services of an Ingress's backends.
+pub fn backends_of_ingress(ingress: &Ingress) -> impl Iterator<Item = &str> {
     let spec = ingress.spec.iter();
     let rules = spec.clone().flat_map(|spec| spec.rules.iter().flatten());
     let paths = rules.filter_map(|rule| rule.http.as_ref()).flat_map(|http| &http.paths);
     let default_backend = spec.filter_map(|spec| spec.default_backend.as_ref());
     let backends = paths.map(|path| &path.backend).chain(default_backend);
-    let names = backends.filter_map(|backend| backend.service.as_ref()).map(|service| service.name.as_str());
+    backends.filter_map(|backend| backend.service.as_ref()).map(|service| service.name.as_str())
+}
+
+/// The Services that the backends of an Ingress and its annotations name, existing or not.
+pub fn services_of_ingress(ingress: &Ingress, namespace: &Arc<str>) -> Vec<ObjectName> {
     let annotations = ingress.metadata.annotations.as_ref();
     let of_annotations =
         annotations.and_then(|annotations| annotations.get(DEFAULT_BACKEND)).map(|name| name.trim());
-    names
+    backends_of_ingress(ingress)
         .chain(of_annotations.filter(|name| !name.is_empty() && !name.contains('/')))
         .map(|name| ObjectName::new(namespace.clone(), name))
         .collect()

@@ -81,7 +81,7 @@ pub(crate) fn answer(
 }
 
 /// Where a client goes that is told a `Location`, if the host it named is one that a URL can have, or plays no part.
-fn redirect(status: u16, location: Option<&str>, request: &Request) -> Target {
+pub(crate) fn redirect(status: u16, location: Option<&str>, request: &Request) -> Target {
     let host = request.host.as_deref().unwrap_or_default();
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.');
     let name = host.split(':').next().unwrap_or_default();

@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Header values by lower-case name, those of one name in order.
 pub(crate) type Headers = BTreeMap<String, Vec<String>>;
 
+/// The name under which [`Headers`] of a response have a status that is not the backend's.
+pub(crate) const STATUS: &str = ":status";
+
 /// The request of the backend, and the client's view of [`backend_answer`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Effect {

@@ -10,7 +10,7 @@ use pingsix_translate::pingsix::plugin::{
 use pingsix_translate::pingsix::{HashOn, PassHost, Plugins, Request, Scheme, Upstream};
 use pingsix_translate::responder::RedirectInstruction;
 
-use crate::effect::{Effect, Headers, Way, backend_answer, collect, take_script};
+use crate::effect::{Effect, Headers, STATUS, Way, backend_answer, collect, take_script};
 use crate::protection::{Addresses, Claims, Credential, Place, Protection, Quota, Treatment};
 
 /// The connection to an upstream.
@@ -234,7 +234,7 @@ fn decode<C: pingsix_translate::pingsix::plugin::PluginConfig>(
     plugins.get::<C>().transpose().map_err(|error| format!("{}: {error}", C::NAME))
 }
 
-/// Path and query after the plugin; the query is appended, the path stays when the new one is none.
+/// Path and query after the plugin; the query is appended, the path stays when no pattern fits or the new one is none.
 fn target(rewrite: &ProxyRewrite, request: &Request) -> Result<String, String> {
     let query = request.query.as_deref().filter(|query| !query.is_empty());
     let with_query = |path: &str| query.map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
@@ -248,8 +248,7 @@ fn target(rewrite: &ProxyRewrite, request: &Request) -> Result<String, String> {
             });
             match filled {
                 Some(path) => path,
-                None if rewrite.regex_uri.is_empty() => return Ok(unchanged),
-                None => return Err(format!("no pattern fits {}: {:?}", request.path, rewrite.regex_uri)),
+                None => return Ok(unchanged),
             }
         }
     };
@@ -289,8 +288,11 @@ fn change_request(rewrite: &ProxyRewrite, headers: &mut Headers) -> Result<(), S
 
 /// Removes, sets and adds.
 fn change_response(rewrite: ResponseRewrite, headers: &mut Headers) -> Result<(), String> {
-    if rewrite.status_code.is_some() || rewrite.vars.is_some() {
-        return Err("the status is changed, or headers on conditions".to_owned());
+    if rewrite.vars.is_some() {
+        return Err("headers are changed on conditions".to_owned());
+    }
+    if let Some(status) = rewrite.status_code {
+        headers.insert(STATUS.to_owned(), vec![status.to_string()]);
     }
     let (add, set, remove) = match rewrite.headers {
         None => return Ok(()),

@@ -3,6 +3,7 @@
 mod annotated;
 mod annotations;
 pub(crate) mod answer;
+mod answers;
 mod generate;
 mod incremental;
 mod oracle;
@@ -49,6 +50,10 @@ struct Case {
 
 impl Case {
     fn new(objects: &[Value], layout: Layout) -> Self {
+        Self::with(objects, &options(layout))
+    }
+
+    fn with(objects: &[Value], options: &Options) -> Self {
         let mut all = Objects::default();
         for object in objects {
             all.insert(case::decode(object));
@@ -70,7 +75,7 @@ impl Case {
         Self {
             world: World::read(&of_world),
             ingresses: Ingresses::read(objects),
-            translation: translate_ingress(&snapshot, &options(layout)),
+            translation: translate_ingress(&snapshot, options),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Endpoints given on the command line, and Services that have none.
+//! Endpoints given on the command line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -111,35 +111,5 @@ fn remove_slices(manifests: &mut Manifests, service: &ObjectName) {
         let mut empty = (*slice).clone();
         empty.endpoints = Box::default();
         manifests.add_endpoint_slice(empty);
-    }
-}
-
-/// Names each Service that routes refer to and that has no EndpointSlice, once.
-pub(super) fn report_missing(manifests: &mut Manifests) {
-    let with_slices: BTreeSet<ObjectName> =
-        manifests.objects.endpoint_slices().filter_map(|(_, slice)| service_of_slice(slice)).collect();
-    let referenced = manifests.referenced_services();
-    let missing: Vec<ObjectName> = manifests
-        .objects
-        .services()
-        // A Service that is only another name has no endpoints in a cluster either.
-        .filter(|(_, service)| !service.is_external_name)
-        .map(|(name, _)| name)
-        .filter(|name| referenced.contains(*name) && !with_slices.contains(*name))
-        .cloned()
-        .collect();
-    for name in missing {
-        let key = key(Kind::Service, &name);
-        manifests.findings.push(Finding {
-            place: manifests.location(&key).cloned(),
-            object: key.to_string(),
-            field: String::new(),
-            severity: Level::Warning,
-            reason: reason::NO_ENDPOINT_SLICES.to_owned(),
-            message: format!(
-                "No EndpointSlice is given, so its share of requests is answered with 503, and that of connections \
-                 is refused; --endpoints {name}=IP:PORT supplies endpoints."
-            ),
-        });
     }
 }

@@ -122,6 +122,22 @@ fn plugins(fields: &mut Fields, report: &mut Report) {
     }
 }
 
+/// The consequence for a consumer that would be worth more than in the original.
+const NOT_WRITTEN: &str = "The consumer's credentials are not written.";
+
+/// Withholds a consumer of which something was lost since the report had `losses`, unless it may be weaker.
+fn is_withheld(
+    (kind, name, place): (SourceKind, &ObjectName, &Place),
+    losses: usize,
+    conversion: &mut Conversion,
+) -> bool {
+    let is_withheld = conversion.report.losses() > losses && !conversion.may_be_weaker(kind, name);
+    if is_withheld {
+        conversion.withhold(place, NOT_WRITTEN);
+    }
+    is_withheld
+}
+
 fn apisix_consumer(
     source: Source,
     sources: &Sources,
@@ -135,8 +151,7 @@ fn apisix_consumer(
     plugins(&mut spec, &mut conversion.report);
     let parameter = spec.object("authParameter", &mut conversion.report);
     spec.finish(&mut conversion.report);
-    if conversion.report.losses() > losses && !conversion.may_be_weaker(kind, &name) {
-        conversion.withhold(&place, "The consumer's credentials are not written.");
+    if is_withheld((kind, &name, &place), losses, conversion) {
         return;
     }
     let Some(mut parameter) = parameter else { return };
@@ -193,11 +208,10 @@ fn consumer(
     spec.finish(&mut conversion.report);
     let Some(gateway) = gateway else {
         conversion.report.blocking(&place.at("spec.gatewayRef"), "The consumer names no Gateway.");
-        conversion.withhold(&place, "The consumer's credentials are not written.");
+        conversion.withhold(&place, NOT_WRITTEN);
         return;
     };
-    if conversion.report.losses() > losses && !conversion.may_be_weaker(kind, &name) {
-        conversion.withhold(&place, "The consumer's credentials are not written.");
+    if is_withheld((kind, &name, &place), losses, conversion) {
         return;
     }
     for (index, item) in credentials.into_iter().enumerate() {

@@ -1,8 +1,11 @@
 //! Input from a cluster, on a real API server: the output is that of files with the same objects.
 
+mod credentials;
 mod dump;
 mod faults;
+mod pages;
 mod plugin;
+mod scripted;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

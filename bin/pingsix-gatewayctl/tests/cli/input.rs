@@ -1,6 +1,6 @@
 //! Bad input of every kind: each fault is named with its location and costs no other object.
 
-use crate::support::{CART, GATEWAY, Manifests, route, run, run_with};
+use crate::support::{CART, GATEWAY, Manifests, Run, route, run, run_with};
 
 /// The routes file is at fault; `cart` must still be served.
 fn still_serves_cart(manifests: &Manifests) {
@@ -189,6 +189,53 @@ fn a_service_without_endpoints_is_named_once_and_can_be_given_some() {
     run(["check", path, "--endpoints", "shop/cart=nonsense"])
         .exits(2)
         .prints_error("is not an address with a port");
+}
+
+/// With `service-upstream`, the cluster IP of a Service is enough, and with `default-backend` another Service answers.
+#[test]
+fn annotations_decide_whether_a_service_needs_endpoints() {
+    const CLASS: &str = "apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: { name: nginx }
+spec:
+  controller: pingsix.io/gateway-controller
+  parameters: { apiGroup: pingsix.io, kind: PingsixProxy, name: nginx, scope: Namespace, namespace: infra }
+---
+apiVersion: pingsix.io/v1alpha1
+kind: PingsixProxy
+metadata: { name: nginx, namespace: infra }
+spec: { attached: {}, ingress: { annotations: DIALECTS } }
+";
+    let service = |name: &str, cluster_ip: &str| {
+        format!(
+            "apiVersion: v1\nkind: Service\nmetadata: {{ name: {name}, namespace: shop }}\n\
+             spec: {{ clusterIP: {cluster_ip}, ports: [{{ port: 80 }}] }}\n---\n"
+        )
+    };
+    let services =
+        service("cart", "10.96.0.1") + &service("headless", "None") + &service("sorry", "10.96.0.2");
+    let check = |annotations: &str, backend: &str, dialects: &str| {
+        let ingress = format!(
+            "apiVersion: networking.k8s.io/v1\nkind: Ingress\n\
+             metadata: {{ name: web, namespace: shop, annotations: {{ {annotations} }} }}\n\
+             spec: {{ ingressClassName: nginx, defaultBackend: {{ service: {{ name: {backend}, port: {{ number: 80 }} }} }} }}\n"
+        );
+        let class = CLASS.replace("DIALECTS", dialects);
+        let files = [("class.yaml", &*class), ("services.yaml", &services), ("ingress.yaml", &ingress)];
+        Manifests::new(&files).check().exits(0)
+    };
+    let nginx = "[nginx.ingress.kubernetes.io]";
+    let by_cluster_ip = "nginx.ingress.kubernetes.io/service-upstream: 'true'";
+    let unnamed = |checked: &Run| !checked.out.contains("[NoEndpointSlices]");
+    assert!(unnamed(&check(by_cluster_ip, "cart", nginx)));
+    check(by_cluster_ip, "headless", nginx).prints("Service shop/headless").prints("[NoEndpointSlices]");
+    check(by_cluster_ip, "cart", "[]").prints("answered with 503").prints("[NoEndpointSlices]");
+    let default_backend = "nginx.ingress.kubernetes.io/default-backend: sorry";
+    let checked = check(default_backend, "cart", nginx);
+    let checked = checked.prints("the default backends of Ingresses answer in its place");
+    checked.prints("Service shop/sorry").prints("answered with 503");
+    let checked = check(default_backend, "cart", "[]");
+    assert!(!checked.out.contains("Service shop/sorry"), "{}", checked.out);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::SCOPES;
 use crate::client::{Protocol, Reply};
 use crate::harness::{Harness, get, host};
-use crate::mirror::{REPLY, seen};
+use crate::mirror::{REPLY, STATUS, seen};
 use crate::run::{binary, print_message};
 
 /// The headers that the test speaks of, in the order of their names.
@@ -65,6 +65,34 @@ async fn pingsix_rewrites_response_headers_and_replaces_some_texts_in_them() {
         }
     }
     print_message(&format!("{TEST}: {} configurations over four protocols", cases.len()));
+}
+
+/// Whatever a backend answers, the client gets the other status, and the connection serves the next request.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pingsix_replaces_the_status_of_every_response_of_a_backend() {
+    const TEST: &str = "status of responses";
+    const STATUSES: [u16; 7] = [200, 202, 204, 205, 304, 410, 598];
+    const OWN: [&str; 5] = ["200", "204", "301", "304", "503"];
+    let Some(binary) = binary(TEST) else { return };
+    let plugins = STATUSES.map(|status| json!({ "response-rewrite": { "status_code": status } }));
+    let upstream = json!({});
+    let routes = plugins.iter().map(|plugins| (plugins, &upstream));
+    let harness = Harness::start(&binary, &format!("{SCOPES}/status"), routes).await;
+    let mut requests = Vec::new();
+    for protocol in Protocol::ALL {
+        for route in 0..STATUSES.len() {
+            for own in OWN {
+                for method in ["GET", "HEAD"] {
+                    requests.push((protocol, route, get("/a").method(method).header(STATUS, own)));
+                }
+            }
+        }
+    }
+    let replies = harness.ask_all(&requests).await;
+    for ((protocol, route, request), reply) in requests.iter().zip(&replies) {
+        assert_eq!(reply.status, STATUSES[*route], "{protocol:?} {request:?}");
+    }
+    print_message(&format!("{TEST}: {} requests over four protocols", replies.len()));
 }
 
 /// The target and the host that reached the backend, as far as a case names them.

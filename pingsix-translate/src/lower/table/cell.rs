@@ -1,9 +1,10 @@
 //! Cells: the rows of a group that PingSIX cannot tell apart by host, path and method.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{RequestScheme, Row, RowState};
 use crate::lower::path_map::{PathEntry, PathMap};
+use crate::model::Kind;
 use crate::normalise::{Condition, Path};
 
 /// Rows of a group with one path and method.
@@ -83,6 +84,12 @@ impl ReachedSchemes {
     }
 }
 
+impl<'a> Cell<'a> {
+    fn new(path: &'a Path, method: Option<&'static str>) -> Self {
+        Self { path, method, rows: Vec::new(), shadowed: Vec::new(), reach: ReachedSchemes::default() }
+    }
+}
+
 impl PathEntry for Cell<'_> {
     fn path(&self) -> &Path {
         self.path
@@ -98,16 +105,16 @@ pub(super) fn cells<'a>(rows: &[Row<'a>], schemes: SchemeSet) -> PathMap<'a, Cel
     let mut cells = PathMap::new();
     // Equal conditions may be separated, so each cell remembers its own.
     let mut tried: BTreeSet<(bool, &Path, Option<&'static str>, &[Condition])> = BTreeSet::new();
+    let oldest = oldest_ingresses(rows);
     for (position, row) in rows.iter().enumerate() {
         let (path, method) = (row.path, row.method);
-        let make = || Cell {
-            path,
-            method,
-            rows: Vec::new(),
-            shadowed: Vec::new(),
-            reach: ReachedSchemes::default(),
-        };
-        let cell = cells.entry(path, method, make);
+        let of_other = oldest.get(path).filter(|oldest| oldest.route != row.route);
+        if let Some(oldest) = of_other.filter(|_| row.state != RowState::Guard) {
+            let make = || Cell::new(path, oldest.method);
+            cells.entry(path, oldest.method, make).shadowed.push(position);
+            continue;
+        }
+        let cell = cells.entry(path, method, || Cell::new(path, method));
         if cell.reach.pass(row, schemes, |tls| tried.insert((tls, path, method, row.conditions))) {
             cell.rows.push(position);
         } else if row.state != RowState::Guard {
@@ -115,4 +122,21 @@ pub(super) fn cells<'a>(rows: &[Row<'a>], schemes: SchemeSet) -> PathMap<'a, Cel
         }
     }
     cells
+}
+
+/// A row of the oldest Ingress by path, where an Ingress distinguishes methods or headers. An Ingress has all requests for
+/// its paths, so those of a younger one with the same path are not more specific.
+fn oldest_ingresses<'r, 'a>(rows: &'r [Row<'a>]) -> BTreeMap<&'a Path, &'r Row<'a>> {
+    let ingresses =
+        || rows.iter().filter(|row| row.route.kind == Kind::Ingress && row.state != RowState::Guard);
+    let mut oldest: BTreeMap<&Path, &Row<'_>> = BTreeMap::new();
+    if ingresses().any(|row| row.method.is_some() || !row.conditions.is_empty()) {
+        for row in ingresses() {
+            let first = oldest.entry(row.path).or_insert(row);
+            if row.compare_age(first).is_lt() {
+                *first = row;
+            }
+        }
+    }
+    oldest
 }

@@ -78,7 +78,7 @@ impl Extension {
 
 impl RegexRewrite {
     /// Reads a rewrite within the bounds of its definition; the error names the unusable field.
-    pub(super) fn read(written: &FilterPath) -> Result<Self, String> {
+    pub(crate) fn read(written: &FilterPath) -> Result<Self, String> {
         let FilterPath { pattern, substitution, kind: _ } = written;
         let parsed = regex_syntax::parse(pattern).map_err(|error| not_a_pattern(&error))?;
         let properties = parsed.properties();

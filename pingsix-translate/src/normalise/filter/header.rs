@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use gateway_api::experimental::httproutes as api;
 
 use crate::model::{FieldPath, Reason, Refusal};
-use crate::pingsix::plugin::{self, EXPANDED_IN_HEADERS, Header, ResponseHeaders, ResponseRewrite};
+use crate::pingsix::plugin::{self, EXPANDED_IN_HEADERS, Header, ResponseHeaders};
 use crate::responder::REDIRECT_HEADER;
 
 /// Changes to the headers of a message. Two that have the same effect are equal: names are lower-case, lists are
@@ -187,15 +187,12 @@ impl HeaderChanges {
         })
     }
 
-    /// The plugin of PingSIX that changes responses.
-    pub(crate) fn lower_response(&self) -> Option<ResponseRewrite> {
-        (!self.is_empty()).then(|| ResponseRewrite {
-            headers: Some(ResponseHeaders::Structured {
-                set: self.set.iter().cloned().collect(),
-                add: self.add.iter().map(|(name, value)| format!("{name}: {value}")).collect(),
-                remove: self.remove.clone(),
-            }),
-            ..ResponseRewrite::default()
+    /// The part of PingSIX's plugin `response-rewrite` that changes headers.
+    pub(crate) fn lower_response(&self) -> Option<ResponseHeaders> {
+        (!self.is_empty()).then(|| ResponseHeaders::Structured {
+            set: self.set.iter().cloned().collect(),
+            add: self.add.iter().map(|(name, value)| format!("{name}: {value}")).collect(),
+            remove: self.remove.clone(),
         })
     }
 }

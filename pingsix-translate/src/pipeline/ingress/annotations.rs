@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use gateway_api::experimental::httproutes as api;
 
-use crate::annotations::{IngressAnnotations, MoreHosts, is_read};
+use crate::annotations::{IngressAnnotations, MoreHosts, PathChange, is_read};
 use crate::crd::AnnotationDialect;
 use crate::model::{FieldPath, Kind, ObjectKey, Problem, Reason, Severity};
-use crate::normalise::{Cors, HeaderChanges};
+use crate::normalise::{Cors, HeaderChanges, RegexRewrite};
 use crate::snapshot::{Ingress, Referents};
 
 /// Domains of other controllers, besides `ingress.kubernetes.io`. Their annotations change the meaning of an Ingress.
@@ -41,6 +41,12 @@ pub fn read_annotations(
             annotations.security.cors = None;
             annotations.add_flaw(false, "cors", refusal.message.clone());
         }
+    }
+    // Neither does the path for backends.
+    if let Some(PathChange::Regex(path)) = &annotations.path_change
+        && let Err(message) = RegexRewrite::read(path)
+    {
+        annotations.lose_path_change(format!("The path is not rewritten: {message}"));
     }
     annotations
 }

@@ -308,7 +308,7 @@ fn response_headers(written: &crd::ResponseHeaderChanges, flaws: &mut Flaws) -> 
     if changes.is_empty() && flaws.list.is_empty() {
         flaws.whole("One of set, add and remove has to be set.");
     }
-    changes.lower_response().unwrap_or_default()
+    ResponseRewrite { headers: changes.lower_response(), ..ResponseRewrite::default() }
 }
 
 fn cache(written: &crd::ResponseCache, flaws: &mut Flaws) -> Cache {

@@ -348,6 +348,11 @@ impl Path {
     }
 }
 
+/// Where the requests for a backend of an Ingress go.
+pub(super) fn target(world: &World, namespace: &str, backend: &Value) -> Target {
+    Backend::deserialize(backend).unwrap().target(world, namespace)
+}
+
 impl Backend {
     /// The port of the Service that is there and its name, whatever its endpoints, and how it is spoken to.
     fn port<'w>(&self, world: &'w World, namespace: &str) -> Option<(u16, &'w str, BackendProtocol)> {

@@ -82,3 +82,32 @@ fn kubectl_completes_the_plugin() {
     assert!(script.starts_with("#!/bin/sh\n") && script.contains("kubectl-pingsix __complete"), "{script}");
     run(["completions", "bash"]).exits(0).prints("pingsix-gatewayctl");
 }
+
+/// kubectl runs the executable `kubectl_complete-NAME` of the PATH with the words behind the name of the plugin, and reads a
+/// candidate per line and the directive of cobra in the last line (kubectl: `pkg/cmd/plugin/plugin_completion.go`).
+#[test]
+fn the_executable_for_completion_answers_as_kubectl_asks() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let folder = tempfile::tempdir().unwrap();
+    symlink(env!("CARGO_BIN_EXE_kubectl-pingsix"), folder.path().join("kubectl-pingsix")).unwrap();
+    let executable = folder.path().join("kubectl_complete-pingsix");
+    std::fs::write(&executable, plugin(&["completions", "kubectl"]).1).unwrap();
+    std::fs::set_permissions(&executable, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let complete = |words: &[&str]| {
+        let mut command = Command::new("kubectl_complete-pingsix");
+        let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+        let output = command.args(words).env("PATH", path).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let (candidates, directive) = text.trim_end().rsplit_once('\n').unwrap_or(("", text.trim_end()));
+        let directive: i32 = directive.strip_prefix(':').unwrap().parse().unwrap();
+        let words = candidates.lines().map(|line| line.split('\t').next().unwrap().to_owned());
+        (words.collect::<Vec<_>>(), directive)
+    };
+    assert_eq!(complete(&["expl"]), (vec!["explain".to_owned()], 4));
+    assert_eq!(complete(&["check", "--names"]), (vec!["--namespace".to_owned()], 4));
+    // The candidates are files, which the shell knows.
+    assert_eq!(complete(&["check", ""]).1, 0);
+    // A word that looks like an option of the program itself is one of the command line.
+    assert_eq!(complete(&["--", ""]).1, 4);
+}

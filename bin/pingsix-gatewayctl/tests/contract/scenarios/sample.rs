@@ -35,6 +35,7 @@ pub(super) struct Sample {
     #[serde(default)]
     backends: BTreeMap<String, u64>,
     endpoints: Option<BTreeSet<String>>,
+    /// The status of an answer without a backend. Beside backends, that of their responses.
     status: Option<u16>,
     /// The status with which a policy refuses the request on its way to the backends.
     refused: Option<u16>,
@@ -159,7 +160,7 @@ impl Sample {
         let shares = self.backends.iter().filter(|_| self.backends.len() > 1);
         let count = float(answers.len() as u64);
         let wrong = shares.filter(|(name, weight)| {
-            let got = answers.iter().filter(|answered| is_of(name, &answered.reply, material)).count();
+            let got = answers.iter().filter(|answered| self.is_of(name, &answered.reply, material)).count();
             let share = float(**weight) / float(total);
             let (expected, got) = (share * count, float(got as u64));
             // Chance goes beyond five deviations once in a million times.
@@ -196,12 +197,12 @@ impl Sample {
         if let Some(wanted) = self.refused.filter(|_| number >= self.after) {
             return backend.is_none() && reply.status == wanted;
         }
-        if let Some(wanted) = self.status {
+        if let Some(wanted) = self.status.filter(|_| self.backends.is_empty()) {
             let location = self.location.as_deref().map(|location| self.absolute(location));
             let found = reply.header("location").map(|location| self.absolute(location));
             return backend.is_none() && reply.status == wanted && location == found;
         }
-        self.backends.keys().any(|name| is_of(name, reply, material))
+        self.backends.keys().any(|name| self.is_of(name, reply, material))
     }
 
     /// A `Location` as clients read it: PingSIX writes some as paths, depending on the version of HTTP.
@@ -213,13 +214,15 @@ impl Sample {
             location.to_owned()
         }
     }
-}
 
-/// Whether a response belongs to a share: a Service by name, or a status.
-fn is_of(name: &str, reply: &Reply, material: &Material) -> bool {
-    match (name.parse::<u16>(), reply.header(BACKEND)) {
-        (Ok(share), None) => share == reply.status,
-        (Err(_), Some(backend)) => reply.status == 200 && material.is_endpoint(name, backend),
-        _ => false,
+    /// Whether a response belongs to a share: a Service by name, or a status.
+    fn is_of(&self, name: &str, reply: &Reply, material: &Material) -> bool {
+        match (name.parse::<u16>(), reply.header(BACKEND)) {
+            (Ok(share), None) => share == reply.status,
+            (Err(_), Some(backend)) => {
+                reply.status == self.status.unwrap_or(200) && material.is_endpoint(name, backend)
+            }
+            _ => false,
+        }
     }
 }

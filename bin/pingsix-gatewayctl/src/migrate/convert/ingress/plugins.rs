@@ -197,7 +197,7 @@ fn named(ingress: &Annotated, conversion: &mut Conversion) -> Vec<PluginUse> {
         ("ip-restriction", read.security.authorization.is_some()),
         ("proxy-rewrite", read.path_change.is_some()),
         ("redirect", has_filter(true) || read.https.without_tls),
-        ("response-rewrite", has_filter(false)),
+        ("response-rewrite", has_filter(false) || read.response_status.is_some()),
     ];
     uses.retain(|one| {
         let is_replaced = replaced.iter().any(|(plugin, is_set)| *is_set && *plugin == one.name);

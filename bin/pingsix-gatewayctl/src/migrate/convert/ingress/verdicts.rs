@@ -117,6 +117,12 @@ fn of_dialect(
         plugin(ingress, name, at, report);
         return;
     }
+    if name == RESPONSE_STATUS && ingress.read.response_status.is_some() && !keeps {
+        let message =
+            "No filter of an HTTPRoute changes the status of a response. Responses of backends keep theirs.";
+        report.impossible(at, message);
+        return;
+    }
     let whole = dialect.whole_name(name);
     let depends_on_others = dialect.is_setting(name) || name == dialect.to_https || name == hosts::ALIAS;
     let own = |fault: &&Fault| fault.annotation.as_deref() == Some(whole.as_str());
@@ -191,6 +197,7 @@ fn becomes(ingress: &Annotated, name: &str, value: &str) -> &'static str {
             "A rule of their own answers 405 to these methods."
         }
         "http-block-methods" => "Only http-allow-methods counts, as in APISIX.",
+        RESPONSE_STATUS => "The Ingress changes no status.",
         _ if name.contains("response-rewrite") => {
             if ingress.read.filters.iter().any(|filter| filter.response_header_modifier.is_some()) {
                 "The annotation becomes responseHeaderModifier of the rules."
@@ -276,6 +283,9 @@ fn users(ingress: &mut Annotated, sources: &Sources, report: &mut Report) {
     ingress.lost.insert(ingress.dialect.whole_name("auth-secret"));
     ingress.read.security.basic_auth = None;
 }
+
+/// The annotation with the status of the responses of backends.
+const RESPONSE_STATUS: &str = "response-rewrite-status-code";
 
 /// The annotation with a ConfigMap of response headers.
 const CUSTOM_HEADERS: &str = "custom-headers";

@@ -1,0 +1,235 @@
+//! Annotated Ingresses as plain ones: what their annotations say about hosts and paths, written as rules.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::meaning::{Meaning, Share};
+
+/// Plain Ingresses, and the acts of their paths.
+pub(super) struct Expanded {
+    pub(super) objects: Vec<Value>,
+    /// By Ingress and field.
+    pub(super) acts: BTreeMap<(String, String), Act>,
+}
+
+/// The act of a path.
+#[derive(Clone, Debug)]
+pub(super) struct Act {
+    /// Whether requests in plaintext are redirected to HTTPS.
+    pub(super) to_https: bool,
+    pub(super) kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    /// A redirect to a path of the host.
+    Root(&'static str),
+    /// A redirect to a host that has a certificate or none.
+    Host { to: String, is_tls: bool },
+    /// A backend, with the path as the Ingress has it, and the share of a canary.
+    Backend { path: Option<String>, backend: Value, canary: Option<(Share, Value)> },
+}
+
+/// A path that no request has.
+const NEVER: &str = "never";
+
+/// The ends of the regular expressions that stand for a prefix, as the page about annotations lists them.
+const ENDS: [&str; 8] = ["(/|$)(.*)", "(/.*)?", "/?(.*)", "/(.*)", "/.*", "(.*)", ".*", "/?"];
+
+pub(super) fn name_of(ingress: &Value) -> String {
+    let part = |field: &str| ingress["metadata"][field].as_str().unwrap_or_default();
+    format!("{}/{}", part("namespace"), part("name"))
+}
+
+fn is_ingress(object: &&Value) -> bool {
+    object["kind"] == "Ingress"
+}
+
+fn rules(ingress: &Value) -> &[Value] {
+    ingress["spec"]["rules"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+fn paths(rule: &Value) -> &[Value] {
+    rule.pointer("/http/paths").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+fn host(rule: &Value) -> Option<&str> {
+    rule["host"].as_str()
+}
+
+/// Whether a rule serves its host: with paths, or with the default backend.
+fn serves(ingress: &Value, rule: &Value) -> bool {
+    !paths(rule).is_empty() || !ingress["spec"]["defaultBackend"].is_null()
+}
+
+impl Expanded {
+    /// `of_class` are the names of the Ingresses of the class.
+    pub(super) fn new(
+        objects: &[Value],
+        meanings: &BTreeMap<String, Meaning>,
+        of_class: &BTreeSet<String>,
+    ) -> Self {
+        let ingresses: Vec<&Value> = objects
+            .iter()
+            .filter(is_ingress)
+            .filter(|ingress| of_class.contains(&name_of(ingress)))
+            .collect();
+        let is_canary = |ingress: &&&Value| meanings[&name_of(ingress)].canary.is_some();
+        let mut canaries: Vec<&Value> = ingresses.iter().filter(is_canary).copied().collect();
+        canaries.sort_by_key(|canary| {
+            let age = canary["metadata"]["creationTimestamp"].as_str();
+            (age.is_none(), age, name_of(canary))
+        });
+        let mut expanded = Self { objects: Vec::new(), acts: BTreeMap::new() };
+        for object in objects.iter().filter(|object| !is_ingress(object)) {
+            expanded.objects.push(object.clone());
+        }
+        for ingress in ingresses.iter().filter(|ingress| !is_canary(ingress)) {
+            let others =
+                ingresses.iter().filter(|other| !is_canary(other) && name_of(other) != name_of(ingress));
+            let taken: BTreeSet<&str> = others
+                .flat_map(|other| rules(other).iter().filter(|rule| serves(other, rule)))
+                .filter_map(host)
+                .collect();
+            expanded.add(ingress, &meanings[&name_of(ingress)], &canaries, meanings, &taken);
+        }
+        expanded
+    }
+
+    /// Adds an Ingress. `taken` are the hosts of the rules of others.
+    fn add(
+        &mut self,
+        ingress: &Value,
+        meaning: &Meaning,
+        canaries: &[&Value],
+        meanings: &BTreeMap<String, Meaning>,
+        taken: &BTreeSet<&str>,
+    ) {
+        let own: BTreeSet<Option<&str>> = rules(ingress).iter().map(host).collect();
+        let tls = |host: Option<&str>| {
+            let entries = ingress["spec"]["tls"].as_array().into_iter().flatten();
+            let mut hosts =
+                entries.map(|entry| entry["hosts"].as_array().map(Vec::as_slice).unwrap_or_default());
+            hosts.any(|hosts| hosts.is_empty() || hosts.iter().any(|named| named.as_str() == host))
+        };
+        let to_https = |host: Option<&str>| {
+            let by_default = meaning.is_of_nginx && !meaning.keeps_plaintext && tls(host);
+            meaning.forces_https || by_default
+        };
+        let mut written = Vec::new();
+        let mut add_rule = |host: Option<&str>, act_host: Option<&str>, acts: Vec<(Value, Kind)>| {
+            let at = written.len();
+            for (index, (_, kind)) in acts.iter().enumerate() {
+                let field = if acts.len() == 1 && acts[0].0.is_null() {
+                    format!("spec.rules[{at}]")
+                } else {
+                    format!("spec.rules[{at}].http.paths[{index}]")
+                };
+                let to_https = to_https(act_host) && !matches!(kind, Kind::Host { .. });
+                self.acts.insert((name_of(ingress), field), Act { to_https, kind: kind.clone() });
+            }
+            let paths: Vec<Value> =
+                acts.into_iter().map(|(path, _)| path).filter(|path| !path.is_null()).collect();
+            let mut rule = json!({});
+            if let Some(host) = host {
+                rule["host"] = json!(host);
+            }
+            if !paths.is_empty() {
+                rule["http"] = json!({ "paths": paths });
+            }
+            written.push(rule);
+        };
+        let default = &ingress["spec"]["defaultBackend"];
+        let main = own.first().copied().flatten();
+        for rule in rules(ingress).iter().filter(|rule| serves(ingress, rule)) {
+            // For all hosts, the default backend has the requests anyway, and no root.
+            let own_name = Some(host(rule)).filter(|host| host.is_some() || !paths(rule).is_empty());
+            let aliases = meaning.aliases.iter().filter(|_| host(rule) == main);
+            let aliases = aliases.filter(|alias| !own.contains(&Some(**alias)) && !taken.contains(**alias));
+            for name in own_name.into_iter().chain(aliases.map(|alias| Some(*alias))) {
+                if let Some(root) = meaning.app_root.filter(|_| !meaning.is_closed) {
+                    let path = json!({ "path": "/", "pathType": "Exact", "backend": {} });
+                    add_rule(name, host(rule), vec![(path, Kind::Root(root))]);
+                }
+                add_rule(name, host(rule), acts(ingress, rule, meaning, canaries, meanings));
+            }
+        }
+        for to in own.iter().flatten().filter(|to| meaning.redirects_www && !to.starts_with('*')) {
+            let from = to.strip_prefix("www.").map_or_else(|| format!("www.{to}"), str::to_owned);
+            if !own.contains(&Some(from.as_str())) && !taken.contains(from.as_str()) {
+                let kind = Kind::Host { to: (*to).to_owned(), is_tls: tls(Some(to)) };
+                add_rule(Some(&from), None, vec![(prefix("/"), kind)]);
+            }
+        }
+        if !default.is_null() {
+            let kind = Kind::Backend { path: None, backend: default.clone(), canary: None };
+            let act = Act { to_https: false, kind };
+            self.acts.insert((name_of(ingress), "spec.defaultBackend".to_owned()), act);
+        }
+        let mut plain = ingress.clone();
+        plain["spec"]["rules"] = json!(written);
+        self.objects.push(plain);
+    }
+}
+
+/// A path of a plain Ingress. Its backend plays no part.
+fn prefix(path: &str) -> Value {
+    json!({ "path": path, "pathType": "Prefix", "backend": {} })
+}
+
+/// The paths of a rule with their acts; a single null for the default backend.
+fn acts(
+    ingress: &Value,
+    rule: &Value,
+    meaning: &Meaning,
+    canaries: &[&Value],
+    meanings: &BTreeMap<String, Meaning>,
+) -> Vec<(Value, Kind)> {
+    let mut acts = Vec::new();
+    for path in paths(rule) {
+        let text = path["path"].as_str().filter(|text| !text.is_empty()).unwrap_or("/");
+        let mut plain = path.clone();
+        plain["backend"] = json!({});
+        if meaning.has_patterns() {
+            plain["path"] = json!(stem(text).map_or_else(|| NEVER.to_owned(), str::to_owned));
+            if stem(text).is_none() {
+                plain["pathType"] = json!("Exact");
+            }
+        }
+        let canary = canary(ingress, rule, path, canaries).map(|(canary, backend)| {
+            (meanings[&name_of(canary)].canary.expect("it is one"), backend.clone())
+        });
+        let kind = Kind::Backend { path: Some(text.to_owned()), backend: path["backend"].clone(), canary };
+        acts.push((plain, kind));
+    }
+    if acts.is_empty() {
+        let backend = ingress["spec"]["defaultBackend"].clone();
+        acts.push((Value::Null, Kind::Backend { path: None, backend, canary: None }));
+    }
+    acts
+}
+
+/// The prefix for which a regular expression stands; `None` if it stands for none.
+fn stem(text: &str) -> Option<&str> {
+    let is_literal = |stem: &&str| !stem.contains(['(', '[', '|', '*', '+', '?', '$']);
+    let stem = ENDS.into_iter().filter_map(|end| text.strip_suffix(end)).find(is_literal);
+    stem.map(|stem| if stem.is_empty() { "/" } else { stem }).or_else(|| Some(text).filter(is_literal))
+}
+
+/// The canary for a path: the oldest of the namespace with the same host, path and type.
+fn canary<'c>(
+    ingress: &Value,
+    rule: &Value,
+    path: &Value,
+    canaries: &[&'c Value],
+) -> Option<(&'c Value, &'c Value)> {
+    let of_namespace =
+        canaries.iter().filter(|canary| canary["metadata"]["namespace"] == ingress["metadata"]["namespace"]);
+    let all = of_namespace.flat_map(|canary| {
+        let same_host = rules(canary).iter().filter(|own| host(own) == host(rule));
+        same_host.flat_map(paths).map(move |own| (*canary, own))
+    });
+    let mut same = all.filter(|(_, own)| own["path"] == path["path"] && own["pathType"] == path["pathType"]);
+    same.next().map(|(canary, own)| (canary, &own["backend"]))
+}
