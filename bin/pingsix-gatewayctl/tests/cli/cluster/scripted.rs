@@ -72,7 +72,7 @@ fn serve(stream: &TcpStream, seen: &Mutex<Vec<Asked>>, script: &Script) -> Optio
     let mut authorization = String::new();
     for line in lines.map_while(Result::ok).take_while(|line| !line.is_empty()) {
         if let Some(value) = line.to_ascii_lowercase().strip_prefix("authorization: ") {
-            authorization = line[line.len() - value.len()..].to_owned();
+            line[line.len() - value.len()..].clone_into(&mut authorization);
         }
     }
     let asked = Asked { target, authorization };
