@@ -4,7 +4,7 @@
 //! comment marks each decision that the specification leaves open.
 
 mod attach;
-mod backend;
+pub(crate) mod backend;
 mod backend_traffic;
 mod filter;
 mod grpc;

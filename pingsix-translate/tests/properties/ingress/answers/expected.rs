@@ -10,6 +10,7 @@ use super::expanded::{Act, Expanded, Kind};
 use super::given::{Answered, Delivery, Given};
 use super::meaning::{Meaning, Share};
 use crate::effect::{STATUS, backend_answer};
+use crate::oracle::backend::is_external;
 use crate::oracle::{Answer, Target, World};
 use crate::probe::Probe;
 
@@ -124,10 +125,14 @@ impl<'w> Promise<'w> {
         shares
     }
 
-    /// Where the requests for a backend go: to another Service if it has no endpoint.
+    /// Where the requests for a backend go: to another Service if it has no endpoint. The name of an `ExternalName` Service
+    /// is its endpoint, which is not followed.
     fn target(&self, namespace: &str, meaning: &Meaning, backend: &Value) -> Target {
         let own = target(self.world, namespace, backend);
-        let Some(name) = meaning.default_backend.filter(|_| matches!(own, Target::Status(_))) else {
+        let service = backend["service"]["name"].as_str().unwrap_or_default();
+        let service = self.world.services.get(&(namespace.to_owned(), service.to_owned()));
+        let may_be_replaced = matches!(own, Target::Status(_)) && !service.is_some_and(is_external);
+        let Some(name) = meaning.default_backend.filter(|_| may_be_replaced) else {
             return own;
         };
         let fallback = json!({ "service": { "name": name, "port": { "number": 80 } } });
