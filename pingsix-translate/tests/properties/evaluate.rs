@@ -60,7 +60,7 @@ pub(crate) fn effect(plugins: &Plugins, upstream: &Upstream, request: &Request) 
         change_response(rewrite, &mut received)?;
     }
     let script = take_script(&mut received, origin);
-    Ok(Effect { target: target(&rewrite, request)?, host, request: sent, response: received, script })
+    Ok(Effect { target: target(&rewrite, request), host, request: sent, response: received, script })
 }
 
 /// Where the responder sends a client whose request reaches it through a route.
@@ -80,7 +80,7 @@ pub(crate) fn instructed(plugins: &Plugins, request: &Request) -> Result<(u16, O
     }
     let instruction = RedirectInstruction::from_headers(&headers).map_err(|error| error.to_string())?;
     let instruction = instruction.ok_or("nothing tells the responder where to")?;
-    let target = target(&rewrite, request)?;
+    let target = target(&rewrite, request);
     let target = target.parse().map_err(|error| format!("{target}: {error}"))?;
     let host = request.host.as_deref().unwrap_or_default();
     Ok((instruction.status.code().as_u16(), instruction.location(host, &target).ok()))
@@ -235,7 +235,7 @@ fn decode<C: pingsix_translate::pingsix::plugin::PluginConfig>(
 }
 
 /// Path and query after the plugin; the query is appended, the path stays when no pattern fits or the new one is none.
-fn target(rewrite: &ProxyRewrite, request: &Request) -> Result<String, String> {
+fn target(rewrite: &ProxyRewrite, request: &Request) -> String {
     let query = request.query.as_deref().filter(|query| !query.is_empty());
     let with_query = |path: &str| query.map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
     let unchanged = with_query(&request.path);
@@ -248,12 +248,12 @@ fn target(rewrite: &ProxyRewrite, request: &Request) -> Result<String, String> {
             });
             match filled {
                 Some(path) => path,
-                None => return Ok(unchanged),
+                None => return unchanged,
             }
         }
     };
     let changed = with_query(&path);
-    Ok(if changed.parse::<http::Uri>().is_ok() { changed } else { unchanged })
+    if changed.parse::<http::Uri>().is_ok() { changed } else { unchanged }
 }
 
 /// Puts groups where `$` and digits stand.

@@ -101,7 +101,7 @@ fn use_services(value: &mut Value) {
         }
         Value::Object(members) => members.values_mut().for_each(use_services),
         Value::Array(elements) => elements.iter_mut().for_each(use_services),
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

@@ -42,7 +42,7 @@ pub(super) fn name_of(ingress: &Value) -> String {
     format!("{}/{}", part("namespace"), part("name"))
 }
 
-fn is_ingress(object: &&Value) -> bool {
+fn is_ingress(object: &Value) -> bool {
     object["kind"] == "Ingress"
 }
 
@@ -72,7 +72,7 @@ impl Expanded {
     ) -> Self {
         let ingresses: Vec<&Value> = objects
             .iter()
-            .filter(is_ingress)
+            .filter(|object| is_ingress(object))
             .filter(|ingress| of_class.contains(&name_of(ingress)))
             .collect();
         let is_canary = |ingress: &&&Value| meanings[&name_of(ingress)].canary.is_some();

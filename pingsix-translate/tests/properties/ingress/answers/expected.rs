@@ -136,10 +136,8 @@ impl<'w> Promise<'w> {
             return own;
         };
         let fallback = json!({ "service": { "name": name, "port": { "number": 80 } } });
-        match target(self.world, namespace, &fallback) {
-            Target::Status(_) => own,
-            service => service,
-        }
+        let fallback = target(self.world, namespace, &fallback);
+        if matches!(fallback, Target::Status(_)) { own } else { fallback }
     }
 }
 

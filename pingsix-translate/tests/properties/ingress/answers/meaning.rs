@@ -7,6 +7,7 @@ use super::super::annotated::{APISIX, NGINX};
 
 /// The meaning of the annotations of an Ingress.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is what one annotation does")]
 pub(super) struct Meaning {
     /// An annotation protects the Ingress, and cannot be honoured.
     pub(super) is_closed: bool,
@@ -80,12 +81,8 @@ const fn closes(meaning: &mut Meaning) {
     meaning.is_closed = true;
 }
 
-const fn share(
-    header: Option<(&'static str, Option<&'static str>)>,
-    weight: u64,
-    total: u64,
-) -> Option<Share> {
-    Some(Share { header, weight, total })
+const fn share(header: Option<(&'static str, Option<&'static str>)>, weight: u64, total: u64) -> Share {
+    Share { header, weight, total }
 }
 
 /// The settings of ingress-nginx.
@@ -130,18 +127,18 @@ pub(super) const OF_NGINX: &[Setting] = &[
     }),
     nginx(&[("server-alias", "~^x[0-9]+$")], nothing),
     nginx(&[("from-to-www-redirect", "true")], |meaning| meaning.redirects_www = true),
-    nginx(&[("canary", "true")], |meaning| meaning.canary = share(None, 0, 100)),
+    nginx(&[("canary", "true")], |meaning| meaning.canary = Some(share(None, 0, 100))),
     nginx(&[("canary", "true"), ("canary-weight", "20")], |meaning| {
-        meaning.canary = share(None, 20, 100);
+        meaning.canary = Some(share(None, 20, 100));
     }),
     nginx(&[("canary", "true"), ("canary-weight", "1"), ("canary-weight-total", "2")], |meaning| {
-        meaning.canary = share(None, 1, 2);
+        meaning.canary = Some(share(None, 1, 2));
     }),
     nginx(&[("canary", "true"), ("canary-weight", "1000")], |meaning| {
-        meaning.canary = share(None, 100, 100);
+        meaning.canary = Some(share(None, 100, 100));
     }),
     nginx(&[("canary", "true"), ("canary-by-header", "X-Canary")], |meaning| {
-        meaning.canary = share(Some(("x-canary", None)), 0, 100);
+        meaning.canary = Some(share(Some(("x-canary", None)), 0, 100));
     }),
     nginx(
         &[
@@ -150,10 +147,10 @@ pub(super) const OF_NGINX: &[Setting] = &[
             ("canary-by-header-value", "eu"),
             ("canary-weight", "50"),
         ],
-        |meaning| meaning.canary = share(Some(("x-canary", Some("eu"))), 50, 100),
+        |meaning| meaning.canary = Some(share(Some(("x-canary", Some("eu"))), 50, 100)),
     ),
     nginx(&[("canary", "true"), ("canary-by-cookie", "c")], |meaning| {
-        meaning.canary = share(None, 0, 100);
+        meaning.canary = Some(share(None, 0, 100));
     }),
     nginx(&[("canary", "yes"), ("canary-weight", "100")], nothing),
     nginx(&[("enable-cors", "true")], |meaning| meaning.is_for_scripts = true),
