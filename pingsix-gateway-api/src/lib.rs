@@ -27,7 +27,6 @@
 //!   time; translation has no clock.
 //! - [`explain()`] names the document that answers a request, the object behind this document, and the reason against
 //!   each other document.
-//! - [`hosts`] distinguishes requests for a local name from requests that a foreign web page can make.
 //!
 //! ```
 //! use pingsix_gateway_api::bridge;
