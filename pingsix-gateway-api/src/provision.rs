@@ -214,7 +214,7 @@ struct Plan<'i> {
     installation: &'i Installation,
     names: Names,
     processes: Vec<Process>,
-    /// What the sidecar of a Gateway serves.
+    /// The stream role of the sidecar, for a Gateway.
     streams: Option<sidecar::Streams<'i>>,
 }
 

@@ -42,8 +42,8 @@ pub struct Infrastructure {
     pub parameters: Arc<ManagedParameters>,
 }
 
-/// What the sidecars of a Gateway serve. Without a port they read the documents nevertheless, so that a listener that
-/// comes replaces no Pod.
+/// The data plane of a Gateway's sidecars. Sidecars read its documents without a port, too, so that a listener that comes
+/// replaces no Pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamInfrastructure {
     /// The data plane of the stream documents.

@@ -36,7 +36,6 @@ mod tls;
 mod udp;
 mod upstream;
 
-use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::num::NonZero;
@@ -72,15 +71,13 @@ struct State {
     table: Table,
     listeners: Listeners,
     udp: UdpPorts,
-    /// The port that is listened on for each port of the documents.
-    listening: BTreeMap<u16, u16>,
     /// The revision in force.
     revision: i64,
     /// The faults of documents that keep a later revision from being in force.
     refused: Vec<Fault>,
 }
 
-/// What is in force.
+/// The documents in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {
     /// The revision of the documents in force. It is an earlier one than that of the last documents if these have a
@@ -149,8 +146,7 @@ impl Streams {
             shared.tasks.clone(),
         );
         let listeners = Listeners::new(Arc::clone(&shared), metrics);
-        let state =
-            State { table, listeners, udp, listening: BTreeMap::new(), revision: 0, refused: Vec::new() };
+        let state = State { table, listeners, udp, revision: 0, refused: Vec::new() };
         Self { shared, sessions, state: Mutex::new(state) }
     }
 
@@ -161,13 +157,18 @@ impl Streams {
     /// the last good document of its key stays in force, and without one, all documents in force stay.
     pub async fn apply(&self, documents: &Documents) -> Applied {
         let mut state = self.state.lock().await;
-        let State { table, listeners, udp, listening, revision, refused } = &mut *state;
+        let State { table, listeners, udp, revision, refused } = &mut *state;
         match table.apply(documents) {
             Ok(mut changes) => {
                 let now = self.shared.options.listening(table.listeners().map(Listener::port));
-                // A port that comes can take what a higher one listened on, so that one moves, and moves first.
-                let has_moved =
-                    |listener: &Listener| listening.get(&listener.port()) != now.get(&listener.port());
+                // A port that comes can take the place of a higher one, which moves, and moves first.
+                let has_moved = |listener: &Listener| {
+                    let listens_on = match listener {
+                        Listener::Tcp(port) => listeners.listen_port(*port),
+                        Listener::Udp(port) => udp.listen_port(*port),
+                    };
+                    listens_on.is_some_and(|before| now.get(&listener.port()) != Some(&before))
+                };
                 let moved: Vec<Listener> = table.listeners().filter(has_moved).collect();
                 for listener in moved {
                     changes.entry(listener).or_insert_with(|| table.build(listener));
@@ -189,7 +190,6 @@ impl Streams {
                         Listener::Udp(port) => udp.set(port, *listen_port, routes).await,
                     }
                 }
-                *listening = now;
                 table.sweep();
                 udp.changed();
                 *revision = documents.revision;
@@ -200,7 +200,7 @@ impl Streams {
         state.applied()
     }
 
-    /// What is in force now.
+    /// The documents in force now.
     pub async fn state(&self) -> Applied {
         self.state.lock().await.applied()
     }

@@ -8,7 +8,7 @@ use super::{CONFIGURATION, DATA_PLANE, Plan, Process, keys, merge, sidecar};
 
 /// The time of service after the stop signal, in seconds. PingSIX closes its sockets at once, so load balancers must
 /// remove the Pod before.
-pub(super) const DELAY: u32 = 10;
+const DELAY: u32 = 10;
 
 /// The remaining time for the end of a Pod, in seconds.
 const MARGIN: u32 = 5;
@@ -141,7 +141,7 @@ fn container(plan: &Plan<'_>, process: &Process) -> Value {
     let port = |name: &str, port: u16| json!({ "name": format!("{name}-{listener}"), "containerPort": port, "protocol": "TCP" });
     let mut open = vec![port("port", ports.traffic), port("status", ports.status)];
     open.extend(ports.metrics.map(|metrics| port("metrics", metrics)));
-    let asked = |path: &str| json!({ "path": path, "port": format!("status-{listener}") });
+    let [live, ready] = status_probes(&json!(format!("status-{listener}")));
     let resources = parameters.resources.as_ref().map_or_else(
         || json!({ "requests": { "cpu": "250m", "memory": "128Mi" }, "limits": { "memory": "1Gi" } }),
         |resources| json!(resources),
@@ -153,15 +153,27 @@ fn container(plan: &Plan<'_>, process: &Process) -> Value {
         "command": ["pingsix", "-c", format!("{FOLDER}/{listener}/config.yaml")],
         "env": [{ "name": "RUST_LOG", "value": parameters.process.log_level.as_str() }],
         "ports": open,
-        "startupProbe": { "httpGet": asked("/status/live"), "periodSeconds": 1, "failureThreshold": 60 },
-        "livenessProbe": { "httpGet": asked("/status/live"), "periodSeconds": 10, "timeoutSeconds": 3 },
+        "startupProbe": { "httpGet": live["httpGet"], "periodSeconds": 1, "failureThreshold": 60 },
+        "livenessProbe": live,
         // Its listeners are open before it has a configuration, and answer 404 until then.
-        "readinessProbe": { "httpGet": asked("/status/ready"), "periodSeconds": 2, "timeoutSeconds": 3 },
-        "lifecycle": { "preStop": { "sleep": { "seconds": DELAY } } },
+        "readinessProbe": ready,
+        "lifecycle": pause(),
         "resources": resources,
         "securityContext": security(),
         "volumeMounts": mounts(plan, process),
     })
+}
+
+/// The probes of life and readiness of a program with status pages, on a port by number or name.
+pub(super) fn status_probes(port: &Value) -> [Value; 2] {
+    [("/status/live", 10), ("/status/ready", 2)].map(|(path, period)| {
+        json!({ "httpGet": { "path": path, "port": port }, "periodSeconds": period, "timeoutSeconds": 3 })
+    })
+}
+
+/// The pause between the decision to end a Pod and the stop signal.
+pub(super) fn pause() -> Value {
+    json!({ "preStop": { "sleep": { "seconds": DELAY } } })
 }
 
 pub(super) fn security() -> Value {
@@ -178,15 +190,24 @@ fn config_volume(process: &Process) -> String {
 
 /// The volume mounts of a container: its own configuration only.
 fn mounts(plan: &Plan<'_>, process: &Process) -> Value {
-    let mount = |name: &str, path: String| json!({ "name": name, "mountPath": path, "readOnly": true });
-    let mut mounts = vec![mount(&config_volume(process), format!("{FOLDER}/{}", process.listener))];
-    if plan.installation.has_tls() {
-        mounts.push(mount("feed", FEED.to_owned()));
-    }
+    let mut mounts = own_mounts(plan, &config_volume(process), &process.listener.to_string());
     if process.protocol == PortProtocol::Tls {
-        mounts.push(mount("certificate", CERTIFICATE.to_owned()));
+        mounts.push(mount("certificate", CERTIFICATE));
     }
     mounts.into()
+}
+
+/// The mounts of the configuration of a container, in its subfolder, and of the client certificate for the feed.
+pub(super) fn own_mounts(plan: &Plan<'_>, volume: &str, subfolder: &str) -> Vec<Value> {
+    let mut mounts = vec![mount(volume, &format!("{FOLDER}/{subfolder}"))];
+    if plan.installation.has_tls() {
+        mounts.push(mount("feed", FEED));
+    }
+    mounts
+}
+
+fn mount(volume: &str, path: &str) -> Value {
+    json!({ "name": volume, "mountPath": path, "readOnly": true })
 }
 
 fn volumes(plan: &Plan<'_>) -> Value {

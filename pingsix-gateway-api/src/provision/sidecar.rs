@@ -9,7 +9,7 @@ use pingsix_translate::infrastructure::Infrastructure;
 use pingsix_translate::stream::listening_ports;
 use serde_json::{Value, json};
 
-use super::pod::{DELAY, security};
+use super::pod::{own_mounts, pause, security, status_probes};
 use super::ports::ProcessPorts;
 use super::process::{FEED, FOLDER};
 use super::{Installation, Plan};
@@ -23,10 +23,13 @@ pub(super) const STATUS_KEY: &str = "status-key";
 /// The volume with the key of the status page.
 pub(super) const VOLUME: &str = "config-sidecar";
 
+/// The folder of that volume, below the folder of configurations.
+const SUBFOLDER: &str = "sidecar";
+
 /// The default time limit of connections, in seconds.
 const DRAIN: u32 = 30;
 
-/// What the sidecars of a Gateway serve.
+/// The stream role of a Gateway's sidecars: the prefix of its documents, and its ports.
 pub(super) struct Streams<'i> {
     /// The prefix of the documents.
     prefix: String,
@@ -108,7 +111,7 @@ pub(super) fn container(plan: &Plan<'_>) -> Value {
     if let Some(streams) = &plan.streams {
         arguments.extend(streams.arguments(plan.installation));
         arguments.push(format!("--status-listen=0.0.0.0:{STATUS_PORT}"));
-        arguments.push(format!("--status-key-file={FOLDER}/sidecar/{STATUS_KEY}"));
+        arguments.push(format!("--status-key-file={FOLDER}/{SUBFOLDER}/{STATUS_KEY}"));
     }
     arguments.push(format!("--drain-seconds={}", drain_seconds(plan)));
     arguments.push("--log-format=json".to_owned());
@@ -120,26 +123,14 @@ pub(super) fn container(plan: &Plan<'_>) -> Value {
         "securityContext": security(),
     });
     if plan.streams.is_some() {
-        let asked = |path: &str| json!({ "path": path, "port": STATUS_PORT });
-        container["livenessProbe"] =
-            json!({ "httpGet": asked("/status/live"), "periodSeconds": 10, "timeoutSeconds": 3 });
-        container["readinessProbe"] =
-            json!({ "httpGet": asked("/status/ready"), "periodSeconds": 2, "timeoutSeconds": 3 });
-        container["volumeMounts"] = mounts(plan);
+        let [live, ready] = status_probes(&json!(STATUS_PORT));
+        (container["livenessProbe"], container["readinessProbe"]) = (live, ready);
+        container["volumeMounts"] = own_mounts(plan, VOLUME, SUBFOLDER).into();
     }
     if plan.processes.is_empty() {
-        container["lifecycle"] = json!({ "preStop": { "sleep": { "seconds": DELAY } } });
+        container["lifecycle"] = pause();
     } else {
         container["restartPolicy"] = json!("Always");
     }
     container
-}
-
-fn mounts(plan: &Plan<'_>) -> Value {
-    let mount = |name: &str, path: String| json!({ "name": name, "mountPath": path, "readOnly": true });
-    let mut mounts = vec![mount(VOLUME, format!("{FOLDER}/sidecar"))];
-    if plan.installation.has_tls() {
-        mounts.push(mount("feed", FEED.to_owned()));
-    }
-    mounts.into()
 }

@@ -9,7 +9,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use pingsix_gateway_api::leader::lease_name;
 use pingsix_test_cluster::Process;
-use pingsix_test_programs::free_address;
+use pingsix_test_programs::{free_address, program};
 use pingsix_translate::{DEFAULT_CONTROLLER_NAME, Kind};
 use serde_json::Value;
 use tokio::time::sleep;
@@ -17,7 +17,6 @@ use tokio::time::sleep;
 use crate::test_env::readers::{FeedObservers, list};
 use crate::test_env::shop::{self, GATEWAY, PLANE, ROUTE, SERVICE};
 use crate::test_env::{TestEnv, eventually, eventually_async};
-use pingsix_test_programs::program;
 
 /// A process of the controller.
 struct Replica {

@@ -15,28 +15,13 @@ use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use kube::api::ListParams;
 use pingsix_test_cluster::{CONTROLLERS, Node, TestCluster, in_own_network};
+use pingsix_test_programs::{commands, program};
 
 use self::kubectl::Kubectl;
 use crate::test_env::{eventually_async, pingsix};
-use pingsix_test_programs::program;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-/// The commands of the page, a line each, in their order.
-fn commands(page: &str) -> Vec<&str> {
-    let mut commands = Vec::new();
-    let mut inside = false;
-    for line in page.lines() {
-        match line {
-            "```sh" => inside = true,
-            "```" => inside = false,
-            command if inside => commands.push(command),
-            _ => {}
-        }
-    }
-    commands
 }
 
 /// A command, and the expected output in its comment.

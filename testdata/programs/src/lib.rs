@@ -27,11 +27,13 @@
 )]
 
 mod etcd;
+mod page;
 mod ports;
 mod programs;
 mod workspace;
 
 pub use etcd::{Etcd, Signal};
+pub use page::commands;
 pub use ports::{free_address, free_port};
 pub use programs::{Output, find, pingsix, run, skipped};
 pub use workspace::program;

@@ -26,7 +26,7 @@ use super::upstream::{Active, Upstream};
 /// The bytes of one read of a `ClientHello`.
 const HELLO_READ: usize = 2 * 1024;
 
-/// What all connections share.
+/// The options, limits and pools of all connections.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) options: StreamOptions,
@@ -36,7 +36,7 @@ pub(super) struct Shared {
     pub(super) tasks: TaskTracker,
 }
 
-/// What the connections of one port share.
+/// The routes and the counters of one port, for all of its connections.
 #[derive(Debug)]
 pub(super) struct Port {
     pub(super) routes: RwLock<Arc<Routes>>,
@@ -45,7 +45,7 @@ pub(super) struct Port {
     pub(super) cut: CancellationToken,
 }
 
-/// What is known of a connection when it is accepted.
+/// The route of an accepted connection, or its place among those without one.
 enum Entry {
     /// The port has one route for all.
     Routed(Place, Arc<Route>),
@@ -97,11 +97,11 @@ fn reset(stream: &TcpStream) {
 /// A connection to a node, and its count for the node.
 type Backend = (TcpStream, Active);
 
-/// What the proxy has read of a client before its backend is known.
+/// The client at the time when its backend is known.
 enum Opening {
-    /// The first bytes, for the backend.
+    /// The bytes that were read, for the backend.
     Bytes(Vec<u8>),
-    /// A TLS handshake.
+    /// The TLS session after its handshake.
     Session(Box<Session>),
 }
 

@@ -34,7 +34,7 @@ pub(super) struct Decoded {
     pub(super) behaviour: Result<Behaviour, String>,
 }
 
-/// What becomes of the connections of a route.
+/// The targets of a route, and its certificates.
 #[derive(Debug)]
 pub(super) struct Behaviour {
     /// The targets with their weights.

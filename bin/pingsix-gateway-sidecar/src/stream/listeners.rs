@@ -139,6 +139,11 @@ impl Listeners {
         tokio::spawn(async move { stop.run_until_cancelled_owned(expire).await });
     }
 
+    /// The port that is listened on for a port, or will be.
+    pub(super) fn listen_port(&self, number: u16) -> Option<u16> {
+        self.open.get(&number).map(|open| open.listen_port)
+    }
+
     /// The ports that are listened on.
     pub(super) fn bound(&self) -> Vec<u16> {
         let bound = self.open.iter().filter(|(_, open)| open.fault.lock().is_none());

@@ -18,7 +18,7 @@ use super::udp::DatagramMetrics;
 pub struct StreamMetrics {
     connections: Family<ConnectionLabels, Counter>,
     active: Family<PortLabels, Gauge>,
-    bytes: Family<ByteLabels, Counter>,
+    bytes: Family<DirectionLabels, Counter>,
     handshakes: Family<HandshakeLabels, Counter>,
     connect_failures: Family<PortLabels, Counter>,
     accept_pauses: Family<PortLabels, Counter>,
@@ -26,8 +26,8 @@ pub struct StreamMetrics {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct PortLabels {
-    port: u16,
+pub(super) struct PortLabels {
+    pub(super) port: u16,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -37,10 +37,11 @@ struct ConnectionLabels {
     reason: &'static str,
 }
 
+/// The labels of something that is passed on: `in` from clients, `out` to clients.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByteLabels {
-    port: u16,
-    direction: &'static str,
+pub(super) struct DirectionLabels {
+    pub(super) port: u16,
+    pub(super) direction: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -172,7 +173,7 @@ impl StreamMetrics {
     /// The counters of a port, without further lookups for each connection.
     pub(super) fn port(&self, port: u16) -> PortMetrics {
         let bytes = |direction| {
-            let counter = self.bytes.get_or_create(&ByteLabels { port, direction });
+            let counter = self.bytes.get_or_create(&DirectionLabels { port, direction });
             counter.clone()
         };
         let handshakes = |kind| self.handshakes.get_or_create(&HandshakeLabels { port, kind }).clone();

@@ -100,7 +100,7 @@ async fn failure(stream: &TcpStream) -> io::Error {
     }
 }
 
-/// What a read gave.
+/// The outcome of a read.
 enum Moved {
     Bytes(usize),
     /// No data at the moment.

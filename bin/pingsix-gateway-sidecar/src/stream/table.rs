@@ -261,7 +261,7 @@ fn kind(key: &str) -> Key<'_> {
     kind_and_id.map_or(Key::Unknown, |(kind, id)| Key::Document(kind, id))
 }
 
-/// What becomes of a changed route.
+/// The next state of a changed route.
 enum Next {
     Route(Decoded),
     /// The last good document stays in force, for this fault of its successor.

@@ -53,7 +53,7 @@ use sources::Sources;
 /// The time between two attempts to listen on a port.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What all ports share.
+/// The options, places and documents of all ports.
 #[derive(Debug)]
 struct Shared {
     options: StreamOptions,
@@ -145,6 +145,11 @@ impl UdpPorts {
     /// The documents have changed: each session is compared with them.
     pub(super) fn changed(&self) {
         self.shared.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The port that is listened on for a port, or will be.
+    pub(super) fn listen_port(&self, number: u16) -> Option<u16> {
+        self.ports.get(&number).map(|open| open.listen_port)
     }
 
     /// The ports that are listened on.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use pingsix_test_programs::{free_port, program};
+use pingsix_test_programs::{commands, free_port, program};
 
 /// Longer than a program takes to start.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -25,14 +25,6 @@ impl Drop for Background {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-/// The commands of a page, in order.
-fn commands(page: &str) -> Vec<String> {
-    let mut blocks = page.split("```");
-    blocks.next();
-    let code = blocks.step_by(2).filter_map(|block| block.strip_prefix("sh\n"));
-    code.flat_map(str::lines).map(str::to_owned).collect()
 }
 
 /// A word of a text in the place of another one.
@@ -145,7 +137,8 @@ async fn every_command_of_the_quickstart_does_what_the_page_says() {
     echo_datagrams(port("9013"));
 
     let page = fs::read_to_string(root.join(FOLDER).join("README.md")).unwrap();
-    let commands = commands(&replace_words(&page, &ports));
+    let page = replace_words(&page, &ports);
+    let commands = commands(&page);
     assert_eq!(commands.len(), 10, "{commands:#?}");
     let path =
         std::env::join_paths(std::iter::once(programs).chain([PathBuf::from("/usr/bin"), "/bin".into()]));
@@ -156,7 +149,7 @@ async fn every_command_of_the_quickstart_does_what_the_page_says() {
         shell
     };
     let (mut background, mut asked) = (Vec::new(), 0);
-    for command in &commands {
+    for command in commands {
         let name = command.split(' ').next().unwrap();
         match (name, command.strip_suffix(" &")) {
             (_, Some(command)) => {

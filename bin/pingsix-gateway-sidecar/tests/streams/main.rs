@@ -9,6 +9,7 @@
 mod certificates;
 mod drain;
 mod failover;
+mod few_files;
 mod files;
 mod hostile;
 mod listeners;

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pingsix_gateway_sidecar::documents::Documents;
@@ -11,6 +11,7 @@ use pingsix_gateway_sidecar::stream::{StreamMetrics, StreamOptions, Streams};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
 
 /// Runs a test on two threads, with an end.
 pub(crate) fn run(test: impl Future<Output = ()>) {
@@ -91,6 +92,34 @@ pub(crate) async fn until(mut holds: impl FnMut() -> bool, what: &str) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("not reached: {what}");
+}
+
+/// Waits until nothing accepts connections at a port.
+pub(crate) async fn no_listener(port: u16) {
+    for _ in 0..1_000 {
+        if TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("port {port} accepts connections");
+}
+
+/// Ends the judges of connections, none of which has ended by itself, and each of which has had its own bytes.
+pub(crate) async fn end_judges(
+    judges: Vec<JoinHandle<()>>,
+    stop: &AtomicBool,
+    bytes: &AtomicUsize,
+    proxy: &Proxy,
+) {
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(judges.iter().all(|judge| !judge.is_finished()));
+    stop.store(true, Ordering::Relaxed);
+    for judge in judges {
+        judge.await.unwrap();
+    }
+    assert!(bytes.load(Ordering::Relaxed) > 2_000_000, "{bytes:?}");
+    until(|| proxy.streams.connections() == 0, "no connections").await;
 }
 
 pub(crate) fn documents(documents: &[(String, Value)]) -> Documents {

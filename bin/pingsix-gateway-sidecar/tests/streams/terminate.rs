@@ -6,6 +6,7 @@ mod limits;
 mod relay;
 
 use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -33,14 +34,21 @@ fn terminate(port: u16, names: &[&str], certificates: &[&str], target: &str) -> 
     (key, route)
 }
 
-/// A backend, an authority, and the documents of a route for `a.test` on a port with the certificate `s`.
-async fn one_route() -> (Backend, Authority, u16, Vec<(String, Value)>) {
-    let (backend, authority, port) = (Backend::start(b'a').await, Authority::new(), free_port());
+/// An authority, and the documents of a route for `a.test` on a port with the certificate `s`.
+fn route_to(backend: SocketAddr) -> (Authority, u16, Vec<(String, Value)>) {
+    let (authority, port) = (Authority::new(), free_port());
     let world = vec![
-        upstream("a", &[backend.address]),
+        upstream("a", &[backend]),
         authority.certificate(&["a.test"]).document("s"),
         terminate(port, &["a.test"], &["s"], "a"),
     ];
+    (authority, port, world)
+}
+
+/// The same with a backend.
+async fn one_route() -> (Backend, Authority, u16, Vec<(String, Value)>) {
+    let backend = Backend::start(b'a').await;
+    let (authority, port, world) = route_to(backend.address);
     (backend, authority, port, world)
 }
 

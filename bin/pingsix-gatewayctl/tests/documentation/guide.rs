@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
+use pingsix_test_programs::commands;
 use serde_json::Value;
 
 use crate::root;
@@ -56,21 +57,6 @@ struct Guide {
     commands: usize,
 }
 
-/// The commands of a page that are no examples with their output, one after another.
-fn commands(page: &str) -> Vec<String> {
-    let mut commands = Vec::new();
-    let mut is_command = false;
-    for line in page.lines().map(str::trim) {
-        match line {
-            "```sh" => is_command = true,
-            "```" => is_command = false,
-            _ if is_command && !line.starts_with("cargo run ") => commands.push(line.to_owned()),
-            _ => {}
-        }
-    }
-    commands
-}
-
 fn program(directory: &Path, name: &str, text: &str) {
     let path = directory.join(name);
     fs::write(&path, text).unwrap();
@@ -81,7 +67,9 @@ impl Guide {
     /// Runs the commands in a new directory. Returns it with the answers to requests.
     fn run(&self) -> (tempfile::TempDir, Vec<String>) {
         let page = fs::read_to_string(root().join(self.page)).unwrap();
-        let commands = commands(&page);
+        // Other commands are examples with their output.
+        let commands: Vec<&str> =
+            commands(&page).into_iter().filter(|command| !command.starts_with("cargo run ")).collect();
         assert_eq!(commands.len(), self.commands, "{commands:#?}");
         let directory = tempfile::tempdir().unwrap();
         let programs = directory.path().join("bin");

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use pingsix_sink::Scope;
+use pingsix_test_programs::program;
 use pingsix_translate::{Kind, ObjectKey, Options};
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -13,7 +14,6 @@ use tokio::time::timeout;
 
 use crate::test_env::WAIT_TIMEOUT;
 use crate::test_env::expected_state::Dump;
-use pingsix_test_programs::program;
 
 /// The output of the program.
 pub(super) struct Offline {

@@ -11,7 +11,7 @@ use http_body_util::{BodyExt as _, Empty};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use pingsix_test_cluster::{Process, TestCluster};
-use pingsix_test_programs::free_address;
+use pingsix_test_programs::{free_address, program};
 use serde::Deserialize;
 use tokio::time::sleep;
 use tokio_util::sync::DropGuard;
@@ -25,7 +25,6 @@ use super::subjects::{Listener, Subject};
 use super::traffic::Addresses;
 use crate::test_env::readers::list;
 use crate::test_env::{OWN_KINDS, WAIT_TIMEOUT, pingsix, shop};
-use pingsix_test_programs::program;
 
 /// The running processes.
 pub(crate) struct Environment {

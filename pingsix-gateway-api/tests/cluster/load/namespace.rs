@@ -6,10 +6,10 @@
 use std::net::Ipv4Addr;
 use std::process::Stdio;
 
+use pingsix_test_programs::program;
 use tokio::process::Command;
 
 use crate::test_env::pingsix::{binary, print_message};
-use pingsix_test_programs::program;
 
 /// The address of backends, from the network range for benchmarks, which no host has.
 pub(crate) const ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams};
 use kube::{Api, ResourceExt as _};
 use pingsix_test_cluster::{CONTROLLERS, Node, TestCluster, in_own_network};
+use pingsix_test_programs::program;
 use pingsix_translate::Kind;
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -16,7 +17,6 @@ use tokio::process::Command;
 use super::traffic::{EXPECTED_RESPONSE, Target, Traffic};
 use crate::deploy::manifests::Manifests;
 use crate::test_env::{OWN_KINDS, WAIT_TIMEOUT, conditions, eventually_async, objects, pingsix, shop};
-use pingsix_test_programs::program;
 
 /// The controller's name, which is that of its Deployment and of its objects.
 pub(super) const CONTROLLER: &str = "pingsix-gateway-controller";

@@ -30,12 +30,12 @@ pub(in super::super) enum Flaw {
     ServerName,
 }
 
-/// What a handshake did.
+/// The kind of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Kind {
-    /// It showed a certificate.
+    /// The proxy showed a certificate.
     Full,
-    /// It resumed a session.
+    /// The client resumed a session.
     Resumed,
 }
 
@@ -57,7 +57,7 @@ impl Session {
         self.state.lock()
     }
 
-    /// What the handshake did.
+    /// The kind of its handshake.
     pub(in super::super) fn kind(&self) -> Kind {
         match self.lock().tls.handshake_kind() {
             Some(HandshakeKind::Resumed) => Kind::Resumed,

@@ -41,7 +41,7 @@ impl fmt::Debug for Termination {
 
 /// The certificates of documents, and the routes that show them.
 pub(in super::super) struct Terminations {
-    /// What all configurations have in common.
+    /// The versions, suites and limits of all configurations.
     common: ServerConfig,
     /// The usable certificates, by id.
     certificates: BTreeMap<String, Arc<Certificate>>,

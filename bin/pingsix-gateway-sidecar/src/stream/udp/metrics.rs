@@ -7,7 +7,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::super::metrics::Reason;
+use super::super::metrics::{DirectionLabels, PortLabels, Reason};
 
 /// The counters of all ports.
 #[derive(Clone, Debug, Default)]
@@ -18,17 +18,6 @@ pub(in crate::stream) struct DatagramMetrics {
     active: Family<PortLabels, Gauge>,
     ended: Family<EndLabels, Counter>,
     refusals: Family<PortLabels, Counter>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct PortLabels {
-    port: u16,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct DirectionLabels {
-    port: u16,
-    direction: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]

@@ -22,7 +22,7 @@ use super::{Front, Shared};
 /// The most nodes that are tried for one datagram.
 const MAX_NODES: usize = 3;
 
-/// What sessions need for a link to a node.
+/// The port of sessions, and the limits of their links.
 #[derive(Debug)]
 pub(super) struct Context {
     pub(super) shared: Arc<Shared>,

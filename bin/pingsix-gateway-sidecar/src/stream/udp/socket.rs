@@ -68,7 +68,7 @@ impl Socket {
     /// Waits for datagrams, and calls `each` for those with a common source, of at most one batch.
     ///
     /// # Errors
-    /// What the system says, among it refusals by the address of [`connect`](Self::connect).
+    /// Errors of the system. One of them is a refusal by the address of [`connect`](Self::connect).
     pub(super) async fn receive(&self, mut each: impl FnMut(&RecvMeta, Run<'_>)) -> io::Result<()> {
         // A refusal makes a socket readable for the system, and has an interest of its own in tokio.
         let interest = Interest::READABLE | Interest::ERROR;

@@ -27,13 +27,8 @@ fn a_million_random_bytes_in_both_directions_are_unharmed() {
 #[test]
 fn an_end_of_either_side_is_passed_on_and_the_other_direction_goes_on() {
     run(async {
-        let (listener, authority, port) =
-            (TcpListener::bind("127.0.0.1:0").await.unwrap(), Authority::new(), free_port());
-        let world = [
-            upstream("a", &[listener.local_addr().unwrap()]),
-            authority.certificate(&["a.test"]).document("s"),
-            terminate(port, &["a.test"], &["s"], "a"),
-        ];
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (authority, port, world) = route_to(listener.local_addr().unwrap());
         let proxy = Proxy::serving(&world).await;
         for version in VERSIONS {
             let client = authority.client(version);
@@ -72,13 +67,8 @@ fn an_end_of_either_side_is_passed_on_and_the_other_direction_goes_on() {
 #[test]
 fn a_connection_that_is_cut_off_has_no_clean_end() {
     run(async {
-        let (listener, authority, port) =
-            (TcpListener::bind("127.0.0.1:0").await.unwrap(), Authority::new(), free_port());
-        let world = [
-            upstream("a", &[listener.local_addr().unwrap()]),
-            authority.certificate(&["a.test"]).document("s"),
-            terminate(port, &["a.test"], &["s"], "a"),
-        ];
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (authority, port, world) = route_to(listener.local_addr().unwrap());
         let proxy = Proxy::serving(&world).await;
         let client = authority.client(&TLS13);
         for client_is_cut in [true, false] {
@@ -111,13 +101,8 @@ fn a_connection_that_is_cut_off_has_no_clean_end() {
 #[test]
 fn a_client_that_reads_nothing_can_still_send() {
     run(async {
-        let (listener, authority, port) =
-            (TcpListener::bind("127.0.0.1:0").await.unwrap(), Authority::new(), free_port());
-        let world = [
-            upstream("a", &[listener.local_addr().unwrap()]),
-            authority.certificate(&["a.test"]).document("s"),
-            terminate(port, &["a.test"], &["s"], "a"),
-        ];
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (authority, port, world) = route_to(listener.local_addr().unwrap());
         let _proxy = Proxy::serving(&world).await;
         let client = authority.client(&TLS13);
         let (client, backend) = tokio::join!(client.open(port, "a.test"), listener.accept());

@@ -21,7 +21,7 @@ fn pages(server: &Scripted) -> Vec<(Option<String>, usize)> {
     asked.map(page).collect()
 }
 
-/// An expired page answers 410. What the pages before it said is not of the same moment as the new list.
+/// An expired page answers 410. The objects of the pages before it are not of the same moment as the new list.
 #[test]
 fn a_list_whose_next_page_expires_begins_again() {
     let first = std::sync::atomic::AtomicBool::new(true);

@@ -136,7 +136,7 @@ fn apply(terminations: &mut Terminations, before: &(Certificates, Routes), after
     terminations.refresh();
 }
 
-/// What each route shows, by key.
+/// The certificates of each route, by its key.
 fn shown(terminations: &Terminations) -> BTreeMap<String, Option<String>> {
     let shown = |route: &Termination| Some(format!("{:?}", route.config()?.cert_resolver));
     terminations.routes.iter().map(|(key, route)| (key.clone(), shown(route))).collect()
