@@ -88,10 +88,8 @@ impl Expanded {
         for ingress in ingresses.iter().filter(|ingress| !is_canary(ingress)) {
             let others =
                 ingresses.iter().filter(|other| !is_canary(other) && name_of(other) != name_of(ingress));
-            let taken: BTreeSet<&str> = others
-                .flat_map(|other| rules(other).iter().filter(|rule| serves(other, rule)))
-                .filter_map(host)
-                .collect();
+            // A rule without paths names its host, too.
+            let taken: BTreeSet<&str> = others.flat_map(|other| rules(other)).filter_map(host).collect();
             expanded.add(ingress, &meanings[&name_of(ingress)], &canaries, meanings, &taken);
         }
         expanded
