@@ -138,7 +138,7 @@ impl<'a> Writer<'a> {
                 ));
                 if self.plane.config.upstream(&id).is_none() {
                     let nodes = backend.endpoints.iter().map(|endpoint| (endpoint.to_string(), 1)).collect();
-                    self.plane.config.insert(id.clone(), StreamUpstream { nodes });
+                    self.plane.config.insert(id.clone(), StreamUpstream { nodes, local: false });
                     let service = Arc::new(ObjectKey { kind: Kind::Service, name: service.clone() });
                     let key = StreamKey::new(StreamKind::Upstream, id.clone());
                     self.plane.provenance.insert(key, StreamProvenance::Backend { service, port });
@@ -161,6 +161,8 @@ fn unterminated(stream_match: &StreamMatch, targets: Vec<StreamTarget>) -> Strea
         snis: stream_match.name.iter().map(ToString::to_string).collect(),
         tls: (stream_match.protocol == StreamProtocol::Tls).then_some(TlsMode::Passthrough),
         ssl_ids: Vec::new(),
+        alpn: Vec::new(),
+        client_auth: None,
         targets,
     }
 }
