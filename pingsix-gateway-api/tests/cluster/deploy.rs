@@ -3,6 +3,7 @@
 //!
 //! No Pod runs here. Parts that need a PingSIX binary or openssl print that they did not run.
 
+mod chart;
 mod example;
 mod installation;
 mod least_privilege;

@@ -12,7 +12,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use kube::api::ListParams;
-use pingsix_test_cluster::{CONTROLLERS, Channel, Node, TestCluster, in_own_network, kubectl_or_skip};
+use pingsix_test_cluster::{CONTROLLERS, Channel, Node, TestCluster, in_own_network, tool_or_skip};
 use pingsix_test_programs::{commands, program};
 
 use crate::test_env::{eventually_async, pingsix};
@@ -87,13 +87,13 @@ struct Reader {
 
 impl Reader {
     fn new(cluster: &TestCluster) -> Self {
-        let kubectl = kubectl_or_skip().expect("it is built with the cluster");
+        let kubectl = tool_or_skip("kubectl").expect("it is built with the cluster");
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders = kubectl.parent().map(Path::to_owned).into_iter().chain(std::env::split_paths(&path));
         let variables = [
             ("PATH", std::env::join_paths(folders).unwrap()),
             ("KUBECONFIG", cluster.kubeconfig(cluster.administrator()).unwrap().into()),
-            ("KUBECACHEDIR", cluster.folder().join("kubectl").into()),
+            ("HOME", cluster.folder().into()),
             // A proxy of the machine is none for this network.
             ("NO_PROXY", "*".into()),
         ];
@@ -119,7 +119,10 @@ impl Reader {
             .await;
             self.outputs += 1;
         } else {
-            assert!(command.starts_with("kubectl "), "the output of {command}");
+            assert!(
+                command.starts_with("kubectl ") || command.starts_with("helm "),
+                "the output of {command}"
+            );
             let output = self.succeed(&self.with_definitions(command)).await;
             self.outputs += usize::from(command.starts_with("kubectl get ") && !output.is_empty());
         }
@@ -194,6 +197,17 @@ async fn a_route_is_protected_as_the_page_says() {
         reader.run(command).await;
     }
     assert!(reader.outputs > 8);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_chart_installs_upgrades_and_uninstalls_as_the_page_says() {
+    const TEST: &str = "quickstart::the_chart_installs_upgrades_and_uninstalls_as_the_page_says";
+    let Some(cluster) = cluster(TEST).await else { return };
+    let mut reader = Reader::new(&cluster);
+    for command in commands(&page("how-to/install-with-helm.md")) {
+        reader.run(command).await;
+    }
+    assert_eq!(reader.outputs, 4);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use pingsix_gateway_api::leader::LeaseOptions;
 use pingsix_gateway_api::pki::AuthorityOptions;
 use pingsix_gateway_api::provision::Installation;
 use pingsix_gateway_api::watch::Namespaces;
-use pingsix_test_cluster::kubectl_or_skip;
+use pingsix_test_cluster::tool_or_skip;
 use pingsix_translate::{ObjectName, Options};
 use serde::Deserialize;
 use serde_json::Value;
@@ -65,8 +65,11 @@ impl Manifests {
 
     /// The overlay of a folder; `None`, with a message, without kubectl.
     pub(crate) fn built(name: &str) -> Option<Self> {
-        let built =
-            Command::new(kubectl_or_skip()?).arg("kustomize").arg(folder().join(name)).output().unwrap();
+        let built = Command::new(tool_or_skip("kubectl")?)
+            .arg("kustomize")
+            .arg(folder().join(name))
+            .output()
+            .unwrap();
         assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
         Some(Self {
             objects: serde_saphyr::from_multiple(&String::from_utf8(built.stdout).unwrap()).unwrap(),

@@ -222,13 +222,13 @@ fn or_skip<T>(found: Result<T, Error>) -> Option<T> {
     }
 }
 
-/// The path of kubectl, for tests without a cluster, or a message why it is not there: the test then returns.
+/// The path of a tool, `kubectl` or `helm`, or a message why it is not there: the test then returns.
 ///
 /// # Panics
 ///
 /// If it is not built, and `PINGSIX_CLUSTER=required`.
-pub fn kubectl_or_skip() -> Option<PathBuf> {
-    or_skip(Build::find().map(|build| build.program("kubectl")).map_err(Error::NotBuilt))
+pub fn tool_or_skip(name: &str) -> Option<PathBuf> {
+    or_skip(Build::find().map(|build| build.program(name)).map_err(Error::NotBuilt))
 }
 
 /// The shared inputs of the processes of one cluster during their start.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use assert_cmd::Command;
-use pingsix_test_cluster::kubectl_or_skip;
+use pingsix_test_cluster::tool_or_skip;
 
 use super::dump::{Dump, normal};
 use crate::support::run;
@@ -89,7 +89,7 @@ fn candidates_are_in_the_form_that_kubectl_reads() {
 #[test]
 fn kubectl_completes_the_plugin() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
-    let Some(kubectl) = kubectl_or_skip() else { return };
+    let Some(kubectl) = tool_or_skip("kubectl") else { return };
     let folder = tempfile::tempdir().unwrap();
     symlink(env!("CARGO_BIN_EXE_kubectl-pingsix"), folder.path().join("kubectl-pingsix")).unwrap();
     let executable = folder.path().join("kubectl_complete-pingsix");

@@ -1,0 +1,67 @@
+{{/* The name of an object: a base name, and the suffix of this installation. */}}
+{{- define "pingsix.controller" -}}
+pingsix-gateway-controller{{ .Values.nameSuffix }}
+{{- end }}
+
+{{/* The name of the Lease, after which other objects are named. */}}
+{{- define "pingsix.lease" -}}
+{{ index .Values.controller.options "PINGSIX_GATEWAY_LEADER_LEASE" | default (print "pingsix-io-gateway-controller" .Values.nameSuffix) }}
+{{- end }}
+
+{{- define "pingsix.feed" -}}
+pingsix-gateway-feed{{ .Values.nameSuffix }}
+{{- end }}
+
+{{- define "pingsix.labels" -}}
+app.kubernetes.io/name: pingsix-gateway-controller
+{{- end }}
+
+{{/* The options of the controller, as environment variables. */}}
+{{- define "pingsix.options" -}}
+{{- $options := dict "PINGSIX_GATEWAY_FEED_AUTHORITY_SECRET" "pingsix-gateway-feed-authority" "PINGSIX_GATEWAY_RESPONDER" "127.0.0.1:8089" }}
+{{- if .Values.nameSuffix }}
+{{- $_ := set $options "PINGSIX_GATEWAY_FEED_AUTHORITY_SERVICE" (include "pingsix.feed" .) }}
+{{- end }}
+{{- if ne .Values.controller.name "pingsix.io/gateway-controller" }}
+{{- $_ := set $options "PINGSIX_GATEWAY_CONTROLLER_NAME" .Values.controller.name }}
+{{- end }}
+{{- if or .Values.nameSuffix (hasKey $options "PINGSIX_GATEWAY_CONTROLLER_NAME") }}
+{{- /* Another controller name makes another name of the Lease, and the roles name it. */}}
+{{- $_ := set $options "PINGSIX_GATEWAY_LEADER_LEASE" (include "pingsix.lease" .) }}
+{{- end }}
+{{- with .Values.controller.watchNamespaces }}
+{{- $_ := set $options "PINGSIX_GATEWAY_WATCH_NAMESPACES" (join "," .) }}
+{{- end }}
+{{- with .Values.dataPlanes }}
+{{- if .enabled }}
+{{- $_ := set $options "PINGSIX_GATEWAY_FEED_ENDPOINT" (printf "https://%s.%s.svc:2379" (include "pingsix.feed" $) $.Release.Namespace) }}
+{{- end }}
+{{- with .image }}{{ $_ := set $options "PINGSIX_GATEWAY_DATA_PLANE_IMAGE" . }}{{ end }}
+{{- with .sidecarImage }}{{ $_ := set $options "PINGSIX_GATEWAY_DATA_PLANE_SIDECAR_IMAGE" . }}{{ end }}
+{{- end }}
+{{- range $name, $value := .Values.controller.options }}
+{{- $_ := set $options $name (toString $value) }}
+{{- end }}
+{{- toYaml $options }}
+{{- end }}
+
+{{/* A binding of a role to the account of the controller: root, kind and name of the role, and the namespace, if any. */}}
+{{- define "pingsix.binding" -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ if .namespace }}RoleBinding{{ else }}ClusterRoleBinding{{ end }}
+metadata:
+  name: {{ .name }}
+  {{- with .namespace }}
+  namespace: {{ . }}
+  {{- end }}
+  labels:
+    {{- include "pingsix.labels" .root | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: {{ .kind }}
+  name: {{ .name }}
+subjects:
+  - kind: ServiceAccount
+    name: {{ include "pingsix.controller" .root }}
+    namespace: {{ .root.Release.Namespace }}
+{{- end }}

@@ -1,0 +1,170 @@
+//! The chart of Helm, which is the same as the manifests.
+
+use std::collections::BTreeMap;
+use std::process::{Command, Output};
+
+use pingsix_test_cluster::tool_or_skip;
+use serde_json::Value;
+
+use super::manifests::{Manifests, folder};
+
+/// The ConfigMap of options for data planes, which the chart has in the one of the controller.
+const OPTIONS_OF_DATA_PLANES: &str = "pingsix-gateway-controller-data-planes";
+
+/// Runs helm on the chart. `None` without helm.
+fn helm(arguments: &[&str]) -> Option<Output> {
+    let mut command = Command::new(tool_or_skip("helm")?);
+    let (subcommand, rest) = arguments.split_first().unwrap();
+    command.arg(subcommand).arg(folder().join("charts/pingsix-gateway")).args(rest);
+    // Nobody's cluster and nobody's settings.
+    Some(command.env("HOME", "/nonexistent").env_remove("KUBECONFIG").output().unwrap())
+}
+
+fn template(namespace: &str, values: &[&str]) -> Option<Result<String, String>> {
+    let settings: Vec<&str> = values.iter().flat_map(|value| ["--set", value]).collect();
+    let output = helm(&[&["template", "--namespace", namespace], &*settings].concat())?;
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Some(if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) })
+}
+
+/// Objects by kind, namespace and name.
+fn by_name<'a>(objects: impl IntoIterator<Item = &'a Value>) -> BTreeMap<String, Value> {
+    let name = |object: &Value| {
+        let metadata = &object["metadata"];
+        format!("{} {} {}", object["kind"], metadata["namespace"], metadata["name"])
+    };
+    objects.into_iter().map(|object| (name(object), object.clone())).collect()
+}
+
+/// The objects of a kustomization without what the chart leaves to helm, and with all options in one ConfigMap.
+fn of_kustomization(manifests: &Manifests) -> BTreeMap<String, Value> {
+    let mut options = serde_json::Map::new();
+    for map in manifests.of_kind("ConfigMap") {
+        options.extend(map["data"].as_object().unwrap().clone());
+    }
+    let mut objects: Vec<Value> = manifests.all().cloned().collect();
+    objects.retain(|object| match object["kind"].as_str().unwrap() {
+        "Namespace" => false,
+        "ConfigMap" => object["metadata"]["name"] != OPTIONS_OF_DATA_PLANES,
+        _ => true,
+    });
+    for object in &mut objects {
+        match object["kind"].as_str().unwrap() {
+            "ConfigMap" => object["data"] = options.clone().into(),
+            "Deployment" => {
+                let sources = &mut object["spec"]["template"]["spec"]["containers"][0]["envFrom"];
+                let optional = sources.as_array_mut().unwrap().pop().unwrap();
+                assert_eq!(optional["configMapRef"]["optional"], true);
+            }
+            _ => {}
+        }
+    }
+    by_name(&objects)
+}
+
+/// The objects of the chart without the annotations that are for helm.
+fn of_chart(text: &str) -> BTreeMap<String, Value> {
+    let mut objects: Vec<Value> = serde_saphyr::from_multiple(text).unwrap();
+    for object in &mut objects {
+        if object["kind"] == "CustomResourceDefinition" {
+            let annotations = object["metadata"]["annotations"].as_object_mut().unwrap();
+            assert_eq!(annotations.remove("helm.sh/resource-policy"), Some("keep".into()));
+            if annotations.is_empty() {
+                object["metadata"].as_object_mut().unwrap().remove("annotations");
+            }
+        }
+        if let Some(annotations) = object.pointer_mut("/spec/template/metadata/annotations") {
+            assert!(annotations.as_object_mut().unwrap().remove("checksum/options").is_some());
+        }
+    }
+    by_name(&objects)
+}
+
+#[test]
+fn the_chart_renders_the_objects_of_each_kustomization() {
+    let managed = "dataPlanes.enabled=true";
+    let second = [
+        managed,
+        "nameSuffix=-payments",
+        "controller.name=pingsix.io/payments",
+        "controller.watchNamespaces={payments}",
+        "controller.options.PINGSIX_GATEWAY_LEADER_LEASE=pingsix-io-gateway-controller",
+        "crds.install=false",
+    ];
+    let own = [
+        managed,
+        "image.repository=registry.example/pingsix-gateway-controller",
+        "dataPlanes.image=registry.example/pingsix:0.1.0",
+        "dataPlanes.sidecarImage=registry.example/pingsix-gateway-sidecar:0.1.0",
+        "controller.options.PINGSIX_GATEWAY_WATCH_SECRETS=all",
+    ];
+    let shapes: [(&str, &str, &[&str]); 5] = [
+        (".", "pingsix-system", &[]),
+        ("managed", "pingsix-system", &[managed]),
+        ("namespaced", "pingsix-system", &[managed, "controller.watchNamespaces={shop}"]),
+        ("second", "pingsix-payments", &second),
+        ("own", "pingsix-system", &own),
+    ];
+    for (name, namespace, values) in shapes {
+        let Some(rendered) = template(namespace, values) else { return };
+        let Some(manifests) = Manifests::built(name) else { return };
+        let (chart, kustomization) = (of_chart(&rendered.unwrap()), of_kustomization(&manifests));
+        let names = |objects: &BTreeMap<String, Value>| objects.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(names(&chart), names(&kustomization), "{name}");
+        for (object, expected) in kustomization {
+            assert_eq!(chart[&object], expected, "{name}: {object}");
+        }
+    }
+}
+
+#[test]
+fn helm_finds_no_fault_in_the_chart() {
+    let Some(output) = helm(&["lint", "--strict"]) else { return };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn the_schema_refuses_what_the_chart_does_not_know_and_names_the_field() {
+    for (value, field) in [
+        ("replica=3", "replica"),
+        ("replicas=many", "/replicas"),
+        ("controller.options.WATCH_SECRETS=all", "WATCH_SECRETS"),
+        ("controller.watchNamespaces={Shop}", "/controller/watchNamespaces/0"),
+        ("nameSuffix=payments", "/nameSuffix"),
+        ("monitoring.podMonitor.interval=soon", "/monitoring/podMonitor/interval"),
+    ] {
+        let Some(rendered) = template("pingsix-system", &[value]) else { return };
+        let message = rendered.unwrap_err();
+        assert!(message.contains(field), "{value}: {message}");
+    }
+}
+
+#[test]
+fn optional_objects_are_rendered_where_they_are_asked_for() {
+    let values = [
+        "autoscaling.enabled=true",
+        "monitoring.serviceMonitor.enabled=true",
+        "monitoring.podMonitor.enabled=true",
+        "networkPolicy.enabled=false",
+        "podDisruptionBudget.enabled=false",
+        "gatewayClass.create=false",
+        "priorityClassName=high",
+        "nodeSelector.edge=yes",
+        "imagePullSecrets[0].name=registry",
+    ];
+    let Some(rendered) = template("pingsix-system", &values) else { return };
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&rendered.unwrap()).unwrap();
+    let of_kind = |kind: &str| objects.iter().filter(|object| object["kind"] == kind).collect::<Vec<_>>();
+    for kind in ["NetworkPolicy", "PodDisruptionBudget", "GatewayClass"] {
+        assert!(of_kind(kind).is_empty(), "{kind}");
+    }
+    for kind in ["HorizontalPodAutoscaler", "ServiceMonitor", "PodMonitor"] {
+        assert_eq!(of_kind(kind).len(), 1, "{kind}");
+    }
+    let deployment = of_kind("Deployment")[0];
+    assert_eq!(deployment["spec"].get("replicas"), None, "the autoscaler has the number");
+    let pod = &deployment["spec"]["template"]["spec"];
+    assert_eq!(pod["priorityClassName"], "high");
+    assert_eq!(pod["nodeSelector"]["edge"], "yes");
+    assert_eq!(pod["imagePullSecrets"][0]["name"], "registry");
+}
