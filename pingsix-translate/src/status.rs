@@ -131,6 +131,8 @@ pub struct ListenerVerdict {
     pub conditions: Conditions,
     /// The data plane that serves the listener, if any.
     pub data_plane: Option<DataPlaneKey>,
+    /// The stream documents by which the sidecar terminates TLS in front of that data plane, if it does.
+    pub front: Option<DataPlaneKey>,
 }
 
 /// Verdict on a route, with an entry for each parentRef to the Gateway or its ListenerSets.

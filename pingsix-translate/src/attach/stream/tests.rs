@@ -29,7 +29,7 @@ fn judge(listener: &Value) -> (Listener, Vec<Problem>) {
     let references = References::new(&snapshot.referents);
     let mut problems = Vec::new();
     let mut listeners =
-        crate::attach::judge_listeners(&snapshot, &key, &references, (true, usize::MAX), &mut problems);
+        crate::attach::judge_listeners(&snapshot, &key, &references, crate::attach::ListenerSupport::unfronted(true, usize::MAX), &mut problems);
     (listeners.all.remove(0), problems)
 }
 
