@@ -40,7 +40,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 
-use pingsix_translate::infrastructure::{Infrastructure, PortProtocol};
+use pingsix_translate::infrastructure::{Infrastructure, InfrastructurePort, PortProtocol};
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, ObjectName};
 use serde_json::{Value, json};
 
@@ -196,9 +196,10 @@ fn process_ports(
     infrastructure: &Infrastructure,
     installation: &Installation,
 ) -> BTreeMap<u16, ProcessPorts> {
+    let is_fronted = |port: &InfrastructurePort| port.protocol == PortProtocol::Fronted;
     ports::allot(
-        infrastructure.ports.keys().copied(),
-        sidecar::ports_of_sidecar(installation),
+        infrastructure.ports.iter().map(|(listener, port)| (*listener, is_fronted(port))),
+        sidecar::ports_of_sidecar(infrastructure, installation),
         infrastructure.parameters.process.metrics_port,
     )
 }

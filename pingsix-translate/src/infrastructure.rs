@@ -48,7 +48,7 @@ pub struct Infrastructure {
 pub struct StreamInfrastructure {
     /// The data plane of the stream documents.
     pub data_plane: DataPlaneKey,
-    /// The ports of listeners for TCP and TLS.
+    /// The ports of listeners for TCP and TLS, and for HTTPS that the sidecar terminates.
     pub tcp: BTreeSet<u16>,
     /// The ports of listeners for UDP.
     pub udp: BTreeSet<u16>,
@@ -83,8 +83,10 @@ pub struct InfrastructurePort {
 pub enum PortProtocol {
     /// HTTP without TLS.
     Plaintext,
-    /// HTTP over TLS.
+    /// HTTP over TLS, which PingSIX terminates.
     Tls,
+    /// HTTP over TLS, which the sidecar terminates. The port is one of [`StreamInfrastructure::tcp`], too.
+    Fronted,
 }
 
 /// The ports of every IngressClass: each Ingress is served on both (Kubernetes, `IngressSpec`).
@@ -139,6 +141,8 @@ pub struct ManagedParameters {
     pub sidecar_resources: Option<ResourceRequirements>,
     /// The time limit of the connections of an ending sidecar, in seconds.
     pub sidecar_drain_seconds: Option<u32>,
+    /// Whether the sidecar terminates TLS for HTTPS listeners of Gateways.
+    pub sidecar_https: bool,
 }
 
 /// The Service in front of the Pods.

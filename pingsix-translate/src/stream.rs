@@ -10,6 +10,7 @@
 
 mod config;
 mod document;
+mod front;
 mod key;
 mod ports;
 mod select;
@@ -17,9 +18,10 @@ mod validate;
 
 pub use config::{StreamConfig, StreamDecodeError};
 pub use document::{
-    Destination, Rejection, StreamDocument, StreamProtocol, StreamRoute, StreamSsl, StreamTarget,
-    StreamUpstream, TlsMode,
+    ClientAuth, ClientAuthMode, Destination, Rejection, StreamCa, StreamDocument, StreamProtocol,
+    StreamRoute, StreamSsl, StreamTarget, StreamUpstream, TlsMode,
 };
+pub use front::{FRONT_PORT, FRONT_SLOTS, front_address};
 pub use key::{StreamKey, StreamKind};
 pub use ports::{LOW_PORT_OFFSET, free_port, listening_ports, port_after, unprivileged};
 pub use select::Arrival;

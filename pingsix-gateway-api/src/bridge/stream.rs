@@ -63,13 +63,14 @@ impl fmt::Display for QuarantinedStream {
     }
 }
 
-/// The position of a stream document in the order of writes: upstreams, certificates, routes, so references never
+/// The position of a stream document in the order of writes: upstreams, certificates, authorities, routes, so references never
 /// dangle. Routes need no order, because at most one takes a connection.
 pub const fn stream_order_hint(document: &StreamDocument) -> OrderHint {
     OrderHint(match document {
         StreamDocument::Upstream(_) => 0,
         StreamDocument::Ssl(_) => 1,
-        StreamDocument::StreamRoute(_) => 2,
+        StreamDocument::Ca(_) => 2,
+        StreamDocument::StreamRoute(_) => 3,
     })
 }
 
@@ -167,7 +168,7 @@ fn quarantine(original: &StreamConfig) -> (StreamConfig, Vec<QuarantinedStream>)
 fn step(config: &StreamConfig, key: &StreamKey, earlier: Option<Measure>) -> (Measure, Option<StreamRoute>) {
     let route = match config.get(key) {
         Some(StreamDocument::StreamRoute(route)) => route,
-        Some(StreamDocument::Upstream(_) | StreamDocument::Ssl(_)) | None => {
+        Some(StreamDocument::Upstream(_) | StreamDocument::Ssl(_) | StreamDocument::Ca(_)) | None => {
             return (Measure::LeftOut, None);
         }
     };
@@ -189,6 +190,8 @@ fn closed(route: &StreamRoute) -> StreamRoute {
         snis: route.snis.clone(),
         tls: (route.protocol == StreamProtocol::Tls).then_some(TlsMode::Passthrough),
         ssl_ids: Vec::new(),
+        alpn: Vec::new(),
+        client_auth: None,
         targets: vec![StreamTarget { to: Destination::Reject(Rejection::Invalid), weight: 1 }],
     }
 }

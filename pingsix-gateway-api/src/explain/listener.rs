@@ -64,7 +64,7 @@ pub fn listeners(plane: &Plane<'_>) -> Vec<Listener> {
             .map(|(port, protocol)| {
                 let protocol = match protocol {
                     PortProtocol::Plaintext => "HTTP",
-                    PortProtocol::Tls => "HTTPS",
+                    PortProtocol::Tls | PortProtocol::Fronted => "HTTPS",
                 };
                 Listener {
                     name: protocol.to_ascii_lowercase(),

@@ -139,7 +139,8 @@ fn container(plan: &Plan<'_>, process: &Process) -> Value {
     let Process { listener, ports, .. } = process;
     let parameters = &plan.infrastructure.parameters;
     let port = |name: &str, port: u16| json!({ "name": format!("{name}-{listener}"), "containerPort": port, "protocol": "TCP" });
-    let mut open = vec![port("port", ports.traffic), port("status", ports.status)];
+    let mut open: Vec<Value> = ports.traffic.map(|traffic| port("port", traffic)).into_iter().collect();
+    open.push(port("status", ports.status));
     open.extend(ports.metrics.map(|metrics| port("metrics", metrics)));
     let [live, ready] = status_probes(&json!(format!("status-{listener}")));
     let resources = parameters.resources.as_ref().map_or_else(

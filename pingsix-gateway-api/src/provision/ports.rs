@@ -17,8 +17,8 @@ const STATUS: u16 = 20_000;
 /// The ports of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ProcessPorts {
-    /// The port for clients.
-    pub(super) traffic: u16,
+    /// The port for clients; `None` behind the sidecar, where the process listens on loopback.
+    pub(super) traffic: Option<u16>,
     /// The port of the status page.
     pub(super) status: u16,
     /// The port of metrics, if enabled.
@@ -28,23 +28,23 @@ pub(super) struct ProcessPorts {
 impl ProcessPorts {
     /// All of them.
     pub(super) fn all(&self) -> impl Iterator<Item = u16> {
-        [self.traffic, self.status].into_iter().chain(self.metrics)
+        self.traffic.into_iter().chain([self.status]).chain(self.metrics)
     }
 }
 
-/// The ports of the process of each listener port. `taken` are other ports of the Pod; `metrics` is the first port
-/// for metrics, if enabled.
+/// The ports of the process of each listener port. The flag of a listener port says whether clients reach the process
+/// through the sidecar. `taken` are other ports of the Pod; `metrics` is the first port for metrics, if enabled.
 pub(super) fn allot(
-    listeners: impl IntoIterator<Item = u16>,
+    listeners: impl IntoIterator<Item = (u16, bool)>,
     taken: impl IntoIterator<Item = u16>,
     metrics: Option<u16>,
 ) -> BTreeMap<u16, ProcessPorts> {
-    let listeners: BTreeSet<u16> = listeners.into_iter().collect();
+    let listeners: BTreeMap<u16, bool> = listeners.into_iter().collect();
     let mut used: BTreeSet<u16> = taken.into_iter().collect();
     let mut allotted = BTreeMap::new();
-    for listener in listeners {
+    for (listener, is_fronted) in listeners {
         let wanted = unprivileged(listener);
-        let traffic = claim(&mut used, wanted);
+        let traffic = (!is_fronted).then(|| claim(&mut used, wanted));
         let status = claim(&mut used, port_after(wanted, STATUS));
         allotted.insert(listener, ProcessPorts { traffic, status, metrics: None });
     }
@@ -73,25 +73,42 @@ mod tests {
 
     use super::*;
 
+    /// The ports of processes that clients reach directly.
+    fn direct(listeners: &[u16], metrics: Option<u16>) -> BTreeMap<u16, ProcessPorts> {
+        allot(listeners.iter().map(|port| (*port, false)), [8089], metrics)
+    }
+
     fn traffic(listeners: &[u16]) -> Vec<u16> {
-        allot(listeners.iter().copied(), [8089], None).values().map(|ports| ports.traffic).collect()
+        direct(listeners, None).values().filter_map(|ports| ports.traffic).collect()
     }
 
     #[test]
     fn ports_are_what_people_expect() {
-        let ports = allot([80, 443, 8080], [8089], Some(9091));
+        let ports = direct(&[80, 443, 8080], Some(9091));
         let metrics = |port| Some(port);
-        assert_eq!(ports[&80], ProcessPorts { traffic: 10_080, status: 30_080, metrics: metrics(9091) });
-        assert_eq!(ports[&443], ProcessPorts { traffic: 10_443, status: 30_443, metrics: metrics(9092) });
-        assert_eq!(ports[&8080], ProcessPorts { traffic: 8080, status: 28_080, metrics: metrics(9093) });
+        assert_eq!(
+            ports[&80],
+            ProcessPorts { traffic: Some(10_080), status: 30_080, metrics: metrics(9091) }
+        );
+        assert_eq!(
+            ports[&443],
+            ProcessPorts { traffic: Some(10_443), status: 30_443, metrics: metrics(9092) }
+        );
+        assert_eq!(
+            ports[&8080],
+            ProcessPorts { traffic: Some(8080), status: 28_080, metrics: metrics(9093) }
+        );
+        let ports = allot([(443, true), (10_443, false)], [8089], None);
+        assert_eq!(ports[&443], ProcessPorts { traffic: None, status: 30_443, metrics: None });
+        assert_eq!(ports[&10_443].traffic, Some(10_443));
     }
 
     #[test]
     fn of_ports_that_lead_to_the_same_the_lower_has_it() {
         assert_eq!(traffic(&[10_080, 80]), [10_080, 10_081]);
         assert_eq!(traffic(&[8089]), [8090], "the responder has it");
-        let ports = allot([8080, 28_080, u16::MAX], [8089], Some(u16::MAX));
-        assert_eq!((ports[&8080].status, ports[&28_080].traffic), (28_080, 28_081));
+        let ports = direct(&[8080, 28_080, u16::MAX], Some(u16::MAX));
+        assert_eq!((ports[&8080].status, ports[&28_080].traffic), (28_080, Some(28_081)));
         assert_eq!((ports[&u16::MAX].status, ports[&8080].metrics), (21_023, Some(1024)));
     }
 
@@ -108,17 +125,17 @@ mod tests {
                     }
                 })
                 .collect();
-            let ports = allot(listeners.iter().copied(), [8089], Some(9091));
+            let listeners: Vec<u16> = listeners.into_iter().collect();
+            let ports = direct(&listeners, Some(9091));
             let mut used: Vec<u16> = ports
                 .values()
-                .flat_map(|ports| [ports.traffic, ports.status, ports.metrics.unwrap()])
+                .flat_map(|ports| [ports.traffic.unwrap(), ports.status, ports.metrics.unwrap()])
                 .collect();
             assert!(used.iter().all(|port| *port >= 1024 && *port != 8089));
             used.sort_unstable();
             used.dedup();
             assert_eq!(used.len(), listeners.len() * 3);
-            let highest = *listeners.last().unwrap();
-            let without = allot(listeners.iter().copied().filter(|port| *port != highest), [8089], None);
+            let without = direct(&listeners[..listeners.len() - 1], None);
             for (listener, ports_before) in without {
                 let now = ProcessPorts { metrics: None, ..ports[&listener] };
                 assert_eq!(now, ports_before);

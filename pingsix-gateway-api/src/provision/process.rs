@@ -1,6 +1,7 @@
 //! The configuration of a PingSIX process, which it reads at its start (`src/config/mod.rs` of PingSIX).
 
 use pingsix_translate::infrastructure::PortProtocol;
+use pingsix_translate::stream::{FRONT_SLOTS, front_address};
 use serde_json::{Value, json};
 
 use super::{Plan, PlaneSecrets, Process};
@@ -26,18 +27,23 @@ const DNS_REFRESH: u32 = 30;
 pub(super) fn config(plan: &Plan<'_>, process: &Process, material: &PlaneSecrets) -> String {
     let parameters = &plan.infrastructure.parameters.process;
     let everywhere = |port: u16| format!("0.0.0.0:{port}");
-    let mut listener = json!({ "address": everywhere(process.ports.traffic) });
-    match process.protocol {
-        PortProtocol::Tls => {
-            listener["tls"] = json!({
+    // `offer_h2c` would break HTTP/1.1 on listeners with TLS, which no process has beside plaintext.
+    let plaintext = |address: String| json!({ "address": address, "offer_h2c": true });
+    let listeners: Vec<Value> = match (process.protocol, process.ports.traffic) {
+        (PortProtocol::Fronted, _) | (_, None) => {
+            let addresses = (1..=FRONT_SLOTS).map(|slot| front_address(process.listener, slot));
+            addresses.map(|address| plaintext(address.to_string())).collect()
+        }
+        (PortProtocol::Plaintext, Some(port)) => vec![plaintext(everywhere(port))],
+        (PortProtocol::Tls, Some(port)) => vec![json!({
+            "address": everywhere(port),
+            "tls": {
                 "cert_path": format!("{CERTIFICATE}/tls.crt"),
                 "key_path": format!("{CERTIFICATE}/tls.key"),
-            });
-            listener["offer_h2"] = json!(true);
-        }
-        // The option would break HTTP/1.1 on listeners with TLS, which this process does not have.
-        PortProtocol::Plaintext => listener["offer_h2c"] = json!(true),
-    }
+            },
+            "offer_h2": true,
+        })],
+    };
     let mut status = json!({
         "address": everywhere(process.ports.status),
         "fail_readiness_when_stale": parameters.fail_readiness_when_stale,
@@ -49,7 +55,7 @@ pub(super) fn config(plan: &Plan<'_>, process: &Process, material: &PlaneSecrets
         status["config_stale_after"] = json!(seconds);
     }
     let mut pingsix = json!({
-        "listeners": [listener],
+        "listeners": listeners,
         "etcd": etcd(plan, process, material),
         "status": status,
         "defaults": { "dns_refresh_interval": DNS_REFRESH },

@@ -12,6 +12,7 @@ pub(super) fn service(plan: &Plan<'_>) -> Value {
     let mut ports: Vec<Value> = plan
         .processes
         .iter()
+        .filter(|process| process.ports.traffic.is_some())
         .map(|process| {
             let name = format!("port-{}", process.listener);
             // By its name: Pods of before and after a change may listen elsewhere.

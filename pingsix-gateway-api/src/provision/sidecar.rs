@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pingsix_translate::infrastructure::Infrastructure;
-use pingsix_translate::stream::listening_ports;
+use pingsix_translate::stream::{FRONT_PORT, listening_ports};
 use serde_json::{Value, json};
 
 use super::pod::{own_mounts, pause, security, status_probes};
@@ -49,7 +49,8 @@ impl<'i> Streams<'i> {
     ) -> Option<Self> {
         let streams = infrastructure.streams.as_ref()?;
         let of_processes = processes.values().flat_map(ProcessPorts::all);
-        let taken: BTreeSet<u16> = of_processes.chain(ports_of_sidecar(installation)).collect();
+        let taken: BTreeSet<u16> =
+            of_processes.chain(ports_of_sidecar(infrastructure, installation)).collect();
         Some(Self {
             prefix: streams.data_plane.prefix(&installation.root),
             listening: listening_ports(streams.tcp.union(&streams.udp).copied(), taken.clone()),
@@ -89,9 +90,13 @@ impl<'i> Streams<'i> {
     }
 }
 
-/// The ports of the sidecar itself.
-pub(super) fn ports_of_sidecar(installation: &Installation) -> [u16; 2] {
-    [installation.responder.port(), STATUS_PORT]
+/// The ports of the sidecar itself, and the port of PingSIX behind it.
+pub(super) fn ports_of_sidecar(
+    infrastructure: &Infrastructure,
+    installation: &Installation,
+) -> impl Iterator<Item = u16> {
+    let behind = infrastructure.parameters.sidecar_https.then_some(FRONT_PORT);
+    [installation.responder.port(), STATUS_PORT].into_iter().chain(behind)
 }
 
 /// The time that connections have when a sidecar ends, in seconds.

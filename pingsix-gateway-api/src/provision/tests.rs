@@ -8,6 +8,7 @@ use pingsix_translate::infrastructure::{
     DisruptionLimit, INGRESS_PORTS, InfrastructurePort, ManagedParameters, RequestedAddress,
     RequestedAddressKind, StreamInfrastructure,
 };
+use pingsix_translate::stream::{FRONT_SLOTS, front_address};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
@@ -182,6 +183,30 @@ fn a_gateway_that_says_everything_becomes_this() {
     infrastructure.parameters = Arc::new(parameters);
     let material = with_keys(material(&infrastructure.owner), &["new", "old"]);
     is_golden("everything", &objects(&infrastructure, &installation(), &material).unwrap());
+}
+
+#[test]
+fn a_gateway_whose_sidecar_terminates_tls_becomes_this() {
+    let mut infrastructure = gateway(&[80, 443]);
+    infrastructure.parameters =
+        ManagedParameters { sidecar_https: true, ..ManagedParameters::default() }.into();
+    infrastructure.ports.get_mut(&443).unwrap().protocol = PortProtocol::Fronted;
+    infrastructure.streams.as_mut().unwrap().tcp.insert(443);
+    let mut objects = made(&infrastructure);
+    let config =
+        objects.children.iter_mut().find(|child| child.object["data"]["443.yaml"].is_string()).unwrap();
+    let file = decoded(&config.object, "443.yaml");
+    let process: Value = serde_saphyr::from_str(&file).unwrap();
+    let listeners = process["pingsix"]["listeners"].as_array().unwrap();
+    let listener = |slot: u8| json!({ "address": front_address(443, slot), "offer_h2c": true });
+    assert_eq!(*listeners, (1..=FRONT_SLOTS).map(listener).collect::<Vec<_>>());
+    // One listener is enough for the file.
+    config.object["data"]["443.yaml"] = encoded(&format!("{:#}\n", {
+        let mut process = process.clone();
+        process["pingsix"]["listeners"].as_array_mut().unwrap().truncate(1);
+        process
+    }));
+    is_golden("sidecar_https", &objects);
 }
 
 #[test]

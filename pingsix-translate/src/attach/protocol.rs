@@ -26,7 +26,7 @@ impl From<PortProtocol> for Protocol {
     fn from(protocol: PortProtocol) -> Self {
         match protocol {
             PortProtocol::Plaintext => Self::Http,
-            PortProtocol::Tls => Self::Https,
+            PortProtocol::Tls | PortProtocol::Fronted => Self::Https,
         }
     }
 }

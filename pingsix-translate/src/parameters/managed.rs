@@ -30,6 +30,7 @@ pub(super) fn read(managed: &Layers<'_, Managed>) -> Result<ManagedParameters, S
         sidecar_image: sidecar.first(|sidecar| sidecar.image.as_ref()),
         sidecar_resources: resources(&sidecar.part(|sidecar| sidecar.resources.as_ref())),
         sidecar_drain_seconds: sidecar.first(|sidecar| sidecar.drain_seconds.as_ref()),
+        sidecar_https: sidecar.first(|sidecar| sidecar.https.as_ref()).unwrap_or_default(),
     })
 }
 

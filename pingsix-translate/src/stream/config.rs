@@ -41,7 +41,7 @@ impl StreamConfig {
     pub fn route(&self, id: &str) -> Option<&StreamRoute> {
         match self.0.get(&StreamKey::new(StreamKind::StreamRoute, id))? {
             StreamDocument::StreamRoute(route) => Some(route),
-            StreamDocument::Upstream(_) | StreamDocument::Ssl(_) => None,
+            StreamDocument::Upstream(_) | StreamDocument::Ssl(_) | StreamDocument::Ca(_) => None,
         }
     }
 
@@ -49,7 +49,7 @@ impl StreamConfig {
     pub fn upstream(&self, id: &str) -> Option<&StreamUpstream> {
         match self.0.get(&StreamKey::new(StreamKind::Upstream, id))? {
             StreamDocument::Upstream(upstream) => Some(upstream),
-            StreamDocument::StreamRoute(_) | StreamDocument::Ssl(_) => None,
+            StreamDocument::StreamRoute(_) | StreamDocument::Ssl(_) | StreamDocument::Ca(_) => None,
         }
     }
 
@@ -57,7 +57,7 @@ impl StreamConfig {
     pub fn ssl(&self, id: &str) -> Option<&StreamSsl> {
         match self.0.get(&StreamKey::new(StreamKind::Ssl, id))? {
             StreamDocument::Ssl(ssl) => Some(ssl),
-            StreamDocument::StreamRoute(_) | StreamDocument::Upstream(_) => None,
+            StreamDocument::StreamRoute(_) | StreamDocument::Upstream(_) | StreamDocument::Ca(_) => None,
         }
     }
 
@@ -80,7 +80,7 @@ impl StreamConfig {
     pub fn routes(&self) -> impl Iterator<Item = (&StreamKey, &StreamRoute)> {
         self.0.iter().filter_map(|(key, document)| match document {
             StreamDocument::StreamRoute(route) => Some((key, route)),
-            StreamDocument::Upstream(_) | StreamDocument::Ssl(_) => None,
+            StreamDocument::Upstream(_) | StreamDocument::Ssl(_) | StreamDocument::Ca(_) => None,
         })
     }
 
@@ -127,7 +127,7 @@ impl StreamConfig {
         Ok(config)
     }
 
-    /// Lists `upstreams`, `ssls` and `stream_routes`, each item with its `id`: the form people read. Kinds without
+    /// Lists `upstreams`, `ssls`, `cas` and `stream_routes`, each item with its `id`: the form people read. Kinds without
     /// documents are left out.
     pub fn to_static(&self) -> Value {
         let mut lists: Map<String, Value> = Map::new();

@@ -39,6 +39,13 @@ pub struct StreamRoute {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[garde(custom(rules::ssl_ids(self.tls)))]
     pub ssl_ids: Vec<String>,
+    /// For [`TlsMode::Terminate`], the protocols of ALPN that are offered, in order of the server's preference; empty for
+    /// none. Clients of these protocols speak first, so the target is connected when their first byte has arrived.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alpn: Vec<String>,
+    /// For [`TlsMode::Terminate`], the demand on clients for a certificate, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_auth: Option<ClientAuth>,
     /// The targets: at least one, none twice, each connection to one of them by weight.
     #[garde(custom(rules::targets))]
     pub targets: Vec<StreamTarget>,
@@ -75,6 +82,27 @@ pub enum TlsMode {
     Passthrough,
     /// The proxy, with the certificates of the route; the backend receives plain TCP.
     Terminate,
+}
+
+/// The demand on clients for a certificate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClientAuth {
+    /// The treatment of certificates.
+    pub mode: ClientAuthMode,
+    /// Ids of the authorities of valid certificates.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ca_ids: Vec<String>,
+}
+
+/// The treatment of the certificates of clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClientAuthMode {
+    /// The handshake fails without a certificate that one of the authorities has signed.
+    RequireAndVerify,
+    /// A certificate is requested; any is taken, and none is needed.
+    Request,
 }
 
 /// One target: `{"upstream_id":"u","weight":3}` or `{"reject":"invalid","weight":1}`.
@@ -145,11 +173,15 @@ impl TryFrom<WrittenTarget> for StreamTarget {
 /// A set of backend nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct StreamUpstream {
     /// Weight by `address:port`, IPv6 addresses in brackets. At least one node; ports and weights from 1. Addresses
     /// only, so that the proxy need not resolve names.
     #[garde(custom(rules::nodes))]
     pub nodes: BTreeMap<String, u32>,
+    /// Whether nodes may be on loopback: processes of the same Pod.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub local: bool,
 }
 
 /// A certificate with its key. `Debug` shows the key not.
@@ -170,6 +202,15 @@ impl std::fmt::Debug for StreamSsl {
     }
 }
 
+/// Authorities of client certificates.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct StreamCa {
+    /// Their certificates in PEM, at least one.
+    pub certs: String,
+}
+
 /// The value of one key: a stream document of any kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
@@ -178,6 +219,8 @@ pub enum StreamDocument {
     Upstream(StreamUpstream),
     /// A certificate.
     Ssl(StreamSsl),
+    /// Authorities of client certificates.
+    Ca(StreamCa),
     /// A route.
     StreamRoute(StreamRoute),
 }
@@ -188,6 +231,7 @@ impl StreamDocument {
         match self {
             Self::Upstream(_) => StreamKind::Upstream,
             Self::Ssl(_) => StreamKind::Ssl,
+            Self::Ca(_) => StreamKind::Ca,
             Self::StreamRoute(_) => StreamKind::StreamRoute,
         }
     }
@@ -228,6 +272,7 @@ impl StreamDocument {
         Ok(match key.kind {
             StreamKind::Upstream => Self::Upstream(serde_json::from_slice(value)?),
             StreamKind::Ssl => Self::Ssl(serde_json::from_slice(value)?),
+            StreamKind::Ca => Self::Ca(serde_json::from_slice(value)?),
             StreamKind::StreamRoute => Self::StreamRoute(serde_json::from_slice(value)?),
         })
     }
@@ -242,6 +287,12 @@ impl From<StreamUpstream> for StreamDocument {
 impl From<StreamSsl> for StreamDocument {
     fn from(ssl: StreamSsl) -> Self {
         Self::Ssl(ssl)
+    }
+}
+
+impl From<StreamCa> for StreamDocument {
+    fn from(ca: StreamCa) -> Self {
+        Self::Ca(ca)
     }
 }
 

@@ -9,19 +9,22 @@ pub enum StreamKind {
     Upstream,
     /// A certificate with its key.
     Ssl,
+    /// Authorities of client certificates.
+    Ca,
     /// The destination of the connections of one port, or of some server names on it.
     StreamRoute,
 }
 
 impl StreamKind {
     /// Every kind, in dependency order.
-    pub const ALL: [Self; 3] = [Self::Upstream, Self::Ssl, Self::StreamRoute];
+    pub const ALL: [Self; 4] = [Self::Upstream, Self::Ssl, Self::Ca, Self::StreamRoute];
 
     /// The key segment that holds the documents of this kind, for example `stream_routes`.
     pub const fn segment(self) -> &'static str {
         match self {
             Self::Upstream => "upstreams",
             Self::Ssl => "ssls",
+            Self::Ca => "cas",
             Self::StreamRoute => "stream_routes",
         }
     }

@@ -44,6 +44,7 @@ pub fn validate(config: &StreamConfig) -> Vec<StreamViolation> {
         let fields = match document {
             StreamDocument::Upstream(upstream) => upstream.validate(),
             StreamDocument::Ssl(ssl) => ssl.validate(),
+            StreamDocument::Ca(ca) => ca.validate(),
             StreamDocument::StreamRoute(route) => {
                 check_references(config, route, &mut fault);
                 if let Some((field, message)) = places.take(key, route) {
@@ -75,6 +76,9 @@ fn check_references(config: &StreamConfig, route: &StreamRoute, fault: &mut impl
     };
     for (index, id) in route.ssl_ids.iter().enumerate() {
         check(StreamKind::Ssl, id, format!("ssl_ids[{index}]"));
+    }
+    for (index, id) in route.client_auth.iter().flat_map(|auth| auth.ca_ids.iter().enumerate()) {
+        check(StreamKind::Ca, id, format!("client_auth.ca_ids[{index}]"));
     }
     for (index, target) in route.targets.iter().enumerate() {
         if let Destination::Upstream(id) = &target.to {

@@ -78,7 +78,10 @@ impl Table {
                 (Key::Unknown, Some(_)) => {
                     self.fault(key, Some("The key is of no known kind.".to_owned()));
                 }
-                (Key::Document(StreamKind::StreamRoute, _) | Key::Unknown | Key::Metadata, _) => {}
+                (
+                    Key::Document(StreamKind::StreamRoute | StreamKind::Ca, _) | Key::Unknown | Key::Metadata,
+                    _,
+                ) => {}
             }
         }
 

@@ -137,6 +137,12 @@ pub struct Sidecar {
     #[schemars(range(max = 86400))]
     #[garde(range(max = 86_400))]
     pub drain_seconds: Option<u32>,
+
+    /// Whether the sidecar terminates TLS for HTTPS listeners, in front of PingSIX: clients get whole certificate chains,
+    /// can be asked for a certificate (`spec.tls.frontend` of a Gateway), and are told about misdirected requests. PingSIX
+    /// then does not know the addresses of clients. For Gateways alone. Default: false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub https: Option<bool>,
 }
 
 #[expect(clippy::ref_option, clippy::trivially_copy_pass_by_ref, reason = "garde passes references")]

@@ -103,7 +103,7 @@ fn targets_of(config: &StreamConfig, port: u16, arrival: Arrival<'_>) -> Vec<(St
     let target = |target: &StreamTarget| {
         let to = match &target.to {
             Destination::Upstream(id) => {
-                let StreamUpstream { nodes } = config.upstream(id).unwrap();
+                let StreamUpstream { nodes, .. } = config.upstream(id).unwrap();
                 nodes.keys().next().unwrap().clone()
             }
             Destination::Reject(why) => serde_json::to_value(why).unwrap().as_str().unwrap().to_owned(),
