@@ -19,7 +19,7 @@ mod tls;
 pub(crate) use allowed_routes::AllowedNamespaces;
 pub(crate) use capacity::MANAGED_PORTS;
 pub(crate) use conflict::claimed_protocol;
-pub(crate) use front::{ClientValidation, Front};
+pub(crate) use front::ClientValidation;
 pub(crate) use listener::{Listener, ListenerState};
 pub(crate) use listeners::{ListenerOwner, ListenerSupport, Listeners, judge_listeners};
 pub(crate) use overlap::Overlap;

@@ -111,7 +111,9 @@ fn wanted_use(listener: &Listener) -> Option<PortUse> {
     Some(match wanted_protocol(listener)? {
         Protocol::Tls => PortUse::ByServerName,
         Protocol::Https if listener.is_fronted() => PortUse::ByServerName,
-        protocol @ (Protocol::Http | Protocol::Https | Protocol::Tcp | Protocol::Udp) => PortUse::Alone(protocol),
+        protocol @ (Protocol::Http | Protocol::Https | Protocol::Tcp | Protocol::Udp) => {
+            PortUse::Alone(protocol)
+        }
     })
 }
 
@@ -164,8 +166,7 @@ impl PortClaim {
 /// The conflicts among the listeners of one owner on a port; all of them lose.
 fn conflicts_among(indices: &[usize], listeners: &[Listener]) -> Vec<(usize, Refusal)> {
     let (Some(&first), Some(&last)) = (indices.first(), indices.last()) else { return Vec::new() };
-    let different =
-        |one: usize, other: usize| wanted_use(&listeners[one]) != wanted_use(&listeners[other]);
+    let different = |one: usize, other: usize| wanted_use(&listeners[one]) != wanted_use(&listeners[other]);
     if let Some(&odd) = indices.iter().find(|&&index| different(index, first)) {
         return indices
             .iter()

@@ -117,7 +117,8 @@ pub(super) fn judge_validation(source: &ListenerSource<'_>, origins: &Origins<'_
     let (mut authorities, mut unusable) = (Vec::new(), Vec::new());
     for (at, authority) in validation.authorities() {
         let found = origins.references.frontend_authorities(origins.gateway_key, authority, &at);
-        let found = found.and_then(|authority| if is_fronted { authority.within_bounds() } else { Ok(authority) });
+        let found =
+            found.and_then(|authority| if is_fronted { authority.within_bounds() } else { Ok(authority) });
         match found {
             Ok(authority) => authorities.push(authority),
             Err(refusal) => unusable.push(refusal),

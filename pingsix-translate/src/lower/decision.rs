@@ -175,8 +175,7 @@ impl<'a> Writer<'a, '_> {
             conditional: !row.conditions.is_empty(),
             split_rules,
         };
-        let misdirected =
-            address.map(|_| Decision { origin: None, conditional: true, split_rules: 1 });
+        let misdirected = address.map(|_| Decision { origin: None, conditional: true, split_rules: 1 });
         let not_found = ends_in_404.then_some(Decision { origin: None, conditional: false, split_rules: 0 });
         let of_rows = rows.iter().zip(split_rules).map(decision);
         let decisions = misdirected.into_iter().chain(of_rows).chain(not_found).collect();

@@ -139,7 +139,9 @@ pub(crate) fn ingress_planes(
         let is_on_port = |of_class: u16| port.is_none_or(|port| of_class == port);
         let ports = INGRESS_PORTS.into_iter().enumerate().filter(|(_, (port, _))| is_on_port(*port));
         let (listeners, entrances): (Vec<usize>, Vec<EntryPort>) = ports
-            .map(|(index, (port, protocol))| (index, EntryPort { protocol: protocol.into(), port, is_fronted: false }))
+            .map(|(index, (port, protocol))| {
+                (index, EntryPort { protocol: protocol.into(), port, is_fronted: false })
+            })
             .unzip();
         let has_tls = entrances.iter().any(|entry_port| entry_port.protocol == Protocol::Https);
         let served = if has_tls { certificates.to_vec() } else { Vec::new() };
@@ -253,10 +255,15 @@ fn zones(listeners: &[Listener], served: &[usize]) -> Vec<ZoneListeners> {
 
 /// Adds the listeners for TLS of fronted ports: hosts of these are theirs, and PingSIX serves none of them.
 fn add_tls_listeners(ports: &mut BTreeMap<u16, Port>, listeners: &[Listener], served: &[usize]) {
-    let fronted: BTreeSet<u16> =
-        served.iter().map(|&index| &listeners[index]).filter(|listener| listener.is_fronted()).map(|listener| listener.port).collect();
+    let fronted: BTreeSet<u16> = served
+        .iter()
+        .map(|&index| &listeners[index])
+        .filter(|listener| listener.is_fronted())
+        .map(|listener| listener.port)
+        .collect();
     for (index, listener) in listeners.iter().enumerate() {
-        let is_of_port = claimed_protocol(listener) == Some(Protocol::Tls) && fronted.contains(&listener.port);
+        let is_of_port =
+            claimed_protocol(listener) == Some(Protocol::Tls) && fronted.contains(&listener.port);
         if let Some(port) = ports.get_mut(&listener.port).filter(|_| is_of_port) {
             port.entry(listener.hostname.clone()).or_insert(index);
         }

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use super::infrastructure;
 use super::shared::Interners;
-use crate::attach::{
-    ListenerSupport, Listeners, MANAGED_PORTS, attach_route, judge_listeners, only_host,
-};
+use crate::attach::{ListenerSupport, Listeners, MANAGED_PORTS, attach_route, judge_listeners, only_host};
 use crate::backends::{Backends, ResolvedRule};
 use crate::infrastructure::Infrastructure;
 use crate::lower::{Attachments, Plane, RouteInput, StreamListeners, planes};

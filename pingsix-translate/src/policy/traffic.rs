@@ -147,7 +147,8 @@ impl InheritedEffect for TrafficEffect {
     }
 
     fn needs_address(&self, field: &'static str) -> bool {
-        let limit = self.rate_limit.as_ref().filter(|_| field == RATE_LIMIT).and_then(|limit| limit.as_ref().ok());
+        let limit =
+            self.rate_limit.as_ref().filter(|_| field == RATE_LIMIT).and_then(|limit| limit.as_ref().ok());
         limit.is_some_and(LimitCount::is_by_address)
     }
 

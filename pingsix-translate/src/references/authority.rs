@@ -52,7 +52,11 @@ impl fmt::Debug for Authority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { config_map, at, certificates } = self;
         let count = certificates.len();
-        f.debug_struct("Authority").field("config_map", config_map).field("at", at).field("count", &count).finish()
+        f.debug_struct("Authority")
+            .field("config_map", config_map)
+            .field("at", at)
+            .field("count", &count)
+            .finish()
     }
 }
 
@@ -122,8 +126,9 @@ impl References<'_> {
             .as_ref()
             .and_then(|data| data.get(ENTRY))
             .ok_or_else(|| invalid(format!("ConfigMap {name} has no entry {ENTRY}.")))?;
-        let certificates = read_authorities(text)
-            .map_err(|fault| invalid(format!("Entry {ENTRY} of ConfigMap {name} cannot be used: {fault}.")))?;
+        let certificates = read_authorities(text).map_err(|fault| {
+            invalid(format!("Entry {ENTRY} of ConfigMap {name} cannot be used: {fault}."))
+        })?;
         Ok(Authority { config_map: name.clone(), at: at.clone(), certificates })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::limited::limited;
 use super::route::Refusals;
-use super::{Condition, ConditionStatus, Conditions, ListenerVerdict, RouteVerdict};
+use super::{Condition, ConditionStatus, Conditions, ListenerFront, ListenerVerdict, RouteVerdict};
 use crate::attach::{Listener, ListenerOwner, ListenerState, Listeners};
 use crate::lower::{RouteInput, data_plane_of};
 use crate::model::{ConditionType, DataPlaneKey, Layout, Limitation, Reason, Refusal, joined};
@@ -38,8 +38,13 @@ impl GatewayState<'_> {
                 attached_routes,
                 conditions: listener_conditions(listener, owner.generation),
                 data_plane: data_plane_of(gateway, listener, self.layout).filter(|_| self.refused.is_none()),
-                front: (listener.is_fronted() && listener.is_served() && self.refused.is_none())
-                    .then(|| DataPlaneKey::Stream { gateway: gateway.clone() }),
+                front: listener
+                    .front_address()
+                    .filter(|_| listener.is_served() && self.refused.is_none())
+                    .map(|address| ListenerFront {
+                        data_plane: DataPlaneKey::Stream { gateway: gateway.clone() },
+                        address,
+                    }),
             })
             .collect()
     }

@@ -100,7 +100,7 @@ fn finish_listeners(
                 let state = |key| programmed(delivery.get(key).unwrap_or(&Delivery::Offline));
                 let own = state(key);
                 let front = listener.front.as_ref().filter(|_| own.0 == ConditionStatus::True);
-                let content = front.map(state).unwrap_or(own);
+                let content = front.map(|front| state(&front.data_plane)).unwrap_or(own);
                 worst = worse(worst, Some(content.clone()));
                 content
             }

@@ -17,7 +17,13 @@ fn attach(listeners: &Value, route: &Value) -> Result<Vec<usize>, (Reason, Strin
     let snapshot = snapshot(&objects);
     let references = References::new(&snapshot.referents);
     let key = Arc::new(ObjectKey::new(Kind::Gateway, "infra", "public"));
-    let listeners = judge_listeners(&snapshot, &key, &references, ListenerSupport::unfronted(false, usize::MAX), &mut Vec::new());
+    let listeners = judge_listeners(
+        &snapshot,
+        &key,
+        &references,
+        ListenerSupport::unfronted(false, usize::MAX),
+        &mut Vec::new(),
+    );
     let route = normalise_route(
         &snapshot.routes[&ObjectKey::new(Kind::HttpRoute, "infra", "r")],
         &Extensions::default(),

@@ -11,8 +11,8 @@ use crate::lower::id::{Ids, Name};
 use crate::lower::rows::RouteInput;
 use crate::model::{Hostname, Kind, ObjectKey, Origin, Reference, Section, StreamProvenance};
 use crate::stream::{
-    ClientAuth, Destination, Rejection, StreamCa, StreamKey, StreamKind, StreamProtocol, StreamRoute, StreamSsl,
-    StreamTarget, StreamUpstream, TlsMode,
+    ClientAuth, Destination, Rejection, StreamCa, StreamKey, StreamKind, StreamProtocol, StreamRoute,
+    StreamSsl, StreamTarget, StreamUpstream, TlsMode,
 };
 
 /// The part of a route that asks for connections: it has one rule.

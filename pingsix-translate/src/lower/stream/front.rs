@@ -22,8 +22,12 @@ impl Lowering<'_> {
     /// Admits fronted listeners, the oldest owner first, each with the certificates that no earlier one has. The
     /// authorities are those of the Gateway, so no other owner is charged for them.
     pub(super) fn admit_fronts(&self, percent: u8, plane: &DataPlaneKey, budget: Budget) -> AdmittedFronts {
-        let mut fronts: Vec<&StreamMatch> =
-            self.stream_matches.iter().filter(|(_, wanted)| wanted.is_front).map(|(wanted, _)| wanted).collect();
+        let mut fronts: Vec<&StreamMatch> = self
+            .stream_matches
+            .iter()
+            .filter(|(_, wanted)| wanted.is_front)
+            .map(|(wanted, _)| wanted)
+            .collect();
         if fronts.is_empty() {
             return AdmittedFronts::default();
         }
@@ -52,9 +56,8 @@ impl Lowering<'_> {
             let listener = listener(front);
             let (config, keys) = self.documents_of(front, &written);
             let size = size(&config, self.prefix);
-            let of_namespace = share.map(|share| {
-                namespaces.get(&*listener.owner.name.namespace).copied().unwrap_or(share.size)
-            });
+            let of_namespace = share
+                .map(|share| namespaces.get(&*listener.owner.name.namespace).copied().unwrap_or(share.size));
             let rest = take(all, size);
             let rest_of_namespace = of_namespace.map(|of| take(of, size));
             match (rest, rest_of_namespace) {
@@ -69,10 +72,7 @@ impl Lowering<'_> {
                 (rest, _) => {
                     let (reason, bound) = match share.filter(|_| rest.is_some()) {
                         Some(share) => (Reason::ShareExceeded, share.named(&listener.owner.name.namespace)),
-                        None => (
-                            Reason::BudgetExceeded,
-                            format!("its budget of {} bytes", budget.bytes),
-                        ),
+                        None => (Reason::BudgetExceeded, format!("its budget of {} bytes", budget.bytes)),
                     };
                     let message = format!(
                         "Data plane {plane} has no room for the listener: its certificates and those of older listeners \
@@ -86,7 +86,11 @@ impl Lowering<'_> {
     }
 
     /// The documents of a fronted listener without those that are written already.
-    fn documents_of(&self, front: &StreamMatch, written: &BTreeSet<StreamKey>) -> (StreamConfig, Vec<StreamKey>) {
+    fn documents_of(
+        &self,
+        front: &StreamMatch,
+        written: &BTreeSet<StreamKey>,
+    ) -> (StreamConfig, Vec<StreamKey>) {
         let mut writer = Writer::new(self.backends);
         writer.front(front, &self.listeners[front.listener]);
         let mut config = writer.finish().config;

@@ -280,7 +280,11 @@ fn the_most_specific_server_name_wins_within_its_listener() {
         match &plane.provenance[key] {
             StreamProvenance::Route { origin, .. } => Some(origin.object.name.name.to_string()),
             StreamProvenance::Guard { .. } => Some("nobody".to_owned()),
-            StreamProvenance::Backend { .. } | StreamProvenance::Certificate { .. } => None,
+            StreamProvenance::Backend { .. }
+            | StreamProvenance::Certificate { .. }
+            | StreamProvenance::Front { .. }
+            | StreamProvenance::PingSix { .. }
+            | StreamProvenance::Authority { .. } => None,
         }
     };
     for (name, expected) in [
