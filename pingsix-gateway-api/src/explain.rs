@@ -134,6 +134,9 @@ fn matched_route(plane: &Plane<'_>, key: &DocumentKey, route: &Route) -> Matched
     let global = plane.config.global_rules().flat_map(|(_, rule)| rule.plugins.iter());
     let (host, purpose) = match plane.provenance.get(key) {
         Some(Provenance::Rules { host, .. }) => (host.as_ref().map(ToString::to_string), None),
+        Some(Provenance::Guard { listener }) if listener.is_empty() => {
+            (None, Some("answers requests that no rule takes".to_owned()))
+        }
         Some(Provenance::Guard { listener }) => (
             Some(listener.clone()),
             Some(format!("keeps requests for {listener} from listeners with a wider hostname")),

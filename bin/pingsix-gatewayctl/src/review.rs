@@ -116,6 +116,9 @@ fn origin(provenance: &Provenance) -> Vec<String> {
             lines.extend(shadowed.iter().map(|origin| format!("never reached: {}", at(origin))));
             lines
         }
+        Provenance::Guard { listener } if listener.is_empty() => {
+            vec!["answers requests that no rule takes".to_owned()]
+        }
         Provenance::Guard { listener } => {
             vec![format!("keeps {listener} from listeners with a wider hostname")]
         }

@@ -90,7 +90,7 @@ pub enum Provenance {
     /// A Route that answers 404 so that a listener's hostname does not fall to a less specific listener, or 421 to requests
     /// that came in by another listener.
     Guard {
-        /// The hostname of the guarded listener.
+        /// The hostname of the guarded listener; empty for any.
         listener: String,
     },
     /// The endpoints of a Service port.

@@ -7,7 +7,7 @@ use super::References;
 use super::cache::not_read_yet;
 use crate::bounds;
 use crate::model::{FieldPath, Kind, ObjectKey, ObjectName, Reason, Refusal};
-use crate::pingsix::validate::{read_authorities, write_section};
+use crate::pingsix::validate::{Fault, check_authorities, read_authorities, write_section};
 use crate::snapshot::AuthorityRef;
 
 /// CA certificates of a ConfigMap. `Debug` shows the number of certificates alone.
@@ -85,7 +85,7 @@ impl References<'_> {
         at: &FieldPath,
     ) -> Result<(), Refusal> {
         refuse_kind(reference, Reason::InvalidKind, at)?;
-        self.authority(&reference.target(namespace), at).map(|_| ())
+        self.read(&reference.target(namespace), at, check_authorities)
     }
 
     /// The CA certificates of a caCertificateRef of a Gateway, in any namespace.
@@ -108,10 +108,17 @@ impl References<'_> {
                 ),
             ));
         }
-        self.authority(&name, at)
+        let certificates = self.read(&name, at, read_authorities)?;
+        Ok(Authority { config_map: name, at: at.clone(), certificates })
     }
 
-    fn authority(&self, name: &ObjectName, at: &FieldPath) -> Result<Authority, Refusal> {
+    /// The contents of a ConfigMap, read by a function.
+    fn read<A>(
+        &self,
+        name: &ObjectName,
+        at: &FieldPath,
+        read: impl FnOnce(&str) -> Result<A, Fault>,
+    ) -> Result<A, Refusal> {
         let invalid =
             |message: String| Refusal::new(at.child("name"), Reason::InvalidCaCertificateRef, message);
         let config_map = self.referents.config_maps.get(name).ok_or_else(|| {
@@ -126,9 +133,7 @@ impl References<'_> {
             .as_ref()
             .and_then(|data| data.get(ENTRY))
             .ok_or_else(|| invalid(format!("ConfigMap {name} has no entry {ENTRY}.")))?;
-        let certificates = read_authorities(text).map_err(|fault| {
-            invalid(format!("Entry {ENTRY} of ConfigMap {name} cannot be used: {fault}."))
-        })?;
-        Ok(Authority { config_map: name.clone(), at: at.clone(), certificates })
+        read(text)
+            .map_err(|fault| invalid(format!("Entry {ENTRY} of ConfigMap {name} cannot be used: {fault}.")))
     }
 }

@@ -139,6 +139,11 @@ pub(crate) fn read_certificates(text: &str) -> Vec<Vec<u8>> {
     sections(text).filter_map(|(kind, der)| (kind == SectionKind::Certificate).then_some(der)).collect()
 }
 
+/// Checks that a PEM text consists of readable certificates.
+pub(crate) fn check_authorities(text: &str) -> Result<(), Fault> {
+    read_authorities(text).map(|_| ())
+}
+
 /// The certificates of a PEM text as DER: at least one, and all of them readable.
 pub(crate) fn read_authorities(text: &str) -> Result<Vec<Vec<u8>>, Fault> {
     let sections = all_sections(text).ok_or(Fault::Certificate)?.into_iter();

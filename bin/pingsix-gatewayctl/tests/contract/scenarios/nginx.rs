@@ -82,7 +82,7 @@ impl Nginx {
     async fn faults(&self, case: &Case) -> Vec<String> {
         let mut faults = Vec::new();
         for sample in &case.samples {
-            let protocol = Protocol::of(&sample.request());
+            let protocol = Protocol::of(&sample.request(false));
             let fault = match answers(sample, protocol, self.address).await {
                 Ok(answers) => sample.fault(&answers, &case.material),
                 Err(error) => Some(error),
