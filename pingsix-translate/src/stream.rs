@@ -4,7 +4,7 @@
 //! `stream_routes` of APISIX, under a prefix of their own that another program reads.
 //! `docs/reference/stream-documents.md` describes them for authors of that program; this module has the types:
 //!
-//! - [`StreamRoute`], [`StreamUpstream`] and [`StreamSsl`] are the documents, [`StreamConfig`] all of one prefix;
+//! - [`StreamRoute`], [`StreamUpstream`], [`StreamSsl`] and [`StreamCa`] are the documents, [`StreamConfig`] all of one prefix;
 //! - [`validate()`] has their rules; every translated document keeps them;
 //! - [`StreamConfig::route_for`] finds the route of a connection, independent of the order of documents.
 
@@ -18,7 +18,7 @@ mod validate;
 
 pub use config::{StreamConfig, StreamDecodeError};
 pub use document::{
-    ClientAuth, ClientAuthMode, Destination, Rejection, StreamCa, StreamDocument, StreamProtocol,
+    ANY_NAME, ClientAuth, ClientAuthMode, Destination, Rejection, StreamCa, StreamDocument, StreamProtocol,
     StreamRoute, StreamSsl, StreamTarget, StreamUpstream, TlsMode,
 };
 pub use front::{FRONT_PORT, FRONT_SLOTS, front_address};

@@ -1,4 +1,4 @@
-//! The stream role: a proxy for TCP routes, UDP routes and TLS routes.
+//! The stream role: a proxy for TCP routes, UDP routes and TLS routes, and TLS in front of HTTP servers.
 //!
 //! ```text
 //! Documents ─► table ─► routes of each listener, nodes of each upstream
@@ -12,11 +12,13 @@
 //! - A connection reaches a target of its route in the documents in force, or is reset.
 //! - A change of documents affects new connections only; open ones end with their peers, or some time after their
 //!   listener is removed.
-//! - Each wait for a client without a route has an end, and so has each attempt to connect.
+//! - Each wait for a client without a route, or without a request of HTTPS, has an end, and so has each attempt to
+//!   connect.
 //! - Memory is bounded by the limit of connections: two buffers of 16 KiB each while its peers take no data, at most
 //!   20 KiB before its route is known, and none while it is idle.
-//! - A connection whose TLS is terminated has at most 80 KiB, and 12 KiB while it is idle. During its handshake, it has
-//!   at most 150 KiB and twice the certificates.
+//! - A connection whose TLS is terminated has at most 80 KiB, and 12 KiB while it is idle, with the certificates of the
+//!   client. During its handshake, it has at most 150 KiB and twice the certificates, and 350 KiB with a client that is
+//!   asked for certificates.
 
 mod backends;
 mod choice;

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use pingsix_sink::{Desired, Document, DocumentSet, Key, OrderHint, Owner, Scope, SinkError};
 use pingsix_translate::status::{Problem, Reason, Severity};
 use pingsix_translate::stream::{
-    Destination, Rejection, StreamConfig, StreamDocument, StreamKey, StreamProtocol, StreamRoute,
+    ANY_NAME, Destination, Rejection, StreamConfig, StreamDocument, StreamKey, StreamProtocol, StreamRoute,
     StreamTarget, StreamViolation, TlsMode, validate,
 };
 use pingsix_translate::{DataPlaneKey, Hostname, ObjectKey, Options, Origin, StreamPlane, StreamProvenance};
@@ -63,8 +63,8 @@ impl fmt::Display for QuarantinedStream {
     }
 }
 
-/// The position of a stream document in the order of writes: upstreams, certificates, authorities, routes, so references never
-/// dangle. Routes need no order, because at most one takes a connection.
+/// The position of a stream document in the order of writes: upstreams, certificates, authorities, routes, so references
+/// never dangle. Routes need no order, because at most one takes a connection.
 pub const fn stream_order_hint(document: &StreamDocument) -> OrderHint {
     OrderHint(match document {
         StreamDocument::Upstream(_) => 0,
@@ -182,12 +182,13 @@ fn step(config: &StreamConfig, key: &StreamKey, earlier: Option<Measure>) -> (Me
     }
 }
 
-/// A route that takes the connections of another and rejects them.
+/// A route that takes the connections of another and rejects them. Those of [`ANY_NAME`] have no route then, which closes
+/// them, too.
 fn closed(route: &StreamRoute) -> StreamRoute {
     StreamRoute {
         server_port: route.server_port,
         protocol: route.protocol,
-        snis: route.snis.clone(),
+        snis: route.snis.iter().filter(|name| *name != ANY_NAME).cloned().collect(),
         tls: (route.protocol == StreamProtocol::Tls).then_some(TlsMode::Passthrough),
         ssl_ids: Vec::new(),
         alpn: Vec::new(),

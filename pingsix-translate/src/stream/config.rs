@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::{StreamDocument, StreamKey, StreamKind, StreamRoute, StreamSsl, StreamUpstream};
+use super::{StreamCa, StreamDocument, StreamKey, StreamKind, StreamRoute, StreamSsl, StreamUpstream};
 use crate::pingsix::{FRAMING, canonical_prefix};
 
 /// The stream documents of one prefix, ordered by key and therefore by dependency.
@@ -58,6 +58,14 @@ impl StreamConfig {
         match self.0.get(&StreamKey::new(StreamKind::Ssl, id))? {
             StreamDocument::Ssl(ssl) => Some(ssl),
             StreamDocument::StreamRoute(_) | StreamDocument::Upstream(_) | StreamDocument::Ca(_) => None,
+        }
+    }
+
+    /// The authorities of an id.
+    pub fn ca(&self, id: &str) -> Option<&StreamCa> {
+        match self.0.get(&StreamKey::new(StreamKind::Ca, id))? {
+            StreamDocument::Ca(ca) => Some(ca),
+            StreamDocument::StreamRoute(_) | StreamDocument::Upstream(_) | StreamDocument::Ssl(_) => None,
         }
     }
 
@@ -127,8 +135,8 @@ impl StreamConfig {
         Ok(config)
     }
 
-    /// Lists `upstreams`, `ssls`, `cas` and `stream_routes`, each item with its `id`: the form people read. Kinds without
-    /// documents are left out.
+    /// Lists `upstreams`, `ssls`, `cas` and `stream_routes`, each item with its `id`: the form people read. Kinds
+    /// without documents are left out.
     pub fn to_static(&self) -> Value {
         let mut lists: Map<String, Value> = Map::new();
         for kind in StreamKind::ALL {

@@ -24,10 +24,10 @@ pub struct StreamRoute {
     /// The protocol of clients.
     pub protocol: StreamProtocol,
     /// For [`StreamProtocol::Tls`], the server names (SNI) of the connections: at least one, in lower case, each a
-    /// DNS name or `*.` and one, which matches one label or more before the name. No other route of the port has any
-    /// of them. Empty for the other protocols.
+    /// DNS name or `*.` and one, which matches one label or more before the name. With [`TlsMode::Terminate`], also
+    /// [`ANY_NAME`]. No other route of the port has any of them. Empty for the other protocols.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[garde(custom(rules::snis(self.protocol)))]
+    #[garde(custom(rules::snis(self.protocol, self.tls)))]
     pub snis: Vec<String>,
     /// The TLS endpoint for the client; present exactly for [`StreamProtocol::Tls`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,12 +39,15 @@ pub struct StreamRoute {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[garde(custom(rules::ssl_ids(self.tls)))]
     pub ssl_ids: Vec<String>,
-    /// For [`TlsMode::Terminate`], the protocols of ALPN that are offered, in order of the server's preference; empty for
-    /// none. Clients of these protocols speak first, so the target is connected when their first byte has arrived.
+    /// For [`TlsMode::Terminate`], the versions of HTTP that are offered (ALPN), in order of the server's preference: `h2`,
+    /// `http/1.1` or both; empty for none, and for backends of other protocols. The client speaks first, so the target is
+    /// connected to when the client has sent as many bytes as a server needs to tell the versions apart.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[garde(custom(rules::alpn(self.tls)))]
     pub alpn: Vec<String>,
     /// For [`TlsMode::Terminate`], the demand on clients for a certificate, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[garde(custom(rules::client_auth(self.tls)))]
     pub client_auth: Option<ClientAuth>,
     /// The targets: at least one, none twice, each connection to one of them by weight.
     #[garde(custom(rules::targets))]
@@ -84,13 +87,18 @@ pub enum TlsMode {
     Terminate,
 }
 
+/// The server name of [`StreamRoute::snis`] for all connections of a port that no other route takes, also for those
+/// without a server name.
+pub const ANY_NAME: &str = "*";
+
 /// The demand on clients for a certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientAuth {
     /// The treatment of certificates.
     pub mode: ClientAuthMode,
-    /// Ids of the authorities of valid certificates.
+    /// Ids of the authorities of valid certificates: at least one for [`ClientAuthMode::RequireAndVerify`], none twice.
+    /// For [`ClientAuthMode::Request`], a hint for clients that choose among several certificates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ca_ids: Vec<String>,
 }
@@ -179,7 +187,8 @@ pub struct StreamUpstream {
     /// only, so that the proxy need not resolve names.
     #[garde(custom(rules::nodes))]
     pub nodes: BTreeMap<String, u32>,
-    /// Whether nodes may be on loopback: processes of the same Pod.
+    /// Whether nodes may be on loopback: processes of the same Pod. A proxy refuses such nodes otherwise, because authors
+    /// of EndpointSlices could reach what listens for its machine alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub local: bool,
 }
@@ -205,9 +214,9 @@ impl std::fmt::Debug for StreamSsl {
 /// Authorities of client certificates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
 #[serde(deny_unknown_fields)]
-#[garde(allow_unvalidated)]
 pub struct StreamCa {
     /// Their certificates in PEM, at least one.
+    #[garde(custom(rules::certs))]
     pub certs: String,
 }
 

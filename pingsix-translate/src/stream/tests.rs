@@ -53,6 +53,7 @@ fn faults(documents: &[(&str, Value)]) -> Vec<String> {
 fn documents_are_written_in_one_way_and_read_back() {
     let (cert, key) = pair();
     let written = [
+        ("cas/c", json!({ "certs": cert })),
         ("ssls/s", json!({"cert": cert, "key": key})),
         (
             "stream_routes/a",
@@ -65,7 +66,19 @@ fn documents_are_written_in_one_way_and_read_back() {
             json!({"server_port": 444, "protocol": "tls", "snis": ["a.test"], "tls": "terminate",
             "ssl_ids": ["s"], "targets": [{"reject": "no_route", "weight": 1}]}),
         ),
+        (
+            "stream_routes/d",
+            json!({"server_port": 444, "protocol": "tls", "snis": ["b.test", "*"], "tls": "terminate",
+            "alpn": ["h2", "http/1.1"], "client_auth": {"mode": "require_and_verify", "ca_ids": ["c"]},
+            "ssl_ids": ["s"], "targets": [{"upstream_id": "v", "weight": 1}]}),
+        ),
+        (
+            "stream_routes/e",
+            json!({"server_port": 445, "protocol": "tls", "snis": ["*"], "tls": "terminate",
+            "client_auth": {"mode": "request"}, "ssl_ids": ["s"], "targets": [{"upstream_id": "v", "weight": 1}]}),
+        ),
         upstream(),
+        ("upstreams/v", json!({"nodes": {"127.1.187.7:7087": 1}, "local": true})),
     ];
     let config = config(&written);
     assert_eq!(validate(&config), []);
@@ -78,7 +91,8 @@ fn documents_are_written_in_one_way_and_read_back() {
     let expected =
         written.into_iter().map(|(key, value)| (format!("/x/{key}"), value)).collect::<BTreeMap<_, _>>();
     assert_eq!(values, expected);
-    assert_eq!(pairs[1].0, "/x/ssls/s", "what is referred to comes first");
+    let first: Vec<&str> = pairs.iter().take(4).map(|(key, _)| key.as_str()).collect();
+    assert_eq!(first, ["/x/upstreams/u", "/x/upstreams/v", "/x/ssls/s", "/x/cas/c"], "referents come first");
     assert_eq!(config.to_static()["stream_routes"][1]["id"], "b");
 }
 
@@ -95,7 +109,7 @@ fn the_examples_of_the_documentation_are_documents() {
             examples += 1;
         }
     }
-    assert_eq!(examples, 4);
+    assert_eq!(examples, 7);
 }
 
 #[test]
@@ -118,11 +132,17 @@ fn what_is_unknown_or_ambiguous_is_not_decoded() {
         with("targets", json!([{"reject": "whim", "weight": 1}])),
         with("targets", json!([{"upstream_id": "u"}])),
         with("tls", json!("maybe")),
+        with("alpn", json!("h2")),
+        with("client_auth", json!({})),
+        with("client_auth", json!({"mode": "require", "ca_ids": ["c"]})),
+        with("client_auth", json!({"mode": "request", "crl_ids": []})),
     ] {
         assert!(!decode("stream_routes/a", &wrong), "{wrong}");
     }
     assert!(!decode("upstreams/u", &json!({"nodes": {}, "type": "roundrobin"})));
+    assert!(!decode("upstreams/u", &json!({"nodes": {}, "local": "true"})));
     assert!(!decode("ssls/s", &json!({"cert": ""})));
+    assert!(!decode("cas/c", &json!({"certs": "", "key": ""})));
 }
 
 #[test]
@@ -150,6 +170,12 @@ fn every_field_has_its_rule() {
         route[field] = value;
         route
     };
+    let terminate = |field: &str, value: Value| {
+        let mut route = with(tls(1, &["a.test"]), "tls", json!("terminate"));
+        route["ssl_ids"] = json!(["s"]);
+        with(route, field, value)
+    };
+    let required = |ids: &[&str]| json!({"mode": "require_and_verify", "ca_ids": ids});
     let target = |weight: u32| json!({"upstream_id": "u", "weight": weight});
     for (route, field) in [
         (to(0, "tcp"), "server_port"),
@@ -171,10 +197,24 @@ fn every_field_has_its_rule() {
         (with(tls(1, &["a.test"]), "tls", Value::Null), "tls"),
         (with(tls(1, &["a.test"]), "tls", json!("terminate")), "ssl_ids"),
         (with(tls(1, &["a.test"]), "ssl_ids", json!(["s"])), "ssl_ids"),
+        (with(tls(1, &["a.test"]), "alpn", json!(["h2"])), "alpn"),
+        (with(to(1, "tcp"), "alpn", json!(["h2"])), "alpn"),
+        (terminate("alpn", json!(["h3"])), "alpn"),
+        (terminate("alpn", json!(["h2", "h2"])), "alpn"),
+        (with(tls(1, &["a.test"]), "client_auth", required(&["c"])), "client_auth"),
+        (with(to(1, "udp"), "client_auth", json!({"mode": "request"})), "client_auth"),
+        (terminate("client_auth", required(&[])), "client_auth"),
+        (terminate("client_auth", required(&["c", "c"])), "client_auth"),
+        (terminate("client_auth", required(&["c", "none"])), "client_auth.ca_ids[1]"),
+        (terminate("snis", json!(["*", "*"])), "snis"),
     ] {
         let (cert, key) = pair();
-        let documents =
-            [upstream(), ("ssls/s", json!({"cert": cert, "key": key})), ("stream_routes/r", route.clone())];
+        let documents = [
+            upstream(),
+            ("ssls/s", json!({"cert": cert, "key": key})),
+            ("cas/c", json!({ "certs": cert })),
+            ("stream_routes/r", route.clone()),
+        ];
         assert_eq!(faults(&documents), [format!("stream_routes/r {field}")], "{route}");
     }
     for nodes in [
@@ -208,6 +248,17 @@ fn a_certificate_has_a_whole_chain_and_its_own_key() {
 }
 
 #[test]
+fn authorities_are_certificates() {
+    let (cert, key) = pair();
+    let check = |certs: &str| faults(&[("cas/c", json!({ "certs": certs }))]);
+    assert!(check(&cert).is_empty() && check(&format!("{cert}{}", pair().0)).is_empty());
+    let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    for certs in ["", &key, broken, &format!("{cert}{broken}")] {
+        assert_eq!(check(certs), ["cas/c certs"]);
+    }
+}
+
+#[test]
 fn no_two_routes_take_the_same_connection() {
     let check = |one: Value, other: Value| {
         faults(&[upstream(), ("stream_routes/a", one), ("stream_routes/b", other)])
@@ -234,8 +285,12 @@ fn no_two_routes_take_the_same_connection() {
 
 #[test]
 fn the_most_specific_server_name_takes_a_connection() {
+    let mut any = tls(4, &["a.test", "*"]);
+    any["tls"] = json!("terminate");
     let config = config(&[
         upstream(),
+        ("stream_routes/g", any),
+        ("stream_routes/h", tls(4, &["*.a.test", "a"])),
         ("stream_routes/d", tls(1, &["*.test", "other"])),
         ("stream_routes/c", tls(1, &["*.b.a.test"])),
         ("stream_routes/b", tls(1, &["*.a.test", "c.b.a.test"])),
@@ -255,6 +310,10 @@ fn the_most_specific_server_name_takes_a_connection() {
     ] {
         assert_eq!(taken(1, Arrival::Tls(name)), expected, "{name}");
     }
+    for (name, expected) in [("x.a.test", "h"), ("a", "h"), ("a.test", "g"), ("b", "g"), ("x.test", "g")] {
+        assert_eq!(taken(4, Arrival::Tls(name)), Some(expected), "{name}");
+    }
+    assert_eq!((taken(4, Arrival::TlsUnnamed), taken(1, Arrival::TlsUnnamed)), (Some("g"), None));
     assert_eq!((taken(3, Arrival::Tcp), taken(3, Arrival::Udp)), (Some("e"), Some("f")));
     assert_eq!(
         (taken(1, Arrival::Tcp), taken(3, Arrival::Tls("a")), taken(9, Arrival::Udp)),

@@ -127,8 +127,11 @@ pub(super) mod rules {
     use std::net::SocketAddr;
 
     use crate::model::Hostname;
-    use crate::pingsix::validate::check_chain_and_key;
-    use crate::stream::{StreamProtocol, StreamTarget, TlsMode};
+    use crate::pingsix::validate::{check_authorities, check_chain_and_key};
+    use crate::stream::{ANY_NAME, ClientAuth, ClientAuthMode, StreamProtocol, StreamTarget, TlsMode};
+
+    /// The protocols of `alpn`.
+    const HTTP: [&str; 2] = ["h2", "http/1.1"];
 
     fn refuse(sentence: impl std::fmt::Display) -> garde::Result {
         Err(garde::Error::new(sentence))
@@ -142,6 +145,7 @@ pub(super) mod rules {
 
     pub(in crate::stream) fn snis(
         protocol: StreamProtocol,
+        mode: Option<TlsMode>,
     ) -> impl FnOnce(&Vec<String>, &()) -> garde::Result {
         move |names, ()| {
             match (protocol, names.is_empty()) {
@@ -152,6 +156,14 @@ pub(super) mod rules {
                 (StreamProtocol::Tls, false) | (StreamProtocol::Tcp | StreamProtocol::Udp, true) => {}
             }
             for name in names {
+                if name == ANY_NAME {
+                    if mode == Some(TlsMode::Terminate) {
+                        continue;
+                    }
+                    return refuse(
+                        "Only a route that terminates TLS takes connections with any server name.",
+                    );
+                }
                 match Hostname::parse(name) {
                     Ok(parsed) if parsed.as_str() == name => {}
                     Ok(_) => return refuse(format_args!("Server name \"{name}\" is not in lower case.")),
@@ -174,6 +186,39 @@ pub(super) mod rules {
                 refuse(format_args!("There is no TLS in {}.", protocol.as_str()))
             }
             (StreamProtocol::Tls, Some(_)) | (StreamProtocol::Tcp | StreamProtocol::Udp, None) => Ok(()),
+        }
+    }
+
+    pub(in crate::stream) fn alpn(mode: Option<TlsMode>) -> impl FnOnce(&Vec<String>, &()) -> garde::Result {
+        move |protocols, ()| {
+            if !protocols.is_empty() && mode != Some(TlsMode::Terminate) {
+                return refuse("Only a route that terminates TLS offers protocols.");
+            }
+            if let Some(other) = protocols.iter().find(|protocol| !HTTP.contains(&protocol.as_str())) {
+                return refuse(format_args!("\"{other}\" is neither h2 nor http/1.1."));
+            }
+            match repeated(protocols) {
+                Some(protocol) => refuse(format_args!("Protocol {protocol} stands twice.")),
+                None => Ok(()),
+            }
+        }
+    }
+
+    pub(in crate::stream) fn client_auth(
+        mode: Option<TlsMode>,
+    ) -> impl FnOnce(&Option<ClientAuth>, &()) -> garde::Result {
+        move |auth, ()| {
+            let Some(auth) = auth else { return Ok(()) };
+            if mode != Some(TlsMode::Terminate) {
+                return refuse("Only a route that terminates TLS asks for client certificates.");
+            }
+            if auth.mode == ClientAuthMode::RequireAndVerify && auth.ca_ids.is_empty() {
+                return refuse("The validation of client certificates needs an authority.");
+            }
+            match repeated(&auth.ca_ids) {
+                Some(id) => refuse(format_args!("Authority {id} stands twice.")),
+                None => Ok(()),
+            }
         }
     }
 
@@ -225,6 +270,14 @@ pub(super) mod rules {
             }
         }
         Ok(())
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "garde fixes the shape")]
+    pub(in crate::stream) fn certs(certificates: &str, (): &()) -> garde::Result {
+        match check_authorities(certificates) {
+            Ok(()) => Ok(()),
+            Err(_) => refuse("There must be at least one certificate, and well-formed certificates alone."),
+        }
     }
 
     pub(in crate::stream) fn key(chain: &str) -> impl FnOnce(&String, &()) -> garde::Result {

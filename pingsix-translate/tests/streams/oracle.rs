@@ -93,6 +93,8 @@ pub(crate) fn fate(world: &World, port: u16, arrival: Arrival<'_>) -> Outcome {
         Arrival::Tcp => ("TCP", None),
         Arrival::Udp => ("UDP", None),
         Arrival::Tls(name) => ("TLS", Some(name)),
+        // No TLSRoute takes one.
+        Arrival::TlsUnnamed => return Outcome::NoRoute,
     };
     let Some(listener) = listener_of(world, (protocol, port), name) else { return Outcome::NoRoute };
     if !listener.is_served {

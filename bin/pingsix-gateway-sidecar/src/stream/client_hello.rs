@@ -4,6 +4,8 @@
 //! [`Reader`] takes the bytes in any portions, joins the records, and keeps the bytes as they came for the server that
 //! terminates TLS. Its state moves forward only, so the work is linear in the bytes.
 
+use std::net::IpAddr;
+
 /// The most bytes of a `ClientHello` with its record headers.
 pub(super) const MAX_BYTES: usize = 16 * 1024;
 
@@ -16,15 +18,20 @@ const MESSAGE_HEADER: usize = 4;
 const SERVER_NAME: u16 = 0;
 const HOST_NAME: u8 = 0;
 
-/// Reason why bytes give no server name.
+/// Reason why bytes are no `ClientHello` that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flaw {
     /// They are no `ClientHello`.
     NotClientHello,
     /// The `ClientHello` is longer than [`MAX_BYTES`].
     TooLarge,
-    /// The `ClientHello` has no server name.
-    NoServerName,
+}
+
+/// A complete `ClientHello`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Hello {
+    /// The server name in lower case. `None` without one, or if it is an IP address, which rustls ignores too.
+    pub(super) name: Option<String>,
 }
 
 /// The bytes of a connection up to the end of its `ClientHello`.
@@ -40,8 +47,8 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Takes further bytes. The server name in lower case, once the `ClientHello` is complete; `None` before.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Option<String>, Flaw> {
+    /// Takes further bytes; `None` before the `ClientHello` is complete.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Option<Hello>, Flaw> {
         self.raw.extend_from_slice(bytes);
         let end = self.raw.len().min(MAX_BYTES);
         loop {
@@ -61,7 +68,7 @@ impl Reader {
             if let Some(length) = message_length(&self.message)?
                 && let Some(body) = self.message.get(MESSAGE_HEADER..MESSAGE_HEADER + length)
             {
-                return server_name(body).map(Some);
+                return server_name(body).map(|name| Some(Hello { name }));
             }
         }
         if end < MAX_BYTES { Ok(None) } else { Err(Flaw::TooLarge) }
@@ -100,11 +107,12 @@ fn message_length(message: &[u8]) -> Result<Option<usize>, Flaw> {
 }
 
 /// The server name of the body of a `ClientHello`.
-fn server_name(body: &[u8]) -> Result<String, Flaw> {
-    let name = find_server_name(body).ok_or(Flaw::NotClientHello)?.ok_or(Flaw::NoServerName)?;
-    // A DNS name in ASCII (RFC 6066). Other names have no route, so that their form decides nothing else.
+fn server_name(body: &[u8]) -> Result<Option<String>, Flaw> {
+    let Some(name) = find_server_name(body).ok_or(Flaw::NotClientHello)? else { return Ok(None) };
+    // A DNS name in ASCII (RFC 6066).
     match std::str::from_utf8(name) {
-        Ok(name) if !name.is_empty() && name.is_ascii() => Ok(name.to_ascii_lowercase()),
+        Ok(name) if name.parse::<IpAddr>().is_ok() => Ok(None),
+        Ok(name) if !name.is_empty() && name.is_ascii() => Ok(Some(name.to_ascii_lowercase())),
         _ => Err(Flaw::NotClientHello),
     }
 }

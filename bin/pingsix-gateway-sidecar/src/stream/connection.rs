@@ -1,7 +1,8 @@
-//! The life of one connection: `ClientHello`, route, target, perhaps a TLS handshake, node, relay.
+//! The life of one connection: `ClientHello`, route, target, perhaps a TLS handshake and the beginning of a request,
+//! node, relay.
 //!
-//! A connection that reaches no backend is reset. No TLS alert is sent but for a failed handshake: the proxy is no TLS
-//! server for other clients.
+//! A connection that reaches no backend is reset, and gets a TLS alert only for a failed handshake: the proxy is no TLS
+//! server for other clients. A client of HTTP that asks for nothing has an orderly end.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::client_hello::Reader;
+use super::client_hello::{Hello, Reader};
 use super::connect::connect;
 use super::limits::{Limits, Place, Unrouted};
 use super::metrics::{Outcome, PortMetrics, Reason};
@@ -75,7 +76,7 @@ async fn serve(client: TcpStream, entry: Entry, port: Arc<Port>, shared: Arc<Sha
         outcome = pass(&client, &mut backend, entry, &port, &shared) => outcome,
         () = port.cut.cancelled() => Outcome::Cut,
     };
-    if outcome != Outcome::Closed {
+    if !outcome.is_orderly() {
         reset(&client);
         if let Some((backend, _)) = &backend {
             reset(backend);
@@ -172,22 +173,26 @@ fn target(route: &Route) -> Result<Arc<Upstream>, Reason> {
     }
 }
 
-/// Reads the `ClientHello`, which has the target, and makes the handshake if the proxy is the TLS server.
+/// Reads the `ClientHello`, which has the target, and makes the handshake if the proxy is the TLS server. For a backend
+/// that speaks HTTP, it also waits for the beginning of a request.
 async fn find(client: &TcpStream, port: &Port, shared: &Shared) -> Result<(Arc<Upstream>, Opening), Reason> {
     let mut reader = Reader::default();
-    let name = timeout(shared.options.hello_timeout, server_name(client, &mut reader)).await;
-    let name = name.map_err(|_| Reason::HelloTimeout)??;
+    let hello = timeout(shared.options.hello_timeout, client_hello(client, &mut reader)).await;
+    let Hello { name } = hello.map_err(|_| Reason::HelloTimeout)??;
     // The routes at the end of the `ClientHello` count.
     let routes = Arc::clone(&port.routes.read());
-    let route = by_name(&routes, &name)?;
+    let route = by_name(&routes, name.as_deref())?;
     drop(routes);
     let upstream = target(&route)?;
     let opening = match route.termination() {
         None => Opening::Bytes(reader.into_bytes()),
         Some(termination) => {
-            let session = terminate(client, &name, reader.into_bytes(), termination, shared);
+            let session = terminate(client, name.as_deref(), reader.into_bytes(), termination, shared);
             let session = Box::pin(session).await?;
             port.metrics.shaken(session.kind());
+            if termination.is_http() {
+                request(&session, client, shared).await?;
+            }
             Opening::Session(session)
         }
     };
@@ -196,7 +201,7 @@ async fn find(client: &TcpStream, port: &Port, shared: &Shared) -> Result<(Arc<U
 
 async fn terminate(
     client: &TcpStream,
-    name: &str,
+    name: Option<&str>,
     read: Vec<u8>,
     termination: &Termination,
     shared: &Shared,
@@ -208,15 +213,30 @@ async fn terminate(
     Ok(Box::new(session))
 }
 
-fn by_name(routes: &Routes, name: &str) -> Result<Arc<Route>, Reason> {
+/// Waits for the beginning of a request.
+async fn request(session: &Session, client: &TcpStream, shared: &Shared) -> Result<(), Reason> {
+    let reason = match timeout(shared.options.request_timeout, session.request(client)).await {
+        Ok(Ok(())) => return Ok(()),
+        Ok(Err(tls::Flaw::Left)) => Reason::NoRequest,
+        Ok(Err(flaw)) => return Err(Reason::Handshake(flaw)),
+        Err(_) => Reason::SlowRequest,
+    };
+    session.close(client);
+    Err(reason)
+}
+
+fn by_name(routes: &Routes, name: Option<&str>) -> Result<Arc<Route>, Reason> {
     match routes {
-        Routes::ByName(names) => names.route(name).cloned().ok_or(Reason::NoMatch),
+        Routes::ByName(names) => {
+            let reason = if name.is_some() { Reason::NoMatch } else { Reason::NoServerName };
+            names.route(name).cloned().ok_or(reason)
+        }
         // The port has become one for TCP: whatever the bytes are, they have this route.
         Routes::Any(route) => Ok(Arc::clone(route)),
     }
 }
 
-async fn server_name(client: &TcpStream, reader: &mut Reader) -> Result<String, Reason> {
+async fn client_hello(client: &TcpStream, reader: &mut Reader) -> Result<Hello, Reason> {
     loop {
         client.readable().await.map_err(|_| Reason::HelloEnded)?;
         let mut buffer = [0; HELLO_READ];
@@ -224,8 +244,8 @@ async fn server_name(client: &TcpStream, reader: &mut Reader) -> Result<String, 
             Ok(0) => return Err(Reason::HelloEnded),
             Ok(bytes) => {
                 let bytes = buffer.get(..bytes).unwrap_or_default();
-                if let Some(name) = reader.push(bytes).map_err(Reason::Hello)? {
-                    return Ok(name);
+                if let Some(hello) = reader.push(bytes).map_err(Reason::Hello)? {
+                    return Ok(hello);
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

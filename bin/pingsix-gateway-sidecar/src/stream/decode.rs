@@ -9,9 +9,12 @@ use std::net::SocketAddr;
 
 use garde::Validate as _;
 use pingsix_translate::Hostname;
-use pingsix_translate::stream::{Destination, StreamProtocol, StreamRoute, StreamUpstream};
+use pingsix_translate::stream::{
+    ANY_NAME, Destination, StreamProtocol, StreamRoute, StreamUpstream, TlsMode,
+};
 use serde::Deserialize;
 
+use super::tls;
 use super::upstream::is_for_backends;
 
 /// The longest text of a fault; texts of decoders quote documents.
@@ -22,7 +25,8 @@ const MAX_FAULT: usize = 300;
 pub(super) struct Identity {
     pub(super) port: u16,
     pub(super) protocol: StreamProtocol,
-    /// For TLS, the server names in lower case, at least one. A wildcard begins with `*.`.
+    /// For TLS, the server names in lower case, at least one. A wildcard begins with `*.`, and [`ANY_NAME`] stands for
+    /// all names.
     pub(super) names: Vec<String>,
 }
 
@@ -34,13 +38,13 @@ pub(super) struct Decoded {
     pub(super) behaviour: Result<Behaviour, String>,
 }
 
-/// The targets of a route, and its certificates.
+/// The targets of a route, and its TLS server.
 #[derive(Debug)]
 pub(super) struct Behaviour {
     /// The targets with their weights.
     pub(super) targets: Vec<(Destination, u32)>,
-    /// The ids of the certificates if the proxy terminates TLS; otherwise none.
-    pub(super) certificates: Vec<String>,
+    /// The settings of the TLS server if it is the proxy.
+    pub(super) tls: Option<tls::Settings>,
 }
 
 /// The fields of an identity; all others are ignored.
@@ -69,6 +73,7 @@ fn identity(value: &[u8]) -> Result<Identity, String> {
         }
         StreamProtocol::Tls => {
             let parse = |name: &String| match Hostname::parse(name) {
+                _ if name == ANY_NAME => Ok(name.clone()),
                 Ok(parsed) => Ok(parsed.as_str().to_owned()),
                 Err(flaw) => Err(format!("snis: \"{name}\" is not a server name: {flaw}.")),
             };
@@ -86,7 +91,12 @@ fn behaviour(id: &str, value: &[u8]) -> Result<Behaviour, String> {
         return Err("An id cannot be empty or contain a slash.".to_owned());
     }
     let targets = route.targets.into_iter().map(|target| (target.to, target.weight)).collect();
-    Ok(Behaviour { targets, certificates: route.ssl_ids })
+    let tls = (route.tls == Some(TlsMode::Terminate)).then_some(tls::Settings {
+        certificates: route.ssl_ids,
+        protocols: route.alpn,
+        clients: route.client_auth,
+    });
+    Ok(Behaviour { targets, tls })
 }
 
 /// The nodes of a document of `upstreams`, and the fault of those that are left out.
@@ -104,7 +114,11 @@ pub(super) fn upstream(
     let (mut nodes, mut refused) = (BTreeMap::new(), None);
     for (text, weight) in &upstream.nodes {
         match text.parse::<SocketAddr>() {
-            Ok(address) if local_nodes || is_for_backends(address.ip()) => {
+            Ok(address)
+                if local_nodes
+                    || is_for_backends(address.ip())
+                    || upstream.local && address.ip().to_canonical().is_loopback() =>
+            {
                 nodes.insert(address, *weight);
             }
             Ok(address) => {
@@ -124,6 +138,7 @@ fn short(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pingsix_translate::stream::{ClientAuth, ClientAuthMode};
     use serde_json::{Value, json};
 
     use super::*;
@@ -132,24 +147,38 @@ mod tests {
         route("r", value.to_string().as_bytes())
     }
 
-    fn tls() -> Value {
+    fn passthrough() -> Value {
         json!({"server_port": 443, "protocol": "tls", "snis": ["a.test"], "tls": "passthrough",
             "targets": [{"upstream_id": "u", "weight": 3}, {"reject": "invalid", "weight": 1}]})
     }
 
     #[test]
     fn a_route_has_an_identity_and_a_behaviour() {
-        let decoded = decode(&tls()).unwrap();
+        let decoded = decode(&passthrough()).unwrap();
         assert_eq!(
             decoded.identity,
             Identity { port: 443, protocol: StreamProtocol::Tls, names: vec!["a.test".to_owned()] }
         );
         let behaviour = decoded.behaviour.unwrap();
-        assert_eq!((behaviour.targets.len(), behaviour.certificates.len()), (2, 0));
-        let mut route = tls();
+        assert_eq!((behaviour.targets.len(), behaviour.tls), (2, None));
+        let mut route = passthrough();
         route["tls"] = json!("terminate");
         route["ssl_ids"] = json!(["a", "b"]);
-        assert_eq!(decode(&route).unwrap().behaviour.unwrap().certificates, ["a", "b"]);
+        route["snis"] = json!(["a.test", "*"]);
+        let mut settings = tls::Settings {
+            certificates: vec!["a".to_owned(), "b".to_owned()],
+            protocols: Vec::new(),
+            clients: None,
+        };
+        let decoded = decode(&route).unwrap();
+        assert_eq!(decoded.identity.names, ["a.test", "*"]);
+        assert_eq!(decoded.behaviour.unwrap().tls.unwrap(), settings);
+        route["alpn"] = json!(["h2"]);
+        route["client_auth"] = json!({"mode": "request", "ca_ids": ["c"]});
+        settings.protocols = vec!["h2".to_owned()];
+        let ca_ids = vec!["c".to_owned()];
+        settings.clients = Some(ClientAuth { mode: ClientAuthMode::Request, ca_ids });
+        assert_eq!(decode(&route).unwrap().behaviour.unwrap().tls.unwrap(), settings);
     }
 
     #[test]
@@ -163,16 +192,36 @@ mod tests {
             ("tls", json!("mutual")),
             ("tls", Value::Null),
             ("client_auth", json!({})),
+            ("client_auth", json!({"mode": "request"})),
+            ("alpn", json!(["h2"])),
+            ("more", json!(1)),
+            ("snis", json!(["a.test", "*"])),
             ("snis", json!(["A.test"])),
             ("snis", json!(["a.test", "a.test"])),
         ] {
-            let mut route = tls();
+            let mut route = passthrough();
             route[field] = value;
             let decoded = decode(&route).unwrap();
             assert_eq!(decoded.identity.names[0], "a.test");
             assert!(decoded.behaviour.is_err(), "{route}");
         }
-        assert!(route("a/b", tls().to_string().as_bytes()).unwrap().behaviour.is_err());
+        for (field, value) in [
+            ("client_auth", json!({})),
+            ("client_auth", json!({"mode": "require", "ca_ids": ["c"]})),
+            ("client_auth", json!({"mode": "require_and_verify"})),
+            ("client_auth", json!({"mode": "request", "more": 1})),
+            ("alpn", json!(["h3"])),
+            ("alpn", json!("h2")),
+            ("ssl_ids", json!([])),
+        ] {
+            let mut route = passthrough();
+            route["tls"] = json!("terminate");
+            route["ssl_ids"] = json!(["s"]);
+            assert!(decode(&route).unwrap().behaviour.is_ok());
+            route[field] = value;
+            assert!(decode(&route).unwrap().behaviour.is_err(), "{route}");
+        }
+        assert!(route("a/b", passthrough().to_string().as_bytes()).unwrap().behaviour.is_err());
     }
 
     #[test]
@@ -183,11 +232,11 @@ mod tests {
             ("server_port", json!("443")),
             ("protocol", json!("quic")),
             ("snis", json!([])),
-            ("snis", json!(["*"])),
+            ("snis", json!(["*x"])),
             ("snis", json!(["a.test", "10.0.0.1"])),
             ("snis", json!("a.test")),
         ] {
-            let mut route = tls();
+            let mut route = passthrough();
             route[field] = value;
             assert!(decode(&route).is_err(), "{route}");
         }
@@ -203,6 +252,10 @@ mod tests {
         assert_eq!(nodes, BTreeMap::from([("10.0.0.1:1".parse().unwrap(), 2)]));
         assert!(fault.unwrap().contains("127.0.0.1:1"));
         assert_eq!(read(json!({"nodes": {"127.0.0.1:1": 1}}), true).unwrap().0.len(), 1);
+        let local = json!({"nodes": {"127.1.2.3:1": 1, "[::1]:2": 1, "169.254.0.1:3": 1}, "local": true});
+        let (nodes, fault) = read(local, false).unwrap();
+        assert_eq!(nodes.len(), 2);
+        assert!(fault.unwrap().contains("169.254.0.1:3"));
         assert!(read(json!({"nodes": {"a.test:1": 1}}), true).is_err());
         assert!(read(json!({"nodes": {"10.0.0.1:1": 1}, "send_proxy": "v2"}), true).is_err());
     }

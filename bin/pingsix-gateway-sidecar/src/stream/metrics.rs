@@ -70,7 +70,9 @@ pub(super) enum Reason {
     Route(Rejection),
     /// No route has the server name.
     NoMatch,
-    /// The first bytes give no server name.
+    /// There is no server name, and the port has no route for such connections.
+    NoServerName,
+    /// The first bytes are no `ClientHello`, or too large a one.
     Hello(Flaw),
     /// The `ClientHello` was not complete in time.
     HelloTimeout,
@@ -80,6 +82,10 @@ pub(super) enum Reason {
     Evicted,
     /// The TLS handshake failed.
     Handshake(tls::Flaw),
+    /// The client did not begin a request of HTTP in time.
+    SlowRequest,
+    /// The client left after the handshake and before a request of HTTP.
+    NoRequest,
     /// Too many connections.
     Limit,
     /// No node could be reached.
@@ -89,6 +95,11 @@ pub(super) enum Reason {
 }
 
 impl Outcome {
+    /// Whether the client knows that nothing is missing.
+    pub(super) const fn is_orderly(self) -> bool {
+        matches!(self, Self::Closed | Self::Rejected(Reason::SlowRequest | Reason::NoRequest))
+    }
+
     const fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Closed => ("closed", ""),
@@ -106,9 +117,9 @@ impl Reason {
             Self::Route(Rejection::NoEndpoints) => "no_endpoints",
             Self::Route(Rejection::NoRoute) => "no_route",
             Self::NoMatch => "no_match",
+            Self::NoServerName => "no_server_name",
             Self::Hello(Flaw::NotClientHello) => "no_client_hello",
             Self::Hello(Flaw::TooLarge) => "large_client_hello",
-            Self::Hello(Flaw::NoServerName) => "no_server_name",
             Self::HelloTimeout => "slow_client_hello",
             Self::HelloEnded => "client_left",
             Self::Evicted => "evicted",
@@ -119,6 +130,9 @@ impl Reason {
             Self::Handshake(tls::Flaw::Incompatible) => "incompatible_client",
             Self::Handshake(tls::Flaw::Invalid) => "invalid_handshake",
             Self::Handshake(tls::Flaw::ServerName) => "other_server_name",
+            Self::Handshake(tls::Flaw::ClientCertificate) => "client_certificate",
+            Self::SlowRequest => "slow_request",
+            Self::NoRequest => "client_left_request",
             Self::Limit => "limit",
             Self::Unreachable => "unreachable",
             Self::Resources => "resources",

@@ -19,12 +19,15 @@ pub struct StreamOptions {
     pub taken_ports: BTreeSet<u16>,
     /// The most connections. The limit of file descriptors can allow fewer: two for each, besides 256.
     pub max_connections: usize,
-    /// The most connections whose `ClientHello` or TLS handshake is incomplete. The oldest one gives way to another.
+    /// The most connections whose `ClientHello` or TLS handshake is incomplete, or that have not begun a request of HTTP.
+    /// The oldest one gives way to another.
     pub max_unrouted: usize,
     /// The time for a complete `ClientHello`, from the accept.
     pub hello_timeout: Duration,
     /// The time for a TLS handshake after the `ClientHello`, with the wait for its beginning.
     pub handshake_timeout: Duration,
+    /// The time for the beginning of a request of HTTP, from the end of the TLS handshake.
+    pub request_timeout: Duration,
     /// The most unfinished TLS handshakes. Others wait; a handshake that has had a second then gives way.
     pub max_handshakes: usize,
     /// The time for a connection to one node. All attempts together have 10 seconds.
@@ -54,6 +57,7 @@ impl Default for StreamOptions {
             max_unrouted: 4_096,
             hello_timeout: Duration::from_secs(5),
             handshake_timeout: Duration::from_secs(10),
+            request_timeout: Duration::from_mins(1),
             max_handshakes: 256,
             connect_timeout: Duration::from_secs(3),
             removed_grace: Duration::from_mins(5),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pingsix_translate::stream::{Rejection, StreamProtocol};
+use pingsix_translate::stream::{ANY_NAME, Rejection, StreamProtocol};
 
 use super::choice::Shares;
 use super::decode::Identity;
@@ -116,11 +116,18 @@ pub(super) struct Names {
     exact: HashMap<String, Arc<Route>>,
     /// By the name behind `*.`.
     wildcard: HashMap<String, Arc<Route>>,
+    /// For all other connections.
+    any: Option<Arc<Route>>,
 }
 
 impl Names {
-    /// The route of a server name in lower case: an exact name wins over a wildcard, a longer wildcard over a shorter.
-    pub(super) fn route(&self, name: &str) -> Option<&Arc<Route>> {
+    /// The route of a server name in lower case: an exact name wins over a wildcard, a longer wildcard over a shorter
+    /// one, and [`ANY_NAME`] comes last. `None` stands for a connection without a server name.
+    pub(super) fn route(&self, name: Option<&str>) -> Option<&Arc<Route>> {
+        name.and_then(|name| self.of_hostname(name)).or(self.any.as_ref())
+    }
+
+    fn of_hostname(&self, name: &str) -> Option<&Arc<Route>> {
         self.exact.get(name).or_else(|| {
             // A wildcard stands for at least one character before its dot.
             let dots = name.bytes().enumerate().skip(1).filter(|(_, byte)| *byte == b'.');
@@ -129,6 +136,9 @@ impl Names {
     }
 
     fn insert(&mut self, name: &str, route: &Arc<Route>) -> Option<Arc<Route>> {
+        if name == ANY_NAME {
+            return self.any.replace(Arc::clone(route));
+        }
         match name.strip_prefix("*.") {
             Some(domain) => self.wildcard.insert(domain.to_owned(), Arc::clone(route)),
             None => self.exact.insert(name.to_owned(), Arc::clone(route)),

@@ -1,8 +1,8 @@
 //! From documents to the routes of each listener.
 //!
 //! A [`Table`] keeps what it made of the documents in force. New documents are compared with these, and only changed
-//! ones are decoded; only listeners with a changed route are built anew. Nodes of upstreams and certificates of routes
-//! change in place. The result is that of building everything, which a test compares.
+//! ones are decoded; only listeners with a changed route are built anew. Nodes of upstreams, and certificates and
+//! authorities of routes change in place. The result is that of building everything, which a test compares.
 //!
 //! Routes of documents fail closed, see [`decode`]. A document without an identity could be a route for any
 //! connection: the last good document of its key stays in force. If there is none, the table refuses the revision, and
@@ -75,13 +75,15 @@ impl Table {
                     self.fault(key, fault.map(str::to_owned));
                 }
                 (Key::Document(StreamKind::Ssl, id), None) => self.terminations.remove_certificate(id),
+                (Key::Document(StreamKind::Ca, id), Some(value)) => {
+                    let fault = self.terminations.set_authorities(id, value).err();
+                    self.fault(key, fault.map(str::to_owned));
+                }
+                (Key::Document(StreamKind::Ca, id), None) => self.terminations.remove_authorities(id),
                 (Key::Unknown, Some(_)) => {
                     self.fault(key, Some("The key is of no known kind.".to_owned()));
                 }
-                (
-                    Key::Document(StreamKind::StreamRoute | StreamKind::Ca, _) | Key::Unknown | Key::Metadata,
-                    _,
-                ) => {}
+                (Key::Document(StreamKind::StreamRoute, _) | Key::Unknown | Key::Metadata, _) => {}
             }
         }
 
@@ -193,10 +195,13 @@ impl Table {
         listeners.insert(listener);
         self.claims.entry(listener).or_default().insert(key.to_owned());
         let route = match behaviour {
-            Ok(Behaviour { targets, certificates }) => {
+            Ok(Behaviour { targets, tls }) => {
                 let targets = targets.into_iter().map(|(to, weight)| (self.target(to), weight));
                 let route = Route::new(targets.collect());
-                route.with_termination(self.terminations.set_route(key, certificates))
+                if tls.is_none() {
+                    self.terminations.remove_route(key);
+                }
+                route.with_termination(tls.map(|settings| self.terminations.set_route(key, settings)))
             }
             Err(message) => {
                 self.terminations.remove_route(key);

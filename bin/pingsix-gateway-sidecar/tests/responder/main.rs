@@ -12,4 +12,6 @@ mod binary;
 mod client;
 mod limits;
 mod pingsix;
+#[path = "../shared/pingsix.rs"]
+mod process;
 mod shutdown;

@@ -1,84 +1,26 @@
 //! The protocol through the real PingSIX, when `PINGSIX_BIN` names it.
 
-use std::fs;
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use http::Method;
 use pingsix_gateway_sidecar::responder::Options;
 use pingsix_test_programs::free_address;
 use pingsix_translate::responder::{REDIRECT_HEADER, status_host};
-use tokio::net::TcpStream;
 
 use crate::client::{Client, Reply, RequestSpec, Running, WAIT_TIMEOUT, raw};
+use crate::process::PingSix;
 
 /// The mark that distinguishes the responder's 404 from PingSIX's own.
 const NOT_FOUND: &str = "404 Not Found\n";
 
-/// PingSIX, killed at the end of the test.
-struct PingSix {
-    child: Child,
-    address: SocketAddr,
-    directory: tempfile::TempDir,
-}
-
-impl Drop for PingSix {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl PingSix {
-    async fn start(binary: &Path, responder: SocketAddr) -> Self {
-        // PingSIX cannot report its port.
-        let address = free_address();
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("config.yaml");
-        fs::write(&file, config(address, responder, directory.path())).unwrap();
-        let log = fs::File::create(directory.path().join("log")).unwrap();
-        let child = Command::new(binary)
-            .arg("-c")
-            .arg(&file)
-            .current_dir(directory.path())
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        let mut pingsix = Self { child, address, directory };
-        let started = Instant::now();
-        loop {
-            if TcpStream::connect(address).await.is_ok()
-                && Client::http1(address).await.get("mixed.example").await.body == NOT_FOUND
-            {
-                return pingsix;
-            }
-            let ended = pingsix.child.try_wait().unwrap();
-            assert!(ended.is_none() && started.elapsed() < WAIT_TIMEOUT, "{ended:?}: {}", pingsix.log());
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    }
-
-    fn log(&self) -> String {
-        fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
-    }
-}
-
 /// A decision list that ends in 404 beside a proxy-rewrite, the same list with gRPC upstreams, and redirects.
-fn config(address: SocketAddr, responder: SocketAddr, directory: &Path) -> String {
+fn documents(responder: SocketAddr) -> String {
     let mut yaml = format!(
-        r#"pingora: {{ threads: 1, pid_file: "{0}/pid", upgrade_sock: "{0}/sock" }}
-pingsix:
-  listeners: [ {{ address: "{address}", offer_h2c: true }} ]
-  defaults: {{ dns_refresh_interval: 3600 }}
-upstreams:
+        r#"upstreams:
   - {{ id: redirect, nodes: {{ "{responder}": 1 }}, type: roundrobin, pass_host: pass }}
-"#,
-        directory.display(),
+"#
     );
     for (scheme, prefix) in [("http", ""), ("grpc", "grpc-")] {
         for status in [200, 404, 500, 503] {
@@ -137,24 +79,31 @@ fn print_message(text: &str) {
 async fn pingsix_and_the_responder_understand_each_other() {
     let Some(binary) = pingsix_test_programs::pingsix() else { return };
     let running = Running::start(Options::default()).await;
-    let pingsix = PingSix::start(&binary, running.address).await;
+    // PingSIX cannot report its port.
+    let address = free_address();
+    let _pingsix = PingSix::start(&binary, &[address], &documents(running.address)).await;
+    let started = Instant::now();
+    while Client::http1(address).await.get("mixed.example").await.body != NOT_FOUND {
+        assert!(started.elapsed() < WAIT_TIMEOUT);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 
-    for mut client in Client::both(pingsix.address).await {
+    for mut client in Client::both(address).await {
         decision_list(&mut client, "mixed.example").await;
         redirects(&mut client).await;
     }
-    decision_list(&mut Client::http2(pingsix.address).await, "grpc.example").await;
+    decision_list(&mut Client::http2(address).await, "grpc.example").await;
     for bytes in [1, 1000, 60 * 1024, 900 * 1024, 8 * 1024 * 1024] {
         for _ in 0..5 {
             // PingSIX closes the connection of an HTTP/1 client that is still writing after the answer.
             if bytes < 1024 * 1024 {
-                upload(Client::http1(pingsix.address).await, "mixed.example", bytes).await;
+                upload(Client::http1(address).await, "mixed.example", bytes).await;
             }
-            upload(Client::http2(pingsix.address).await, "mixed.example", bytes).await;
-            upload(Client::http2(pingsix.address).await, "grpc.example", bytes).await;
+            upload(Client::http2(address).await, "mixed.example", bytes).await;
+            upload(Client::http2(address).await, "grpc.example", bytes).await;
         }
     }
-    absolute_targets(pingsix.address).await;
+    absolute_targets(address).await;
     print_message(&format!("RUN with {}", binary.display()));
 }
 

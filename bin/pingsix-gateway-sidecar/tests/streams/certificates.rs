@@ -7,7 +7,9 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::ring;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme, SupportedProtocolVersion};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -71,6 +73,11 @@ impl Authority {
         }
     }
 
+    /// The document `cas/<id>` of the root.
+    pub(crate) fn document(&self, id: &str) -> (String, Value) {
+        (format!("cas/{id}"), json!({"certs": self.issuers[1].pem()}))
+    }
+
     /// A client that trusts the authority.
     pub(crate) fn client(&self, version: &'static SupportedProtocolVersion) -> Client {
         self.picky_client(version, None)
@@ -98,6 +105,20 @@ impl Authority {
 }
 
 impl Certificate {
+    /// The certificate with its issuers repeated, so that it has at least so many bytes.
+    pub(crate) fn lengthened(&self, bytes: usize) -> Self {
+        let mut long = self.clone();
+        while long.chain.iter().map(|certificate| certificate.len()).sum::<usize>() < bytes {
+            long.chain.extend_from_slice(&self.chain[1..]);
+        }
+        long
+    }
+
+    /// The certificate with the key of another.
+    pub(crate) fn with_key_of(&self, other: &Self) -> Self {
+        Self { key: other.key.clone(), ..self.clone() }
+    }
+
     /// The document `ssls/<id>`.
     pub(crate) fn document(&self, id: &str) -> (String, Value) {
         (format!("ssls/{id}"), json!({"cert": self.pem, "key": self.key}))
@@ -111,6 +132,22 @@ pub(crate) struct Client {
 }
 
 impl Client {
+    /// The client with these protocols of ALPN.
+    pub(crate) fn offering(mut self, protocols: &[&str]) -> Self {
+        let config = Arc::make_mut(&mut self.config);
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+        self
+    }
+
+    /// The client with a certificate of its own, shown to every server that asks for one.
+    pub(crate) fn showing(mut self, certificate: &Certificate) -> Self {
+        let key = PrivateKeyDer::from_pem_slice(certificate.key.as_bytes()).unwrap();
+        let key = ring::sign::any_supported_type(&key).unwrap();
+        let shown = SingleCertAndKey::from(CertifiedKey::new(certificate.chain.clone(), key));
+        Arc::make_mut(&mut self.config).client_auth_cert_resolver = Arc::new(shown);
+        self
+    }
+
     /// A connection to a port for a server name, after its handshake.
     pub(crate) async fn open(&self, port: u16, name: &str) -> io::Result<TlsStream<TcpStream>> {
         let name = ServerName::try_from(name.to_owned()).unwrap();

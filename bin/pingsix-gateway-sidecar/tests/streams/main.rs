@@ -12,7 +12,10 @@ mod failover;
 mod few_files;
 mod files;
 mod hostile;
+mod https;
 mod listeners;
+#[path = "../shared/pingsix.rs"]
+mod pingsix;
 mod routing;
 mod support;
 mod terminate;

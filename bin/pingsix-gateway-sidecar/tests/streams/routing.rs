@@ -115,12 +115,12 @@ fn a_document_that_cannot_be_served_rejects_and_is_named() {
         let backend = Backend::start(b'a').await;
         let port = free_port();
         let mut route = tls(port, &["a.test"], "a");
-        route.1["client_auth"] = serde_json::json!({});
+        route.1["more"] = serde_json::json!({});
         let proxy = Proxy::start(options());
         let world = [upstream("a", &[backend.address]), tls(port, &["*.test"], "a"), route];
         let applied = proxy.streams.apply(&documents(&world)).await;
         let faults: Vec<String> = applied.faults.iter().map(ToString::to_string).collect();
-        let unknown = format!("stream_routes/tls-{port}-a.test: unknown field `client_auth`");
+        let unknown = format!("stream_routes/tls-{port}-a.test: unknown field `more`");
         assert!(faults.len() == 1 && faults[0].starts_with(&unknown), "{faults:?}");
         assert_eq!((applied.bound, applied.revision), (vec![port], 1));
         assert_eq!(ask_tls(port, Some("a.test")).await, None);
@@ -135,10 +135,13 @@ fn nodes_on_loopback_are_refused_unless_allowed() {
         let port = free_port();
         let proxy =
             Proxy::start(pingsix_gateway_sidecar::stream::StreamOptions { local_nodes: false, ..options() });
-        let world = [upstream("a", &[backend.address]), tcp(port, &[("a", 1)])];
+        let mut world = [upstream("a", &[backend.address]), tcp(port, &[("a", 1)])];
         let applied = proxy.streams.apply(&documents(&world)).await;
         assert!(applied.faults[0].to_string().starts_with("upstreams/a: nodes: "));
         assert_eq!(ask(port).await, None);
         assert_eq!(backend.accepted(), 0);
+        world[0].1["local"] = serde_json::json!(true);
+        proxy.apply(&world).await;
+        assert_eq!(ask(port).await, Some(b'a'));
     });
 }

@@ -24,10 +24,10 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::certificates::{Authority, Client};
 use crate::support::*;
 
-const VERSIONS: [&rustls::SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
+pub(crate) const VERSIONS: [&rustls::SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
 
 /// A route that terminates TLS with these certificates.
-fn terminate(port: u16, names: &[&str], certificates: &[&str], target: &str) -> (String, Value) {
+pub(crate) fn terminate(port: u16, names: &[&str], certificates: &[&str], target: &str) -> (String, Value) {
     let (key, mut route) = tls(port, names, target);
     route["tls"] = json!("terminate");
     route["ssl_ids"] = json!(certificates);
@@ -58,7 +58,7 @@ async fn greeted(client: &Client, port: u16, name: &str) -> io::Result<u8> {
 }
 
 /// Sends bytes and checks that they come back.
-async fn echo(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), bytes: &[u8]) {
+pub(crate) async fn echo(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), bytes: &[u8]) {
     let (mut input, mut output) = tokio::io::split(stream);
     let mut returned = vec![0; bytes.len()];
     let write = async {
@@ -71,11 +71,11 @@ async fn echo(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), bytes: &[u8]) 
     assert!(returned == bytes, "{} bytes have changed", bytes.len());
 }
 
-fn handshakes(proxy: &Proxy, port: u16, kind: &str) -> u64 {
+pub(crate) fn handshakes(proxy: &Proxy, port: u16, kind: &str) -> u64 {
     proxy.metric(&format!("stream_handshakes_total{{port=\"{port}\",kind=\"{kind}\"}}"))
 }
 
-fn random_bytes(length: usize, seed: u64) -> Vec<u8> {
+pub(crate) fn random_bytes(length: usize, seed: u64) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed);
     std::iter::repeat_with(|| random.u8(..)).take(length).collect()
 }

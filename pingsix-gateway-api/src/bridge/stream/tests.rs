@@ -115,6 +115,30 @@ fn of_two_routes_that_want_one_name_the_later_keeps_its_others() {
 }
 
 #[test]
+fn a_route_for_any_name_at_fault_closes_its_other_names() {
+    let (key, mut plane) = plane();
+    let (_, route) = route_of(&plane.config, 443, Arrival::Tls("a.test"));
+    let any = |snis: &[&str]| StreamRoute {
+        snis: snis.iter().map(|name| (*name).to_owned()).collect(),
+        tls: Some(TlsMode::Terminate),
+        ssl_ids: vec!["none".to_owned()],
+        ..route.clone()
+    };
+    plane.config.insert("zz", any(&["c.test", "*"]));
+    plane.config.insert("zzz", StreamRoute { server_port: 444, ..any(&["*"]) });
+    let bridged = bridge_stream(&key, &plane, &options()).unwrap();
+    let kind = || "stream_routes".to_owned();
+    assert_eq!(measures(&bridged), [(kind(), Measure::Closed), (kind(), Measure::LeftOut)]);
+    assert!(rejects(&bridged.config, 443, Arrival::Tls("c.test")));
+    for (port, arrival) in
+        [(443, Arrival::Tls("d.test")), (443, Arrival::TlsUnnamed), (444, Arrival::TlsUnnamed)]
+    {
+        assert_eq!(bridged.config.route_for(port, arrival), None, "{arrival:?}");
+    }
+    assert!(!rejects(&bridged.config, 443, Arrival::Tls("a.test")));
+}
+
+#[test]
 fn a_route_without_a_place_is_left_out() {
     let (key, mut plane) = plane();
     let (_, route) = route_of(&plane.config, 5432, Arrival::Tcp);

@@ -1,20 +1,18 @@
 //! The format of the file: the output of `translate --stream` in YAML, or with `-o json`.
 //!
 //! YAML has one document for each data plane, after a comment with its prefix, and JSON has one list of all. The
-//! documents of a Gateway are lists of upstreams, certificates and routes, each item with its `id`.
+//! documents of a Gateway are lists of upstreams, certificates, authorities and routes, each item with its `id`.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use pingsix_sink::Scope;
+use pingsix_translate::stream::StreamKind;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 /// The list by which stream documents are told from documents of PingSIX.
-const ROUTES: &str = "stream_routes";
-
-/// The lists of stream documents.
-const LISTS: [&str; 3] = ["upstreams", "ssls", ROUTES];
+const ROUTES: &str = StreamKind::StreamRoute.segment();
 
 /// The documents of one data plane.
 struct Plane {
@@ -31,7 +29,7 @@ pub(super) fn documents(text: &str, prefix: Option<&Scope>) -> Result<BTreeMap<S
     let Some(plane) = choose(planes, prefix)? else { return Ok(BTreeMap::new()) };
     let mut documents = BTreeMap::new();
     for (list, items) in plane.lists {
-        if !LISTS.contains(&list.as_str()) {
+        if StreamKind::from_segment(&list).is_none() {
             return Err("its data plane has documents that are not for streams".to_owned());
         }
         let Value::Array(items) = items else { return Err(format!("{list} is no list")) };

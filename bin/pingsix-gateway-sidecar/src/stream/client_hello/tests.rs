@@ -9,23 +9,30 @@ use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureSch
 use super::*;
 
 /// The answer for bytes that arrive in portions with these ends.
-fn read(bytes: &[u8], ends: &[usize]) -> Result<Option<String>, Flaw> {
+fn read(bytes: &[u8], ends: &[usize]) -> Result<Option<Hello>, Flaw> {
     let mut reader = Reader::default();
     let mut begin = 0;
     for end in ends.iter().copied().chain([bytes.len()]) {
         let end = end.clamp(begin, bytes.len());
-        if let Some(name) = reader.push(&bytes[begin..end])? {
+        if let Some(hello) = reader.push(&bytes[begin..end])? {
             assert_eq!(reader.into_bytes(), bytes[..end]);
-            return Ok(Some(name));
+            return Ok(Some(hello));
         }
         begin = end;
     }
     Ok(None)
 }
 
-fn read_at_once(bytes: &[u8]) -> Result<Option<String>, Flaw> {
+fn read_at_once(bytes: &[u8]) -> Result<Option<Hello>, Flaw> {
     read(bytes, &[])
 }
+
+/// A complete `ClientHello` with this server name.
+fn complete(name: &str) -> Option<Hello> {
+    Some(Hello { name: Some(name.to_owned()) })
+}
+
+const UNNAMED: Result<Option<Hello>, Flaw> = Ok(Some(Hello { name: None }));
 
 /// The server name that rustls finds: an error if it refuses the bytes, `None` if there is none.
 fn rustls_name(bytes: &[u8]) -> Result<Option<String>, ()> {
@@ -176,7 +183,7 @@ proptest! {
         let flight = hello(&name, &protocols);
         let bytes = records(message(&flight), &record_ends);
         let expected = name.to_ascii_lowercase();
-        prop_assert_eq!(read(&bytes, &segment_ends), Ok(Some(expected.clone())));
+        prop_assert_eq!(read(&bytes, &segment_ends), Ok(complete(&expected)));
         let theirs = rustls_name(&flight).unwrap().unwrap();
         prop_assert_eq!(theirs.to_ascii_lowercase(), expected);
     }
@@ -194,8 +201,7 @@ proptest! {
         let ours = read_at_once(&bytes);
         prop_assert_eq!(read(&bytes, &segment_ends), ours.clone());
         if let (Ok(Some(ours)), Ok(theirs)) = (ours, rustls_name(&bytes)) {
-            // rustls takes an address for no name; there is no route for one.
-            prop_assert!(theirs.is_none_or(|theirs| theirs.to_ascii_lowercase() == ours));
+            prop_assert_eq!(theirs.map(|theirs| theirs.to_ascii_lowercase()), ours.name);
         }
     }
 
@@ -217,7 +223,7 @@ fn one_byte_at_a_time_in_records_of_one_byte_is_read() {
     let flight = hello("a.test", &[]);
     let message = message(&flight);
     let bytes = records(message, &(0..message.len()).collect::<Vec<_>>());
-    assert_eq!(read(&bytes, &(0..bytes.len()).collect::<Vec<_>>()), Ok(Some("a.test".to_owned())));
+    assert_eq!(read(&bytes, &(0..bytes.len()).collect::<Vec<_>>()), Ok(complete("a.test")));
     assert_eq!(read_at_once(&bytes[..bytes.len() - 1]), Ok(None));
 }
 
@@ -246,7 +252,7 @@ fn a_client_hello_has_16_kib_with_its_record_headers() {
     // Another length, so that the last byte is within the limit or one behind it.
     let bare = records(&with_padding(0), &[]).len();
     let fits = records(&with_padding(MAX_BYTES - bare), &[]);
-    assert_eq!((fits.len(), read_at_once(&fits)), (MAX_BYTES, Ok(Some("a.test".to_owned()))));
+    assert_eq!((fits.len(), read_at_once(&fits)), (MAX_BYTES, Ok(complete("a.test"))));
     let larger = records(&with_padding(MAX_BYTES - bare + 1), &[]);
     assert_eq!(read_at_once(&larger), Err(Flaw::TooLarge));
     assert_eq!(read(&larger, &(0..larger.len()).collect::<Vec<_>>()), Err(Flaw::TooLarge));
@@ -254,15 +260,17 @@ fn a_client_hello_has_16_kib_with_its_record_headers() {
     // What follows a complete message is not looked at.
     let mut followed = records(&with_padding(0), &[]);
     followed.extend(vec![0; 2 * MAX_BYTES]);
-    assert_eq!(read_at_once(&followed), Ok(Some("a.test".to_owned())));
+    assert_eq!(read_at_once(&followed), Ok(complete("a.test")));
 }
 
 #[test]
 fn a_server_name_is_one_name_in_ascii() {
     let read = |extensions: &[(u16, Vec<u8>)]| read_at_once(&records(&crafted(extensions), &[]));
-    assert_eq!(read(&[(43, vec![2, 3, 4]), (0, named("A.Test"))]), Ok(Some("a.test".to_owned())));
-    assert_eq!(read(&[(43, vec![2, 3, 4])]), Err(Flaw::NoServerName));
-    assert_eq!(read(&[]), Err(Flaw::NoServerName));
+    assert_eq!(read(&[(43, vec![2, 3, 4]), (0, named("A.Test"))]), Ok(complete("a.test")));
+    for unnamed in [vec![(43, vec![2, 3, 4])], vec![], vec![(0, named("10.0.0.1"))], vec![(0, named("::1"))]]
+    {
+        assert_eq!(read(&unnamed), UNNAMED, "{unnamed:x?}");
+    }
     for extensions in [
         vec![(0, named("a.test")), (0, named("b.test"))],
         vec![(0, named(""))],

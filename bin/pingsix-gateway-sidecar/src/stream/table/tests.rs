@@ -1,4 +1,5 @@
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
 use pingsix_translate::stream::{Arrival, StreamConfig, StreamProtocol};
 use proptest::prelude::*;
@@ -44,12 +45,14 @@ impl Served {
     fn route(&self, port: u16, arrival: Arrival<'_>) -> Option<&Arc<Route>> {
         let listener = match arrival {
             Arrival::Udp => Listener::Udp(port),
-            Arrival::Tcp | Arrival::Tls(_) => Listener::Tcp(port),
+            Arrival::Tcp | Arrival::Tls(_) | Arrival::TlsUnnamed => Listener::Tcp(port),
         };
         match (self.listeners.get(&listener)?, arrival) {
             (Routes::Any(route), Arrival::Tcp | Arrival::Udp) => Some(route),
-            (Routes::ByName(names), Arrival::Tls(name)) => names.route(&name.to_ascii_lowercase()),
-            (Routes::Any(_), Arrival::Tls(_)) | (Routes::ByName(_), Arrival::Tcp | Arrival::Udp) => None,
+            (Routes::ByName(names), Arrival::Tls(name)) => names.route(Some(&name.to_ascii_lowercase())),
+            (Routes::ByName(names), Arrival::TlsUnnamed) => names.route(None),
+            (Routes::Any(_), Arrival::Tls(_) | Arrival::TlsUnnamed)
+            | (Routes::ByName(_), Arrival::Tcp | Arrival::Udp) => None,
         }
     }
 
@@ -101,8 +104,8 @@ fn expected(config: &StreamConfig, port: u16, arrival: Arrival<'_>) -> String {
 
 const REJECTED: &str = "Invalid x 1; ";
 
-const NAMES: [&str; 7] =
-    ["a.test", "*.test", "*.a.test", "b.a.test", "*.b.a.test", "c.b.a.test", "other.example"];
+const NAMES: [&str; 8] =
+    ["a.test", "*.test", "*.a.test", "b.a.test", "*.b.a.test", "c.b.a.test", "other.example", "*"];
 const ASKED: [&str; 11] = [
     "a.test",
     "A.TEST",
@@ -120,7 +123,7 @@ const ASKED: [&str; 11] = [
 fn arrivals() -> impl Iterator<Item = (u16, Arrival<'static>)> {
     (1..5).flat_map(|port| {
         let names = ASKED.into_iter().map(Arrival::Tls);
-        names.chain([Arrival::Tcp, Arrival::Udp]).map(move |arrival| (port, arrival))
+        names.chain([Arrival::Tcp, Arrival::Udp, Arrival::TlsUnnamed]).map(move |arrival| (port, arrival))
     })
 }
 
@@ -136,6 +139,18 @@ fn targets() -> impl Strategy<Value = Value> {
     })
 }
 
+/// A certificate and its key.
+static PAIR: LazyLock<(String, String)> = LazyLock::new(|| {
+    let pair = rcgen::generate_simple_self_signed(["a.test".to_owned()]).unwrap();
+    (pair.cert.pem(), pair.signing_key.serialize_pem())
+});
+
+/// Makes a route terminate TLS with the certificate `s`.
+fn terminate(route: &mut Value) {
+    route["tls"] = json!("terminate");
+    route["ssl_ids"] = json!(["s"]);
+}
+
 /// A world that keeps the rules of documents.
 fn worlds() -> impl Strategy<Value = World> {
     let upstreams = prop::collection::vec(prop::collection::btree_set(1..250_u8, 1..4), 4);
@@ -144,7 +159,11 @@ fn worlds() -> impl Strategy<Value = World> {
     let owners = prop::collection::vec(0..4_u8, 4 * NAMES.len());
     (upstreams, protocols, udp, owners, prop::collection::vec(targets(), 24)).prop_map(
         |(upstreams, protocols, udp, owners, targets)| {
-            let mut world = World::new();
+            let (cert, key) = &*PAIR;
+            let mut world = World::from([
+                ("ssls/s".to_owned(), json!({"cert": cert, "key": key})),
+                ("cas/c".to_owned(), json!({"certs": cert})),
+            ]);
             for (index, nodes) in upstreams.into_iter().enumerate() {
                 let nodes: BTreeMap<String, u32> =
                     nodes.into_iter().map(|node| (format!("10.0.0.{node}:80"), 1)).collect();
@@ -172,8 +191,17 @@ fn worlds() -> impl Strategy<Value = World> {
                             let snis: Vec<_> =
                                 NAMES.iter().enumerate().filter(owned).map(|(_, name)| name).collect();
                             if !snis.is_empty() {
-                                let route = json!({"server_port": port, "protocol": "tls", "snis": snis,
+                                let mut route = json!({"server_port": port, "protocol": "tls", "snis": snis,
                                     "tls": "passthrough", "targets": next()});
+                                if snis.contains(&&"*") {
+                                    terminate(&mut route);
+                                }
+                                if owner == 1 {
+                                    terminate(&mut route);
+                                    route["alpn"] = json!(["h2", "http/1.1"]);
+                                    route["client_auth"] =
+                                        json!({"mode": "require_and_verify", "ca_ids": ["c"]});
+                                }
                                 world.insert(key(&owner.to_string()), route);
                             }
                         }
@@ -227,7 +255,8 @@ proptest! {
         let mut served = Served::of(&world);
         let mut mutated = documents(2, &world);
         for (document, place, byte) in mutations {
-            let keys: Vec<String> = mutated.by_key.keys().cloned().collect();
+            let is_mutated = |key: &&String| !key.starts_with("ssls/") && !key.starts_with("cas/");
+            let keys: Vec<String> = mutated.by_key.keys().filter(is_mutated).cloned().collect();
             let key = document.get(&keys);
             let mut value = mutated.by_key[key].to_vec();
             let place = place.index(value.len());
@@ -265,6 +294,8 @@ fn understood(world: &World, mutated: &Documents) -> World {
                 // Its routes refer to nothing.
                 Err(_) => continue,
             }
+        } else if key.starts_with("ssls/") || key.starts_with("cas/") {
+            read()
         } else {
             match decode::route(id, value) {
                 Ok(Decoded { behaviour: Ok(_), .. }) => read(),
@@ -272,8 +303,11 @@ fn understood(world: &World, mutated: &Documents) -> World {
                     let targets = json!([{"reject": "invalid", "weight": 1}]);
                     let mut route = json!({"server_port": port, "protocol": protocol, "targets": targets});
                     if protocol == StreamProtocol::Tls {
-                        route["snis"] = json!(names);
                         route["tls"] = json!("passthrough");
+                        if names.iter().any(|name| name == "*") {
+                            terminate(&mut route);
+                        }
+                        route["snis"] = json!(names);
                     }
                     route
                 }
@@ -309,11 +343,11 @@ fn an_unreadable_route_keeps_its_names_from_a_wildcard() {
         ("stream_routes/narrow", tls(1, &["a.test"], "u")),
         ("stream_routes/wide", tls(1, &["*.test"], "u")),
     ]);
-    documents.get_mut("stream_routes/narrow").unwrap()["client_auth"] = json!({"mode": "require"});
+    documents.get_mut("stream_routes/narrow").unwrap()["client_auth"] = json!({"mode": "maybe"});
     let served = Served::of(&documents);
     assert_eq!(served.answer(1, Arrival::Tls("a.test")), REJECTED);
     assert_eq!(served.answer(1, Arrival::Tls("b.test")), "u Some([10.0.0.1:1]) x 1; ");
-    assert!(served.faults()[0].starts_with("stream_routes/narrow: unknown field `client_auth`"));
+    assert!(served.faults()[0].starts_with("stream_routes/narrow: unknown variant `maybe`"));
 }
 
 #[test]
@@ -393,12 +427,17 @@ fn a_change_rebuilds_its_listener_alone_and_nodes_change_in_place() {
 #[test]
 fn unknown_keys_are_faults_and_metadata_is_ignored() {
     let served = Served::of(&world(&[
-        ("cas/c", json!("x")),
+        ("cas/c", json!({"certs": "", "more": 1})),
+        ("certs/c", json!("x")),
         ("stream_routes/.owner", json!({})),
         ("ssls/s", json!({"cert": "", "key": "hush", "more": 1})),
     ]));
     assert_eq!(
         served.faults(),
-        ["cas/c: The key is of no known kind.", "ssls/s: The document cannot be decoded."]
+        [
+            "cas/c: The document cannot be decoded.",
+            "certs/c: The key is of no known kind.",
+            "ssls/s: The document cannot be decoded."
+        ]
     );
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 use rustls::server::{Accepted, Acceptor};
-use rustls::{Error, HandshakeKind, ServerConfig, ServerConnection};
+use rustls::{Error, HandshakeKind, IoState, ServerConfig, ServerConnection};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
@@ -22,13 +22,19 @@ pub(in super::super) enum Flaw {
     Left,
     /// The client refused, with an alert. Most often it does not trust the certificate.
     Refused,
-    /// Client and proxy have no version, suite or signature scheme in common.
+    /// Client and proxy have no version, suite, signature scheme or protocol in common.
     Incompatible,
+    /// The client has no certificate, or one that is not accepted.
+    ClientCertificate,
     /// The client broke the protocol.
     Invalid,
     /// rustls finds another server name in the `ClientHello` than the one that has chosen the route.
     ServerName,
 }
+
+/// The bytes of the preface of HTTP/2. A server of both versions waits for as many, without a limit of time, before it
+/// knows which one a client speaks.
+const PREFACE: usize = 24;
 
 /// The kind of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +69,33 @@ impl Session {
             Some(HandshakeKind::Resumed) => Kind::Resumed,
             Some(HandshakeKind::Full | HandshakeKind::FullWithHelloRetryRequest) | None => Kind::Full,
         }
+    }
+
+    /// Waits until the client has sent the beginning of a request. It stays in the session for the relay.
+    ///
+    /// # Errors
+    /// [`Flaw::Left`] if the client has ended its direction or has left. Another error is one of the protocol.
+    pub(in super::super) async fn request(&self, client: &TcpStream) -> Result<(), Flaw> {
+        loop {
+            let state = process(&mut self.lock().tls, client).map_err(|error| flaw(&error))?;
+            if state.plaintext_bytes_to_read() >= PREFACE {
+                return Ok(());
+            }
+            if state.peer_has_closed() {
+                return Err(Flaw::Left);
+            }
+            self.flush(client).await.map_err(|_| Flaw::Left)?;
+            client.readable().await.map_err(|_| Flaw::Left)?;
+            read(&mut self.lock().tls, &mut Socket(client))?;
+        }
+    }
+
+    /// Ends the session in an orderly way, without waiting.
+    pub(in super::super) fn close(&self, client: &TcpStream) {
+        let tls = &mut self.lock().tls;
+        tls.send_close_notify();
+        // The client may be gone.
+        let _ = tls.write_tls(&mut Socket(client));
     }
 
     /// Writes everything that is encrypted.
@@ -111,7 +144,7 @@ impl io::Write for Socket<'_> {
 /// name in lower case.
 pub(in super::super) async fn handshake(
     client: &TcpStream,
-    name: &str,
+    name: Option<&str>,
     read: Vec<u8>,
     config: Arc<ServerConfig>,
     admission: &Arc<Admission>,
@@ -131,7 +164,7 @@ pub(in super::super) async fn handshake(
 
 async fn negotiate(
     client: &TcpStream,
-    name: &str,
+    name: Option<&str>,
     read: Vec<u8>,
     config: Arc<ServerConfig>,
     admission: &Admission,
@@ -140,7 +173,7 @@ async fn negotiate(
     let mut tls = {
         let _turn = admission.turn().await;
         let accepted = accept(&mut rest)?;
-        if accepted.client_hello().server_name() != Some(name) {
+        if accepted.client_hello().server_name() != name {
             return Err(Flaw::ServerName);
         }
         let refused = |(error, mut alert): (Error, rustls::server::AcceptedAlert)| {
@@ -189,31 +222,38 @@ fn accept(bytes: &mut &[u8]) -> Result<Accepted, Flaw> {
 
 /// Takes bytes from `from`, and what follows from them.
 fn advance(tls: &mut ServerConnection, from: &mut dyn io::Read, client: &TcpStream) -> Result<(), Flaw> {
+    read(tls, from)?;
+    process(tls, client).map(|_| ()).map_err(|error| flaw(&error))
+}
+
+/// Takes bytes from `from`, if there are any at the moment.
+fn read(tls: &mut ServerConnection, from: &mut dyn io::Read) -> Result<(), Flaw> {
     match tls.read_tls(from) {
-        Ok(0) => return Err(Flaw::Left),
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-        Err(error) if error.raw_os_error().is_some() => return Err(Flaw::Left),
-        Err(_) => return Err(Flaw::Invalid),
+        Ok(0) => Err(Flaw::Left),
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+        Err(error) if error.raw_os_error().is_some() => Err(Flaw::Left),
+        Err(_) => Err(Flaw::Invalid),
     }
-    process(tls, client).map_err(|error| flaw(&error))
 }
 
 /// Processes what has been read. After an error, the alert is on its way.
-pub(super) fn process(tls: &mut ServerConnection, client: &TcpStream) -> Result<(), Error> {
+pub(super) fn process(tls: &mut ServerConnection, client: &TcpStream) -> Result<IoState, Error> {
     let processed = tls.process_new_packets();
     if processed.is_err() {
         // Without waiting, because the connection is reset next.
         let _ = tls.write_tls(&mut Socket(client));
     }
-    processed.map(|_| ())
+    processed
 }
 
 fn flaw(error: &Error) -> Flaw {
     if matches!(error, Error::AlertReceived(_)) {
         Flaw::Refused
-    } else if matches!(error, Error::PeerIncompatible(_)) {
+    } else if matches!(error, Error::PeerIncompatible(_) | Error::NoApplicationProtocol) {
         Flaw::Incompatible
+    } else if matches!(error, Error::NoCertificatesPresented | Error::InvalidCertificate(_)) {
+        Flaw::ClientCertificate
     } else {
         Flaw::Invalid
     }

@@ -1,32 +1,60 @@
 //! The TLS configurations of routes.
 //!
 //! Each route has a configuration of its own, with a ticket key of its own: a client resumes a session only at the
-//! route that it began at, and only while the certificates of the route stay. A configuration is replaced in place when
-//! a certificate of its route changes, which costs nothing else.
+//! route that it began at, and only while the certificates of the route stay. A route that asks for client certificates
+//! has no tickets at all: a resumed session is not validated again and brings the next ticket, so it could outlive its
+//! certificate for ever. A configuration is replaced in place when a certificate or an authority of its route changes,
+//! which costs nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+use pingsix_translate::stream::{ClientAuth, StreamKey, StreamKind};
 use rustls::ServerConfig;
-use rustls::crypto::ring;
+use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::ServerName;
-use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 
 use super::certificate::Certificate;
+use super::clients::{Authorities, Clients};
+
+/// The settings of the TLS server of one route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) struct Settings {
+    /// The ids of its certificates, at least one.
+    pub(in super::super) certificates: Vec<String>,
+    /// The protocols that it offers (ALPN), in the order of its preference.
+    pub(in super::super) protocols: Vec<String>,
+    /// The validation of client certificates; `None` asks for none.
+    pub(in super::super) clients: Option<ClientAuth>,
+}
+
+impl Settings {
+    /// The documents that it refers to.
+    fn references(&self) -> impl Iterator<Item = StreamKey> {
+        let certificates = self.certificates.iter().map(|id| StreamKey::new(StreamKind::Ssl, id));
+        let authorities = self.clients.iter().flat_map(|clients| &clients.ca_ids);
+        certificates.chain(authorities.map(|id| StreamKey::new(StreamKind::Ca, id)))
+    }
+}
 
 /// The TLS server of one route.
-#[derive(Default)]
 pub(in super::super) struct Termination {
-    /// The ids of its certificates.
-    ids: Vec<String>,
-    /// `None` if one of them is absent or cannot be used.
+    settings: Settings,
+    /// `None` if a document that it refers to is absent or cannot be used.
     config: RwLock<Option<Arc<ServerConfig>>>,
 }
 
 impl Termination {
+    /// Whether the backend is an HTTP server, to which clients speak first.
+    pub(in super::super) fn is_http(&self) -> bool {
+        !self.settings.protocols.is_empty()
+    }
+
     /// The configuration in force.
     pub(in super::super) fn config(&self) -> Option<Arc<ServerConfig>> {
         self.config.read().clone()
@@ -35,20 +63,22 @@ impl Termination {
 
 impl fmt::Debug for Termination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Termination").field("ids", &self.ids).finish_non_exhaustive()
+        f.debug_struct("Termination").field("settings", &self.settings).finish_non_exhaustive()
     }
 }
 
-/// The certificates of documents, and the routes that show them.
+/// The certificates and authorities of documents, and the routes that use them.
 pub(in super::super) struct Terminations {
     /// The versions, suites and limits of all configurations.
     common: ServerConfig,
     /// The usable certificates, by id.
     certificates: BTreeMap<String, Arc<Certificate>>,
+    /// The usable authorities, by id.
+    authorities: BTreeMap<String, Arc<Authorities>>,
     /// By the key of the route.
     routes: BTreeMap<String, Arc<Termination>>,
-    /// The keys of the routes with a certificate, by its id.
-    users: BTreeMap<String, BTreeSet<String>>,
+    /// The keys of the routes that refer to a document.
+    users: BTreeMap<StreamKey, BTreeSet<String>>,
     /// The keys of the routes whose configurations are not up to date.
     stale: BTreeSet<String>,
     /// The faults of routes, by key.
@@ -57,23 +87,28 @@ pub(in super::super) struct Terminations {
 
 impl Default for Terminations {
     fn default() -> Self {
-        let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
-        let mut common = builder
-            .with_safe_default_protocol_versions()
-            .expect("the provider has suites of both versions")
-            .with_no_client_auth()
-            .with_cert_resolver(Arc::new(Choice(Box::default())));
-        // Tickets suffice, and cost no memory.
-        common.session_storage = Arc::new(NoServerSessionStorage {});
         Self {
-            common,
+            common: common(Arc::new(ring::default_provider()), WebPkiClientVerifier::no_client_auth()),
             certificates: BTreeMap::new(),
+            authorities: BTreeMap::new(),
             routes: BTreeMap::new(),
             users: BTreeMap::new(),
             stale: BTreeSet::new(),
             faults: BTreeMap::new(),
         }
     }
+}
+
+/// A configuration without certificates.
+fn common(provider: Arc<CryptoProvider>, clients: Arc<dyn ClientCertVerifier>) -> ServerConfig {
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("the provider has suites of both versions")
+        .with_client_cert_verifier(clients)
+        .with_cert_resolver(Arc::new(Choice(Box::default())));
+    // Tickets suffice, and cost no memory.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config
 }
 
 impl Terminations {
@@ -89,38 +124,52 @@ impl Terminations {
     /// Removes the certificate of an id.
     pub(in super::super) fn remove_certificate(&mut self, id: &str) {
         self.certificates.remove(id);
-        self.stale.extend(self.users.get(id).into_iter().flatten().cloned());
+        self.changed(&StreamKey::new(StreamKind::Ssl, id));
     }
 
-    /// The TLS server of a route with these certificates; `None` without any. A route whose certificates stay keeps its
-    /// ticket key.
-    pub(in super::super) fn set_route(&mut self, key: &str, ids: Vec<String>) -> Option<Arc<Termination>> {
+    /// Sets the authorities of an id; the error is the fault of the document. Call [`refresh`](Self::refresh) after all
+    /// changes.
+    pub(in super::super) fn set_authorities(&mut self, id: &str, value: &[u8]) -> Result<(), &'static str> {
+        self.remove_authorities(id);
+        self.authorities.insert(id.to_owned(), Arc::new(Authorities::decode(value)?));
+        Ok(())
+    }
+
+    /// Removes the authorities of an id.
+    pub(in super::super) fn remove_authorities(&mut self, id: &str) {
+        self.authorities.remove(id);
+        self.changed(&StreamKey::new(StreamKind::Ca, id));
+    }
+
+    fn changed(&mut self, document: &StreamKey) {
+        self.stale.extend(self.users.get(document).into_iter().flatten().cloned());
+    }
+
+    /// The TLS server of a route with these settings. A route whose settings and documents stay keeps its ticket key.
+    pub(in super::super) fn set_route(&mut self, key: &str, settings: Settings) -> Arc<Termination> {
         if let Some(former) = self.routes.get(key)
-            && former.ids == ids
+            && former.settings == settings
         {
-            return Some(Arc::clone(former));
+            return Arc::clone(former);
         }
         self.remove_route(key);
-        if ids.is_empty() {
-            return None;
+        for document in settings.references() {
+            self.users.entry(document).or_default().insert(key.to_owned());
         }
-        for id in &ids {
-            self.users.entry(id.clone()).or_default().insert(key.to_owned());
-        }
-        let termination = Arc::new(Termination { ids, config: RwLock::default() });
+        let termination = Arc::new(Termination { settings, config: RwLock::default() });
         self.routes.insert(key.to_owned(), Arc::clone(&termination));
         self.stale.insert(key.to_owned());
-        Some(termination)
+        termination
     }
 
     /// A route terminates no TLS any more. Connections that have chosen it may still use its configuration.
     pub(in super::super) fn remove_route(&mut self, key: &str) {
         let Some(former) = self.routes.remove(key) else { return };
-        for id in &former.ids {
-            if let Some(users) = self.users.get_mut(id) {
+        for document in former.settings.references() {
+            if let Some(users) = self.users.get_mut(&document) {
                 users.remove(key);
                 if users.is_empty() {
-                    self.users.remove(id);
+                    self.users.remove(&document);
                 }
             }
         }
@@ -132,7 +181,7 @@ impl Terminations {
     pub(in super::super) fn refresh(&mut self) {
         for key in std::mem::take(&mut self.stale) {
             let Some(termination) = self.routes.get(&key) else { continue };
-            match self.build(&termination.ids) {
+            match self.build(&termination.settings) {
                 Ok(config) => {
                     *termination.config.write() = Some(Arc::new(config));
                     self.faults.remove(&key);
@@ -145,16 +194,24 @@ impl Terminations {
         }
     }
 
-    fn build(&self, ids: &[String]) -> Result<ServerConfig, String> {
-        let find = |id: &String| {
-            let certificate = self.certificates.get(id).cloned();
-            certificate.ok_or_else(|| format!("ssl_ids: There is no usable document ssls/{id}."))
+    fn build(&self, settings: &Settings) -> Result<ServerConfig, String> {
+        let certificates = find(&self.certificates, &settings.certificates, ("ssl_ids", StreamKind::Ssl))?;
+        let mut config = match &settings.clients {
+            None => self.common.clone(),
+            Some(ClientAuth { mode, ca_ids }) => {
+                let authorities = find(&self.authorities, ca_ids, ("client_auth.ca_ids", StreamKind::Ca))?;
+                let provider = self.common.crypto_provider();
+                let clients = Clients::new(*mode, &authorities, provider)?;
+                common(Arc::clone(provider), Arc::new(clients))
+            }
         };
-        let certificates = ids.iter().map(find).collect::<Result<_, _>>()?;
-        let mut config = self.common.clone();
-        config.cert_resolver = Arc::new(Choice(certificates));
+        config.cert_resolver = Arc::new(Choice(certificates.into()));
+        config.alpn_protocols =
+            settings.protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
         // Without random numbers for a key there is no resumption, and no handshake either.
-        if let Ok(ticketer) = ring::Ticketer::new() {
+        if settings.clients.is_none()
+            && let Ok(ticketer) = ring::Ticketer::new()
+        {
             config.ticketer = ticketer;
         }
         Ok(config)
@@ -164,6 +221,19 @@ impl Terminations {
     pub(in super::super) fn faults(&self) -> impl Iterator<Item = (&String, &String)> {
         self.faults.iter()
     }
+}
+
+/// The documents that a field of a route names by their ids.
+fn find<T>(
+    documents: &BTreeMap<String, Arc<T>>,
+    ids: &[String],
+    (field, kind): (&str, StreamKind),
+) -> Result<Vec<Arc<T>>, String> {
+    let find = |id: &String| {
+        let document = documents.get(id).cloned();
+        document.ok_or_else(|| format!("{field}: There is no usable document {kind}/{id}."))
+    };
+    ids.iter().map(find).collect()
 }
 
 impl fmt::Debug for Terminations {

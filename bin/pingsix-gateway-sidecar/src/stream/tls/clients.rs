@@ -1,0 +1,128 @@
+//! The validation of client certificates.
+
+use std::sync::Arc;
+
+use pingsix_translate::stream::{ClientAuthMode, StreamCa};
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
+};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme,
+};
+
+/// The most bytes of the certificates of a client. A connection keeps them until its end.
+const MAX_CHAIN: usize = 16 * 1024;
+/// The most bytes of the names of authorities in a request for a certificate. Above it, clients choose without them.
+const MAX_HINTS: usize = 16 * 1024;
+
+/// The authorities of one document of `cas`.
+#[derive(Debug)]
+pub(super) struct Authorities(RootCertStore);
+
+impl Authorities {
+    /// Decodes a document. The error is a sentence that quotes nothing.
+    pub(super) fn decode(value: &[u8]) -> Result<Self, &'static str> {
+        let ca: StreamCa = serde_json::from_slice(value).map_err(|_| "The document cannot be decoded.")?;
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(ca.certs.as_bytes()) {
+            let certificate = certificate.map_err(|_| "certs: There is a section that cannot be read.")?;
+            roots.add(certificate).map_err(|_| "certs: There is a certificate that cannot be used.")?;
+        }
+        if roots.is_empty() { Err("certs: There is no certificate.") } else { Ok(Self(roots)) }
+    }
+}
+
+/// The verifier of the clients of one route.
+#[derive(Debug)]
+pub(super) struct Clients {
+    /// `None` takes any certificate, or none.
+    trusted: Option<Arc<dyn ClientCertVerifier>>,
+    hints: Vec<DistinguishedName>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl Clients {
+    /// A verifier with these authorities, at least one for [`ClientAuthMode::RequireAndVerify`].
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn new(
+        mode: ClientAuthMode,
+        authorities: &[Arc<Authorities>],
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<Self, &'static str> {
+        let mut roots = RootCertStore::empty();
+        roots.extend(authorities.iter().flat_map(|authorities| authorities.0.roots.iter().cloned()));
+        let hints = hints(&roots);
+        let trusted = match mode {
+            ClientAuthMode::Request => None,
+            ClientAuthMode::RequireAndVerify => {
+                let builder = WebPkiClientVerifier::builder_with_provider(roots.into(), Arc::clone(provider));
+                Some(builder.build().map_err(|_| "client_auth.ca_ids: There is no authority.")?)
+            }
+        };
+        Ok(Self { trusted, hints, algorithms: provider.signature_verification_algorithms })
+    }
+}
+
+/// The names of the authorities, by which a client chooses among its certificates.
+fn hints(roots: &RootCertStore) -> Vec<DistinguishedName> {
+    let mut hints = roots.subjects();
+    hints.sort_by(|one, other| one.as_ref().cmp(other.as_ref()));
+    hints.dedup_by(|one, other| one.as_ref() == other.as_ref());
+    let bytes: usize = hints.iter().map(|hint| hint.as_ref().len()).sum();
+    if bytes <= MAX_HINTS { hints } else { Vec::new() }
+}
+
+impl ClientCertVerifier for Clients {
+    fn client_auth_mandatory(&self) -> bool {
+        self.trusted.is_some()
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &self.hints
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        let bytes: usize = intermediates.iter().map(|certificate| certificate.len()).sum();
+        if bytes + end_entity.len() > MAX_CHAIN {
+            return Err(CertificateError::ApplicationVerificationFailure.into());
+        }
+        match &self.trusted {
+            Some(trusted) => trusted.verify_client_cert(end_entity, intermediates, now),
+            None => Ok(ClientCertVerified::assertion()),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, cert, dss, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, cert, dss, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
