@@ -1,7 +1,7 @@
 //! Requests by connections for which the sidecar terminates TLS: every pair of a server name and a host.
 
 use pingsix_translate::pingsix::{Request, RouteTable};
-use pingsix_translate::stream::{Arrival, Destination, StreamConfig, StreamRoute};
+use pingsix_translate::stream::{Arrival, Destination, StreamConfig};
 use pingsix_translate::{DataPlaneKey, Layout};
 use rand::rngs::SmallRng;
 use rand::seq::{IndexedRandom, SliceRandom};
@@ -58,6 +58,10 @@ pub(crate) fn fronted_table(rng: &mut SmallRng) -> Vec<Value> {
             continue;
         }
         for listener in object["spec"]["listeners"].as_array_mut().into_iter().flatten() {
+            // The oracle takes streams for unsupported.
+            if listener["protocol"] == "TCP" {
+                listener["protocol"] = json!("example.com/bespoke");
+            }
             if listener["protocol"] == "HTTP" && rng.random_bool(0.7) {
                 listener["protocol"] = json!("HTTPS");
                 listener["port"] = json!(443);
@@ -164,8 +168,8 @@ fn arrival(
     let name = name.filter(|name| !name.is_empty() && name.chars().all(is_letter));
     let by = world.listener_for(port, Some(name.as_deref().unwrap_or_default()));
     let by = by.filter(|&listener| world.serves(listener));
-    let route = route_of(config, port, name.as_deref());
-    let node = route.and_then(|route| match &route.targets.first()?.to {
+    let route = config.route_for(port, name.as_deref().map_or(Arrival::TlsUnnamed, Arrival::Tls));
+    let node = route.and_then(|(_, route)| match &route.targets.first()?.to {
         Destination::Upstream(id) => config.upstream(id)?.nodes.keys().next(),
         Destination::Reject(_) => None,
     });
@@ -183,13 +187,4 @@ fn arrival(
         Some(_) | None => world.decide(Some(port), probe),
     };
     Ok(Some((request, decided)))
-}
-
-/// The route of a connection, with or without a server name.
-fn route_of<'c>(config: &'c StreamConfig, port: u16, name: Option<&str>) -> Option<&'c StreamRoute> {
-    let named = name.and_then(|name| config.route_for(port, Arrival::Tls(name)));
-    named.map(|(_, route)| route).or_else(|| {
-        let mut routes = config.routes().map(|(_, route)| route);
-        routes.find(|route| route.server_port == port && route.snis.iter().any(|sni| sni == "*"))
-    })
 }

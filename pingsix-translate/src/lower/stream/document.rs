@@ -11,8 +11,8 @@ use crate::lower::id::{Ids, Name};
 use crate::lower::rows::RouteInput;
 use crate::model::{Hostname, Kind, ObjectKey, Origin, Reference, Section, StreamProvenance};
 use crate::stream::{
-    ClientAuth, Destination, Rejection, StreamCa, StreamKey, StreamKind, StreamProtocol, StreamRoute,
-    StreamSsl, StreamTarget, StreamUpstream, TlsMode,
+    ANY_NAME, ClientAuth, Destination, Rejection, StreamCa, StreamKey, StreamKind, StreamProtocol,
+    StreamRoute, StreamSsl, StreamTarget, StreamUpstream, TlsMode,
 };
 
 /// The part of a route that asks for connections: it has one rule.
@@ -75,7 +75,7 @@ impl<'a> Writer<'a> {
             StreamProvenance::PingSix { port: listener.port }
         });
         let to_pingsix = StreamTarget { to: Destination::Upstream(upstream_id), weight: 1 };
-        let any = stream_match.name.is_none().then(|| "*".to_owned());
+        let any = stream_match.name.is_none().then(|| ANY_NAME.to_owned());
         let unterminated = unterminated(stream_match, vec![to_pingsix]);
         let route = StreamRoute {
             snis: unterminated.snis.into_iter().chain(any).collect(),

@@ -9,7 +9,7 @@ use std::process::Command;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use pingsix_translate::pingsix::Config;
-use pingsix_translate::stream::{Arrival, Destination, StreamConfig, StreamRoute};
+use pingsix_translate::stream::{Arrival, Destination, StreamConfig};
 use serde_json::{Map, Value};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
@@ -54,11 +54,7 @@ impl Streams {
     pub(super) fn front_of(&self, sample: &Sample) -> Option<String> {
         let (name, port) = sample.server_name_and_port();
         self.0.iter().filter(|_| sample.is_tls()).find_map(|config| {
-            let any = || {
-                let is_any = |route: &StreamRoute| route.server_port == port && route.snis.iter().eq(["*"]);
-                config.routes().map(|(_, route)| route).find(|route| is_any(route))
-            };
-            let route = config.route_for(port, Arrival::Tls(name)).map(|(_, route)| route).or_else(any)?;
+            let (_, route) = config.route_for(port, Arrival::Tls(name))?;
             let upstream = route.targets.iter().find_map(|target| match &target.to {
                 Destination::Upstream(id) => config.upstream(id).filter(|upstream| upstream.local),
                 Destination::Reject(_) => None,
