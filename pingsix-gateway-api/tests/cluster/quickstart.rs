@@ -1,24 +1,28 @@
 //! The pages about a cluster, command by command, in a cluster with a node: the controller is the Deployment of the
 //! manifests, as are all servers.
-//!
-//! [`Kubectl`] implements the commands of the pages in place of `kubectl`, and refuses every other one.
-
-mod kubectl;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use kube::api::ListParams;
-use pingsix_test_cluster::{CONTROLLERS, Node, TestCluster, in_own_network};
+use pingsix_test_cluster::{CONTROLLERS, Channel, Node, TestCluster, in_own_network, kubectl_or_skip};
 use pingsix_test_programs::{commands, program};
 
-use self::kubectl::Kubectl;
 use crate::test_env::{eventually_async, pingsix};
+
+/// The time limit of a command.
+const COMMAND: Duration = Duration::from_mins(3);
+
+/// The address of the definitions of Gateway API, with a version between the two parts.
+const DEFINITIONS: (&str, &str) =
+    ("https://github.com/kubernetes-sigs/gateway-api/releases/download/", "/standard-install.yaml");
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -71,62 +75,84 @@ async fn cluster(test: &str) -> Option<TestCluster> {
     TestCluster::builder().crds(None).controllers(CONTROLLERS).node(node).start_or_skip().await
 }
 
-/// A reader who types the commands of pages.
-struct Reader<'a> {
-    kubectl: Kubectl<'a>,
-    /// The variables of the shell.
-    variables: BTreeMap<String, String>,
+/// A reader who types the commands of pages into a shell.
+struct Reader {
+    /// The environment of the shell, with the variables of the pages.
+    variables: BTreeMap<String, OsString>,
+    /// The folder with the definitions of Gateway API, which no test downloads.
+    definitions: PathBuf,
     /// The number of outputs that were as expected.
     outputs: usize,
 }
 
-impl<'a> Reader<'a> {
-    fn new(cluster: &'a TestCluster) -> Self {
-        // A proxy of the machine is none for this network.
-        let variables = [("NO_PROXY".to_owned(), "*".to_owned())].into();
-        Self { kubectl: Kubectl::new(cluster, root()), variables, outputs: 0 }
+impl Reader {
+    fn new(cluster: &TestCluster) -> Self {
+        let kubectl = kubectl_or_skip().expect("it is built with the cluster");
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = kubectl.parent().map(Path::to_owned).into_iter().chain(std::env::split_paths(&path));
+        let variables = [
+            ("PATH", std::env::join_paths(folders).unwrap()),
+            ("KUBECONFIG", cluster.kubeconfig(cluster.administrator()).unwrap().into()),
+            ("KUBECACHEDIR", cluster.folder().join("kubectl").into()),
+            // A proxy of the machine is none for this network.
+            ("NO_PROXY", "*".into()),
+        ];
+        Self {
+            variables: variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+            definitions: cluster.definitions(Channel::Standard),
+            outputs: 0,
+        }
     }
 
-    /// Types a command until its output is as expected, as after a change that PingSIX is about to take over.
+    /// Types a command. One with an expected output is typed until that comes, as after a change that PingSIX is about to
+    /// take over; any other one succeeds.
     async fn run(&mut self, command: &str) {
         let (command, expected) = with_expectation(command);
         if let Some((name, value)) = assignment(command) {
-            let value = match value.strip_prefix("$(kubectl ").and_then(|rest| rest.strip_suffix(')')) {
-                Some(command) => self.kubectl(command).await.expect("an output"),
-                None => value.to_owned(),
-            };
-            self.variables.insert(name.to_owned(), value);
-        } else if let Some(command) = command.strip_prefix("kubectl ") {
-            assert_eq!(expected, None, "{command}");
-            let (command, wanted) = command.split_once(" | grep ").unwrap_or((command, ""));
-            if let Some(output) = self.kubectl(command).await {
-                assert!(output.contains(wanted), "{command}\n{output}");
-                self.outputs += 1;
-            }
-        } else {
-            let expected = expected.unwrap_or_else(|| panic!("the output of {command}"));
+            let value = self.succeed(&format!("echo \"{value}\"")).await;
+            self.variables.insert(name.to_owned(), value.trim_end().into());
+        } else if let Some(expected) = expected {
             eventually_async(&format!("{expected} of {command}"), async || {
-                let output = self.shell(command);
+                let (_, output) = self.shell(command).await;
                 output.lines().next() == Some(expected) || output.lines().last() == Some(expected)
             })
             .await;
             self.outputs += 1;
+        } else {
+            assert!(command.starts_with("kubectl "), "the output of {command}");
+            let output = self.succeed(&self.with_definitions(command)).await;
+            self.outputs += usize::from(command.starts_with("kubectl get ") && !output.is_empty());
         }
     }
 
-    /// Runs a command of `kubectl`, with the values of variables.
-    async fn kubectl(&self, command: &str) -> Option<String> {
-        let mut command = command.to_owned();
-        for (name, value) in &self.variables {
-            command = command.replace(&format!("${name}"), value);
-        }
-        self.kubectl.run(&command).await
+    /// The output of a command that succeeds.
+    async fn succeed(&self, command: &str) -> String {
+        let (is_success, output) = self.shell(command).await;
+        assert!(is_success, "{command}\n{output}");
+        output
     }
 
-    /// The output of a command of the shell.
-    fn shell(&self, command: &str) -> String {
-        let output = Command::new("sh").args(["-c", command]).envs(&self.variables).output().unwrap();
-        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    /// Whether a command succeeds, and its output.
+    async fn shell(&self, command: &str) -> (bool, String) {
+        let mut shell = tokio::process::Command::new("sh");
+        shell.args(["-c", command]).envs(&self.variables).current_dir(root()).kill_on_drop(true);
+        let output = tokio::time::timeout(COMMAND, shell.output()).await;
+        let output = output.unwrap_or_else(|_| panic!("no end within {COMMAND:?}: {command}")).unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// A command with the folder of definitions in place of their address, which has the version of that folder.
+    fn with_definitions(&self, command: &str) -> String {
+        let Some((before, version)) = command.split_once(DEFINITIONS.0) else { return command.to_owned() };
+        let version =
+            version.strip_suffix(DEFINITIONS.1).unwrap_or_else(|| panic!("no definitions: {command}"));
+        let module = fs::read_to_string(root().join("testdata/cluster/go.mod")).unwrap();
+        assert!(
+            module.contains(&format!("sigs.k8s.io/gateway-api {version}\n")),
+            "another version: {command}"
+        );
+        format!("{before}{}", self.definitions.display())
     }
 }
 

@@ -10,12 +10,12 @@ use pingsix_gateway_api::leader::LeaseOptions;
 use pingsix_gateway_api::pki::AuthorityOptions;
 use pingsix_gateway_api::provision::Installation;
 use pingsix_gateway_api::watch::Namespaces;
+use pingsix_test_cluster::kubectl_or_skip;
 use pingsix_translate::{ObjectName, Options};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::provision::managing;
-use crate::test_env::pingsix::print_message;
 
 /// The folder `deploy/`.
 pub(crate) fn folder() -> PathBuf {
@@ -63,13 +63,10 @@ impl Manifests {
         Self::of_folder(&folder().join(name))
     }
 
-    /// The overlay of a folder, which needs kustomize; `None`, with a message, without it.
-    pub(crate) fn built(test: &str, name: &str) -> Option<Self> {
-        let built = Command::new("kubectl").arg("kustomize").arg(folder().join(name)).output();
-        let Ok(built) = built else {
-            print_message(&format!("{test}: NOT RUN: there is no kubectl"));
-            return None;
-        };
+    /// The overlay of a folder; `None`, with a message, without kubectl.
+    pub(crate) fn built(name: &str) -> Option<Self> {
+        let built =
+            Command::new(kubectl_or_skip()?).arg("kustomize").arg(folder().join(name)).output().unwrap();
         assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
         Some(Self {
             objects: serde_saphyr::from_multiple(&String::from_utf8(built.stdout).unwrap()).unwrap(),

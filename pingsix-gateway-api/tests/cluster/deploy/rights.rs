@@ -155,8 +155,7 @@ fn without_data_planes_nothing_is_granted_but_to_read_and_to_write_statuses_and_
 
 #[test]
 fn a_second_installation_has_the_rights_it_asks_for_and_shares_no_object_with_the_first() {
-    const TEST: &str = "a_second_installation_has_the_rights_it_asks_for_and_shares_no_object_with_the_first";
-    let Some(second) = Manifests::built(TEST, "second") else { return };
+    let Some(second) = Manifests::built("second") else { return };
     compare(&second);
     let names = |manifests: &Manifests| -> BTreeSet<String> {
         let name = |object: &Value| {
@@ -183,9 +182,7 @@ fn a_second_installation_has_the_rights_it_asks_for_and_shares_no_object_with_th
 
 #[test]
 fn an_overlay_changes_its_images_and_its_options_alone() {
-    let Some(mut own) = Manifests::built("an_overlay_changes_its_images_and_its_options_alone", "own") else {
-        return;
-    };
+    let Some(mut own) = Manifests::built("own") else { return };
     let mut expected = Manifests::cluster_wide();
     let image = "registry.example/pingsix-gateway-controller:0.1.0";
     let container = "/spec/template/spec/containers/0/image";

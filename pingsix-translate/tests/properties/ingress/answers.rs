@@ -218,7 +218,7 @@ impl Tally {
         let count = match &answered.answer {
             _ if answered.ingress.is_none() => &mut self.not_found,
             Given::Status(503) => &mut self.closed,
-            Given::Status(_) => &mut self.refused,
+            Given::Status(_) | Given::Statuses(_) => &mut self.refused,
             Given::Redirect { .. } => &mut self.redirects,
             Given::Preflight => &mut self.preflights,
             Given::Backends(delivery) if delivery.is_plain(probe) => &mut self.plain,

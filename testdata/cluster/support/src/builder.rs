@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use http::Uri;
@@ -198,16 +198,7 @@ impl Builder {
     /// If a cluster that is built does not start, or `PINGSIX_CLUSTER=required` and it is not built.
     #[allow(clippy::panic, reason = "a test without its cluster has failed")]
     pub async fn start_or_skip(self) -> Option<TestCluster> {
-        match self.start().await {
-            Ok(cluster) => Some(cluster),
-            Err(Error::NotBuilt(why))
-                if std::env::var_os(DEMAND).is_none_or(|demand| demand != "required") =>
-            {
-                say_not_run(&why);
-                None
-            }
-            Err(error) => panic!("no test cluster: {}", with_causes(&error)),
-        }
+        or_skip(self.start().await)
     }
 
     /// The ports to try first, whether they are free or not.
@@ -216,6 +207,28 @@ impl Builder {
         self.ports = ports.into_iter().collect();
         self
     }
+}
+
+/// A part of the test cluster; `None`, with a message, if it is not built and need not be.
+#[allow(clippy::panic, reason = "a test without its cluster has failed")]
+fn or_skip<T>(found: Result<T, Error>) -> Option<T> {
+    match found {
+        Ok(found) => Some(found),
+        Err(Error::NotBuilt(why)) if std::env::var_os(DEMAND).is_none_or(|demand| demand != "required") => {
+            say_not_run(&why);
+            None
+        }
+        Err(error) => panic!("no test cluster: {}", with_causes(&error)),
+    }
+}
+
+/// The path of kubectl, for tests without a cluster, or a message why it is not there: the test then returns.
+///
+/// # Panics
+///
+/// If it is not built, and `PINGSIX_CLUSTER=required`.
+pub fn kubectl_or_skip() -> Option<PathBuf> {
+    or_skip(Build::find().map(|build| build.program("kubectl")).map_err(Error::NotBuilt))
 }
 
 /// The shared inputs of the processes of one cluster during their start.

@@ -14,7 +14,7 @@ use kube::{Api, Client};
 
 use crate::authority::Authority;
 use crate::build::Build;
-use crate::builder::{Builder, NODE, json, write};
+use crate::builder::{Builder, Channel, NODE, json, write};
 use crate::error::Error;
 use crate::folder::Folder;
 use crate::process::{Process, Program};
@@ -108,6 +108,11 @@ impl TestCluster {
         let path = self.folder().join(format!("{}.kubeconfig", file_name(user.name())));
         write(&path, &json(&user.kubeconfig(&self.url, &self.authority))?)?;
         Ok(path)
+    }
+
+    /// The folder with the definitions of a channel of Gateway API.
+    pub fn definitions(&self, channel: Channel) -> PathBuf {
+        self.build.crds(channel.folder())
     }
 
     /// The API server.

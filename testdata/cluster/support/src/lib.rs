@@ -41,7 +41,7 @@ mod turn;
 mod user;
 
 pub use build::NotBuilt;
-pub use builder::{Builder, CONTROLLERS, Channel};
+pub use builder::{Builder, CONTROLLERS, Channel, kubectl_or_skip};
 pub use cluster::TestCluster;
 pub use error::Error;
 pub use network::in_own_network;

@@ -34,7 +34,7 @@ impl TestCluster {
     /// Installs the definitions of a channel of Gateway API, as its users do, with what guards them against
     /// downgrades, and returns when they can be used.
     pub async fn install(&self, channel: Channel) -> Result<(), Error> {
-        let folder = self.build.crds(channel.folder());
+        let folder = self.definitions(channel);
         let reading = || Error::io(format!("could not read {}", folder.display()));
         let mut files = Vec::new();
         for entry in fs::read_dir(&folder).map_err(reading())? {

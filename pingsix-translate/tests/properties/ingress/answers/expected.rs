@@ -91,7 +91,11 @@ impl<'w> Promise<'w> {
         if meaning.is_for_scripts && probe.is_preflight() {
             return Given::Preflight;
         }
-        Given::Backends(Box::new(delivery(probe, meaning, path.as_deref(), namespace, Answer::new(shares))))
+        let shares = Answer::new(shares);
+        if services == 0 {
+            return Given::Statuses(shares);
+        }
+        Given::Backends(Box::new(delivery(probe, meaning, path.as_deref(), namespace, shares)))
     }
 
     /// The shares of backends: those of the canary, and the rest.

@@ -25,6 +25,8 @@ pub(super) struct Answered {
 pub(super) enum Given {
     /// Without a backend.
     Status(u16),
+    /// Without a backend, by share: a canary and its Ingress without one.
+    Statuses(Answer),
     /// A redirect.
     Redirect { status: u16, location: Option<String> },
     /// The permission of a preflight.
@@ -100,11 +102,13 @@ pub(super) fn given(
                 *shares.entry(target).or_default() += u64::from(candidate.weight);
             }
             let Some(upstream) = to_service else {
-                let mut targets = shares.into_keys();
-                let (Some(target), None) = (targets.next(), targets.next()) else {
-                    return Err(format!("{route} has no backend, and no single answer"));
+                let ingress = Some(ingress_of(plane, route)?);
+                let mut targets = shares.keys();
+                let answer = match (targets.next(), targets.next()) {
+                    (Some(target), None) => of_target(target.clone())?,
+                    _ => Given::Statuses(Answer::new(shares)),
                 };
-                return Ok(Answered { ingress: Some(ingress_of(plane, route)?), answer: of_target(target)? });
+                return Ok(Answered { ingress, answer });
             };
             let mut effect = evaluate::effect(&plugins, upstream, &request)?;
             let protection = evaluate::protection(&plugins)?;
