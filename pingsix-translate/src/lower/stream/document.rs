@@ -90,7 +90,7 @@ impl<'a> Writer<'a> {
     }
 
     /// The validation of clients, with the documents of its authorities.
-    fn client_auth(&mut self, validation: &ClientValidation) -> ClientAuth {
+    pub(super) fn client_auth(&mut self, validation: &ClientValidation) -> ClientAuth {
         let mut ca_ids = Vec::new();
         for authority in &validation.authorities {
             let config_map = &authority.config_map;

@@ -8,7 +8,7 @@ use super::matches::StreamMatch;
 use crate::lower::Size;
 use crate::lower::budget::Share;
 use crate::model::{Budget, DataPlaneKey, Problem, Reason, Refusal, compare_age};
-use crate::stream::{StreamConfig, StreamKey, StreamKind};
+use crate::stream::{StreamConfig, StreamKey};
 
 /// The fronted listeners that there is room for.
 #[derive(Debug, Default)]
@@ -42,14 +42,13 @@ impl Lowering<'_> {
         let mut namespaces: BTreeMap<&str, Size> = BTreeMap::new();
         let mut written: BTreeSet<StreamKey> = BTreeSet::new();
         let mut admitted = AdmittedFronts::default();
-        let mut of_gateway = StreamConfig::new();
-        for front in &fronts {
-            let (config, _) = self.documents_of(front, &written);
-            let authorities = config.iter().filter(|(key, _)| key.kind == StreamKind::Ca);
-            for (key, document) in authorities {
-                of_gateway.insert(key.id.clone(), document.clone());
-            }
+        let mut of_gateway = Writer::new(self.backends);
+        let validations =
+            fronts.iter().filter_map(|front| listener(front).front.as_ref()?.validation.as_ref());
+        for validation in validations {
+            of_gateway.client_auth(validation);
         }
+        let of_gateway = of_gateway.finish().config;
         all = take(all, size(&of_gateway, self.prefix)).unwrap_or_default();
         written.extend(of_gateway.iter().map(|(key, _)| key.clone()));
         for front in fronts {

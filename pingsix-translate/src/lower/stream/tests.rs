@@ -9,7 +9,10 @@ use std::sync::Arc;
 
 use super::*;
 use crate::fixture::pem::chain;
-use crate::fixture::{add_certificate, add_route, add_service, gateway, object, run};
+use crate::fixture::{
+    add_certificate, add_listener_set, add_route, add_service, allow_listener_sets, gateway, https, object,
+    run,
+};
 use crate::model::{Budget, ConditionType, ObjectKey, Reason, StreamProvenance};
 use crate::pipeline::Translation;
 use crate::snapshot::{Object, Objects};
