@@ -17,8 +17,7 @@
 //! - Memory is bounded by the limit of connections: two buffers of 16 KiB each while its peers take no data, at most
 //!   20 KiB before its route is known, and none while it is idle.
 //! - A connection whose TLS is terminated has at most 80 KiB, and 12 KiB while it is idle, with the certificates of the
-//!   client. During its handshake, it has at most 150 KiB and twice the certificates, and 350 KiB with a client that is
-//!   asked for certificates.
+//!   client. During its handshake, it has at most 150 KiB and twice the certificates of both sides.
 
 mod backends;
 mod choice;

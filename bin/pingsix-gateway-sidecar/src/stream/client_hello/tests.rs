@@ -28,8 +28,8 @@ fn read_at_once(bytes: &[u8]) -> Result<Option<Hello>, Flaw> {
 }
 
 /// A complete `ClientHello` with this server name.
-fn complete(name: &str) -> Option<Hello> {
-    Some(Hello { name: Some(name.to_owned()) })
+fn named_hello(name: &str) -> Hello {
+    Hello { name: Some(name.to_owned()) }
 }
 
 const UNNAMED: Result<Option<Hello>, Flaw> = Ok(Some(Hello { name: None }));
@@ -183,7 +183,7 @@ proptest! {
         let flight = hello(&name, &protocols);
         let bytes = records(message(&flight), &record_ends);
         let expected = name.to_ascii_lowercase();
-        prop_assert_eq!(read(&bytes, &segment_ends), Ok(complete(&expected)));
+        prop_assert_eq!(read(&bytes, &segment_ends), Ok(Some(named_hello(&expected))));
         let theirs = rustls_name(&flight).unwrap().unwrap();
         prop_assert_eq!(theirs.to_ascii_lowercase(), expected);
     }
@@ -223,7 +223,7 @@ fn one_byte_at_a_time_in_records_of_one_byte_is_read() {
     let flight = hello("a.test", &[]);
     let message = message(&flight);
     let bytes = records(message, &(0..message.len()).collect::<Vec<_>>());
-    assert_eq!(read(&bytes, &(0..bytes.len()).collect::<Vec<_>>()), Ok(complete("a.test")));
+    assert_eq!(read(&bytes, &(0..bytes.len()).collect::<Vec<_>>()), Ok(Some(named_hello("a.test"))));
     assert_eq!(read_at_once(&bytes[..bytes.len() - 1]), Ok(None));
 }
 
@@ -252,7 +252,7 @@ fn a_client_hello_has_16_kib_with_its_record_headers() {
     // Another length, so that the last byte is within the limit or one behind it.
     let bare = records(&with_padding(0), &[]).len();
     let fits = records(&with_padding(MAX_BYTES - bare), &[]);
-    assert_eq!((fits.len(), read_at_once(&fits)), (MAX_BYTES, Ok(complete("a.test"))));
+    assert_eq!((fits.len(), read_at_once(&fits)), (MAX_BYTES, Ok(Some(named_hello("a.test")))));
     let larger = records(&with_padding(MAX_BYTES - bare + 1), &[]);
     assert_eq!(read_at_once(&larger), Err(Flaw::TooLarge));
     assert_eq!(read(&larger, &(0..larger.len()).collect::<Vec<_>>()), Err(Flaw::TooLarge));
@@ -260,13 +260,13 @@ fn a_client_hello_has_16_kib_with_its_record_headers() {
     // What follows a complete message is not looked at.
     let mut followed = records(&with_padding(0), &[]);
     followed.extend(vec![0; 2 * MAX_BYTES]);
-    assert_eq!(read_at_once(&followed), Ok(complete("a.test")));
+    assert_eq!(read_at_once(&followed), Ok(Some(named_hello("a.test"))));
 }
 
 #[test]
 fn a_server_name_is_one_name_in_ascii() {
     let read = |extensions: &[(u16, Vec<u8>)]| read_at_once(&records(&crafted(extensions), &[]));
-    assert_eq!(read(&[(43, vec![2, 3, 4]), (0, named("A.Test"))]), Ok(complete("a.test")));
+    assert_eq!(read(&[(43, vec![2, 3, 4]), (0, named("A.Test"))]), Ok(Some(named_hello("a.test"))));
     for unnamed in [vec![(43, vec![2, 3, 4])], vec![], vec![(0, named("10.0.0.1"))], vec![(0, named("::1"))]]
     {
         assert_eq!(read(&unnamed), UNNAMED, "{unnamed:x?}");

@@ -126,3 +126,46 @@ impl ClientCertVerifier for Clients {
         self.algorithms.supported_schemes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, DnType, KeyPair};
+    use rustls::crypto::ring;
+    use serde_json::json;
+
+    use super::*;
+
+    /// The authorities of a document with these names.
+    fn authorities(names: &[String]) -> Arc<Authorities> {
+        let certificate = |name: &String| {
+            let mut params = CertificateParams::default();
+            params.distinguished_name.push(DnType::CommonName, name.as_str());
+            params.self_signed(&KeyPair::generate().unwrap()).unwrap().pem()
+        };
+        let certs: String = names.iter().map(certificate).collect();
+        Arc::new(Authorities::decode(json!({ "certs": certs }).to_string().as_bytes()).unwrap())
+    }
+
+    fn clients(mode: ClientAuthMode, authorities: &[Arc<Authorities>]) -> Result<Clients, &'static str> {
+        Clients::new(mode, authorities, &Arc::new(ring::default_provider()))
+    }
+
+    #[test]
+    fn clients_are_told_each_name_once_unless_the_names_are_long() {
+        let [one, other] = ["one", "other"].map(str::to_owned);
+        let both = [authorities(&[one.clone(), other.clone()]), authorities(&[other])];
+        for mode in [ClientAuthMode::RequireAndVerify, ClientAuthMode::Request] {
+            assert_eq!(clients(mode, &both).unwrap().root_hint_subjects().len(), 2);
+        }
+        let long: Vec<String> = (0..9).map(|number| number.to_string().repeat(2_000)).collect();
+        let long = [authorities(&long), authorities(&[one])];
+        let clients = clients(ClientAuthMode::RequireAndVerify, &long).unwrap();
+        assert!(clients.root_hint_subjects().is_empty() && clients.client_auth_mandatory());
+    }
+
+    #[test]
+    fn certificates_are_required_of_some_authority_alone() {
+        assert!(clients(ClientAuthMode::RequireAndVerify, &[]).is_err());
+        assert!(!clients(ClientAuthMode::Request, &[]).unwrap().client_auth_mandatory());
+    }
+}

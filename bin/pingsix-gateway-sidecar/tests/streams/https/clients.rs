@@ -104,10 +104,12 @@ fn no_session_is_resumed_where_client_certificates_are_asked_for() {
                 assert_eq!(handshake(&valid).await.unwrap(), HandshakeKind::Full);
             }
 
-            // The authority goes.
+            // The authority goes, and open connections go on.
+            let (_, mut open) = ask(&valid, port, "a.test").await.unwrap();
             world[3] = Authority::new().document("clients");
             proxy.apply(&world).await;
             assert!(handshake(&valid).await.is_err());
+            echo(&mut open, b"still open").await;
         }
     });
 }
