@@ -67,7 +67,9 @@ pub struct ExplainError {
 pub fn explain(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> Result<Explanation, ExplainError> {
     let router = Router::build(plane.config, 0..plane.config.routes().count())
         .map_err(|source| ExplainError { data_plane: plane.key.clone(), source: Box::new(source) })?;
-    let outcome = router.outcome(request);
+    let arrival = listener::arrival(plane, request);
+    let arrived = arrival.as_ref().unwrap_or(request);
+    let outcome = router.outcome(arrived);
     let key = match &outcome {
         Outcome::NotFound => None,
         Outcome::Static { route, .. }
@@ -92,6 +94,9 @@ pub fn explain(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> Resul
         // The documents have no ports. This request cannot reach the data plane, because no port is open for it.
         return Ok(Explanation { answer: Answer::Closed { why, if_open: None }, ..nothing });
     }
+    if let Err(why) = &arrival {
+        return Ok(Explanation { answer: Answer::Closed { why: why.clone(), if_open: None }, ..nothing });
+    }
     let matched = key.and_then(|key| Some((key, plane.config.route(&key.id)?)));
     let injects = |(_, route): (_, &Route)| fault_of_policy(plane, route).is_some();
     let native = match &outcome {
@@ -100,10 +105,10 @@ pub fn explain(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> Resul
         Outcome::NotFound | Outcome::Preflight { .. } | Outcome::Forward { .. } => false,
     };
     let steps =
-        matched.map_or_else(Vec::new, |(key, route)| decision::steps(plane, key, route, request, native));
+        matched.map_or_else(Vec::new, |(key, route)| decision::steps(plane, key, route, arrived, native));
     let (rejected, more_rejected) = candidates::rejected(plane, request, key, &steps);
     let is_served = closed.is_some() || !listeners.is_empty();
-    let answer = answer(plane, request, outcome, is_served, &steps, &rejected);
+    let answer = answer(plane, arrived, outcome, is_served, &steps, &rejected);
     let problems = problems(plane, &steps, &answer);
     let answer = match closed {
         Some(Closed { why, .. }) => Answer::Closed { why, if_open: Some(Box::new(answer)) },
@@ -129,6 +134,9 @@ fn matched_route(plane: &Plane<'_>, key: &DocumentKey, route: &Route) -> Matched
     let global = plane.config.global_rules().flat_map(|(_, rule)| rule.plugins.iter());
     let (host, purpose) = match plane.provenance.get(key) {
         Some(Provenance::Rules { host, .. }) => (host.as_ref().map(ToString::to_string), None),
+        Some(Provenance::Guard { listener }) if listener.is_empty() => {
+            (None, Some("answers requests that no rule takes".to_owned()))
+        }
         Some(Provenance::Guard { listener }) => (
             Some(listener.clone()),
             Some(format!("keeps requests for {listener} from listeners with a wider hostname")),
@@ -233,6 +241,10 @@ fn answer(
             match backends.as_slice() {
                 [Backend { target: Target::Status { status }, .. }] => {
                     let decided = steps.iter().find(|step| step.result == StepResult::Decides);
+                    let is_guard = matches!(plane.provenance.get(route), Some(Provenance::Guard { .. }));
+                    if *status == 404 && is_guard {
+                        return not_found(plane, is_served, rejected);
+                    }
                     if *status == 404 && decided.is_none_or(|step| step.source.is_none()) {
                         return Answer::NotFound {
                             cause: NotFoundCause::Conditions,
@@ -276,6 +288,11 @@ fn why_status(status: u16, decided: Option<&Step>) -> String {
         // To gRPC clients, both are UNAVAILABLE.
         503 if is_grpc => {
             format!("{who} cannot be honoured, or none of its backends has an endpoint that takes traffic.")
+        }
+        // A rule may ask for this status, too.
+        421 if decided.is_none_or(|step| step.source.is_none()) => {
+            "The host is that of another listener than the one by whose connection the request came in."
+                .to_owned()
         }
         500 => format!("{who} cannot be honoured, so it fails closed."),
         503 => format!(

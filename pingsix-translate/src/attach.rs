@@ -3,6 +3,7 @@
 mod allowed_routes;
 mod capacity;
 mod conflict;
+mod front;
 mod listener;
 mod listeners;
 mod overlap;
@@ -17,8 +18,10 @@ mod tls;
 #[cfg(test)]
 pub(crate) use allowed_routes::AllowedNamespaces;
 pub(crate) use capacity::MANAGED_PORTS;
+pub(crate) use conflict::claimed_protocol;
+pub(crate) use front::ClientValidation;
 pub(crate) use listener::{Listener, ListenerState};
-pub(crate) use listeners::{ListenerOwner, Listeners, judge_listeners};
+pub(crate) use listeners::{ListenerOwner, ListenerSupport, Listeners, judge_listeners};
 pub(crate) use overlap::Overlap;
 pub(crate) use parent::{Attachment, ServedName, attach_route, attached_listeners, only_host, served_names};
 pub use permitted::{permitted_references, permitted_references_of_policies};

@@ -18,3 +18,10 @@ pub(crate) const NAMES: usize = 64 * 64;
 
 /// Bytes of the names in one `ssls` document.
 pub(crate) const NAME_BYTES: usize = 256 * 1024;
+
+/// CA certificates of one ConfigMap that client certificates are verified with. Servers name all authorities of a port in
+/// one handshake message.
+pub(crate) const AUTHORITIES: usize = 64;
+
+/// DER bytes of the CA certificates of one ConfigMap.
+pub(crate) const AUTHORITY_BYTES: usize = 128 * 1024;

@@ -6,8 +6,6 @@
 //! | feature | what is missing |
 //! |---|---|
 //! | `BackendTLSPolicy`, `BackendTLSPolicySANValidation`, `GatewayBackendClientCertificate` | PingSIX has one set of CA certificates for all backends, and shows them no certificate |
-//! | `GatewayFrontendClientCertificateValidation`, also with `InsecureFallback` | PingSIX asks clients for no certificates |
-//! | `GatewayHTTPSListenerDetectMisdirectedRequests` | PingSIX does not compare the server name with the host |
 //! | `HTTPRouteBackendRequestHeaderModification` | filters are the same for all backends of a rule |
 //! | `HTTPRouteBackendTimeout`, `HTTPRouteRequestTimeout` | idle timers of whole seconds, answered with 502 |
 //! | `HTTPRouteCORS` | a preflight is told every method that is allowed, not those of the filter, nor the one it asks for |
@@ -41,6 +39,8 @@ pub enum Need {
     Managed,
     /// Managed data planes, whose sidecars proxy TCP, UDP and TLS, or [`Options::stream`].
     Streams,
+    /// Managed data planes whose sidecars terminate TLS in front of PingSIX.
+    Front,
     /// Managed data planes behind a load balancer, whose address can be requested.
     LoadBalancer,
 }
@@ -53,6 +53,7 @@ impl Need {
             Self::PerPort => "--layout perPort",
             Self::Managed => "spec.managed",
             Self::Streams => "--stream",
+            Self::Front => "spec.managed.sidecar.https: true",
             Self::LoadBalancer => "spec.managed.service.type: LoadBalancer",
         }
     }
@@ -63,6 +64,7 @@ impl Need {
             Self::PerPort => managed.is_some() || options.layout == Layout::PerPort,
             Self::Managed => managed.is_some(),
             Self::Streams => managed.is_some() || options.stream,
+            Self::Front => managed.is_some_and(|managed| managed.sidecar_https),
             Self::LoadBalancer => {
                 managed.is_some_and(|managed| managed.service.kind == ServiceType::LoadBalancer)
             }
@@ -80,6 +82,8 @@ const PER_PORT: &[Need] = &[Need::PerPort];
 const BOTH: &[Need] = &[Need::Responder, Need::PerPort];
 const MANAGED: &[Need] = &[Need::Managed];
 const STREAMS: &[Need] = &[Need::Streams];
+const FRONT: &[Need] = &[Need::Front];
+const FRONT_AND_RESPONDER: &[Need] = &[Need::Responder, Need::Front];
 const LOAD_BALANCER: &[Need] = &[Need::LoadBalancer];
 
 /// Every feature that some class supports, sorted by name. At most 64, which is the limit of the status.
@@ -88,7 +92,22 @@ pub const FEATURES: &[Feature] = &[
     feature("GRPCRouteNamedRouteRule", RESPONDER, "rules of a GRPCRoute may have names"),
     feature("Gateway", NOTHING, "Gateways and their listeners"),
     feature("GatewayAddressEmpty", MANAGED, "an address may be asked for by its type alone"),
+    feature(
+        "GatewayFrontendClientCertificateValidation",
+        FRONT,
+        "clients of HTTPS listeners may be asked for certificates",
+    ),
+    feature(
+        "GatewayFrontendClientCertificateValidationInsecureFallback",
+        FRONT,
+        "clients without a valid certificate may be let in",
+    ),
     feature("GatewayHTTPListenerIsolation", NOTHING, "a request is for the most specific listener alone"),
+    feature(
+        "GatewayHTTPSListenerDetectMisdirectedRequests",
+        FRONT_AND_RESPONDER,
+        "requests by the connection of another listener get 421",
+    ),
     feature("GatewayInfrastructure", MANAGED, "labels and annotations for what is made, and parameters"),
     feature(
         "GatewayInfrastructurePropagation",
@@ -170,7 +189,10 @@ mod tests {
         assert!(!names(&per_port, None).contains(&"TCPRoute"), "nobody proxies streams");
         assert!(names(&Options { stream: true, ..per_port }, None).contains(&"TCPRoute"));
         let managed = ManagedParameters::default();
-        assert_eq!(names(&responder, Some(&managed)).len(), FEATURES.len());
+        let without_front = names(&responder, Some(&managed));
+        assert!(!without_front.contains(&"GatewayHTTPSListenerDetectMisdirectedRequests"), "PingSIX has TLS");
+        let fronted = ManagedParameters { sidecar_https: true, ..managed };
+        assert_eq!(names(&responder, Some(&fronted)).len(), FEATURES.len());
     }
 
     #[test]

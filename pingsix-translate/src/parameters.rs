@@ -59,6 +59,11 @@ impl Parameters {
         }
     }
 
+    /// Whether sidecars terminate TLS in front of PingSIX.
+    pub(crate) fn fronts_https(&self) -> bool {
+        self.managed().is_some_and(|managed| managed.sidecar_https)
+    }
+
     /// The parameters of attached data planes.
     pub(crate) const fn attached(&self) -> Option<&Arc<AttachedParameters>> {
         match self {

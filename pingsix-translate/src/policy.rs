@@ -123,7 +123,11 @@ impl Policies {
         ListenerChains::new(listeners.map(|(index, listener)| {
             let levels: Vec<PolicyTarget> =
                 levels_of_listener(gateway, listener).chain(levels_of_rule(route, rule)).collect();
-            (index, self.chain(&levels).map(|chain| chain.map(&mut share)))
+            let chain = self.chain(&levels).and_then(|chain| match chain {
+                Some(chain) if listener.is_fronted() => chain.without_addresses().map(Some),
+                chain => Ok(chain),
+            });
+            (index, chain.map(|chain| chain.map(&mut share)))
         }))
     }
 
@@ -166,8 +170,9 @@ impl Policies {
     }
 
     /// The policies as they apply to the traffic of a route.
-    pub(crate) fn for_route<'a>(&'a self, payload: Payload<'a>) -> RoutePolicies<'a> {
-        RoutePolicies { policies: self, payload, annotations: None }
+    /// `is_fronted`: whether some requests come in by fronted listeners.
+    pub(crate) fn for_route<'a>(&'a self, payload: Payload<'a>, is_fronted: bool) -> RoutePolicies<'a> {
+        RoutePolicies { policies: self, payload, is_fronted, annotations: None }
     }
 
     /// The policies as they apply to the requests of an Ingress.
@@ -176,7 +181,7 @@ impl Policies {
         let effect = of_annotations.and_then(|policy| policy.spec.effect.as_ref().ok());
         RoutePolicies {
             annotations: effect.map(|effect| &effect.settings),
-            ..self.for_route(Payload::Requests(None))
+            ..self.for_route(Payload::Requests(None), false)
         }
     }
 

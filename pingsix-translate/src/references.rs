@@ -9,6 +9,7 @@ mod grant;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub(crate) use authority::Authority;
 pub(crate) use cache::ReferenceCache;
 pub use certificate::certificate_validity;
 pub(crate) use certificate::{Certificate, CertificateRef};

@@ -20,6 +20,7 @@ mod route;
 mod to_status;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddrV4;
 use std::sync::Arc;
 
 pub(crate) use condition::ConditionContent;
@@ -131,6 +132,17 @@ pub struct ListenerVerdict {
     pub conditions: Conditions,
     /// The data plane that serves the listener, if any.
     pub data_plane: Option<DataPlaneKey>,
+    /// The sidecar's part, if the sidecar terminates TLS in front of that data plane.
+    pub front: Option<ListenerFront>,
+}
+
+/// The part of the sidecar in a listener for which it terminates TLS in front of PingSIX.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenerFront {
+    /// The stream documents with the listener.
+    pub data_plane: DataPlaneKey,
+    /// The address at which PingSIX gets the requests of the listener.
+    pub address: SocketAddrV4,
 }
 
 /// Verdict on a route, with an entry for each parentRef to the Gateway or its ListenerSets.

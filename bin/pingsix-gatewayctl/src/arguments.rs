@@ -285,6 +285,10 @@ pub(crate) struct ExplainArguments {
     #[arg(long)]
     pub(crate) http2: bool,
 
+    /// The server name of the TLS handshake. It matters where the sidecar terminates TLS. Default: the host.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server_name: Option<String>,
+
     /// The format of the output.
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: ReportOutput,

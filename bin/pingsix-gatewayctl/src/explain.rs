@@ -112,6 +112,7 @@ fn inquiry(method: &str, url: &str, arguments: &ExplainArguments) -> anyhow::Res
         headers,
         http2: arguments.http2,
         tls,
+        server_name: arguments.server_name.clone(),
         ..Request::default()
     };
     let gateway = arguments.gateway.clone().map(|name| ObjectKey { kind: Kind::Gateway, name });

@@ -116,6 +116,9 @@ fn origin(provenance: &Provenance) -> Vec<String> {
             lines.extend(shadowed.iter().map(|origin| format!("never reached: {}", at(origin))));
             lines
         }
+        Provenance::Guard { listener } if listener.is_empty() => {
+            vec!["answers requests that no rule takes".to_owned()]
+        }
         Provenance::Guard { listener } => {
             vec![format!("keeps {listener} from listeners with a wider hostname")]
         }
@@ -149,7 +152,12 @@ fn stream_origin(provenance: &StreamProvenance) -> Vec<String> {
         StreamProvenance::Guard { owner, listener } => {
             vec![format!("keeps {owner} listener {listener} from listeners with a wider hostname")]
         }
+        StreamProvenance::Front { owner, listener } => {
+            vec![format!("{owner} listener {listener}, whose requests PingSIX gets")]
+        }
         StreamProvenance::Backend { service, port } => vec![format!("{service} port {port}")],
+        StreamProvenance::PingSix { port } => vec![format!("PingSIX for port {port}")],
+        StreamProvenance::Authority { config_map } => vec![config_map.to_string()],
         StreamProvenance::Certificate { secret, .. } => vec![secret.to_string()],
     }
 }
@@ -158,6 +166,7 @@ fn decision(decision: &Decision) -> String {
     match &decision.origin {
         Some(origin) if decision.conditional => format!("{}, if its conditions hold", at(origin)),
         Some(origin) => at(origin),
+        None if decision.conditional => "421, if the request came in by another listener".to_owned(),
         None => "otherwise 404".to_owned(),
     }
 }

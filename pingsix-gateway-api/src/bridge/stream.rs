@@ -127,9 +127,11 @@ fn origin_of(provenance: Option<&StreamProvenance>, owner: &Arc<ObjectKey>) -> O
         Some(
             StreamProvenance::Backend { service: object, .. }
             | StreamProvenance::Certificate { secret: object, .. }
-            | StreamProvenance::Guard { owner: object, .. },
+            | StreamProvenance::Authority { config_map: object }
+            | StreamProvenance::Guard { owner: object, .. }
+            | StreamProvenance::Front { owner: object, .. },
         ) => Origin::object(object.clone()),
-        None => Origin::object(owner.clone()),
+        Some(StreamProvenance::PingSix { .. }) | None => Origin::object(owner.clone()),
     }
 }
 

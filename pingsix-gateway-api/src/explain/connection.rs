@@ -127,6 +127,9 @@ fn backend(
                 Some(
                     StreamProvenance::Route { .. }
                     | StreamProvenance::Guard { .. }
+                    | StreamProvenance::Front { .. }
+                    | StreamProvenance::PingSix { .. }
+                    | StreamProvenance::Authority { .. }
                     | StreamProvenance::Certificate { .. },
                 )
                 | None => Target::Unknown {},

@@ -12,7 +12,8 @@ use super::{Plane, Source};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
-    /// The source of the match; `None` for the 404 at the end of a list of conditions.
+    /// The source of the match; `None` for the 404 at the end of a list of conditions, and for the 421 to a request that
+    /// came in by another listener.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
     /// The result.
@@ -69,6 +70,11 @@ pub(super) fn steps(
     for decision in &**decisions {
         let (own, rest) = rules.split_at(decision.split_rules.min(rules.len()));
         rules = rest;
+        // The rule for requests that came in by another listener is of interest only if it decides.
+        let is_misdirected = decision.origin.is_none() && decision.conditional;
+        if is_misdirected && !own.iter().any(|rule| conditions_hold(&rule.vars, request)) {
+            continue;
+        }
         let result = if decided { StepResult::NotReached } else { try_step(decision, own, request, native) };
         decided |= result == StepResult::Decides;
         steps.push(Step { source: decision.origin.as_ref().map(Source::of), result });

@@ -1,10 +1,11 @@
 //! The listeners of a data plane, and the listeners of a request.
 
 use std::fmt;
+use std::net::SocketAddr;
 
 use pingsix_translate::infrastructure::{INGRESS_PORTS, PortProtocol};
 use pingsix_translate::pingsix::Request;
-use pingsix_translate::status::{ConditionType, Conditions, ListenerVerdict, Verdicts};
+use pingsix_translate::status::{ConditionType, Conditions, ListenerVerdict, Reason, Verdicts};
 use pingsix_translate::{DataPlaneKey, Hostname};
 use serde::Serialize;
 
@@ -98,6 +99,41 @@ pub fn has_port(plane: &Plane<'_>, port: u16) -> bool {
 /// Whether the data plane has a port for the request, for any host.
 pub(super) fn is_open(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> bool {
     listeners(plane).iter().any(|listener| listener.fits(request, port))
+}
+
+/// The request as PingSIX gets it: in plaintext, at the address of the listener for the server name, if the sidecar
+/// terminates TLS in front of the data plane. The error is the reason why the connection is closed.
+pub(super) fn arrival(plane: &Plane<'_>, request: &Request) -> Result<Request, String> {
+    let is_fronted = |listener: &ListenerVerdict| {
+        listener.data_plane.as_ref() == Some(plane.key) && listener.front.is_some()
+    };
+    if !request.tls || !plane.verdicts.listeners().any(is_fronted) {
+        return Ok(request.clone());
+    }
+    let name = request.server_name.as_deref().or_else(|| request.routing_host()).unwrap_or_default();
+    // A listener without certificates keeps its names from others, unless it lost a conflict or is not allowed.
+    let keeps_names = |listener: &&ListenerVerdict| {
+        let lost = listener.conditions.is_true(ConditionType::Conflicted);
+        let accepted = listener.conditions.get(ConditionType::Accepted);
+        let is_excluded = accepted.is_some_and(|accepted| accepted.reason == Reason::NotAllowed);
+        matches!(&*listener.protocol, "HTTPS" | "TLS") && !lost && !is_excluded
+    };
+    let of_port = plane.verdicts.listeners().filter(|listener| {
+        plane.key.port().is_none_or(|port| i32::from(port) == listener.port)
+            && covers(listener.hostname.as_deref(), name)
+    });
+    let best = of_port.filter(keeps_names).max_by_key(|listener| specificity(&Listener::of(listener)));
+    match best {
+        Some(ListenerVerdict { front: Some(front), .. }) => {
+            let local = Some(SocketAddr::V4(front.address));
+            Ok(Request { tls: false, server_name: None, local, ..request.clone() })
+        }
+        Some(listener) => Err(format!(
+            "The server name {name} is that of listener {}, whose connections do not go to PingSIX.",
+            Listener::of(listener)
+        )),
+        None => Err(format!("No listener has the server name {name}.")),
+    }
 }
 
 /// The absence of a port for a request.

@@ -249,6 +249,7 @@ fn gateway_verdict(attached: i32, generation: i64) -> GatewayVerdict {
             attached_routes: attached,
             conditions: accepted("A sentence.", generation),
             data_plane: None,
+            front: None,
         }],
         attached_listener_sets: 0,
     }

@@ -1,8 +1,8 @@
 //! Listeners that cannot be told apart (Gateway API, "Distinct Listeners").
 //!
-//! Listeners of one protocol can be told apart by their hostnames. HTTPS and TLS on one port could in theory, but
-//! different programs serve them. TLS listeners that pass through and TLS listeners that terminate share a port, because
-//! one program reads the server name before either begins.
+//! Listeners of one protocol can be told apart by their hostnames. TLS listeners that pass through and TLS listeners that
+//! terminate share a port, because one program reads the server name before either begins. HTTPS listeners share the port
+//! with them if that program terminates TLS for them, too. Otherwise different programs serve HTTPS and TLS.
 //!
 //! In one Gateway or ListenerSet, all listeners that cannot be told apart lose. Between several, the first listener wins:
 //! those of the Gateway come first, then those of ListenerSets, the oldest first. A listener that has lost, or is refused
@@ -88,13 +88,33 @@ impl Socket {
 }
 
 /// The protocol with which a listener occupies its port, also without a usable certificate.
-pub(super) fn claimed_protocol(listener: &Listener) -> Option<Protocol> {
+pub(crate) fn claimed_protocol(listener: &Listener) -> Option<Protocol> {
     match &listener.state {
         ListenerState::Served { .. } | ListenerState::Unresolved => listener.protocol,
         ListenerState::Refused { .. } | ListenerState::Conflicted { .. } | ListenerState::Excluded { .. } => {
             None
         }
     }
+}
+
+/// A use of a port that listeners can share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PortUse {
+    /// One program has the port for this protocol.
+    Alone(Protocol),
+    /// The stream proxy reads the server names of connections.
+    ByServerName,
+}
+
+/// The use that a listener makes of its port.
+fn wanted_use(listener: &Listener) -> Option<PortUse> {
+    Some(match wanted_protocol(listener)? {
+        Protocol::Tls => PortUse::ByServerName,
+        Protocol::Https if listener.is_fronted() => PortUse::ByServerName,
+        protocol @ (Protocol::Http | Protocol::Https | Protocol::Tcp | Protocol::Udp) => {
+            PortUse::Alone(protocol)
+        }
+    })
 }
 
 fn wanted_protocol(listener: &Listener) -> Option<Protocol> {
@@ -107,7 +127,7 @@ fn wanted_protocol(listener: &Listener) -> Option<Protocol> {
     claimed_protocol(listener)
 }
 
-/// The hostname that distinguishes listeners with the same protocol on a port.
+/// The hostname that distinguishes listeners with the same use of a port.
 fn distinction(listener: &Listener) -> Option<&Hostname> {
     match wanted_protocol(listener)? {
         Protocol::Http | Protocol::Https | Protocol::Tls => listener.hostname.as_ref(),
@@ -118,7 +138,7 @@ fn distinction(listener: &Listener) -> Option<&Hostname> {
 
 /// The listeners that have claimed a port.
 struct PortClaim {
-    /// The first of them; the others have the same protocol.
+    /// The first of them; the others use the port alike.
     first: usize,
     by_hostname: BTreeMap<Option<Hostname>, usize>,
 }
@@ -135,7 +155,7 @@ impl PortClaim {
     /// The conflict of a later listener with these.
     fn conflict(&self, listener: &Listener, listeners: &[Listener]) -> Option<Refusal> {
         let first = &listeners[self.first];
-        if wanted_protocol(first) != wanted_protocol(listener) {
+        if wanted_use(first) != wanted_use(listener) {
             return Some(protocol_conflict(listener, first));
         }
         let rival = *self.by_hostname.get(&distinction(listener).cloned())?;
@@ -146,8 +166,7 @@ impl PortClaim {
 /// The conflicts among the listeners of one owner on a port; all of them lose.
 fn conflicts_among(indices: &[usize], listeners: &[Listener]) -> Vec<(usize, Refusal)> {
     let (Some(&first), Some(&last)) = (indices.first(), indices.last()) else { return Vec::new() };
-    let different =
-        |one: usize, other: usize| wanted_protocol(&listeners[one]) != wanted_protocol(&listeners[other]);
+    let different = |one: usize, other: usize| wanted_use(&listeners[one]) != wanted_use(&listeners[other]);
     if let Some(&odd) = indices.iter().find(|&&index| different(index, first)) {
         return indices
             .iter()

@@ -6,8 +6,9 @@ use gateway_api::gateways as api;
 use serde_json::Value;
 
 use super::allowed_routes::{AllowedNamespaces, supported_kinds};
+use super::front::Front;
 use super::protocol::{Protocol, TlsMode};
-use super::tls::{refuse_tls, refuse_validation, resolve_certificates, tls_mode};
+use super::tls::{JudgedValidation, judge_validation, refuse_tls, resolve_certificates, tls_mode};
 use super::{Overlap, stream};
 use crate::model::{
     Age, FieldPath, Hostname, HostnameFlaw, Kind, Limitation, ObjectKey, Reason, Refusal, RouteKind,
@@ -35,6 +36,8 @@ pub(crate) struct Listener {
     pub(crate) hostname: Option<Hostname>,
     /// `None` without TLS.
     pub(crate) tls_mode: Option<TlsMode>,
+    /// `None` if the sidecar terminates no TLS in front of PingSIX for it.
+    pub(crate) front: Option<Front>,
     pub(crate) state: ListenerState,
     /// The refusals of references. They do not depend on the state. A ListenerSet that is not allowed has none.
     pub(crate) unresolved: Vec<Refusal>,
@@ -102,6 +105,7 @@ impl Listener {
             port,
             hostname,
             tls_mode,
+            front,
             state: _,
             unresolved: _,
             limitations: _,
@@ -114,6 +118,7 @@ impl Listener {
             && (*written_port, *port, hostname, *tls_mode)
                 == (other.written_port, other.port, &other.hostname, other.tls_mode)
             && (supported_kinds, namespaces) == (&other.supported_kinds, &other.namespaces)
+            && front.is_some() == other.front.is_some()
             && self.is_served() == other.is_served()
     }
 
@@ -142,6 +147,15 @@ pub(super) struct Origins<'a> {
     pub(super) gateway: &'a GatewaySpec,
     pub(super) references: &'a References<'a>,
     pub(super) serves_streams: bool,
+    pub(super) fronts_https: bool,
+    pub(super) has_responder: bool,
+}
+
+impl Origins<'_> {
+    /// Whether the sidecar terminates TLS in front of PingSIX for listeners with a protocol.
+    pub(super) fn fronts(&self, protocol: Option<Protocol>) -> bool {
+        self.fronts_https && protocol == Some(Protocol::Https)
+    }
 }
 
 /// Judges a listener by itself.
@@ -162,12 +176,13 @@ pub(super) fn judge_alone(source: &ListenerSource<'_>, origins: &Origins<'_>) ->
         Some(TlsMode::Terminate) => resolve_certificates(source, protocol, origins),
         Some(TlsMode::Passthrough) | None => (Vec::new(), Vec::new()),
     };
-    let mut validation = None;
+    let mut validation = JudgedValidation::default();
     if protocol == Some(Protocol::Https) {
-        let (refusal, unusable) = refuse_validation(source, origins);
-        validation = refusal;
-        unresolved.extend(unusable);
+        validation = judge_validation(source, origins);
     }
+    let JudgedValidation { refusal: validation, unusable, honoured } = validation;
+    let front = origins.fronts(protocol).then(|| Front::new(honoured, origins.has_responder));
+    unresolved.extend(unusable);
     unresolved.extend(wrong_kinds);
 
     let names_host = matches!(hostname, Ok(Some(_)));
@@ -195,6 +210,7 @@ pub(super) fn judge_alone(source: &ListenerSource<'_>, origins: &Origins<'_>) ->
         port,
         hostname: hostname.unwrap_or_default(),
         tls_mode,
+        front,
         state,
         unresolved,
         limitations: options_limitation(written, at).into_iter().collect(),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::conflict::claimed_protocol;
-use super::{Listener, Protocol};
+use super::{Listener, Protocol, ServerName};
 use crate::model::{Hostname, Reason, hostname_covers};
 
 /// The other listeners of its port with which a listener with TLS shares hosts. At least one.
@@ -14,6 +14,8 @@ pub(crate) struct Overlap {
     hostnames: ListenerNames,
     /// Listeners for whose hosts a certificate of this one is valid, or the other way round.
     certificates: ListenerNames,
+    /// Whether requests that come in by the connection of another listener are answered with 421.
+    detects: bool,
 }
 
 /// The first names of some listeners. Otherwise, a wildcard certificate of a thousand listeners would fill a thousand
@@ -91,8 +93,12 @@ impl fmt::Display for Overlap {
             write!(
                 f,
                 "A certificate covers hosts of this listener and of other listeners on the port. \
-                 Clients may share one connection for them. PingSIX answers each request by its \
-                 host. Listeners: {}.",
+                 Clients may share one connection for them. {} Listeners: {}.",
+                if self.detects {
+                    "A request by the connection of another listener is answered with 421."
+                } else {
+                    "PingSIX answers each request by its host."
+                },
                 self.certificates
             )?;
             space = " ";
@@ -145,11 +151,13 @@ pub(super) fn mark_overlaps(listeners: &mut [Listener]) {
             (!hostnames.0.is_empty() || !certificates.0.is_empty()).then(|| Overlap {
                 hostnames: ListenerNames::new(hostnames, listeners),
                 certificates: ListenerNames::new(certificates, listeners),
+                detects: false,
             })
         })
         .collect();
     for (listener, overlap) in listeners.iter_mut().zip(overlaps) {
-        listener.overlap = overlap;
+        let detects = listener.front.as_ref().is_some_and(|front| front.detects);
+        listener.overlap = overlap.map(|overlap| Overlap { detects, ..overlap });
     }
 }
 
@@ -205,9 +213,10 @@ impl Port {
     }
 }
 
-/// The names of the certificates that a listener shows.
+/// The names of the certificates that a listener shows. The sidecar shows all of them.
 fn shown_names(listener: &Listener) -> impl Iterator<Item = &Hostname> {
-    let shown = listener.certificates().into_iter().filter(|(_, shown_for)| !shown_for.is_empty());
+    let is_shown = |shown_for: &BTreeSet<ServerName>| listener.is_fronted() || !shown_for.is_empty();
+    let shown = listener.certificates().into_iter().filter(move |(_, shown_for)| is_shown(shown_for));
     shown.flat_map(|(certificate, _)| certificate.names())
 }
 

@@ -56,7 +56,7 @@ impl Listener {
 
     /// The limitations for certificates that clients see in part or not at all.
     pub(super) fn certificate_limitations(&self) -> Vec<Limitation> {
-        if self.protocol == Some(Protocol::Tls) {
+        if self.protocol == Some(Protocol::Tls) || self.is_fronted() {
             // The stream proxy terminates TLS here, with whole chains and all certificates.
             return Vec::new();
         }

@@ -2,6 +2,7 @@
 
 use gateway_api::gateways as api;
 
+use super::front::ClientValidation;
 use super::listener::{ListenerSource, Origins};
 use super::protocol::{Protocol, TlsMode};
 use super::stream;
@@ -9,6 +10,7 @@ use crate::bounds;
 use crate::model::{FieldPath, Reason, Refusal};
 use crate::references::Certificate;
 use crate::snapshot::FrontendValidation;
+use crate::stream::ClientAuthMode;
 
 /// The TLS mode of a listener; `None` without TLS.
 pub(super) fn tls_mode(listener: &api::GatewayListeners, protocol: Option<Protocol>) -> Option<TlsMode> {
@@ -67,7 +69,8 @@ pub(super) fn resolve_certificates(
     let mut names = 0;
     for (index, certificate) in refs.iter().enumerate() {
         let certificate = origins.references.certificate(source.owner, certificate, &at.index(index));
-        let is_stream = protocol == Some(Protocol::Tls);
+        // Clients get the whole chain from the stream proxy.
+        let is_stream = protocol == Some(Protocol::Tls) || origins.fronts(protocol);
         match if is_stream { certificate.and_then(stream::check_chain) } else { certificate } {
             Ok(certificate) if certificate.names().len() > bounds::NAMES - names => {
                 refused.push(beyond_names(certificate, names));
@@ -94,22 +97,33 @@ fn beyond_names(certificate: Certificate, others: usize) -> Refusal {
     Refusal::new(certificate.at, Reason::InvalidCertificateRef, message)
 }
 
-/// Refuses an HTTPS listener if the Gateway asks for client certificates. Besides, a refusal for each reference to an
-/// unusable authority.
-pub(super) fn refuse_validation(
-    source: &ListenerSource<'_>,
-    origins: &Origins<'_>,
-) -> (Option<Refusal>, Vec<Refusal>) {
+/// The judgement of the validation that a Gateway asks for.
+#[derive(Debug, Default)]
+pub(super) struct JudgedValidation {
+    /// The reason why the listener is not served.
+    pub(super) refusal: Option<Refusal>,
+    /// A refusal for each reference to an unusable authority.
+    pub(super) unusable: Vec<Refusal>,
+    /// The validation of a fronted listener.
+    pub(super) honoured: Option<ClientValidation>,
+}
+
+/// Judges the validation of client certificates for an HTTPS listener. Only the sidecar asks clients for certificates.
+pub(super) fn judge_validation(source: &ListenerSource<'_>, origins: &Origins<'_>) -> JudgedValidation {
     let Some(validation) = FrontendValidation::of(origins.gateway, source.written.port) else {
-        return (None, Vec::new());
+        return JudgedValidation::default();
     };
-    let authorities = validation.authorities();
-    let named = authorities.len();
-    let unusable: Vec<Refusal> = authorities
-        .filter_map(|(at, authority)| {
-            origins.references.frontend_authorities(origins.gateway_key, authority, &at).err()
-        })
-        .collect();
+    let is_fronted = origins.fronts_https;
+    let (mut authorities, mut unusable) = (Vec::new(), Vec::new());
+    for (at, authority) in validation.authorities() {
+        let found = origins.references.frontend_authorities(origins.gateway_key, authority, &at);
+        let found =
+            found.and_then(|authority| if is_fronted { authority.within_bounds() } else { Ok(authority) });
+        match found {
+            Ok(authority) => authorities.push(authority),
+            Err(refusal) => unusable.push(refusal),
+        }
+    }
     // The field belongs to the Gateway. For the author of a ListenerSet, the refusal is at the port.
     let is_own = source.owner == origins.gateway_key;
     let for_author = |refusal: Refusal| {
@@ -119,18 +133,28 @@ pub(super) fn refuse_validation(
         let message = format!("{} says at {}: {}", origins.gateway_key, refusal.at, refusal.message);
         Refusal::new(source.at.child("port"), refusal.reason, message)
     };
-    let refusal = if unusable.len() == named {
-        Refusal::new(
+    let refusal = if authorities.is_empty() {
+        Some(Refusal::new(
             validation.at.clone(),
             Reason::NoValidCaCertificate,
             "There is no usable authority to verify client certificates with.",
-        )
+        ))
+    } else if is_fronted {
+        None
     } else {
-        Refusal::new(
+        Some(Refusal::new(
             validation.at.clone(),
             Reason::UnsupportedValue,
             "PingSIX asks clients for no certificates, so the listener is not served.",
-        )
+        ))
     };
-    (Some(for_author(refusal)), unusable.into_iter().map(for_author).collect())
+    let mode = match validation.insecure_field() {
+        Some(_) => ClientAuthMode::Request,
+        None => ClientAuthMode::RequireAndVerify,
+    };
+    JudgedValidation {
+        honoured: refusal.is_none().then_some(ClientValidation { mode, authorities }),
+        refusal: refusal.map(for_author),
+        unusable: unusable.into_iter().map(for_author).collect(),
+    }
 }

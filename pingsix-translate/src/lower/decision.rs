@@ -4,10 +4,12 @@
 //! Route. So every difference between rows is an upstream, statuses and redirects included. The rows must agree on
 //! the rest: on the filters of their rules, and on the chain of their policies.
 
+use std::net::SocketAddrV4;
 use std::sync::Arc;
 
 use super::budget::UNAVAILABLE;
 use super::document::{Lowering, Naming, Writer};
+use super::plane::Misdirected;
 use super::redirect::{EntryPort, headers, instruction, native, to_https as redirect_to_https};
 use super::service::id_of_service;
 use super::table::{RequestScheme, Row, RowState};
@@ -18,6 +20,9 @@ use crate::normalise::{DirectResponse, Filters, Redirect, vars_of};
 use crate::pingsix::plugin::{self, SplitRule, TrafficSplit, WeightedUpstream};
 use crate::pingsix::{self, Plugins};
 use crate::policy::{BrokenPolicy, ChainError, EvaluatedChain, PolicyChain};
+
+/// The response to requests that came in by another listener than that of their host (RFC 9110, 15.5.20).
+pub(super) const MISDIRECTED: u16 = 421;
 
 impl<'a> Writer<'a, '_> {
     /// A row as a step of a list.
@@ -124,14 +129,16 @@ impl<'a> Writer<'a, '_> {
         let ends_in_404 = rows.last().is_none_or(|row| !row.conditions.is_empty());
         let alone = steps.len() == 1 && !ends_in_404;
         // Plugins that answer would do so before a redirect to HTTPS.
-        let may_answer = alone && to_https.is_none();
+        // They would also answer requests that came in by another listener.
+        let address = self.lowering.plane.zones[zone].address();
+        let may_answer = alone && to_https.is_none() && address.is_none();
         let native =
             steps.first().filter(|_| may_answer).and_then(|step| step.native_redirect(host, entrances));
         if native.is_none() {
             self.refuse_ambiguous_redirects(&rows, &mut steps, entrances);
         }
         if !may_answer {
-            self.refuse_bodies(&rows, &mut steps);
+            self.refuse_bodies(&rows, &mut steps, address.is_some());
         }
         let CommonSettings { filters, chain } = self.common_settings(&rows, &mut steps);
         let mut of_service = None;
@@ -145,7 +152,7 @@ impl<'a> Writer<'a, '_> {
             (self.native_response(response), vec![0])
         } else if let Some(status) = status {
             (self.native_status(status), vec![0])
-        } else if let Some((mut document, split_rules)) = self.split(&steps, ends_in_404) {
+        } else if let Some((mut document, split_rules)) = self.split(&steps, ends_in_404, address) {
             if let Some(filters) = filters {
                 let redirect = filters.redirect.as_ref();
                 let redirect = redirect.and_then(|redirect| instruction(redirect, entrances));
@@ -168,13 +175,28 @@ impl<'a> Writer<'a, '_> {
             conditional: !row.conditions.is_empty(),
             split_rules,
         };
+        let misdirected = address.map(|_| Decision { origin: None, conditional: true, split_rules: 1 });
         let not_found = ends_in_404.then_some(Decision { origin: None, conditional: false, split_rules: 0 });
-        let decisions = rows.iter().zip(split_rules).map(decision).chain(not_found).collect();
+        let of_rows = rows.iter().zip(split_rules).map(decision);
+        let decisions = misdirected.into_iter().chain(of_rows).chain(not_found).collect();
         let redirect = to_https.and_then(|row| self.filters(row)?.redirect.as_ref());
         if let Some(plugin) = redirect.and_then(|redirect| redirect_to_https(redirect, host)) {
             document.plugins.insert(&plugin);
         }
         Decided { document, chain: of_service, decisions, redirect: to_https.map(origin_of).map(Box::new) }
+    }
+
+    /// The guard of a zone: 404, and 421 for requests that came in by another listener.
+    pub(super) fn guard(&mut self, misdirected: Option<Misdirected>) -> pingsix::Route {
+        match misdirected {
+            None => self.native_status(404),
+            Some(Misdirected::All) => self.native_status(MISDIRECTED),
+            Some(Misdirected::UnlessAt(address)) => match self.split(&[], true, Some(address)) {
+                Some((document, _)) => document,
+                // There are no such zones without a responder.
+                None => self.native_status(MISDIRECTED),
+            },
+        }
     }
 
     /// The id of the service of a chain.
@@ -202,20 +224,26 @@ impl<'a> Writer<'a, '_> {
 
     /// Refuses direct responses with a body in a list. PingSIX responds before conditions choose, and the upstreams of
     /// statuses have no bodies.
-    fn refuse_bodies(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'_>]) {
+    fn refuse_bodies(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'_>], is_fronted: bool) {
         for (row, step) in rows.iter().zip(steps) {
             if step.response.is_some_and(|response| response.body.is_some()) {
                 let failure = self.failure(row);
                 step.action = Action::status(failure);
-                self.refuse(
-                    row,
-                    &format!(
+                let message = if is_fronted {
+                    format!(
+                        "PingSIX would respond with the body before it looks at the listener by which a request came in, so \
+                         the requests are answered with {failure}. Leave out the body, or give the listener a port of its \
+                         own."
+                    )
+                } else {
+                    format!(
                         "PingSIX responds with a body only where one rule decides about all requests with the same \
                          host, path and method. Where rules with conditions on headers or query, or a redirect to \
                          HTTPS, come before this rule, requests that reach it are answered with {failure}; leave out \
                          the body or the conditions.",
-                    ),
-                );
+                    )
+                };
+                self.refuse(row, &message);
             }
         }
     }
@@ -336,9 +364,20 @@ impl<'a> Writer<'a, '_> {
     }
 
     /// Lowers steps to a `traffic-split`, with the number of its rules that each step took; `None` when that
-    /// takes a responder and there is none.
-    fn split(&mut self, steps: &[Step<'_>], ends_in_404: bool) -> Option<(pingsix::Route, Vec<usize>)> {
+    /// takes a responder and there is none. With an address, a first rule answers 421 to the requests that came in at
+    /// another one.
+    fn split(
+        &mut self,
+        steps: &[Step<'_>],
+        ends_in_404: bool,
+        address: Option<SocketAddrV4>,
+    ) -> Option<(pingsix::Route, Vec<usize>)> {
         let mut rules = Vec::new();
+        if let Some(address) = address {
+            let elsewhere = ["server_addr", "!=", &address.to_string()].map(str::to_owned).to_vec();
+            let weighted_upstreams = self.weighted(&[(Target::Status(MISDIRECTED), 1)])?;
+            rules.push(SplitRule { vars: vec![elsewhere], weighted_upstreams });
+        }
         let mut taken = Vec::with_capacity(steps.len());
         let mut own = ends_in_404.then_some(Target::Status(404));
         for step in steps {

@@ -196,7 +196,7 @@ impl<'a> Lowering<'a> {
         let mut writer = Writer { lowering: self, naming, refused: BTreeMap::new() };
         let (mut document, origin, chain) = writer.write(route, zone, groups);
         document.methods = route.key.method.map(str::to_owned).into_iter().collect();
-        document.priority = route.key.priority();
+        document.priority = route.key.priority(self.plane.zones[zone].guarded);
         let refused = writer.refused.into_iter().collect();
         RouteDraft { document, origin, uses: naming.upstreams.take_requested(), chain, refused }
     }
@@ -270,7 +270,8 @@ impl<'a> Writer<'a, '_> {
         match &route.answer {
             Answer::Guard => {
                 let listener = route.key.zone.as_ref().map(ToString::to_string).unwrap_or_default();
-                (self.native_status(404), Provenance::Guard { listener }, None)
+                let misdirected = self.lowering.plane.zones[zone].misdirected;
+                (self.guard(misdirected), Provenance::Guard { listener }, None)
             }
             Answer::Decide { list, shadowed } => {
                 let rows = list.iter().map(|&(group, row)| &groups[group].1[row]).collect();

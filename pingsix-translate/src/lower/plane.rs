@@ -1,11 +1,12 @@
 //! Data planes of a Gateway, and the hosts of each listener there.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddrV4;
 use std::sync::Arc;
 
 use super::redirect::EntryPort;
 use super::ssl::{ServedCertificate, ServedCertificates, certificates};
-use crate::attach::{Listener, ListenerState, Protocol};
+use crate::attach::{Listener, ListenerState, Protocol, claimed_protocol};
 use crate::infrastructure::INGRESS_PORTS;
 use crate::model::{Age, DataPlaneKey, Hostname, Layout, ObjectKey, ObjectName, Provenance, compare_age};
 use crate::parameters::PlaneSettings;
@@ -35,8 +36,10 @@ pub(crate) struct Plane {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ZoneListeners {
     pub(crate) hostname: Option<Hostname>,
-    /// Whether a wider zone exists.
+    /// Whether the zone has a guard: a wider zone exists, or requests may come in by other listeners.
     pub(crate) guarded: bool,
+    /// The requests that came in by other listeners and are answered with 421.
+    pub(crate) misdirected: Option<Misdirected>,
     /// The oldest Gateway or ListenerSet with a listener of this hostname; an IngressClass has none.
     pub(crate) owner: Option<(Age, Arc<ObjectKey>)>,
     /// Indices of the listeners whose hosts these are, one per port. A route is served exactly if it is attached
@@ -52,7 +55,24 @@ pub(crate) struct ZoneListeners {
     pub(crate) exposed_on: Option<u16>,
 }
 
+/// Requests for a zone that came in by a connection to another listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Misdirected {
+    /// Those that came in at another address than this.
+    UnlessAt(SocketAddrV4),
+    /// All: no listener of PingSIX serves the zone.
+    All,
+}
+
 impl ZoneListeners {
+    /// The address at which the requests of the zone come in; `None` if the address does not matter.
+    pub(crate) fn address(&self) -> Option<SocketAddrV4> {
+        match self.misdirected? {
+            Misdirected::UnlessAt(address) => Some(address),
+            Misdirected::All => None,
+        }
+    }
+
     /// Whether, of the zone's listeners, these are the ones with a protocol: all of them, and no others.
     pub(crate) fn is_attached_by(&self, protocol: Protocol, listeners: &SmallSet<usize>) -> bool {
         let speaks = |entry_port: &EntryPort| entry_port.protocol == protocol;
@@ -99,12 +119,11 @@ pub(crate) fn planes(
     by_layout(layout, ports, |port| {
         let is_on_port = |index: &usize| port.is_none_or(|port| listeners[*index].port == port);
         let served: Vec<usize> = served(listeners).filter(is_on_port).collect();
-        Plane {
-            key: key(gateway, port),
-            zones: zones(listeners, &served),
-            certificates: certificates(listeners, &served),
-            settings: settings.clone(),
-        }
+        let zones = zones(listeners, &served);
+        // The sidecar shows the certificates of fronted listeners.
+        let own: Vec<usize> = served.into_iter().filter(|&index| !listeners[index].is_fronted()).collect();
+        let certificates = certificates(listeners, &own);
+        Plane { key: key(gateway, port), zones, certificates, settings: settings.clone() }
     })
 }
 
@@ -120,13 +139,16 @@ pub(crate) fn ingress_planes(
         let is_on_port = |of_class: u16| port.is_none_or(|port| of_class == port);
         let ports = INGRESS_PORTS.into_iter().enumerate().filter(|(_, (port, _))| is_on_port(*port));
         let (listeners, entrances): (Vec<usize>, Vec<EntryPort>) = ports
-            .map(|(index, (port, protocol))| (index, EntryPort { protocol: protocol.into(), port }))
+            .map(|(index, (port, protocol))| {
+                (index, EntryPort { protocol: protocol.into(), port, is_fronted: false })
+            })
             .unzip();
         let has_tls = entrances.iter().any(|entry_port| entry_port.protocol == Protocol::Https);
         let served = if has_tls { certificates.to_vec() } else { Vec::new() };
         let zone = ZoneListeners {
             hostname: None,
             guarded: false,
+            misdirected: None,
             owner: None,
             listeners,
             entrances,
@@ -182,11 +204,14 @@ fn served(listeners: &[Listener]) -> impl Iterator<Item = usize> + '_ {
 }
 
 fn entry_port(listener: &Listener) -> Option<EntryPort> {
-    Some(EntryPort { protocol: listener.protocol?, port: listener.port })
+    let is_fronted = listener.is_fronted();
+    Some(EntryPort { protocol: listener.protocol?, port: listener.port, is_fronted })
 }
 
 fn zones(listeners: &[Listener], served: &[usize]) -> Vec<ZoneListeners> {
-    let ports = ports(listeners, served, Protocol::is_http);
+    let is_of_pingsix = |listener: &Listener| listener.protocol.is_some_and(Protocol::is_http);
+    let mut ports = ports(listeners, served, is_of_pingsix);
+    add_tls_listeners(&mut ports, listeners, served);
     let hostnames: BTreeSet<&Option<Hostname>> = ports.values().flat_map(BTreeMap::keys).collect();
     let plaintext_port = served
         .iter()
@@ -199,20 +224,26 @@ fn zones(listeners: &[Listener], served: &[usize]) -> Vec<ZoneListeners> {
             // Being covered by the zone's hostname, none of its hosts has a more specific listener.
             let members: Vec<usize> =
                 ports.values().filter_map(|port| most_specific(port, hostname.as_ref())).collect();
+            let (members, others): (Vec<usize>, Vec<usize>) =
+                members.into_iter().partition(|&index| is_of_pingsix(&listeners[index]));
             let served =
                 || members.iter().map(|&index| &listeners[index]).filter(|listener| listener.is_served());
+            let misdirected = misdirected(&ports, listeners, members.first().copied());
             let all_https = served().all(|listener| listener.protocol == Some(Protocol::Https));
             ZoneListeners {
                 hostname: hostname.clone(),
                 // A wider listener of another port is a member too, and did not ask for the zone.
                 owner: members
                     .iter()
+                    .chain(&others)
                     .map(|&index| &listeners[index])
                     .filter(|listener| listener.hostname == *hostname)
                     .map(|listener| (listener.age, &listener.owner))
                     .min_by(|one, other| compare_age((one.0, one.1), (other.0, other.1)))
                     .map(|(age, owner)| (age, owner.clone())),
-                guarded: wider(hostname.as_ref()).any(|wider| hostnames.contains(&wider)),
+                guarded: misdirected.is_some()
+                    || wider(hostname.as_ref()).any(|wider| hostnames.contains(&wider)),
+                misdirected,
                 entrances: members.iter().filter_map(|&index| entry_port(&listeners[index])).collect(),
                 exposed_on: plaintext_port.filter(|_| all_https),
                 is_served: served().next().is_some(),
@@ -222,15 +253,51 @@ fn zones(listeners: &[Listener], served: &[usize]) -> Vec<ZoneListeners> {
         .collect()
 }
 
+/// Adds the listeners for TLS of fronted ports: hosts of these are theirs, and PingSIX serves none of them.
+fn add_tls_listeners(ports: &mut BTreeMap<u16, Port>, listeners: &[Listener], served: &[usize]) {
+    let fronted: BTreeSet<u16> = served
+        .iter()
+        .map(|&index| &listeners[index])
+        .filter(|listener| listener.is_fronted())
+        .map(|listener| listener.port)
+        .collect();
+    for (index, listener) in listeners.iter().enumerate() {
+        let is_of_port =
+            claimed_protocol(listener) == Some(Protocol::Tls) && fronted.contains(&listener.port);
+        if let Some(port) = ports.get_mut(&listener.port).filter(|_| is_of_port) {
+            port.entry(listener.hostname.clone()).or_insert(index);
+        }
+    }
+}
+
+/// The misdirected requests for a zone of a listener; `None` if connections to other listeners reach no PingSIX, or if
+/// PingSIX cannot tell.
+fn misdirected(
+    ports: &BTreeMap<u16, Port>,
+    listeners: &[Listener],
+    listener: Option<usize>,
+) -> Option<Misdirected> {
+    // A fronted data plane has one port.
+    let port = ports.values().next()?;
+    let is_fronted = port.values().any(|&index| listeners[index].is_fronted());
+    if !is_fronted || port.len() == 1 {
+        return None;
+    }
+    let own = listener.map(|index| &listeners[index]).filter(|listener| listener.is_served());
+    match own.and_then(|listener| listener.front.as_ref().zip(listener.front_address())) {
+        Some((front, address)) => front.detects.then_some(Misdirected::UnlessAt(address)),
+        None => Some(Misdirected::All),
+    }
+}
+
 /// The listeners of a port by hostname.
 pub(super) type Port = BTreeMap<Option<Hostname>, usize>;
 
-/// The listeners of each port: the served ones, and those of such a protocol that are not served but keep their hosts
-/// from wider ones.
+/// The listeners of each port: the served ones, and such ones that are not served but keep their hosts from wider ones.
 pub(super) fn ports(
     listeners: &[Listener],
     served: &[usize],
-    is_such: impl Fn(Protocol) -> bool,
+    is_such: impl Fn(&Listener) -> bool,
 ) -> BTreeMap<u16, Port> {
     let mut ports: BTreeMap<u16, Port> = BTreeMap::new();
     for &index in served {
@@ -238,7 +305,7 @@ pub(super) fn ports(
         ports.entry(listener.port).or_default().entry(listener.hostname.clone()).or_insert(index);
     }
     let keeps_its_hosts = |listener: &Listener| match &listener.state {
-        ListenerState::Unresolved | ListenerState::Refused { .. } => listener.protocol.is_some_and(&is_such),
+        ListenerState::Unresolved | ListenerState::Refused { .. } => is_such(listener),
         // A listener that lost a conflict has no hosts, nor has one that the Gateway does not allow.
         ListenerState::Served { .. } | ListenerState::Conflicted { .. } | ListenerState::Excluded { .. } => {
             false

@@ -17,6 +17,8 @@ use crate::responder::{RedirectInstruction, RedirectListener, RedirectPath, Redi
 pub(crate) struct EntryPort {
     pub(crate) protocol: Protocol,
     pub(crate) port: u16,
+    /// Whether PingSIX gets requests of HTTPS in plaintext.
+    pub(crate) is_fronted: bool,
 }
 
 /// The plugin that redirects by itself, if there is one that is right for every request; for a host, and the
@@ -26,6 +28,10 @@ pub(super) fn native(
     host: Option<&Hostname>,
     entrances: &[EntryPort],
 ) -> Option<plugin::Redirect> {
+    // PingSIX takes the requests for plaintext.
+    if entrances.iter().any(|entry_port| entry_port.is_fronted) {
+        return None;
+    }
     let ret_code = redirect.status.code().as_u16();
     let in_place = plugin::Redirect { ret_code, append_query_string: true, ..plugin::Redirect::default() };
     match redirect {

@@ -2,10 +2,12 @@
 //!
 //! One document per port, or per port and server name: [`matches`] finds the contenders of each match, the first of
 //! which gets it, and the others are notified; [`document`] writes the winners. So no two documents match one
-//! connection, and the result is independent of order.
+//! connection, and the result is independent of order. [`front`] finds the room for HTTPS listeners whose connections go
+//! on to PingSIX.
 
 mod admit;
 mod document;
+mod front;
 mod matches;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +15,7 @@ use std::sync::Arc;
 
 use self::admit::{AdmittedByShares, admit, refuse_beyond};
 use self::document::{Writer, origin};
+use self::front::AdmittedFronts;
 use self::matches::{Contender, MatchOutcome, StreamMatch, stream_listeners, stream_matches};
 use super::budget::oldest_first;
 use super::plane::RuleRef;
@@ -33,7 +36,7 @@ pub(crate) struct LoweredStreams {
     pub(crate) listeners: Vec<usize>,
     /// Rules there is no room for.
     pub(crate) refused_rules: Vec<(RuleRef, Refusal)>,
-    /// Routes without any match, because others precede them.
+    /// Routes without any match, because others precede them, and fronted listeners that there is no room for.
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -60,14 +63,19 @@ pub(crate) fn lower_streams(
     let key = DataPlaneKey::Stream { gateway: gateway.clone() };
     let prefix = key.prefix(&options.root);
     let stream_matches = stream_matches(listeners, routes);
-    let lowering = Lowering {
+    let no_fronts = BTreeSet::new();
+    let without_fronts = Lowering {
         listeners,
         routes,
         backends,
         prefix: &prefix,
         stream_matches: &stream_matches,
+        fronts: &no_fronts,
         is_guarded: true,
     };
+    let AdmittedFronts { fronts, problems: of_fronts } =
+        without_fronts.admit_fronts(namespace_share, &key, options.budget);
+    let lowering = Lowering { fronts: &fronts, ..without_fronts };
     let within = |admitted: Option<&[RuleRef]>| {
         let written = lowering.lower(admitted);
         written.plane.size.fits(options.budget).then_some(written)
@@ -87,6 +95,7 @@ pub(crate) fn lower_streams(
         written.unwrap_or_else(|| lowering.lower(Some(&[])))
     });
     problems.extend(warnings);
+    problems.extend(of_fronts);
     let listeners = stream_listeners(listeners).map(|(index, _)| index).collect();
     LoweredStreams { key, plane, listeners, refused_rules, problems }
 }
@@ -99,7 +108,9 @@ struct Lowering<'a> {
     backends: &'a Backends,
     prefix: &'a str,
     stream_matches: &'a BTreeMap<StreamMatch, MatchOutcome>,
-    /// Whether guards are written.
+    /// The fronted listeners that there is room for.
+    fronts: &'a BTreeSet<usize>,
+    /// Whether guards are written, and the documents of fronted listeners.
     is_guarded: bool,
 }
 
@@ -122,7 +133,9 @@ impl Lowering<'_> {
             let listener = &self.listeners[stream_match.listener];
             let mut contenders = wanted.contenders.iter().filter(is_admitted);
             let Some(winner) = contenders.next() else {
-                if wanted.is_guarded && self.is_guarded {
+                if self.fronts.contains(&stream_match.listener) && self.is_guarded {
+                    writer.front(stream_match, listener);
+                } else if wanted.is_guarded && self.is_guarded {
                     writer.guard(stream_match, listener);
                 }
                 continue;

@@ -195,14 +195,15 @@ impl TableKey {
     }
 
     /// PingSIX's `priority`, below 2^31. Differs between any two Routes that can share a matcher entry and a method:
-    /// their hosts and paths lie on one chain, on which lengths differ.
-    pub(crate) fn priority(&self) -> u32 {
+    /// their hosts and paths lie on one chain, on which lengths differ. `is_guarded`: whether the zone has a guard.
+    pub(crate) fn priority(&self, is_guarded: bool) -> u32 {
         let zone = hostname_precedence(self.zone.as_ref());
         let original = hostname_precedence(self.original.as_ref());
         let path = self.path.as_ref().map_or(0, Path::precedence);
         let in_group = path << 1 | u32::from(self.method.is_some());
-        // The guard of a zone comes after a guard for every path. Only zones with a hostname have guards.
-        let precedes_guard = self.zone.is_some() && self.path.is_some();
+        // The guard of a zone comes after a guard for every path. So that a zone keeps its priorities when others come and
+        // go, all zones with a hostname have room for a guard.
+        let precedes_guard = (self.zone.is_some() || is_guarded) && self.path.is_some();
         zone << 22 | original << 13 | in_group.max(u32::from(precedes_guard))
     }
 }
@@ -213,7 +214,7 @@ pub(crate) enum Answer {
     /// Rows, tried in order. Of those with one audience, only the last may be unconditional; if none is, the rest is
     /// 404. The shadowed rows of the cell are never reached.
     Decide { list: Vec<RowIndex>, shadowed: Vec<RowIndex> },
-    /// 404, so that the zone's hosts do not fall to a wider zone.
+    /// 404 or 421, so that the zone's hosts do not fall to a wider zone.
     Guard,
 }
 

@@ -87,9 +87,10 @@ pub enum Provenance {
         /// Matches that are never reached, because the Route takes all their requests and others come first.
         shadowed: Box<[Origin]>,
     },
-    /// A Route that answers 404 so that a listener's hostname does not fall to a less specific listener.
+    /// A Route that answers 404 so that a listener's hostname does not fall to a less specific listener, or 421 to requests
+    /// that came in by another listener.
     Guard {
-        /// The hostname of the guarded listener.
+        /// The hostname of the guarded listener; empty for any.
         listener: String,
     },
     /// The endpoints of a Service port.
@@ -214,12 +215,29 @@ pub enum StreamProvenance {
         /// The listener's name.
         listener: String,
     },
+    /// A stream route that sends the connections of an HTTPS listener on to PingSIX.
+    Front {
+        /// The Gateway or ListenerSet with the listener.
+        owner: Arc<ObjectKey>,
+        /// The listener's name.
+        listener: String,
+    },
     /// The endpoints of a Service port.
     Backend {
         /// The Service.
         service: Arc<ObjectKey>,
         /// The port number.
         port: i32,
+    },
+    /// PingSIX, where requests of an HTTPS listener come in.
+    PingSix {
+        /// The port of clients.
+        port: u16,
+    },
+    /// The CA certificates that client certificates are verified with.
+    Authority {
+        /// The ConfigMap.
+        config_map: Arc<ObjectKey>,
     },
     /// A certificate of listeners.
     Certificate {
@@ -242,7 +260,7 @@ pub struct Reference {
 /// One step of a decision list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// The match that is tried; `None` for the 404 at the end.
+    /// The match that is tried; `None` for the 404 at the end, and for the 421 at the beginning, which is conditional.
     pub origin: Option<Origin>,
     /// Whether the match has header or query conditions.
     pub conditional: bool,

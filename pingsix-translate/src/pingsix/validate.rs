@@ -27,7 +27,8 @@ use std::collections::BTreeSet;
 pub use self::budget::{BYTES_BUDGET, BYTES_LIMIT, ENTRIES_BUDGET, matcher_entries};
 pub use self::closure::order_dependence;
 pub(crate) use self::pem::{
-    check_authorities, check_chain_and_key, check_leaf_and_key, read_certificates, write_section,
+    Fault, check_authorities, check_chain_and_key, check_leaf_and_key, read_authorities, read_certificates,
+    write_section,
 };
 pub use self::raw::{validate_pairs, validate_raw, validate_static};
 pub use self::violation::{Rule, Severity, Subject, Violation, is_refused, is_unfit};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::infrastructure;
 use super::shared::Interners;
-use crate::attach::{Listeners, MANAGED_PORTS, attach_route, judge_listeners, only_host};
+use crate::attach::{ListenerSupport, Listeners, MANAGED_PORTS, attach_route, judge_listeners, only_host};
 use crate::backends::{Backends, ResolvedRule};
 use crate::infrastructure::Infrastructure;
 use crate::lower::{Attachments, Plane, RouteInput, StreamListeners, planes};
@@ -62,8 +62,10 @@ impl GatewayContext {
             };
         let max_ports = if parameters.managed().is_some() { MANAGED_PORTS } else { usize::MAX };
         let serves_streams = parameters.serves_streams(options);
-        let mut listeners =
-            judge_listeners(snapshot, &gateway, references, (serves_streams, max_ports), &mut problems);
+        let fronts_https = parameters.fronts_https();
+        let has_responder = options.responder.is_some();
+        let support = ListenerSupport { serves_streams, fronts_https, has_responder, max_ports };
+        let mut listeners = judge_listeners(snapshot, &gateway, references, support, &mut problems);
         let layout = parameters.layout(options);
         let settings =
             PlaneSettings::of_gateway(&snapshot.gateway, snapshot.class.as_deref(), proxies, options);
@@ -137,8 +139,9 @@ impl GatewayContext {
         let parents = &attached.parents;
         let host = only_host(&route.hostnames, parents, &self.listeners.all);
         let payload = Payload::of(route.traffic, parents, &self.listeners.all, host.as_ref());
-        let policies = self.policies.for_route(payload);
         let listeners = || attached.listeners().map(|index| (index, &self.listeners.all[index]));
+        let is_fronted = listeners().any(|(_, listener)| listener.is_fronted());
+        let policies = self.policies.for_route(payload, is_fronted);
         let rules = route
             .rules
             .iter()

@@ -23,6 +23,7 @@ pub(super) fn of_gateway(
     let served = listeners.iter().filter_map(|listener| {
         let protocol = match listener.protocol? {
             Protocol::Http => PortProtocol::Plaintext,
+            Protocol::Https if listener.is_fronted() => PortProtocol::Fronted,
             Protocol::Https => PortProtocol::Tls,
             Protocol::Tls | Protocol::Tcp | Protocol::Udp => return None,
         };
@@ -30,12 +31,12 @@ pub(super) fn of_gateway(
         Some((listener.port, InfrastructurePort { protocol, data_plane }))
     });
     let streams = |protocols: &[Protocol]| {
-        let is_one = |protocol: Protocol| protocols.contains(&protocol);
+        let is_one = |listener: &&Listener| {
+            listener.is_fronted() && protocols.contains(&Protocol::Tls)
+                || listener.protocol.is_some_and(|protocol| protocols.contains(&protocol))
+        };
         let listeners = listeners.iter().filter(|listener| listener.is_served());
-        listeners
-            .filter(|listener| listener.protocol.is_some_and(is_one))
-            .map(|listener| listener.port)
-            .collect()
+        listeners.filter(is_one).map(|listener| listener.port).collect()
     };
     let infrastructure = gateway.spec.infrastructure.as_ref();
     Infrastructure {

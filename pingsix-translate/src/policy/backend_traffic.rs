@@ -86,6 +86,17 @@ impl PolicyEffect for BackendTrafficEffect {
         if unsupported.is_empty() {
             return Vec::new();
         }
+        if self.settings.hashes_addresses() {
+            return vec![Refusal::new(
+                FieldPath::new("spec").child("loadBalancer").child("consistentHash").child("type"),
+                Reason::UnsupportedValue,
+                format!(
+                    "PingSIX does not know the addresses of clients on a port where the sidecar terminates TLS. These \
+                     references are answered with an error: {}.",
+                    unsupported.join(", ")
+                ),
+            )];
+        }
         vec![Refusal::new(
             FieldPath::new("spec").child("tls").child("clientCertificateRef"),
             Reason::UnsupportedValue,

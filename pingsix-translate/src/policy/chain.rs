@@ -33,6 +33,19 @@ pub(crate) struct ChainFacts {
     pub(crate) may_answer: bool,
     /// The plugins that no filter of a rule may replace. PingSIX prefers the plugin of a Route to the one of a service.
     pub(crate) exclusive: Vec<&'static str>,
+    /// The first policy that needs the addresses of clients, with its field.
+    pub(crate) by_address: Option<(Arc<ObjectKey>, &'static str)>,
+}
+
+impl EvaluatedChain {
+    /// The chain where PingSIX sees the address of the sidecar in place of the client's. Fails if a policy needs that.
+    pub(super) fn without_addresses(self) -> Result<Self, BrokenPolicy> {
+        let Some((policy, field)) = self.facts.by_address else { return Ok(self) };
+        let flaw = format!(
+            "spec.{field}: PingSIX does not know the addresses of clients on a port where the sidecar terminates TLS"
+        );
+        Err(BrokenPolicy { policy, flaw: flaw.into() })
+    }
 }
 
 impl PolicyChain {

@@ -34,6 +34,11 @@ pub(crate) trait InheritedEffect: PolicyEffect + 'static {
         None
     }
 
+    /// Whether the plugins of a field need the address of the client.
+    fn needs_address(&self, _field: &'static str) -> bool {
+        false
+    }
+
     /// The plugins of a rule, each field from the policy that contributes it. `of` takes a name in [`Self::FIELDS`].
     fn plugins<'p>(of: impl Fn(&'static str) -> Option<&'p Self>) -> Plugins
     where
@@ -58,7 +63,9 @@ pub(crate) struct Field<P> {
 /// Whether two policies set the same fields, so that rules have the same chains with both.
 pub(crate) fn merge_alike<P: InheritedEffect>(one: &P, other: &P) -> bool {
     let is_alike = |field: &Field<P>| {
-        (field.plugins)(one) == (field.plugins)(other) && one.flaw(field.name) == other.flaw(field.name)
+        (field.plugins)(one) == (field.plugins)(other)
+            && one.flaw(field.name) == other.flaw(field.name)
+            && one.needs_address(field.name) == other.needs_address(field.name)
     };
     one.strategy() == other.strategy() && P::FIELDS.iter().all(is_alike)
 }
@@ -152,6 +159,9 @@ impl<P: InheritedEffect> AttachedPolicies<P> {
             }
             has_plugins = true;
             facts.may_answer |= field.may_answer;
+            if policy.needs_address(field.name) {
+                facts.by_address.get_or_insert_with(|| (keys[index].clone(), field.name));
+            }
             if !field.yields_to_filters || policy.strategy() == MergeStrategy::Overrides {
                 facts.exclusive.extend(plugins);
             }

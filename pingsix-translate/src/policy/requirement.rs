@@ -49,6 +49,8 @@ impl<'a> Payload<'a> {
 pub(crate) struct RoutePolicies<'a> {
     pub(super) policies: &'a Policies,
     pub(super) payload: Payload<'a>,
+    /// Whether PingSIX does not know the addresses of the clients of some requests.
+    pub(super) is_fronted: bool,
     /// The settings of connections by the annotations of an Ingress.
     pub(super) annotations: Option<&'a Arc<TrafficSettings>>,
 }
@@ -134,6 +136,9 @@ impl<'a> RoutePolicies<'a> {
             Err(_) if !policy.spec.protects => return None,
             Err(flaws) => Err(unhonoured(&policy.key, service, flaws)),
             Ok(_) if policy.spec.protects && !encrypted => Err(no_certificate(&policy.key, service)),
+            Ok(effect) if self.is_fronted && effect.settings.hashes_addresses() => {
+                Err(no_address(&policy.key, service))
+            }
             Ok(BackendTrafficEffect { settings }) => Ok(settings),
         };
         Some(TrafficRequirement { policy: &policy.key, settings })
@@ -154,6 +159,13 @@ fn no_certificate(policy: &ObjectKey, service: &ObjectName) -> String {
         "{policy} requires a client certificate for Service {service}. PingSIX presents client certificates only for \
          requests over TLS, which need a route of Gateway API and a BackendTLSPolicy for the Service. This share of traffic \
          is answered with an error."
+    )
+}
+
+fn no_address(policy: &ObjectKey, service: &ObjectName) -> String {
+    format!(
+        "{policy} hashes the addresses of clients for Service {service} (spec.loadBalancer.consistentHash). PingSIX does not \
+         know them on a port where the sidecar terminates TLS. This share of requests is answered with an error."
     )
 }
 

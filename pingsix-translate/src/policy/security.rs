@@ -108,6 +108,10 @@ impl InheritedEffect for SecurityEffect {
         self.strategy
     }
 
+    fn needs_address(&self, field: &'static str) -> bool {
+        field == AUTHORIZATION
+    }
+
     fn plugins<'p>(of: impl Fn(&'static str) -> Option<&'p Self>) -> Plugins {
         let mut plugins = Plugins::default();
         if let Some(authentication) = of(AUTHENTICATION).and_then(|policy| policy.authentication.as_ref()) {

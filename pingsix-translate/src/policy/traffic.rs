@@ -146,6 +146,12 @@ impl InheritedEffect for TrafficEffect {
         self.rate_limit.as_ref().filter(|_| field == RATE_LIMIT)?.as_ref().err()
     }
 
+    fn needs_address(&self, field: &'static str) -> bool {
+        let limit =
+            self.rate_limit.as_ref().filter(|_| field == RATE_LIMIT).and_then(|limit| limit.as_ref().ok());
+        limit.is_some_and(LimitCount::is_by_address)
+    }
+
     fn plugins<'p>(of: impl Fn(&'static str) -> Option<&'p Self>) -> Plugins {
         let mut plugins = Plugins::default();
         if let Some(Ok(limit)) = of(RATE_LIMIT).and_then(|policy| policy.rate_limit.as_ref()) {

@@ -1,10 +1,64 @@
 //! References to CA certificates.
 
+use std::fmt;
+use std::sync::Arc;
+
 use super::References;
 use super::cache::not_read_yet;
+use crate::bounds;
 use crate::model::{FieldPath, Kind, ObjectKey, ObjectName, Reason, Refusal};
-use crate::pingsix::validate::check_authorities;
+use crate::pingsix::validate::{Fault, check_authorities, read_authorities, write_section};
 use crate::snapshot::AuthorityRef;
+
+/// CA certificates of a ConfigMap. `Debug` shows the number of certificates alone.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Authority {
+    pub(crate) config_map: ObjectName,
+    /// The reference that led here.
+    pub(crate) at: FieldPath,
+    /// The certificates as DER, at least one.
+    certificates: Vec<Vec<u8>>,
+}
+
+impl Authority {
+    /// The ConfigMap.
+    pub(crate) fn key(&self) -> Arc<ObjectKey> {
+        Arc::new(ObjectKey { kind: Kind::ConfigMap, name: self.config_map.clone() })
+    }
+
+    /// The certificates as canonical PEM.
+    pub(crate) fn pem(&self) -> String {
+        self.certificates.iter().map(|der| write_section("CERTIFICATE", der)).collect()
+    }
+
+    /// Refuses more certificates than a proxy takes.
+    pub(crate) fn within_bounds(self) -> Result<Self, Refusal> {
+        let bytes: usize = self.certificates.iter().map(Vec::len).sum();
+        if self.certificates.len() <= bounds::AUTHORITIES && bytes <= bounds::AUTHORITY_BYTES {
+            return Ok(self);
+        }
+        let message = format!(
+            "Entry {ENTRY} of ConfigMap {} has {} certificates of {bytes} bytes in all, and {} of {} bytes are possible.",
+            self.config_map,
+            self.certificates.len(),
+            bounds::AUTHORITIES,
+            bounds::AUTHORITY_BYTES
+        );
+        Err(Refusal::new(self.at.child("name"), Reason::InvalidCaCertificateRef, message))
+    }
+}
+
+impl fmt::Debug for Authority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { config_map, at, certificates } = self;
+        let count = certificates.len();
+        f.debug_struct("Authority")
+            .field("config_map", config_map)
+            .field("at", at)
+            .field("count", &count)
+            .finish()
+    }
+}
 
 /// The entry of a ConfigMap that holds CA certificates (Gateway API, `caCertificateRefs`).
 const ENTRY: &str = "ca.crt";
@@ -31,16 +85,16 @@ impl References<'_> {
         at: &FieldPath,
     ) -> Result<(), Refusal> {
         refuse_kind(reference, Reason::InvalidKind, at)?;
-        self.check_authorities_of(&reference.target(namespace), at)
+        self.read(&reference.target(namespace), at, check_authorities)
     }
 
-    /// Checks that a caCertificateRef of a Gateway leads to CA certificates, in any namespace.
+    /// The CA certificates of a caCertificateRef of a Gateway, in any namespace.
     pub(crate) fn frontend_authorities(
         &self,
         referrer: &ObjectKey,
         reference: &AuthorityRef<'_>,
         at: &FieldPath,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Authority, Refusal> {
         refuse_kind(reference, Reason::InvalidCaCertificateKind, at)?;
         let name = reference.target(&referrer.name.namespace);
         // Permission comes before existence, so authors cannot find out the objects of another namespace.
@@ -54,10 +108,17 @@ impl References<'_> {
                 ),
             ));
         }
-        self.check_authorities_of(&name, at)
+        let certificates = self.read(&name, at, read_authorities)?;
+        Ok(Authority { config_map: name, at: at.clone(), certificates })
     }
 
-    fn check_authorities_of(&self, name: &ObjectName, at: &FieldPath) -> Result<(), Refusal> {
+    /// The contents of a ConfigMap, read by a function.
+    fn read<A>(
+        &self,
+        name: &ObjectName,
+        at: &FieldPath,
+        read: impl FnOnce(&str) -> Result<A, Fault>,
+    ) -> Result<A, Refusal> {
         let invalid =
             |message: String| Refusal::new(at.child("name"), Reason::InvalidCaCertificateRef, message);
         let config_map = self.referents.config_maps.get(name).ok_or_else(|| {
@@ -72,7 +133,7 @@ impl References<'_> {
             .as_ref()
             .and_then(|data| data.get(ENTRY))
             .ok_or_else(|| invalid(format!("ConfigMap {name} has no entry {ENTRY}.")))?;
-        check_authorities(text)
+        read(text)
             .map_err(|fault| invalid(format!("Entry {ENTRY} of ConfigMap {name} cannot be used: {fault}.")))
     }
 }

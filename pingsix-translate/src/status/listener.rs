@@ -2,10 +2,10 @@
 
 use super::limited::limited;
 use super::route::Refusals;
-use super::{Condition, ConditionStatus, Conditions, ListenerVerdict, RouteVerdict};
+use super::{Condition, ConditionStatus, Conditions, ListenerFront, ListenerVerdict, RouteVerdict};
 use crate::attach::{Listener, ListenerOwner, ListenerState, Listeners};
 use crate::lower::{RouteInput, data_plane_of};
-use crate::model::{ConditionType, Layout, Limitation, Reason, Refusal, joined};
+use crate::model::{ConditionType, DataPlaneKey, Layout, Limitation, Reason, Refusal, joined};
 use crate::small_set::SmallSet;
 
 /// The state by which Gateways and ListenerSets are judged.
@@ -38,6 +38,13 @@ impl GatewayState<'_> {
                 attached_routes,
                 conditions: listener_conditions(listener, owner.generation),
                 data_plane: data_plane_of(gateway, listener, self.layout).filter(|_| self.refused.is_none()),
+                front: listener
+                    .front_address()
+                    .filter(|_| listener.is_served() && self.refused.is_none())
+                    .map(|address| ListenerFront {
+                        data_plane: DataPlaneKey::Stream { gateway: gateway.clone() },
+                        address,
+                    }),
             })
             .collect()
     }

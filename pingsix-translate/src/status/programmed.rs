@@ -97,7 +97,10 @@ fn finish_listeners(
         let (status, reason, message) = match &listener.data_plane {
             None => unserved(&listener.conditions, refused),
             Some(key) => {
-                let content = programmed(delivery.get(key).unwrap_or(&Delivery::Offline));
+                let state = |key| programmed(delivery.get(key).unwrap_or(&Delivery::Offline));
+                let own = state(key);
+                let front = listener.front.as_ref().filter(|_| own.0 == ConditionStatus::True);
+                let content = front.map(|front| state(&front.data_plane)).unwrap_or(own);
                 worst = worse(worst, Some(content.clone()));
                 content
             }

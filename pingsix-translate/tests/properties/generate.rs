@@ -3,7 +3,7 @@
 mod filter;
 pub(crate) mod gateway;
 mod grpc;
-mod listener_set;
+pub(crate) mod listener_set;
 mod request;
 mod route;
 pub(crate) mod security;

@@ -244,6 +244,8 @@ pub(crate) fn change_pending(rng: &mut SmallRng, objects: &mut Present, pending:
 /// The class of the Gateway, and what it and the Gateway may name.
 fn parameters(rng: &mut SmallRng) -> Vec<Value> {
     let mode = *["attached", "managed"].choose(rng).expect("there are some");
+    let settings =
+        if mode == "managed" { json!({"sidecar": {"https": rng.random::<bool>()}}) } else { json!({}) };
     let mut class = json!({
         "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": {"name": "pingsix"},
         "spec": {"controllerName": "pingsix.io/gateway-controller"},
@@ -255,7 +257,7 @@ fn parameters(rng: &mut SmallRng) -> Vec<Value> {
     let proxy = |name: &str| {
         json!({
             "apiVersion": "pingsix.io/v1alpha1", "kind": "PingsixProxy",
-            "metadata": {"namespace": "infra", "name": name}, "spec": {mode: {}},
+            "metadata": {"namespace": "infra", "name": name}, "spec": {mode: settings},
         })
     };
     vec![class, proxy("all"), proxy("own")]
@@ -346,6 +348,9 @@ fn change_alone(rng: &mut SmallRng, kind: &str, others: &[Value], objects: &mut 
             1 => object["spec"]["allowOverrides"] = json!(["Image"]),
             2 if object["spec"]["managed"].is_object() => {
                 object["spec"]["managed"]["image"] = json!("pingsix:2");
+            }
+            3 if object["spec"]["managed"].is_object() => {
+                object["spec"]["managed"]["sidecar"]["https"] = json!(rng.random::<bool>());
             }
             _ if object["spec"]["managed"].is_object() => {
                 object["spec"]["managed"]["replicas"] = json!(rng.random_range(0..5));

@@ -23,6 +23,7 @@ mod case;
 mod certificate;
 mod effect;
 mod evaluate;
+mod fronted;
 mod garbage;
 mod gateways;
 mod generate;
@@ -362,6 +363,22 @@ fn a_translator_gives_what_a_fresh_one_does() {
     }
     println!("{all:?}");
     assert!(all.is_everything(), "some kind of history never happened: {all:?}");
+}
+
+#[test]
+fn behind_a_sidecar_every_pair_of_a_server_name_and_a_host_gets_the_answer_of_the_oracle() {
+    let mut seen = fronted::Seen::default();
+    for seed in 0..cases() {
+        let objects = fronted::fronted_table(&mut SmallRng::seed_from_u64(seed));
+        match fronted::check(&objects, seed) {
+            Ok(of_table) => seen.add(of_table),
+            Err(_) => {
+                report(seed, fronted::SETTING, objects, |objects| fronted::check(objects, seed).err());
+            }
+        }
+    }
+    println!("{seen:?}");
+    assert!(seen.is_everything(), "some kind of pair hardly ever happened: {seen:?}");
 }
 
 #[test]

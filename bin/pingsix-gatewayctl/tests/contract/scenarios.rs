@@ -5,6 +5,7 @@ mod case;
 mod nginx;
 mod sample;
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,7 @@ use pingsix_gateway_sidecar::responder::{Options as ResponderOptions, Reach, Res
 use pingsix_translate::pingsix::Config;
 
 use backends::Backends;
-use case::{Case, examples, migrations, scenarios};
+use case::{Case, Documents, examples, migrations, scenarios};
 use sample::{Answered, Sample};
 
 use crate::client::{Client, Protocol};
@@ -28,6 +29,28 @@ const EDITIONS: usize = 2;
 
 /// After how many publications PingSIX is started anew.
 const PUBLICATIONS: usize = 40;
+
+/// A request, and the address of PingSIX at which the sidecar passes it on, if the sidecar terminates TLS.
+struct Arrival<'a> {
+    sample: &'a Sample,
+    address: Option<String>,
+}
+
+impl Arrival<'_> {
+    const fn is_fronted(&self) -> bool {
+        self.address.is_some()
+    }
+}
+
+/// The documents with the address of a process in place of one behind a sidecar.
+fn at_address(config: &Config, address: Option<&str>, process: SocketAddr) -> Config {
+    let Some(address) = address else { return config.clone() };
+    let quoted = |address: &str| format!("\"{address}\"");
+    let pairs = config.to_pairs(SCOPE);
+    let pairs =
+        pairs.map(|(key, value)| (key, value.replace(&quoted(address), &quoted(&process.to_string()))));
+    Config::from_pairs(SCOPE, pairs).unwrap()
+}
 
 #[derive(Default)]
 struct Tally {
@@ -82,46 +105,61 @@ impl Harness {
     /// Publishes every data plane of a case in turn, and sends its sample requests.
     async fn run_case(&mut self, case: &Case) {
         self.tally.cases += 1;
-        let planes = case.translate(self.responder);
-        let mut left: Vec<(String, &Sample)> = Vec::new();
+        let Documents { planes, streams } = case.translate(self.responder);
+        let mut left: Vec<(String, Arrival<'_>)> = Vec::new();
         for sample in &case.samples {
             match case.plane_of(sample) {
-                Some(plane) => left.push((plane, sample)),
+                Some(plane) => left.push((plane, Arrival { sample, address: streams.front_of(sample) })),
                 None => self.tally.unsendable += 1,
             }
         }
         for (prefix, config) in planes {
             self.tally.planes += 1;
             let (here, elsewhere) = left.into_iter().partition(|(plane, _)| prefix.ends_with(plane));
-            let samples: Vec<(String, &Sample)> = here;
+            let arrivals: Vec<(String, Arrival<'_>)> = here;
             left = elsewhere;
-            self.tally.samples += samples.len();
-            for edition in 0..EDITIONS {
-                if let Err(fault) = self.publish(&config).await {
+            self.tally.samples += arrivals.len();
+            let mut addresses: BTreeSet<Option<&str>> =
+                arrivals.iter().map(|(_, arrival)| arrival.address.as_deref()).collect();
+            if addresses.is_empty() {
+                addresses.insert(None);
+            }
+            for (edition, address) in
+                (0..EDITIONS).flat_map(|edition| addresses.iter().map(move |at| (edition, *at)))
+            {
+                if let Err(fault) = self.publish(&config, address).await {
                     self.tally.faults.push(format!("{} ({prefix}): {fault}", case.name));
                     break;
                 }
-                for (_, sample) in samples.iter().filter(|(_, one)| edition == 0 || !one.is_counted()) {
-                    self.ask(case, sample).await;
+                let of_address = arrivals.iter().filter(|(_, arrival)| arrival.address.as_deref() == address);
+                for (_, arrival) in of_address.filter(|(_, one)| edition == 0 || !one.sample.is_counted()) {
+                    self.ask(case, arrival).await;
                 }
             }
         }
         // An owner with unusable parameters has no publication. A PingSIX without documents serves nothing.
-        for (_, sample) in left {
+        for (_, arrival) in left {
             self.tally.samples += 1;
-            match self.publish(&Config::new()).await {
-                Ok(()) => self.ask(case, sample).await,
+            match self.publish(&Config::new(), None).await {
+                Ok(()) => self.ask(case, &arrival).await,
                 Err(fault) => self.tally.faults.push(format!("{}: {fault}", case.name)),
             }
         }
     }
 
-    async fn publish(&mut self, config: &Config) -> Result<(), String> {
-        let config = self.backends.with_local_backends(config, self.responder).await;
+    /// Publishes documents. Of the addresses at which the sidecar speaks to PingSIX, the one of this process is `address`.
+    async fn publish(&mut self, config: &Config, address: Option<&str>) -> Result<(), String> {
+        let local = self.backends.with_local_backends(config, self.responder).await;
+        let config = || at_address(&local, address, self.pingsix.addresses().plaintext);
         self.tally.publications += 1;
-        let revision = self.etcd.publish(SCOPE, &config, self.tally.publications).await;
+        let mut revision = self.etcd.publish(SCOPE, &config(), self.tally.publications).await;
         if self.tally.publications.is_multiple_of(PUBLICATIONS) {
             self.restart().await;
+            if address.is_some() {
+                // The new process has another address.
+                let config = at_address(&local, address, self.pingsix.addresses().plaintext);
+                revision = self.etcd.publish(SCOPE, &config, self.tally.publications).await;
+            }
         }
         match self.pingsix.verdict(revision, WAIT_TIMEOUT).await {
             Verdict::Accepted => Ok(()),
@@ -134,10 +172,11 @@ impl Harness {
         }
     }
 
-    async fn ask(&mut self, case: &Case, sample: &Sample) {
-        for protocol in sample.protocols() {
+    async fn ask(&mut self, case: &Case, arrival: &Arrival<'_>) {
+        let sample = arrival.sample;
+        for protocol in sample.protocols(arrival.is_fronted()) {
             let address = self.pingsix.addresses().of(protocol);
-            let output = match answers(sample, protocol, address).await {
+            let output = match answers(arrival, protocol, address).await {
                 Ok(answers) => {
                     self.tally.requests += answers.len();
                     self.tally.certificates += usize::from(sample.certificate.is_some());
@@ -154,8 +193,13 @@ impl Harness {
 }
 
 /// The answer to a request that is repeated over one connection.
-async fn answers(sample: &Sample, protocol: Protocol, address: SocketAddr) -> Result<Vec<Answered>, String> {
-    let request = protocol.carry(&sample.request());
+async fn answers(
+    arrival: &Arrival<'_>,
+    protocol: Protocol,
+    address: SocketAddr,
+) -> Result<Vec<Answered>, String> {
+    let sample = arrival.sample;
+    let request = protocol.carry(&sample.request(arrival.is_fronted()));
     let mut client = Client::new(protocol, address, Some(sample.name()));
     let mut answers = Vec::new();
     for _ in 0..sample.repeats() {

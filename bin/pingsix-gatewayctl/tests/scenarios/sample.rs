@@ -15,6 +15,8 @@ struct Sample {
     headers: BTreeMap<String, String>,
     #[serde(default)]
     http2: bool,
+    /// The server name of the TLS handshake, if it is another than the host.
+    server_name: Option<String>,
     /// The Gateway that is asked, when there are several.
     gateway: Option<String>,
     /// The IngressClass that is asked, likewise.
@@ -71,6 +73,8 @@ impl Sample {
             self.headers.iter().flat_map(|(name, value)| ["-H".to_owned(), format!("{name}: {value}")]),
         );
         arguments.extend(self.http2.then(|| "--http2".to_owned()));
+        let name = self.server_name.iter();
+        arguments.extend(name.flat_map(|name| ["--server-name".to_owned(), name.clone()]));
         let class = self.ingress_class.iter();
         arguments.extend(class.flat_map(|name| ["--ingress-class".to_owned(), name.clone()]));
         arguments.extend(self.gateway.iter().flat_map(|name| ["--gateway".to_owned(), name.clone()]));

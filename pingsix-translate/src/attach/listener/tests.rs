@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::attach::judge_listeners;
+use crate::attach::{ListenerSupport, judge_listeners};
 use crate::fixture::{gateway, object, snapshot};
 use crate::snapshot::{Object, Objects};
 
@@ -11,7 +11,14 @@ fn judge(objects: &Objects) -> Vec<Listener> {
     let snapshot = snapshot(objects);
     let key = Arc::new(ObjectKey::new(Kind::Gateway, "infra", "public"));
     let references = References::new(&snapshot.referents);
-    judge_listeners(&snapshot, &key, &references, (false, usize::MAX), &mut Vec::new()).all
+    judge_listeners(
+        &snapshot,
+        &key,
+        &references,
+        ListenerSupport::unfronted(false, usize::MAX),
+        &mut Vec::new(),
+    )
+    .all
 }
 
 /// The state of each listener as `served`, `unresolved`, or reason and field.

@@ -17,7 +17,7 @@ fn judge(objects: &Objects, serves_streams: bool) -> Listeners {
         &snapshot,
         &key,
         &References::new(&snapshot.referents),
-        (serves_streams, usize::MAX),
+        ListenerSupport::unfronted(serves_streams, usize::MAX),
         &mut Vec::new(),
     )
 }
@@ -309,7 +309,13 @@ fn beyond_the_ports_that_there_may_be_the_gateways_come_first_then_those_of_the_
     let key = Arc::new(ObjectKey::new(Kind::Gateway, "infra", "public"));
     let references = References::new(&snapshot.referents);
     let mut problems = Vec::new();
-    let judged = judge_listeners(&snapshot, &key, &references, (HTTP_ALONE, 2), &mut problems);
+    let judged = judge_listeners(
+        &snapshot,
+        &key,
+        &references,
+        ListenerSupport::unfronted(HTTP_ALONE, 2),
+        &mut problems,
+    );
     let refused: Vec<&str> = judged
         .all
         .iter()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::attach::judge_listeners;
+use crate::attach::{ListenerSupport, judge_listeners};
 use crate::fixture::{add_route, gateway, snapshot};
 use crate::model::{GATEWAY_GROUP, Kind, ObjectKey};
 use crate::normalise::{Extensions, normalise_route};
@@ -17,7 +17,13 @@ fn attach(listeners: &Value, route: &Value) -> Result<Vec<usize>, (Reason, Strin
     let snapshot = snapshot(&objects);
     let references = References::new(&snapshot.referents);
     let key = Arc::new(ObjectKey::new(Kind::Gateway, "infra", "public"));
-    let listeners = judge_listeners(&snapshot, &key, &references, (false, usize::MAX), &mut Vec::new());
+    let listeners = judge_listeners(
+        &snapshot,
+        &key,
+        &references,
+        ListenerSupport::unfronted(false, usize::MAX),
+        &mut Vec::new(),
+    );
     let route = normalise_route(
         &snapshot.routes[&ObjectKey::new(Kind::HttpRoute, "infra", "r")],
         &Extensions::default(),

@@ -28,8 +28,13 @@ fn judge(listener: &Value) -> (Listener, Vec<Problem>) {
     let key = Arc::new(crate::snapshot::key_of(crate::model::Kind::Gateway, &snapshot.gateway.metadata));
     let references = References::new(&snapshot.referents);
     let mut problems = Vec::new();
-    let mut listeners =
-        crate::attach::judge_listeners(&snapshot, &key, &references, (true, usize::MAX), &mut problems);
+    let mut listeners = crate::attach::judge_listeners(
+        &snapshot,
+        &key,
+        &references,
+        crate::attach::ListenerSupport::unfronted(true, usize::MAX),
+        &mut problems,
+    );
     (listeners.all.remove(0), problems)
 }
 

@@ -29,7 +29,7 @@ fn resolve(objects: &Objects, backend: &Value) -> (Action, Vec<(Reason, String)>
     let rule = references.resolve_rule(
         &route,
         &route.rules[0],
-        policies.for_route(Payload::Requests(None)),
+        policies.for_route(Payload::Requests(None), false),
         &mut Backends::default(),
         &mut Vec::new(),
     );
@@ -199,7 +199,7 @@ fn speak_grpc(objects: &Objects, backend: &Value) -> Result<AppProtocol, (Reason
     let mut backends = Backends::default();
     let references = References::new(&snapshot.referents);
     let policies = Policies::default();
-    let policies = policies.for_route(Payload::Requests(None));
+    let policies = policies.for_route(Payload::Requests(None), false);
     let rule = references.resolve_rule(&route, &route.rules[0], policies, &mut backends, &mut Vec::new());
     match rule.unresolved.first() {
         None => Ok(backends.get(0).protocol),

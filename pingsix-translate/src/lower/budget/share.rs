@@ -40,7 +40,7 @@ impl Share {
     }
 
     /// The share of a namespace, for messages.
-    pub(super) fn named(self, namespace: &str) -> String {
+    pub(in crate::lower) fn named(self, namespace: &str) -> String {
         let Self { percent, size: Size { bytes, matcher_entries } } = self;
         format!(
             "the share that namespace {namespace} has of its budget, {percent} % or {bytes} bytes and \

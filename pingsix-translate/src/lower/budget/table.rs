@@ -14,8 +14,10 @@ use super::ledger::Ledger;
 use super::patterns::PatternSizes;
 use super::shared::SharedCharges;
 use crate::backends::{Action, Target};
+use crate::lower::decision::MISDIRECTED;
 use crate::lower::document::Lowering;
 use crate::lower::path_map::{PathEntry, PathMap};
+use crate::lower::plane::{Misdirected, ZoneListeners};
 use crate::lower::redirect::{headers, instruction, native, to_https};
 use crate::lower::service::service_bytes;
 use crate::lower::table::{RequestScheme, host_of};
@@ -38,6 +40,8 @@ pub(super) const STATUS: usize = 62;
 const SPLIT: usize = 44;
 /// `{"vars":,"weighted_upstreams":[]},`
 const SPLIT_RULE: usize = 34;
+/// `[["server_addr","!=","127.255.255.64:7087"]]`
+const ADDRESS: usize = 44;
 /// `{"upstream_id":"u234567234567","weight":4294967295},`
 const SHARE: usize = 54;
 /// `,"name":"kind///rule"`, with the number of the rule.
@@ -151,6 +155,10 @@ impl<'a> TableSizes<'a> {
     pub(super) fn add_zone_guard(&mut self, zone: usize, ledger: &mut Ledger) -> Option<()> {
         ledger.take(self.prefix + ROUTE + STATUS, 0)?;
         self.add_upstream(UpstreamKey::Nowhere, ledger)?;
+        self.add_address(zone, ledger)?;
+        if self.lowering.plane.zones[zone].address().is_some() {
+            self.add_upstreams(&Action::status(404), ledger)?;
+        }
         self.patterns.add_route(self.lowering.plane.zones[zone].hostname.as_ref(), None, ledger)
     }
 
@@ -191,8 +199,19 @@ impl<'a> TableSizes<'a> {
         ledger: &mut Ledger,
     ) -> Option<()> {
         ledger.take(self.prefix + route_bytes(method), 0)?;
+        self.add_address(*zone, ledger)?;
         let host = host_of(original.as_ref(), self.lowering.plane.zones[*zone].hostname.as_ref());
         self.patterns.add_route(host.as_ref(), Some(path), ledger)
+    }
+
+    /// Charges the rule of a Route for requests that came in at another address, and its upstream.
+    fn add_address(&mut self, zone: usize, ledger: &mut Ledger) -> Option<()> {
+        let zone = &self.lowering.plane.zones[zone];
+        if zone.address().is_none() {
+            return Some(());
+        }
+        ledger.take(address_bytes(zone), 0)?;
+        self.add_upstreams(&Action::status(MISDIRECTED), ledger)
     }
 
     /// Charges the additions of a new row to the lists of open cells, except its own.
@@ -367,6 +386,14 @@ impl<'a> TableSizes<'a> {
 /// Bytes of a Route without hosts, patterns, rows and the prefix of its key.
 pub(in crate::lower) fn route_bytes(method: Option<&str>) -> usize {
     ROUTE + method.map_or(0, |method| METHOD + method.len())
+}
+
+/// Bytes of the rule of a Route for requests that came in at another address than those of a zone.
+pub(in crate::lower) const fn address_bytes(zone: &ZoneListeners) -> usize {
+    match zone.misdirected {
+        Some(Misdirected::UnlessAt(_)) => SPLIT + SPLIT_RULE + ADDRESS + SHARE,
+        Some(Misdirected::All) | None => 0,
+    }
 }
 
 /// Bytes of the name of a Route whose first row is of a route.

@@ -8,7 +8,7 @@ use super::{FullTranslationNeeded, LoweredPlane, LoweringDiff, Work};
 use crate::attach::ServedName;
 use crate::backends::Target;
 use crate::lower::Size;
-use crate::lower::budget::{Admission, RuleSizes, admit, route_bytes, upstream_bytes};
+use crate::lower::budget::{Admission, RuleSizes, address_bytes, admit, route_bytes, upstream_bytes};
 use crate::lower::closure::Pattern;
 use crate::lower::document::{Lowering, PartKey};
 use crate::lower::plane::RuleRef;
@@ -171,7 +171,8 @@ impl LoweredPlane {
         growth: &mut Size,
     ) {
         let input = &lowering.routes[route];
-        let hostname = lowering.plane.zones[placement.zone].hostname.as_ref();
+        let zone = &lowering.plane.zones[placement.zone];
+        let (hostname, address) = (zone.hostname.as_ref(), address_bytes(zone));
         for (rule, content) in input.route.rules.iter().enumerate() {
             let sizes = RuleSizes::new(lowering, RuleRef { route, rule }, placement);
             for (target, _) in &sizes.action.targets {
@@ -187,7 +188,7 @@ impl LoweredPlane {
             for (matched, name, bytes) in sizes.rows(&content.matches, &placement.names) {
                 let host = host_of(name.original.as_ref(), hostname);
                 let (patterns, listed) = self.patterns.listed_with(host.as_ref(), &matched.path);
-                growth.bytes += prefix + route_bytes(matched.method) + bytes;
+                growth.bytes += prefix + route_bytes(matched.method) + bytes + address;
                 growth.bytes += host.map_or(0, |host| host.as_str().len()) + patterns;
                 growth.matcher_entries += listed;
             }

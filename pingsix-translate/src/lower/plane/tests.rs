@@ -12,6 +12,7 @@ fn listener(protocol: Protocol, port: u16, hostname: &str) -> Listener {
         age: Age::of(&kube::core::ObjectMeta::default()),
         index: 0,
         tls_mode: None,
+        front: None,
         written_protocol: "HTTP".to_owned(),
         name: format!("{port}-{hostname}"),
         protocol: Some(protocol),

@@ -3,8 +3,8 @@
 use super::*;
 use crate::responder::{RedirectHostname, RedirectStatus};
 
-const HTTP: EntryPort = EntryPort { protocol: Protocol::Http, port: 80 };
-const HTTPS: EntryPort = EntryPort { protocol: Protocol::Https, port: 443 };
+const HTTP: EntryPort = EntryPort { protocol: Protocol::Http, port: 80, is_fronted: false };
+const HTTPS: EntryPort = EntryPort { protocol: Protocol::Https, port: 443, is_fronted: false };
 
 fn redirect(scheme: Option<RedirectScheme>, path: RedirectPath) -> Redirect {
     Redirect { status: RedirectStatus::MovedPermanently, scheme, hostname: None, port: None, path }

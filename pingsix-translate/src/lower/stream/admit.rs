@@ -61,7 +61,7 @@ pub(super) struct AdmittedByShares {
 
 impl Lowering<'_> {
     /// The budget without guards.
-    fn left_by_guards(&self, budget: Budget) -> Size {
+    pub(super) fn left_by_guards(&self, budget: Budget) -> Size {
         let guards = self.lower(Some(&[])).plane.size;
         Size {
             bytes: budget.bytes.saturating_sub(guards.bytes),

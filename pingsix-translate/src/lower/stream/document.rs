@@ -1,18 +1,18 @@
 //! Places to stream documents.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::matches::StreamMatch;
-use crate::attach::Listener;
+use crate::attach::{ClientValidation, Listener};
 use crate::backends::{Action, Backends, Target};
 use crate::lower::StreamPlane;
 use crate::lower::id::{Ids, Name};
 use crate::lower::rows::RouteInput;
 use crate::model::{Hostname, Kind, ObjectKey, Origin, Reference, Section, StreamProvenance};
 use crate::stream::{
-    Destination, Rejection, StreamKey, StreamKind, StreamProtocol, StreamRoute, StreamSsl, StreamTarget,
-    StreamUpstream, TlsMode,
+    ANY_NAME, ClientAuth, Destination, Rejection, StreamCa, StreamKey, StreamKind, StreamProtocol,
+    StreamRoute, StreamSsl, StreamTarget, StreamUpstream, TlsMode,
 };
 
 /// The part of a route that asks for connections: it has one rule.
@@ -62,6 +62,50 @@ impl<'a> Writer<'a> {
             shadowed: shadowed.into_iter().collect(),
         };
         self.write(stream_match, route, provenance);
+    }
+
+    /// Sends the connections of a fronted listener on to PingSIX.
+    pub(super) fn front(&mut self, stream_match: &StreamMatch, listener: &Listener) {
+        let Some((front, address)) = listener.front.as_ref().zip(listener.front_address()) else { return };
+        let upstream_id = self.ids.assign(&Name::new('u', &[&address.to_string()]));
+        let key = StreamKey::new(StreamKind::Upstream, upstream_id.clone());
+        self.plane.provenance.entry(key).or_insert_with(|| {
+            let nodes = BTreeMap::from([(address.to_string(), 1)]);
+            self.plane.config.insert(upstream_id.clone(), StreamUpstream { nodes, local: true });
+            StreamProvenance::PingSix { port: listener.port }
+        });
+        let to_pingsix = StreamTarget { to: Destination::Upstream(upstream_id), weight: 1 };
+        let any = stream_match.name.is_none().then(|| ANY_NAME.to_owned());
+        let unterminated = unterminated(stream_match, vec![to_pingsix]);
+        let route = StreamRoute {
+            snis: unterminated.snis.into_iter().chain(any).collect(),
+            tls: Some(TlsMode::Terminate),
+            alpn: ["h2", "http/1.1"].map(str::to_owned).to_vec(),
+            ssl_ids: self.certificates(listener),
+            client_auth: front.validation.as_ref().map(|validation| self.client_auth(validation)),
+            ..unterminated
+        };
+        let (owner, listener) = (listener.owner.clone(), listener.name.clone());
+        self.write(stream_match, route, StreamProvenance::Front { owner, listener });
+    }
+
+    /// The validation of clients, with the documents of its authorities.
+    pub(super) fn client_auth(&mut self, validation: &ClientValidation) -> ClientAuth {
+        let mut ca_ids = Vec::new();
+        for authority in &validation.authorities {
+            let config_map = &authority.config_map;
+            let id = self.ids.assign(&Name::new('c', &[&config_map.namespace, &config_map.name]));
+            if ca_ids.contains(&id) {
+                continue;
+            }
+            let key = StreamKey::new(StreamKind::Ca, id.clone());
+            self.plane.provenance.entry(key).or_insert_with(|| {
+                self.plane.config.insert(id.clone(), StreamCa { certs: authority.pem() });
+                StreamProvenance::Authority { config_map: authority.key() }
+            });
+            ca_ids.push(id);
+        }
+        ClientAuth { mode: validation.mode, ca_ids }
     }
 
     /// Leaves a match without a route.
@@ -160,8 +204,8 @@ fn unterminated(stream_match: &StreamMatch, targets: Vec<StreamTarget>) -> Strea
         protocol: stream_match.protocol,
         snis: stream_match.name.iter().map(ToString::to_string).collect(),
         tls: (stream_match.protocol == StreamProtocol::Tls).then_some(TlsMode::Passthrough),
-        ssl_ids: Vec::new(),
         alpn: Vec::new(),
+        ssl_ids: Vec::new(),
         client_auth: None,
         targets,
     }

@@ -10,11 +10,12 @@ use crate::lower::rows::RouteInput;
 use crate::model::{Hostname, compare_age, hostname_precedence};
 use crate::stream::StreamProtocol;
 
-/// A match that a route can have: the connections of a port, or those for one server name on it.
+/// A match that a route, or PingSIX, can have: the connections of a port, or those for one server name on it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct StreamMatch {
     pub(super) port: u16,
     pub(super) protocol: StreamProtocol,
+    /// The server name; `None` with [`StreamProtocol::Tls`] is any.
     pub(super) name: Option<Hostname>,
     /// The listener whose place it is: a function of the other fields.
     pub(super) listener: usize,
@@ -27,6 +28,8 @@ pub(super) struct MatchOutcome {
     pub(super) contenders: Vec<Contender>,
     /// Whether listeners with a wider hostname do not get the match although it has no contender.
     pub(super) is_guarded: bool,
+    /// Whether the connections go to PingSIX. There is no contender then.
+    pub(super) is_front: bool,
 }
 
 /// A route that wants a place.
@@ -38,24 +41,27 @@ pub(super) struct Contender {
     original: Option<Hostname>,
 }
 
-/// Every match with a contender or a guard.
+/// Every match with a contender or a guard, and every match of a fronted listener.
 pub(super) fn stream_matches(
     listeners: &[Listener],
     routes: &[Arc<RouteInput>],
 ) -> BTreeMap<StreamMatch, MatchOutcome> {
     let mut stream_matches: BTreeMap<StreamMatch, MatchOutcome> = BTreeMap::new();
-    let tls: Vec<usize> = stream_listeners(listeners)
-        .filter(|(_, protocol)| *protocol == StreamProtocol::Tls)
-        .map(|(index, _)| index)
-        .collect();
-    let ports = ports(listeners, &tls, |protocol| protocol == Protocol::Tls);
+    // The stream proxy reads the server names of their connections.
+    let reads_names = |listener: &Listener| listener.protocol == Some(Protocol::Tls) || listener.is_fronted();
+    let served = |index: &usize| listeners[*index].is_served() && reads_names(&listeners[*index]);
+    let tls: Vec<usize> = (0..listeners.len()).filter(served).collect();
+    let ports = ports(listeners, &tls, reads_names);
     for (&number, port) in &ports {
         for (hostname, &listener) in port {
-            if wider(hostname.as_ref()).any(|wider| port.contains_key(&wider)) {
+            let is_guarded = wider(hostname.as_ref()).any(|wider| port.contains_key(&wider));
+            let is_front = listeners[listener].is_fronted() && listeners[listener].is_served();
+            if is_guarded || is_front {
                 let name = hostname.clone();
                 let stream_match =
                     StreamMatch { port: number, protocol: StreamProtocol::Tls, name, listener };
-                stream_matches.entry(stream_match).or_default().is_guarded = true;
+                let outcome = MatchOutcome { contenders: Vec::new(), is_guarded, is_front };
+                stream_matches.insert(stream_match, outcome);
             }
         }
     }

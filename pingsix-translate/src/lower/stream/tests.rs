@@ -9,7 +9,10 @@ use std::sync::Arc;
 
 use super::*;
 use crate::fixture::pem::chain;
-use crate::fixture::{add_certificate, add_route, add_service, gateway, object, run};
+use crate::fixture::{
+    add_certificate, add_listener_set, add_route, add_service, allow_listener_sets, gateway, https, object,
+    run,
+};
 use crate::model::{Budget, ConditionType, ObjectKey, Reason, StreamProvenance};
 use crate::pipeline::Translation;
 use crate::snapshot::{Object, Objects};
@@ -280,7 +283,11 @@ fn the_most_specific_server_name_wins_within_its_listener() {
         match &plane.provenance[key] {
             StreamProvenance::Route { origin, .. } => Some(origin.object.name.name.to_string()),
             StreamProvenance::Guard { .. } => Some("nobody".to_owned()),
-            StreamProvenance::Backend { .. } | StreamProvenance::Certificate { .. } => None,
+            StreamProvenance::Backend { .. }
+            | StreamProvenance::Certificate { .. }
+            | StreamProvenance::Front { .. }
+            | StreamProvenance::PingSix { .. }
+            | StreamProvenance::Authority { .. } => None,
         }
     };
     for (name, expected) in [

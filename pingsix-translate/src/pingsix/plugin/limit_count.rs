@@ -44,6 +44,13 @@ impl PluginConfig for LimitCount {
     const NAME: &'static str = "limit-count";
 }
 
+impl LimitCount {
+    /// Whether requests are counted by the address of the client.
+    pub(crate) fn is_by_address(&self) -> bool {
+        self.key_type == HashOn::Vars && self.key == default_key()
+    }
+}
+
 impl Default for LimitCount {
     fn default() -> Self {
         Self {

@@ -19,6 +19,9 @@ pub struct Request {
     pub http2: bool,
     /// Whether the connection uses TLS.
     pub tls: bool,
+    /// The server name of the TLS handshake, if it is another than the host. PingSIX does not look at it; a proxy in front
+    /// of PingSIX does.
+    pub server_name: Option<String>,
     /// The client's address.
     pub peer: Option<SocketAddr>,
     /// The address the connection was accepted on.

@@ -141,12 +141,17 @@ pub(crate) fn read_certificates(text: &str) -> Vec<Vec<u8>> {
 
 /// Checks that a PEM text consists of readable certificates.
 pub(crate) fn check_authorities(text: &str) -> Result<(), Fault> {
-    let sections = all_sections(text).ok_or(Fault::Certificate)?;
-    let mut certificates =
-        sections.iter().filter(|(kind, _)| *kind == SectionKind::Certificate).map(|(_, der)| der).peekable();
+    read_authorities(text).map(|_| ())
+}
+
+/// The certificates of a PEM text as DER: at least one, and all of them readable.
+pub(crate) fn read_authorities(text: &str) -> Result<Vec<Vec<u8>>, Fault> {
+    let sections = all_sections(text).ok_or(Fault::Certificate)?.into_iter();
+    let certificates: Vec<Vec<u8>> =
+        sections.filter_map(|(kind, der)| (kind == SectionKind::Certificate).then_some(der)).collect();
     let well_formed =
-        certificates.peek().is_some() && certificates.all(|der| certificate::parse(der).is_some());
-    if well_formed { Ok(()) } else { Err(Fault::Certificate) }
+        !certificates.is_empty() && certificates.iter().all(|der| certificate::parse(der).is_some());
+    if well_formed { Ok(certificates) } else { Err(Fault::Certificate) }
 }
 
 fn check_pair(chain: &[Vec<u8>], key: &str) -> Result<String, Fault> {

@@ -23,6 +23,11 @@ pub(crate) struct TrafficSettings {
 }
 
 impl TrafficSettings {
+    /// Whether the address of the client decides about the endpoint.
+    pub(crate) fn hashes_addresses(&self) -> bool {
+        self.balancing == Some(Balancing::ConsistentHash(Hashed::SourceIp))
+    }
+
     /// These settings, and others where these have none.
     pub(crate) fn or(&self, others: &Self) -> Self {
         let Self { balancing, check, connect, send, read, retries, retry_timeout, certificate } =

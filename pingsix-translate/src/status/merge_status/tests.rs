@@ -54,6 +54,7 @@ fn gateway(accepted: bool, listeners: &[(&str, bool)]) -> GatewayVerdict {
                 attached_routes: 1,
                 conditions: conditions(accepted),
                 data_plane: None,
+                front: None,
             })
             .collect(),
         attached_listener_sets: 2,

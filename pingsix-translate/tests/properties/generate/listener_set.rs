@@ -11,7 +11,7 @@ use super::{NAMESPACES, Taste, gateway, one_in, pick, route};
 const NAMES: [&str; 3] = ["s0", "s1", "s2"];
 
 /// Adds ListenerSets to a table, and lets parentRefs of its routes name them.
-pub(super) fn add(rng: &mut SmallRng, taste: Taste, objects: &mut Vec<Value>) {
+pub(crate) fn add(rng: &mut SmallRng, taste: Taste, objects: &mut Vec<Value>) {
     let mut written: Vec<Value> = Vec::new();
     for object in objects.iter_mut().filter(|object| object["kind"] == "Gateway") {
         written.extend(object["spec"]["listeners"].as_array().unwrap().iter().cloned());

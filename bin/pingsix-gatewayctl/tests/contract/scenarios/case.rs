@@ -9,6 +9,7 @@ use std::process::Command;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use pingsix_translate::pingsix::Config;
+use pingsix_translate::stream::{Arrival, Destination, StreamConfig};
 use serde_json::{Map, Value};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
@@ -36,6 +37,31 @@ pub(super) struct Material {
     addresses: BTreeMap<String, BTreeSet<String>>,
     /// The first certificate of each Secret that has one, in DER.
     certificates: BTreeMap<String, Vec<u8>>,
+}
+
+/// The documents of a case.
+pub(super) struct Documents {
+    /// Those that PingSIX reads, by prefix.
+    pub(super) planes: BTreeMap<String, Config>,
+    pub(super) streams: Streams,
+}
+
+/// The stream documents of a case, which the sidecar reads.
+pub(super) struct Streams(Vec<StreamConfig>);
+
+impl Streams {
+    /// The address of PingSIX at which the sidecar passes a request on, if it terminates TLS for the request.
+    pub(super) fn front_of(&self, sample: &Sample) -> Option<String> {
+        let (name, port) = sample.server_name_and_port();
+        self.0.iter().filter(|_| sample.is_tls()).find_map(|config| {
+            let (_, route) = config.route_for(port, Arrival::Tls(name))?;
+            let upstream = route.targets.iter().find_map(|target| match &target.to {
+                Destination::Upstream(id) => config.upstream(id).filter(|upstream| upstream.local),
+                Destination::Reject(_) => None,
+            });
+            upstream?.nodes.keys().next().cloned()
+        })
+    }
 }
 
 /// All scenarios, sorted by name.
@@ -126,9 +152,8 @@ impl Case {
         output.stdout
     }
 
-    /// The documents of each prefix PingSIX reads, where the responder, if there is one, has this address. Those for
-    /// streams are read by others.
-    pub(super) fn translate(&self, responder: SocketAddr) -> BTreeMap<String, Config> {
+    /// The documents, where the responder, if there is one, has this address.
+    pub(super) fn translate(&self, responder: SocketAddr) -> Documents {
         let mut options = self.options.clone();
         match options.iter().position(|option| option == "--responder") {
             Some(at) if options[at + 1] == "off" => {}
@@ -139,7 +164,7 @@ impl Case {
         let stored: Map<String, Value> = serde_json::from_slice(&stored).unwrap();
         let shown = self.run(&["translate", &self.input, "-o", "json"], &options);
         let shown: Value = serde_json::from_slice(&shown).unwrap();
-        let mut planes = BTreeMap::new();
+        let (mut planes, mut streams) = (BTreeMap::new(), Vec::new());
         let mut placed = 0;
         for prefix in
             shown["dataPlanes"].as_array().unwrap().iter().map(|plane| plane["prefix"].as_str().unwrap())
@@ -149,12 +174,13 @@ impl Case {
             let pairs: Vec<_> = pairs.map(|(key, value)| (key.as_str(), value.to_string())).collect();
             placed += pairs.len();
             if prefix.starts_with(STREAMS) {
+                streams.push(StreamConfig::from_pairs(prefix, pairs).unwrap());
                 continue;
             }
             planes.insert(prefix.to_owned(), Config::from_pairs(prefix, pairs).unwrap());
         }
         assert_eq!(placed, stored.len(), "{}: documents below no prefix, or below several", self.name);
-        planes
+        Documents { planes, streams: Streams(streams) }
     }
 
     /// The suffix of the prefix of the data plane for a request, according to `explain`; `None` for a request without a
@@ -166,6 +192,7 @@ impl Case {
         let (method, url) = sample.request.split_once(' ').unwrap();
         let mut arguments = vec!["explain", &self.input, method, url, "-o", "json"];
         arguments.extend(sample.gateway.iter().flat_map(|name| ["--gateway", name]));
+        arguments.extend(sample.server_name.iter().flat_map(|name| ["--server-name", name]));
         arguments.extend(sample.ingress_class.iter().flat_map(|name| ["--ingress-class", name]));
         let explanations: Value = serde_json::from_slice(&self.run(&arguments, &self.options)).unwrap();
         let plane = explanations[0]["dataPlane"].as_str();

@@ -16,10 +16,10 @@ use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::time::sleep;
 
-use super::answers;
 use super::backends::Backends;
 use super::case::{Case, migrations};
 use super::sample::Sample;
+use super::{Arrival, answers};
 use crate::client::Protocol;
 use crate::process::WAIT_TIMEOUT;
 use crate::run::print_message;
@@ -82,8 +82,8 @@ impl Nginx {
     async fn faults(&self, case: &Case) -> Vec<String> {
         let mut faults = Vec::new();
         for sample in &case.samples {
-            let protocol = Protocol::of(&sample.request());
-            let fault = match answers(sample, protocol, self.address).await {
+            let protocol = Protocol::of(&sample.request(false));
+            let fault = match answers(&Arrival { sample, address: None }, protocol, self.address).await {
                 Ok(answers) => sample.fault(&answers, &case.material),
                 Err(error) => Some(error),
             };

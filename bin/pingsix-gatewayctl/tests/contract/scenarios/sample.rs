@@ -30,6 +30,7 @@ pub(super) struct Sample {
     pub(super) headers: BTreeMap<String, String>,
     #[serde(default)]
     http2: bool,
+    pub(super) server_name: Option<String>,
     pub(super) gateway: Option<String>,
     pub(super) ingress_class: Option<String>,
     #[serde(default)]
@@ -81,26 +82,33 @@ impl Sample {
         self.parts().2.split(':').next().unwrap()
     }
 
+    /// The server name of the TLS handshake, and the port that the client connects to.
+    pub(super) fn server_name_and_port(&self) -> (&str, u16) {
+        let port = self.parts().2.split_once(':').map_or(443, |(_, port)| port.parse().unwrap());
+        (self.server_name.as_deref().unwrap_or_else(|| self.name()), port)
+    }
+
     /// Whether a response is expected.
     pub(super) fn can_be_sent(&self) -> bool {
         !self.closed || self.status.is_some() || !self.backends.is_empty()
     }
 
-    pub(super) fn request(&self) -> Request {
+    /// The request, which has no TLS behind a sidecar.
+    pub(super) fn request(&self, is_fronted: bool) -> Request {
         let (method, _, host, target) = self.parts();
         let (path, query) =
             target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
         let request = Request {
             query: query.map(str::to_owned),
-            tls: self.is_tls(),
+            tls: self.is_tls() && !is_fronted,
             ..Request::get(host, path).method(method)
         };
         self.headers.iter().fold(request, |request, (name, value)| request.header(name, value))
     }
 
     /// The protocols that can carry the request.
-    pub(super) fn protocols(&self) -> Vec<Protocol> {
-        let request = self.request();
+    pub(super) fn protocols(&self, is_fronted: bool) -> Vec<Protocol> {
+        let request = self.request(is_fronted);
         if self.is_counted() {
             return vec![Protocol::of(&request)];
         }

@@ -116,3 +116,57 @@ fn rules_within_a_share_are_admitted_beside_older_ones() {
         ]
     );
 }
+
+/// Two HTTPS listeners of which the wider one is that of an older ListenerSet, behind sidecars that terminate TLS.
+fn fronted() -> Objects {
+    let mut objects = gateway(&json!([https("web", 443, Some("a.b.test"), &["one"])]));
+    allow_listener_sets(&mut objects);
+    let mut of_gateway = serde_json::to_value(&**objects.gateways().next().unwrap().1).unwrap();
+    of_gateway["metadata"]["creationTimestamp"] = json!("2026-02-01T00:00:00Z");
+    objects.insert(Object::Gateway(object(of_gateway)));
+    let wider = json!([https("wide", 443, Some("*.b.test"), &["two"])]);
+    add_listener_set(&mut objects, ("infra", "set"), 1, &wider);
+    for name in ["one", "two"] {
+        add_certificate(&mut objects, name, &crate::fixture::pem::pair(&["a.b.test"]));
+    }
+    let reference =
+        json!({"group": "pingsix.io", "kind": "PingsixProxy", "namespace": "infra", "name": "all"});
+    objects.insert(Object::GatewayClass(object(json!({
+        "metadata": {"name": "pingsix"},
+        "spec": {"controllerName": "pingsix.io/gateway-controller", "parametersRef": reference},
+    }))));
+    objects.insert(Object::PingsixProxy(object(json!({
+        "metadata": {"namespace": "infra", "name": "all"}, "spec": {"managed": {"sidecar": {"https": true}}},
+    }))));
+    objects
+}
+
+#[test]
+fn over_budget_the_youngest_fronted_listener_keeps_its_names_and_is_named() {
+    let objects = fronted();
+    let (whole, all) = translate(&objects);
+    assert!(whole.verdicts.problems.is_empty(), "{:?}", whole.verdicts.problems);
+    let is_served = |config: &StreamConfig, name: &str| {
+        matches!(
+            &config.route_for(443, Arrival::Tls(name)).unwrap().1.targets[0].to,
+            Destination::Upstream(_)
+        )
+    };
+    assert!(is_served(&all.config, "a.b.test") && is_served(&all.config, "c.b.test"));
+    let (translation, less) =
+        translate_within(&objects, Budget { bytes: all.size.bytes - 1, ..Budget::default() });
+    assert!(less.size.bytes < all.size.bytes);
+    assert!(
+        !is_served(&less.config, "a.b.test"),
+        "the names of the younger listener are not the wider one's"
+    );
+    assert!(is_served(&less.config, "c.b.test"));
+    let named: Vec<_> = translation
+        .verdicts
+        .problems
+        .iter()
+        .filter(|problem| problem.reason == Reason::BudgetExceeded)
+        .map(|problem| format!("{} {}", problem.object, problem.field))
+        .collect();
+    assert_eq!(named, ["Gateway infra/public spec.listeners[0]"]);
+}
