@@ -210,7 +210,7 @@ async fn terminate(
 
 fn by_name(routes: &Routes, name: &str) -> Result<Arc<Route>, Reason> {
     match routes {
-        Routes::ByName(names) => names.route(name).cloned().ok_or(Reason::NoMatch),
+        Routes::ByName(names) => names.route(name).ok_or(Reason::NoMatch),
         // The port has become one for TCP: whatever the bytes are, they have this route.
         Routes::Any(route) => Ok(Arc::clone(route)),
     }
