@@ -60,7 +60,6 @@ fn main() {
         std::process::exit(2);
     }
     let started = Instant::now();
-    report::header();
     for (name, run) in all {
         if arguments.is_empty() || arguments.iter().any(|argument| argument == name) {
             run();

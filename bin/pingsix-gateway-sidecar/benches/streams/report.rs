@@ -1,6 +1,7 @@
 //! The table: one row for each figure.
 
 use std::collections::BTreeMap;
+use std::sync::Once;
 
 use crate::proxies::Kind;
 
@@ -15,16 +16,15 @@ pub(crate) struct Figure {
 /// The values of the figures, by round.
 pub(crate) type Rounds = Vec<Vec<f64>>;
 
-/// The head of the table of proxies.
-pub(crate) fn header() {
-    println!(
-        "| workload | figure | sidecar | HAProxy | nginx | sidecar / HAProxy | sidecar / nginx | goal |"
-    );
-    println!("|---|---|---|---|---|---|---|---|");
-}
-
-/// Prints the rows of a workload.
+/// Prints the rows of a workload, with the head of the table before the first one.
 pub(crate) fn rows(workload: &str, figures: &[Figure], measured: &BTreeMap<Kind, Rounds>) {
+    static HEAD: Once = Once::new();
+    HEAD.call_once(|| {
+        println!(
+            "| workload | figure | sidecar | HAProxy | nginx | sidecar / HAProxy | sidecar / nginx | goal |"
+        );
+        println!("|---|---|---|---|---|---|---|---|");
+    });
     print(workload, figures, Kind::ALL.map(|kind| measured.get(&kind)));
 }
 
@@ -63,7 +63,7 @@ fn ratios(over: &[f64], under: &[f64]) -> Option<String> {
 }
 
 /// A number with three digits, or all digits of a whole one.
-fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     let digits = match value {
         _ if value >= 100.0 => 0,
         _ if value >= 10.0 => 1,

@@ -10,7 +10,7 @@ use crate::load::{PREFIX, ROUTES, name};
 use crate::process::{Load, Process};
 use crate::programs;
 use crate::proxies::{Kind, nginx_names, sidecar_from_feed};
-use crate::report::{Figure, Rounds, percentile, rows};
+use crate::report::{Figure, Rounds, number, percentile, rows};
 use crate::rounds;
 
 /// The changes in one round.
@@ -72,7 +72,7 @@ pub(super) fn change() {
     if let Some(values) = of_nginx() {
         measured.insert(Kind::Nginx, vec![values]);
     }
-    rows(&format!("one of {ROUTES} routes changed; nginx: reload"), &figures, &measured);
+    rows(&format!("one of {} routes changed; nginx: reload", number(ROUTES as f64)), &figures, &measured);
 }
 
 fn of_sidecar() -> Vec<f64> {
@@ -133,6 +133,7 @@ pub(super) fn start() {
         Figure { name: "CPU, ms", goal: "" },
         Figure { name: "memory, MiB", goal: "" },
     ];
-    let workload = format!("start with {ROUTES} routes, {CERTIFICATES} certificates");
+    let workload =
+        format!("start with {} routes, {} certificates", number(ROUTES as f64), number(CERTIFICATES as f64));
     rows(&workload, &figures, &BTreeMap::from([(Kind::Sidecar, values)]));
 }

@@ -8,7 +8,7 @@ use super::backend;
 use crate::load::{PLAIN, TLS};
 use crate::process::Load;
 use crate::proxies::{Proxy, Service};
-use crate::report::{Figure, rows};
+use crate::report::{Figure, number, rows};
 
 /// The most connections.
 const CONNECTIONS: u64 = 9_000;
@@ -36,7 +36,7 @@ fn run(workload: &str, service: Service, command: &str, goal: &'static str) {
     });
     let measured: BTreeMap<_, _> = measured.collect();
     rows(
-        &format!("{connections} {workload}"),
+        &format!("{} {workload}", number(connections as f64)),
         &[Figure { name: "memory of a connection, KiB", goal }],
         &measured,
     );
