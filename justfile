@@ -111,6 +111,12 @@ bench-live *routes:
 bench-delivery *routes:
     cargo bench -p pingsix-sink --bench delivery -- {{ routes }}
 
+# Needs Linux with two processors, and of Debian haproxy, nginx, libnginx-mod-stream, iperf3, dnsperf and wrk; the last row
+# needs PINGSIX_BIN. Says what is missing. A workload can be named, such as bulk. Recorded in docs/results.
+# The sidecar's streams beside HAProxy and nginx.
+bench-streams *workloads:
+    cargo bench -p pingsix-gateway-sidecar --bench streams -- {{ workloads }}
+
 # Fuzz a target for a while; needs cargo-fuzz and a nightly toolchain.
 fuzz target="translate" seconds="60":
     cd "$(dirname pingsix-*/fuzz/fuzz_targets/{{ target }}.rs)/../.." && cargo +nightly fuzz run {{ target }} -- -max_total_time={{ seconds }}

@@ -229,7 +229,7 @@ fn by_name(routes: &Routes, name: Option<&str>) -> Result<Arc<Route>, Reason> {
     match routes {
         Routes::ByName(names) => {
             let reason = if name.is_some() { Reason::NoMatch } else { Reason::NoServerName };
-            names.route(name).cloned().ok_or(reason)
+            names.route(name).ok_or(reason)
         }
         // The port has become one for TCP: whatever the bytes are, they have this route.
         Routes::Any(route) => Ok(Arc::clone(route)),

@@ -144,7 +144,7 @@ async fn forward(from: &TcpStream, to: &TcpStream, pools: &Pools, count: &Counte
 /// Passes on what one read gives.
 async fn copy(from: &TcpStream, to: &TcpStream, pools: &Pools) -> io::Result<Moved> {
     let mut buffer = pools.take_buffer();
-    let bytes = match from.try_read(&mut buffer) {
+    let bytes = match read(from, &mut buffer) {
         Ok(0) => return Ok(Moved::End),
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Moved::Nothing),
@@ -152,6 +152,22 @@ async fn copy(from: &TcpStream, to: &TcpStream, pools: &Pools) -> io::Result<Mov
     };
     write_all(to, buffer.get(..bytes).unwrap_or_default()).await?;
     Ok(Moved::Bytes(bytes))
+}
+
+/// Reads what there is, without waiting. A read that leaves room in the buffer has emptied the socket, so the connection
+/// is not readable until more comes: a message costs no second read that finds nothing.
+pub(super) fn read(from: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
+    let room = buffer.len();
+    let mut result = Err(io::ErrorKind::WouldBlock.into());
+    let _ = from.try_io(Interest::READABLE, || {
+        result = rustix::io::read(from, buffer).map_err(io::Error::from);
+        match &result {
+            Ok(bytes) if (1..room).contains(bytes) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(error) => Err(error.kind().into()),
+            Ok(_) => Ok(()),
+        }
+    });
+    result
 }
 
 /// Writes all bytes.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use parking_lot::RwLock;
 use pingsix_translate::stream::{ANY_NAME, Rejection, StreamProtocol};
 
 use super::choice::Shares;
@@ -68,6 +69,26 @@ impl Route {
     }
 }
 
+/// The place of a route in the tables of its listener. A change of the route alone rebuilds no table.
+#[derive(Debug)]
+pub(super) struct Slot(RwLock<Arc<Route>>);
+
+impl Slot {
+    pub(super) fn new(route: Arc<Route>) -> Arc<Self> {
+        Arc::new(Self(RwLock::new(route)))
+    }
+
+    /// The route in force.
+    pub(super) fn get(&self) -> Arc<Route> {
+        Arc::clone(&self.0.read())
+    }
+
+    /// Replaces the route.
+    pub(super) fn set(&self, route: Arc<Route>) {
+        *self.0.write() = route;
+    }
+}
+
 /// A port, with its transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Listener {
@@ -113,21 +134,21 @@ impl Routes {
 /// The routes of server names.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    exact: HashMap<String, Arc<Route>>,
+    exact: HashMap<String, Arc<Slot>>,
     /// By the name behind `*.`.
-    wildcard: HashMap<String, Arc<Route>>,
+    wildcard: HashMap<String, Arc<Slot>>,
     /// For all other connections.
-    any: Option<Arc<Route>>,
+    any: Option<Arc<Slot>>,
 }
 
 impl Names {
     /// The route of a server name in lower case: an exact name wins over a wildcard, a longer wildcard over a shorter
     /// one, and [`ANY_NAME`] comes last. `None` stands for a connection without a server name.
-    pub(super) fn route(&self, name: Option<&str>) -> Option<&Arc<Route>> {
-        name.and_then(|name| self.of_hostname(name)).or(self.any.as_ref())
+    pub(super) fn route(&self, name: Option<&str>) -> Option<Arc<Route>> {
+        name.and_then(|name| self.of_hostname(name)).or(self.any.as_ref()).map(|slot| slot.get())
     }
 
-    fn of_hostname(&self, name: &str) -> Option<&Arc<Route>> {
+    fn of_hostname(&self, name: &str) -> Option<&Arc<Slot>> {
         self.exact.get(name).or_else(|| {
             // A wildcard stands for at least one character before its dot.
             let dots = name.bytes().enumerate().skip(1).filter(|(_, byte)| *byte == b'.');
@@ -135,13 +156,13 @@ impl Names {
         })
     }
 
-    fn insert(&mut self, name: &str, route: &Arc<Route>) -> Option<Arc<Route>> {
+    fn insert(&mut self, name: &str, slot: &Arc<Slot>) -> Option<Arc<Slot>> {
         if name == ANY_NAME {
-            return self.any.replace(Arc::clone(route));
+            return self.any.replace(Arc::clone(slot));
         }
         match name.strip_prefix("*.") {
-            Some(domain) => self.wildcard.insert(domain.to_owned(), Arc::clone(route)),
-            None => self.exact.insert(name.to_owned(), Arc::clone(route)),
+            Some(domain) => self.wildcard.insert(domain.to_owned(), Arc::clone(slot)),
+            None => self.exact.insert(name.to_owned(), Arc::clone(slot)),
         }
     }
 }
@@ -151,7 +172,7 @@ impl Names {
 pub(super) struct Claim<'a> {
     pub(super) key: &'a str,
     pub(super) identity: &'a Identity,
-    pub(super) route: &'a Arc<Route>,
+    pub(super) slot: &'a Arc<Slot>,
 }
 
 /// Builds the routes of a listener from all claims on it, and calls `fault` with the key of each document whose claim
@@ -164,7 +185,7 @@ pub(super) fn build<'a>(claims: &[Claim<'a>], mut fault: impl FnMut(&'a str, Str
         return Some(Routes::ByName(by_name(claims, fault)));
     }
     if more.is_empty() {
-        return Some(Routes::Any(Arc::clone(first.route)));
+        return Some(Routes::Any(first.slot.get()));
     }
     for claim in claims {
         fault(claim.key, format!("server_port: Another document has port {} too.", claim.identity.port));
@@ -174,11 +195,11 @@ pub(super) fn build<'a>(claims: &[Claim<'a>], mut fault: impl FnMut(&'a str, Str
 
 fn by_name<'a>(claims: &[Claim<'a>], mut fault: impl FnMut(&'a str, String)) -> Names {
     let mut names = Names::default();
-    let rejecting = Arc::new(Route::rejecting(Rejection::Invalid));
+    let rejecting = Slot::new(Arc::new(Route::rejecting(Rejection::Invalid)));
     for claim in claims {
         for name in &claim.identity.names {
-            let former = names.insert(name, claim.route);
-            if former.is_some_and(|former| !Arc::ptr_eq(&former, claim.route)) {
+            let former = names.insert(name, claim.slot);
+            if former.is_some_and(|former| !Arc::ptr_eq(&former, claim.slot)) {
                 names.insert(name, &rejecting);
                 fault(claim.key, format!("snis: Another document has server name \"{name}\" too."));
             }

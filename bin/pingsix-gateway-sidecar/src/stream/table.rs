@@ -12,11 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pingsix_translate::stream::{Destination, Rejection, StreamKind};
+use pingsix_translate::stream::{Destination, Rejection, StreamKind, StreamProtocol};
 
 use super::backends::Backends;
 use super::decode::{self, Behaviour, Decoded, Identity};
-use super::routes::{Claim, Listener, Route, Routes, Target, build};
+use super::routes::{Claim, Listener, Route, Routes, Slot, Target, build};
 use super::tls::Terminations;
 use super::upstream::Upstream;
 use super::{Fault, Subject};
@@ -46,7 +46,16 @@ pub(super) struct Table {
 #[derive(Debug)]
 struct Entry {
     identity: Identity,
-    route: Arc<Route>,
+    slot: Arc<Slot>,
+}
+
+/// The effects of changed routes.
+#[derive(Default)]
+struct Effects {
+    /// The listeners whose tables are built anew.
+    listeners: BTreeSet<Listener>,
+    /// The routes whose tables stay.
+    replaced: Vec<(Arc<Slot>, Arc<Route>)>,
 }
 
 /// The listeners that change; `None` for one without any route.
@@ -87,15 +96,21 @@ impl Table {
             }
         }
 
-        let mut listeners = BTreeSet::new();
+        let mut effects = Effects::default();
         for (key, next) in routes {
             match next {
-                Next::Route(decoded) => self.set_route(key, Some(decoded), &mut listeners),
-                Next::Gone => self.set_route(key, None, &mut listeners),
+                Next::Route(decoded) => self.set_route(key, decoded, &mut effects),
+                Next::Gone => {
+                    self.terminations.remove_route(key);
+                    self.remove_route(key, &mut effects);
+                }
                 Next::Kept(message) => self.fault(key, Some(message)),
             }
         }
         self.terminations.refresh();
+        for (slot, route) in effects.replaced {
+            slot.set(route);
+        }
         for (key, value) in changed {
             match value {
                 Some(value) => self.documents.by_key.insert(key, value),
@@ -103,7 +118,7 @@ impl Table {
             };
         }
         self.documents.revision = documents.revision;
-        Ok(listeners.into_iter().map(|listener| (listener, self.build(listener))).collect())
+        Ok(effects.listeners.into_iter().map(|listener| (listener, self.build(listener))).collect())
     }
 
     /// Withdraws the upstreams whose documents are gone.
@@ -178,22 +193,18 @@ impl Table {
         self.fault(key, fault);
     }
 
-    /// Replaces the route of a key, and adds the listeners of both to `listeners`.
-    fn set_route(&mut self, key: &str, decoded: Option<Decoded>, listeners: &mut BTreeSet<Listener>) {
-        if let Some(former) = self.routes.remove(key) {
-            let listener = Listener::from(&former.identity);
-            listeners.insert(listener);
-            if let Some(claims) = self.claims.get_mut(&listener) {
-                claims.remove(key);
-            }
+    /// Removes the route of a key.
+    fn remove_route(&mut self, key: &str, effects: &mut Effects) {
+        let Some(former) = self.routes.remove(key) else { return };
+        let listener = Listener::from(&former.identity);
+        effects.listeners.insert(listener);
+        if let Some(claims) = self.claims.get_mut(&listener) {
+            claims.remove(key);
         }
-        let Some(Decoded { identity, behaviour }) = decoded else {
-            self.terminations.remove_route(key);
-            return;
-        };
-        let listener = Listener::from(&identity);
-        listeners.insert(listener);
-        self.claims.entry(listener).or_default().insert(key.to_owned());
+    }
+
+    /// Replaces the route of a key.
+    fn set_route(&mut self, key: &str, Decoded { identity, behaviour }: Decoded, effects: &mut Effects) {
         let route = match behaviour {
             Ok(Behaviour { targets, tls }) => {
                 let targets = targets.into_iter().map(|(to, weight)| (self.target(to), weight));
@@ -209,7 +220,20 @@ impl Table {
                 Route::rejecting(Rejection::Invalid)
             }
         };
-        self.routes.insert(key.to_owned(), Entry { identity, route: Arc::new(route) });
+        let route = Arc::new(route);
+        // A table of server names can be long, and stays as it is while the names do.
+        if identity.protocol == StreamProtocol::Tls
+            && let Some(former) = self.routes.get(key)
+            && former.identity == identity
+        {
+            effects.replaced.push((Arc::clone(&former.slot), route));
+            return;
+        }
+        self.remove_route(key, effects);
+        let listener = Listener::from(&identity);
+        effects.listeners.insert(listener);
+        self.claims.entry(listener).or_default().insert(key.to_owned());
+        self.routes.insert(key.to_owned(), Entry { identity, slot: Slot::new(route) });
     }
 
     fn target(&mut self, to: Destination) -> Target {
@@ -224,8 +248,8 @@ impl Table {
         let keys = self.claims.get(&listener).into_iter().flatten();
         let claims: Vec<Claim<'_>> = keys
             .filter_map(|key| {
-                let Entry { identity, route } = self.routes.get(key)?;
-                Some(Claim { key, identity, route })
+                let Entry { identity, slot } = self.routes.get(key)?;
+                Some(Claim { key, identity, slot })
             })
             .collect();
         let mut conflicts = Vec::new();
@@ -288,12 +312,17 @@ fn changed(
         while let Some((gone, _)) = before.next_if(|(former, _)| *former < key) {
             changed.push((gone.clone(), None));
         }
-        if before.next_if(|(former, _)| *former == key).is_none_or(|(_, former)| former != value) {
+        if before.next_if(|(former, _)| *former == key).is_none_or(|(_, former)| differs(former, value)) {
             changed.push((key.clone(), Some(value.clone())));
         }
     }
     changed.extend(before.map(|(gone, _)| (gone.clone(), None)));
     changed
+}
+
+/// Values that have not changed are most often in the same memory, which need not be read then.
+fn differs(one: &Bytes, other: &Bytes) -> bool {
+    (one.as_ptr(), one.len()) != (other.as_ptr(), other.len()) && one != other
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 
 use super::{Moved, attempt};
 
-/// The most bytes of one call. A pipe has 64 KiB by default, and can have more with large segments.
+/// The most bytes of one call. A pipe has less, and can have more than its size with large segments.
 const MOST: usize = 1024 * 1024;
 
 /// The empty pipes, and the number of all pipes.
@@ -142,8 +142,13 @@ mod system {
 
     use super::Pipe;
 
+    /// The size of a pipe. All pipes together have the 64 MiB that the system allows a user by default.
+    const SIZE: usize = 256 * 1024;
+
     pub(super) fn pipe() -> Option<Pipe> {
         let (output, input) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).ok()?;
+        // A pipe of the default size takes more calls.
+        let _ = rustix::pipe::fcntl_setpipe_size(&input, SIZE);
         Some(Pipe { output, input })
     }
 

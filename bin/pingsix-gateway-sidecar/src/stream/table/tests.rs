@@ -42,13 +42,13 @@ impl Served {
         served
     }
 
-    fn route(&self, port: u16, arrival: Arrival<'_>) -> Option<&Arc<Route>> {
+    fn route(&self, port: u16, arrival: Arrival<'_>) -> Option<Arc<Route>> {
         let listener = match arrival {
             Arrival::Udp => Listener::Udp(port),
             Arrival::Tcp | Arrival::Tls(_) | Arrival::TlsUnnamed => Listener::Tcp(port),
         };
         match (self.listeners.get(&listener)?, arrival) {
-            (Routes::Any(route), Arrival::Tcp | Arrival::Udp) => Some(route),
+            (Routes::Any(route), Arrival::Tcp | Arrival::Udp) => Some(Arc::clone(route)),
             (Routes::ByName(names), Arrival::Tls(name)) => names.route(Some(&name.to_ascii_lowercase())),
             (Routes::ByName(names), Arrival::TlsUnnamed) => names.route(None),
             (Routes::Any(_), Arrival::Tls(_) | Arrival::TlsUnnamed)
@@ -58,7 +58,7 @@ impl Served {
 
     /// Where the connections of one arrival go, in one text.
     fn answer(&self, port: u16, arrival: Arrival<'_>) -> String {
-        self.route(port, arrival).map_or_else(|| "no route".to_owned(), |route| shown(&self.table, route))
+        self.route(port, arrival).map_or_else(|| "no route".to_owned(), |route| shown(&self.table, &route))
     }
 
     fn faults(&self) -> Vec<String> {
@@ -412,12 +412,16 @@ fn a_change_rebuilds_its_listener_alone_and_nodes_change_in_place() {
     assert_eq!(served.apply(&documents).unwrap(), []);
     assert_eq!(served.answer(2, Arrival::Tcp), "v Some([10.0.0.2:1]) x 1; ");
     assert_eq!(served.answer(3, Arrival::Tls("a.test")), "u Some([10.0.0.3:1]) x 1; ");
-    let before = served.route(1, Arrival::Tcp).unwrap().clone();
+    let before = served.route(1, Arrival::Tcp).unwrap();
     documents.insert("stream_routes/d".to_owned(), tls(3, &["b.test"], "u"));
     documents.insert("upstreams/v".to_owned(), json!({"nodes": {}}));
     assert_eq!(served.apply(&documents).unwrap(), [Listener::Tcp(3)]);
     assert_eq!(served.answer(2, Arrival::Tcp), "v None x 1; ", "a document without nodes rejects");
-    assert!(Arc::ptr_eq(&before, served.route(1, Arrival::Tcp).unwrap()));
+    assert!(Arc::ptr_eq(&before, &served.route(1, Arrival::Tcp).unwrap()));
+    documents.insert("stream_routes/c".to_owned(), tls(3, &["a.test"], "v"));
+    assert_eq!(served.apply(&documents).unwrap(), [], "the names of the listener stay");
+    assert_eq!(served.answer(3, Arrival::Tls("a.test")), "v None x 1; ");
+    documents.insert("stream_routes/c".to_owned(), tls(3, &["a.test"], "u"));
     documents.remove("stream_routes/b");
     documents.remove("upstreams/v");
     assert_eq!(served.apply(&documents).unwrap(), [Listener::Tcp(2)]);

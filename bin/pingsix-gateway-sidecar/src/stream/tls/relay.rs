@@ -12,7 +12,7 @@ use rustix::net::Shutdown;
 use tokio::net::TcpStream;
 
 use super::session::{Session, process};
-use crate::stream::relay::{Pools, TURN, both};
+use crate::stream::relay::{Pools, TURN, both, read};
 
 /// Passes bytes on until both directions have ended. Counts plaintext when it is passed on.
 ///
@@ -43,7 +43,7 @@ async fn to_backend(
     while !has_ended {
         client.readable().await?;
         let mut buffer = pools.take_buffer();
-        let mut read = match client.try_read(&mut buffer) {
+        let mut read = match read(client, &mut buffer) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(bytes) => buffer.get(..bytes).unwrap_or_default(),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
@@ -115,7 +115,7 @@ async fn to_client(
         }
         let bytes = {
             let mut buffer = pools.take_buffer();
-            let bytes = match backend.try_read(&mut buffer) {
+            let bytes = match read(backend, &mut buffer) {
                 Ok(bytes) => bytes,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                 Err(error) => return Err(error),

@@ -77,13 +77,27 @@ impl Socket {
 
     fn receive_batch(&self, mut each: impl FnMut(&RecvMeta, Run<'_>)) -> io::Result<()> {
         BUFFERS.with_borrow_mut(|buffers| {
-            let mut buffers = buffers.chunks_exact_mut(BUFFER);
-            let mut slices: [IoSliceMut<'_>; MESSAGES] =
-                std::array::from_fn(|_| IoSliceMut::new(buffers.next().unwrap_or_default()));
             let mut metas = [RecvMeta::default(); MESSAGES];
-            let count = self.state.recv(UdpSockRef::from(&self.socket), &mut slices, &mut metas)?;
-            for (meta, slice) in metas.iter().zip(&slices).take(count) {
-                each(meta, Run::new(slice.get(..meta.len).unwrap_or_default(), meta.stride));
+            let count = {
+                let mut buffers = buffers.chunks_exact_mut(BUFFER);
+                let mut slices: [IoSliceMut<'_>; MESSAGES] =
+                    std::array::from_fn(|_| IoSliceMut::new(buffers.next().unwrap_or_default()));
+                self.state.recv(UdpSockRef::from(&self.socket), &mut slices, &mut metas)?
+            };
+            let mut messages = metas.iter().take(count).enumerate().peekable();
+            while let Some((index, first)) = messages.next() {
+                let begin = index * BUFFER;
+                let mut end = begin + first.len;
+                // Datagrams of one size from one source are sent in one call, as if the system had joined them.
+                while let Some((index, meta)) = messages.next_if(|(_, meta)| {
+                    (end - begin).checked_rem(first.stride) == Some(0)
+                        && (meta.addr, meta.dst_ip, meta.stride) == (first.addr, first.dst_ip, first.stride)
+                        && end + meta.len <= begin + BUFFER
+                }) {
+                    buffers.copy_within(index * BUFFER..index * BUFFER + meta.len, end);
+                    end += meta.len;
+                }
+                each(first, Run::new(buffers.get(begin..end).unwrap_or_default(), first.stride));
             }
             Ok(())
         })

@@ -23,8 +23,8 @@ fn each_datagram_arrives_as_it_was_sent() {
             let datagram = bytes(seed, size);
             assert!(client.ask(&datagram).await == datagram, "{size} bytes");
         }
-        // Without waiting for answers, in order.
-        let burst: Vec<Vec<u8>> = (0..60).map(|seed| bytes(seed, SIZES[(seed % 4) as usize])).collect();
+        // Without waiting for answers, in order, and some of one size one after the other.
+        let burst: Vec<Vec<u8>> = (0..60).map(|seed| bytes(seed, SIZES[(seed / 3 % 4) as usize])).collect();
         for datagram in &burst {
             client.send(datagram).await;
         }
