@@ -46,6 +46,8 @@ pub(crate) enum Service {
     Passthrough,
     /// TLS that ends at the proxy.
     Terminate,
+    /// The same before a server of HTTP/1.1 and HTTP/2.
+    Https,
 }
 
 /// A running proxy.
@@ -92,7 +94,7 @@ impl Proxy {
         let started = Instant::now();
         let serves = || match service {
             Service::Udp => answers(self.address()),
-            Service::Tcp | Service::Bulk | Service::Passthrough | Service::Terminate => {
+            Service::Tcp | Service::Bulk | Service::Passthrough | Service::Terminate | Service::Https => {
                 TcpStream::connect(self.address()).is_ok()
             }
         };

@@ -22,7 +22,7 @@ pub(super) fn command(
                  \x20 use_backend named if {{ req.ssl_sni -i {NAME} }}\n"
             ),
         ),
-        Service::Terminate => {
+        Service::Terminate | Service::Https => {
             (format!(" ssl crt {}", write_certificate(folder)), "  default_backend named\n".to_owned())
         }
         Service::Tcp | Service::Bulk | Service::Udp => {
@@ -32,7 +32,7 @@ pub(super) fn command(
     // `splice-auto` seldom splices, and costs more.
     let (pipes, splice) = match service {
         Service::Bulk => ("  maxpipes 256\n", "  option splice-request\n  option splice-response\n"),
-        Service::Tcp | Service::Udp | Service::Passthrough | Service::Terminate => ("", ""),
+        Service::Tcp | Service::Udp | Service::Passthrough | Service::Terminate | Service::Https => ("", ""),
     };
     let configuration = format!(
         "global\n  nbthread 1\n{pipes}defaults\n  mode tcp\n  option tcpka\n{splice}\

@@ -21,7 +21,7 @@ pub(super) fn command(
             "server {{ listen {port} udp rcvbuf=4m sndbuf=4m; proxy_timeout 60s; proxy_pass {backend}; }}\n"
         ),
         Service::Passthrough => map([(NAME, backend)]) + &server(port, "", "ssl_preread on;", "$node"),
-        Service::Terminate => {
+        Service::Terminate | Service::Https => {
             let file = write_certificate(folder);
             let options =
                 format!("ssl_protocols TLSv1.2 TLSv1.3; ssl_certificate {file}; ssl_certificate_key {file};");

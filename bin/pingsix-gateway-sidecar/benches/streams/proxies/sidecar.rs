@@ -21,6 +21,12 @@ pub(super) fn command(folder: &Path, service: Service, port: u16, backend: Socke
             all.push(documents::certificate("s", &Certificate::new(&[NAME])));
             all.push(documents::named(port, NAME, Some("s"), "u"));
         }
+        Service::Https => {
+            all.push(documents::certificate("s", &Certificate::new(&[NAME])));
+            let (key, mut route) = documents::named(port, NAME, Some("s"), "u");
+            route["alpn"] = json!(["h2", "http/1.1"]);
+            all.push((key, route));
+        }
     }
     let mut lists: Map<String, Value> = Map::new();
     for (key, mut document) in all {

@@ -1,6 +1,7 @@
 //! HTTPS: the sidecar as the TLS server before PingSIX, beside the TLS of PingSIX.
 //!
-//! The sidecar has no ALPN yet, so this is HTTP/1.1. PingSIX has one thread on the processor of the proxies, too.
+//! Each PingSIX has one thread on the processor of the proxies, too. One that offers HTTP/2 in plaintext has no listener for
+//! TLS, so there are two.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -21,27 +22,30 @@ use crate::rounds;
 /// The time in which PingSIX starts.
 const START: Duration = Duration::from_secs(20);
 
-/// PingSIX with a listener for HTTP and one for HTTPS.
+/// PingSIX with one listener.
 struct PingSix {
-    http: SocketAddr,
-    https: SocketAddr,
+    address: SocketAddr,
     process: Process,
     _folder: TempDir,
 }
 
 impl PingSix {
-    fn start(program: &Path, backend: SocketAddr) -> Self {
-        let (http, https) = (free_address(), free_address());
+    fn start(program: &Path, backend: SocketAddr, has_tls: bool) -> Self {
+        let address = free_address();
         let folder = tempfile::tempdir().unwrap();
         let file = |name| folder.path().join(name);
         let certificate = Certificate::new(&[NAME]);
         std::fs::write(file("chain.pem"), certificate.chain).unwrap();
         std::fs::write(file("key.pem"), certificate.key).unwrap();
         let here = folder.path().display();
+        let protocols = if has_tls {
+            format!("offer_h2: true, tls: {{ cert_path: {here}/chain.pem, key_path: {here}/key.pem }}")
+        } else {
+            "offer_h2c: true".to_owned()
+        };
         let configuration = format!(
             "pingora: {{ version: 1, threads: 1, pid_file: {here}/pid, upgrade_sock: {here}/socket }}\n\
-             pingsix:\n  listeners:\n    - {{ address: '{http}' }}\n    - {{ address: '{https}', offer_h2: true, \
-             tls: {{ cert_path: {here}/chain.pem, key_path: {here}/key.pem }} }}\n\
+             pingsix:\n  listeners: [ {{ address: '{address}', {protocols} }} ]\n\
              upstreams: [ {{ id: u, type: roundrobin, nodes: {{ '{backend}': 1 }} }} ]\n\
              routes: [ {{ id: r, uri: /, host: {NAME}, upstream_id: u }} ]\n"
         );
@@ -52,45 +56,57 @@ impl PingSix {
         command.stdout(log.try_clone().unwrap()).stderr(Stdio::from(log));
         let process = Process::start(&mut command);
         let started = Instant::now();
-        while std::net::TcpStream::connect(https).is_err() {
+        while std::net::TcpStream::connect(address).is_err() {
             assert!(started.elapsed() < START, "{}", std::fs::read_to_string(file("log")).unwrap());
             std::thread::sleep(Duration::from_millis(20));
         }
-        Self { http, https, process, _folder: folder }
+        Self { address, process, _folder: folder }
     }
 }
 
 pub(super) fn fronted() {
     let (Some(program), Some(wrk)) = (programs::pingsix(), programs::find("wrk", "wrk")) else { return };
     let (_backend, address) = backend("http");
-    let pingsix = PingSix::start(&program, address);
-    let sidecar = Proxy::start(Kind::Sidecar, Service::Terminate, pingsix.http).unwrap();
+    let h2load = programs::find("h2load", "nghttp2-client");
+    let [behind, alone] = [false, true].map(|has_tls| PingSix::start(&program, address, has_tls));
+    let sidecar = Proxy::start(Kind::Sidecar, Service::Https, behind.address).unwrap();
     let seconds = crate::duration().as_secs().to_string();
-    let processes = [&sidecar.process, &pingsix.process];
-    let measure = |port: u16| {
+    let sides: [(u16, &[&Process]); 2] =
+        [(sidecar.port, &[&sidecar.process, &behind.process]), (alone.address.port(), &[&alone.process])];
+    let measure = |port: u16, processes: &[&Process]| {
         let url = format!("https://{NAME}:{port}/");
         let requests = |connections| {
             let arguments = ["-t", "1", "-c", connections, "-d", &seconds, "--latency", &url];
-            with_cpu(&processes, || tool(&wrk, &arguments))
+            with_cpu(processes, || tool(&wrk, &arguments))
         };
         let (many, cpu) = requests("50");
         let (one, _) = requests("1");
         let https = || Load::start("https", &[format!("127.0.0.1:{port}")]).numbers();
-        let (handshakes, handshake_cpu) = with_cpu(&processes, https);
-        vec![
+        let (handshakes, handshake_cpu) = with_cpu(processes, https);
+        let over_http1 = vec![
             after(&many, "Requests/sec:"),
             cpu * 1e6 / first(many.lines().find(|line| line.contains(" requests in ")).unwrap()),
             microseconds(&one),
             handshakes[0] / handshakes[1],
             handshake_cpu * 1e6 / handshakes[0],
-        ]
+        ];
+        let over_http2 = h2load.as_ref().map(|h2load| {
+            let arguments = ["-t", "1", "-c", "10", "-m", "10", "-D", &seconds, &url];
+            let (report, cpu) = with_cpu(processes, || tool(h2load, &arguments));
+            let line = |begin: &str| report.lines().find_map(|line| line.strip_prefix(begin)).unwrap();
+            let succeeded = line("requests: ").split(", ").find_map(|part| part.strip_suffix(" succeeded"));
+            let (requests, rate) =
+                (first(succeeded.unwrap()), line("finished in ").split(", ").nth(1).unwrap());
+            vec![first(rate), cpu * 1e6 / requests]
+        });
+        [Some(over_http1), over_http2]
     };
-    let mut measured: [Rounds; 2] = [Vec::new(), Vec::new()];
+    let mut measured: [[Rounds; 2]; 2] = Default::default();
     for round in 0..=rounds() {
-        for (values, port) in measured.iter_mut().zip([sidecar.port, pingsix.https.port()]) {
-            let figures = measure(port);
-            if round > 0 {
-                values.push(figures);
+        for (side, (port, processes)) in sides.iter().enumerate() {
+            let figures = measure(*port, processes);
+            for (of_protocol, figures) in measured.iter_mut().zip(figures) {
+                of_protocol[side].extend(figures.filter(|_| round > 0));
             }
         }
     }
@@ -104,7 +120,15 @@ pub(super) fn fronted() {
     println!(
         "\n| workload | figure | sidecar before PingSIX | PingSIX alone | ratio | goal |\n|---|---|---|---|---|---|"
     );
-    print("HTTPS over HTTP/1.1", &figures, measured.each_ref().map(Some));
+    let [over_http1, over_http2] = &measured;
+    print("HTTPS over HTTP/1.1", &figures, over_http1.each_ref().map(Some));
+    if h2load.is_some() {
+        let figures = [
+            Figure { name: "requests/s, 10 connections", goal: ">= 0.7 x" },
+            Figure { name: "CPU per request, us", goal: "" },
+        ];
+        print("HTTPS over HTTP/2", &figures, over_http2.each_ref().map(Some));
+    }
 }
 
 /// The number behind a name in a report of wrk.
