@@ -61,6 +61,10 @@ interop:
 properties cases="3000":
     PROPERTY_CASES={{ cases }} cargo test --release -p pingsix-translate --test properties -- --nocapture
 
+# The sidecar at length: 1,000 connections are judged while 10,000 routes change, and 10,000,000 random bytes go both ways.
+streams-load:
+    STREAMS_JUDGES=1000 STREAMS_ROUTES=10000 STREAMS_BYTES=10000000 cargo test --release -p pingsix-gateway-sidecar --test streams -- --nocapture no_change connections_that_go_on random_bytes
+
 # Hostile tenants beside a victim, in this many worlds that are translated.
 adversary-worlds worlds="100000":
     ADVERSARY_WORLDS={{ worlds }} cargo test --release -p pingsix-translate --test properties adversary -- --nocapture
@@ -119,7 +123,7 @@ bench-streams *workloads:
 
 # Fuzz a target for a while; needs cargo-fuzz and a nightly toolchain.
 fuzz target="translate" seconds="60":
-    cd "$(dirname pingsix-*/fuzz/fuzz_targets/{{ target }}.rs)/../.." && cargo +nightly fuzz run {{ target }} -- -max_total_time={{ seconds }}
+    cd "$(ls pingsix-*/fuzz/fuzz_targets/{{ target }}.rs bin/*/fuzz/fuzz_targets/{{ target }}.rs 2> /dev/null | xargs dirname)/../.." && cargo +nightly fuzz run {{ target }} -- -max_total_time={{ seconds }}
 
 # A hundred clients of the embedded server and a hundred changes a second, for a while.
 soak seconds="600":

@@ -54,7 +54,7 @@ async fn judge(
 }
 
 #[test]
-fn no_change_is_noticed_by_200_connections() {
+fn no_change_is_noticed_by_open_connections() {
     run(async {
         let (a, b) = (Backend::start(b'a').await, Backend::start(b'b').await);
         let (plain, named, gone) = (free_port(), free_port(), free_port());
@@ -68,7 +68,7 @@ fn no_change_is_noticed_by_200_connections() {
         let with = |more: &[(String, Value)]| [&steady[..], more].concat();
         let proxy = Proxy::serving(&with(&[tcp(gone, &[("a", 1)])])).await;
         let (stop, bytes) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-        let judges: Vec<_> = (0..200)
+        let judges: Vec<_> = (0..judges())
             .map(|seed| {
                 let (port, name) = match seed % 4 {
                     0 => (plain, None),
@@ -79,12 +79,16 @@ fn no_change_is_noticed_by_200_connections() {
                 tokio::spawn(judge(port, name, seed, Arc::clone(&stop), Arc::clone(&bytes)))
             })
             .collect();
-        until(|| a.accepted() + b.accepted() == 200, "200 connections").await;
+        until(|| a.accepted() + b.accepted() == judges.len(), "the connections").await;
 
         let others: Vec<u16> = (0..5).map(|_| free_port()).collect();
+        let routes = size("STREAMS_ROUTES", 100);
         for round in 0..40 {
-            // Listeners come and go, that of 50 connections among them; routes change; nodes vanish and come back.
+            // Listeners come and go, that of a quarter of the connections among them; all routes change; nodes vanish and
+            // come back.
             let mut world = with(&[]);
+            let target = if round % 2 == 0 { "a" } else { "b" };
+            world.extend((0..routes).map(|route| tls(named, &[&format!("r{route}.example")], target)));
             world.extend(others.iter().skip(round % 5).map(|port| tcp(*port, &[("b", 1)])));
             if round % 4 == 0 {
                 world[0] = upstream("a", &[b.address]);

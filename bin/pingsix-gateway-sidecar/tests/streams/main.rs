@@ -11,6 +11,7 @@ mod drain;
 mod failover;
 mod few_files;
 mod files;
+mod fuzzing;
 mod hostile;
 mod https;
 mod listeners;

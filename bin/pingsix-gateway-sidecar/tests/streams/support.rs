@@ -83,6 +83,21 @@ pub(crate) fn dropped(port: u16, word: &str) -> String {
     format!("stream_dropped_datagrams_total{{port=\"{port}\",direction=\"in\",reason=\"{word}\"}}")
 }
 
+/// A size of a test: that of an environment variable in long runs (`just streams-load`), or else a smaller one.
+pub(crate) fn size(variable: &str, otherwise: usize) -> usize {
+    std::env::var(variable).map_or(otherwise, |text| text.parse().unwrap())
+}
+
+/// The number of connections whose every byte is judged.
+pub(crate) fn judges() -> usize {
+    size("STREAMS_JUDGES", 200)
+}
+
+/// The number of random bytes that are sent through a connection.
+pub(crate) fn random_length() -> usize {
+    size("STREAMS_BYTES", 1_000_000)
+}
+
 /// Waits for a condition.
 pub(crate) async fn until(mut holds: impl FnMut() -> bool, what: &str) {
     for _ in 0..1_000 {

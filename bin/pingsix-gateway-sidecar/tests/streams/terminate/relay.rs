@@ -3,14 +3,14 @@
 use super::*;
 
 #[test]
-fn a_million_random_bytes_in_both_directions_are_unharmed() {
+fn random_bytes_in_both_directions_are_unharmed() {
     run(async {
         let (_backend, authority, port, world) = one_route().await;
         let _proxy = Proxy::serving(&world).await;
         for version in VERSIONS {
             let mut stream = authority.client(version).open(port, "a.test").await.unwrap();
             assert_eq!(stream.read_u8().await.unwrap(), b'a');
-            let bytes = random_bytes(1_000_000, 7);
+            let bytes = random_bytes(random_length(), 7);
             let mut rest = bytes.as_slice();
             let mut random = fastrand::Rng::with_seed(11);
             while !rest.is_empty() {
