@@ -115,7 +115,7 @@ bench-live *routes:
 bench-delivery *routes:
     cargo bench -p pingsix-sink --bench delivery -- {{ routes }}
 
-# Needs Linux with two processors, and of Debian haproxy, nginx, libnginx-mod-stream, iperf3, dnsperf and wrk; the last row
+# Needs Linux with two processors, and of Debian haproxy, nginx, libnginx-mod-stream, iperf3, dnsperf, wrk and nghttp2-client; the last row
 # needs PINGSIX_BIN. Says what is missing. A workload can be named, such as bulk. Recorded in docs/results.
 # The sidecar's streams beside HAProxy and nginx.
 bench-streams *workloads:
