@@ -29,13 +29,13 @@ pub(super) fn config(plan: &Plan<'_>, process: &Process, material: &PlaneSecrets
     let everywhere = |port: u16| format!("0.0.0.0:{port}");
     // `offer_h2c` would break HTTP/1.1 on listeners with TLS, which no process has beside plaintext.
     let plaintext = |address: String| json!({ "address": address, "offer_h2c": true });
-    let listeners: Vec<Value> = match (process.protocol, process.ports.traffic) {
-        (PortProtocol::Fronted, _) | (_, None) => {
+    let listeners: Vec<Value> = match process.ports.traffic {
+        // Behind the sidecar.
+        None => {
             let addresses = (1..=FRONT_SLOTS).map(|slot| front_address(process.listener, slot));
             addresses.map(|address| plaintext(address.to_string())).collect()
         }
-        (PortProtocol::Plaintext, Some(port)) => vec![plaintext(everywhere(port))],
-        (PortProtocol::Tls, Some(port)) => vec![json!({
+        Some(port) if process.protocol == PortProtocol::Tls => vec![json!({
             "address": everywhere(port),
             "tls": {
                 "cert_path": format!("{CERTIFICATE}/tls.crt"),
@@ -43,6 +43,7 @@ pub(super) fn config(plan: &Plan<'_>, process: &Process, material: &PlaneSecrets
             },
             "offer_h2": true,
         })],
+        Some(port) => vec![plaintext(everywhere(port))],
     };
     let mut status = json!({
         "address": everywhere(process.ports.status),

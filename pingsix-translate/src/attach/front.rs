@@ -65,19 +65,20 @@ pub(super) fn assign_slots(listeners: &mut [Listener]) {
         let slot = (first..=FRONT_SLOTS).chain(1..first).find(|slot| !of_port.contains(slot));
         front.slot = Some(slot.unwrap_or(first));
         of_port.insert(slot.unwrap_or(first));
-        if is_undetected {
-            let message = "Without a responder, a request for a host of this listener that comes in by the connection of \
-                           another listener is not answered with 421.";
-            let limitation = Limitation::new(listener.at().child("port"), message);
-            listener.limitations.push(limitation);
+        let message = if is_undetected {
+            "Without a responder, a request for a host of this listener that comes in by the connection of another \
+             listener is not answered with 421."
+                .to_owned()
         } else if slot.is_none() {
-            let message = format!(
+            format!(
                 "PingSIX tells {FRONT_SLOTS} listeners of a port apart, and earlier ones are as many. A request for a host \
                  of this listener may come in by the connection of another listener."
-            );
-            let limitation = Limitation::new(listener.at().child("port"), message);
-            listener.limitations.push(limitation);
-        }
+            )
+        } else {
+            continue;
+        };
+        let limitation = Limitation::new(listener.at().child("port"), message);
+        listener.limitations.push(limitation);
     }
 }
 

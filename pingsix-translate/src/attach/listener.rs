@@ -140,28 +140,47 @@ pub(super) struct ListenerSource<'a> {
     pub(super) extra: Option<&'a ExtraListenerFields>,
 }
 
+/// The support of data planes for listeners.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ListenerSupport {
+    /// [`Parameters::serves_streams`](crate::parameters::Parameters::serves_streams).
+    pub(crate) serves_streams: bool,
+    /// [`Parameters::fronts_https`](crate::parameters::Parameters::fronts_https).
+    pub(crate) fronts_https: bool,
+    /// Whether there is a responder.
+    pub(crate) has_responder: bool,
+    /// The number of ports of HTTP that all listeners together may have.
+    pub(crate) max_ports: usize,
+}
+
+#[cfg(test)]
+impl ListenerSupport {
+    /// Nothing terminates TLS in front of PingSIX.
+    pub(crate) const fn unfronted(serves_streams: bool, max_ports: usize) -> Self {
+        Self { serves_streams, fronts_https: false, has_responder: true, max_ports }
+    }
+}
+
 /// The inputs of a listener's verdict.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Origins<'a> {
     pub(super) gateway_key: &'a Arc<ObjectKey>,
     pub(super) gateway: &'a GatewaySpec,
     pub(super) references: &'a References<'a>,
-    pub(super) serves_streams: bool,
-    pub(super) fronts_https: bool,
-    pub(super) has_responder: bool,
+    pub(super) support: ListenerSupport,
 }
 
 impl Origins<'_> {
     /// Whether the sidecar terminates TLS in front of PingSIX for listeners with a protocol.
     pub(super) fn fronts(&self, protocol: Option<Protocol>) -> bool {
-        self.fronts_https && protocol == Some(Protocol::Https)
+        self.support.fronts_https && protocol == Some(Protocol::Https)
     }
 }
 
 /// Judges a listener by itself.
 pub(super) fn judge_alone(source: &ListenerSource<'_>, origins: &Origins<'_>) -> Listener {
     let ListenerSource { written, at, .. } = source;
-    let protocol = Protocol::parse(&written.protocol, origins.serves_streams);
+    let protocol = Protocol::parse(&written.protocol, origins.support.serves_streams);
     let port = u16::try_from(written.port).unwrap_or_default();
     let hostname =
         written.hostname.as_deref().filter(|name| !name.is_empty()).map(Hostname::parse).transpose();
@@ -181,7 +200,7 @@ pub(super) fn judge_alone(source: &ListenerSource<'_>, origins: &Origins<'_>) ->
         validation = judge_validation(source, origins);
     }
     let JudgedValidation { refusal: validation, unusable, honoured } = validation;
-    let front = origins.fronts(protocol).then(|| Front::new(honoured, origins.has_responder));
+    let front = origins.fronts(protocol).then(|| Front::new(honoured, origins.support.has_responder));
     unresolved.extend(unusable);
     unresolved.extend(wrong_kinds);
 

@@ -11,7 +11,7 @@ use super::allowed_routes::AllowedNamespaces;
 use super::capacity::limit_ports;
 use super::conflict::mark_conflicts;
 use super::front::assign_slots;
-use super::listener::{Listener, ListenerSource, ListenerState, Origins, judge_alone};
+use super::listener::{Listener, ListenerSource, ListenerState, ListenerSupport, Origins, judge_alone};
 use super::overlap::mark_overlaps;
 use crate::model::{Age, FieldPath, Kind, ObjectKey, ParentRef, Problem, Reason, Refusal, compare_age};
 use crate::references::{References, labels_of};
@@ -96,44 +96,16 @@ impl Listeners {
     }
 }
 
-/// The support of data planes for listeners.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ListenerSupport {
-    /// [`Parameters::serves_streams`](crate::parameters::Parameters::serves_streams).
-    pub(crate) serves_streams: bool,
-    /// [`Parameters::fronts_https`](crate::parameters::Parameters::fronts_https).
-    pub(crate) fronts_https: bool,
-    /// Whether there is a responder.
-    pub(crate) has_responder: bool,
-    /// The number of ports of HTTP that all listeners together may have.
-    pub(crate) max_ports: usize,
-}
-
-#[cfg(test)]
-impl ListenerSupport {
-    /// Nothing terminates TLS in front of PingSIX.
-    pub(crate) const fn unfronted(serves_streams: bool, max_ports: usize) -> Self {
-        Self { serves_streams, fronts_https: false, has_responder: true, max_ports }
-    }
-}
-
 /// Judges every listener of a Gateway and of its ListenerSets.
 pub(crate) fn judge_listeners(
     snapshot: &Snapshot,
     gateway: &Arc<ObjectKey>,
     references: &References<'_>,
-    ListenerSupport { serves_streams, fronts_https, has_responder, max_ports }: ListenerSupport,
+    support: ListenerSupport,
     problems: &mut Vec<Problem>,
 ) -> Listeners {
     let spec = &snapshot.gateway.spec;
-    let origins = Origins {
-        gateway_key: gateway,
-        gateway: &spec.known,
-        references,
-        serves_streams,
-        fronts_https,
-        has_responder,
-    };
+    let origins = Origins { gateway_key: gateway, gateway: &spec.known, references, support };
     let allowed = AllowedNamespaces::of_listener_sets(spec).unwrap_or_else(|refusal| {
         problems.push(refusal.of(gateway));
         AllowedNamespaces::None
@@ -158,7 +130,7 @@ pub(crate) fn judge_listeners(
 
     let owners = std::iter::once(&of_gateway).chain(&sets).map(|owner| owner.listeners.clone());
     mark_conflicts(&mut all, owners);
-    limit_ports(&mut all, max_ports);
+    limit_ports(&mut all, support.max_ports);
     assign_slots(&mut all);
     mark_overlaps(&mut all);
     for listener in &mut all {

@@ -113,7 +113,7 @@ pub(super) fn judge_validation(source: &ListenerSource<'_>, origins: &Origins<'_
     let Some(validation) = FrontendValidation::of(origins.gateway, source.written.port) else {
         return JudgedValidation::default();
     };
-    let is_fronted = origins.fronts_https;
+    let is_fronted = origins.support.fronts_https;
     let (mut authorities, mut unusable) = (Vec::new(), Vec::new());
     for (at, authority) in validation.authorities() {
         let found = origins.references.frontend_authorities(origins.gateway_key, authority, &at);

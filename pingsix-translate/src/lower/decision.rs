@@ -21,7 +21,7 @@ use crate::pingsix::plugin::{self, SplitRule, TrafficSplit, WeightedUpstream};
 use crate::pingsix::{self, Plugins};
 use crate::policy::{BrokenPolicy, ChainError, EvaluatedChain, PolicyChain};
 
-/// The response to requests that came in by another listener than that of their host (RFC 9110, 15.5.20).
+/// The status for a request whose host belongs to another listener than its connection (RFC 9110, 15.5.20).
 pub(super) const MISDIRECTED: u16 = 421;
 
 impl<'a> Writer<'a, '_> {

@@ -58,9 +58,9 @@ pub(crate) struct ZoneListeners {
 /// Requests for a zone that came in by a connection to another listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Misdirected {
-    /// Those that came in at another address than this.
+    /// Requests at any other address.
     UnlessAt(SocketAddrV4),
-    /// All: no listener of PingSIX serves the zone.
+    /// All requests: no listener of PingSIX serves the zone.
     All,
 }
 

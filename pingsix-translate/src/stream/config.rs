@@ -39,34 +39,26 @@ impl StreamConfig {
 
     /// The route of an id.
     pub fn route(&self, id: &str) -> Option<&StreamRoute> {
-        match self.0.get(&StreamKey::new(StreamKind::StreamRoute, id))? {
-            StreamDocument::StreamRoute(route) => Some(route),
-            StreamDocument::Upstream(_) | StreamDocument::Ssl(_) | StreamDocument::Ca(_) => None,
-        }
+        let document = self.0.get(&StreamKey::new(StreamKind::StreamRoute, id))?;
+        if let StreamDocument::StreamRoute(route) = document { Some(route) } else { None }
     }
 
     /// The named upstream of an id.
     pub fn upstream(&self, id: &str) -> Option<&StreamUpstream> {
-        match self.0.get(&StreamKey::new(StreamKind::Upstream, id))? {
-            StreamDocument::Upstream(upstream) => Some(upstream),
-            StreamDocument::StreamRoute(_) | StreamDocument::Ssl(_) | StreamDocument::Ca(_) => None,
-        }
+        let document = self.0.get(&StreamKey::new(StreamKind::Upstream, id))?;
+        if let StreamDocument::Upstream(upstream) = document { Some(upstream) } else { None }
     }
 
     /// The certificate of an id.
     pub fn ssl(&self, id: &str) -> Option<&StreamSsl> {
-        match self.0.get(&StreamKey::new(StreamKind::Ssl, id))? {
-            StreamDocument::Ssl(ssl) => Some(ssl),
-            StreamDocument::StreamRoute(_) | StreamDocument::Upstream(_) | StreamDocument::Ca(_) => None,
-        }
+        let document = self.0.get(&StreamKey::new(StreamKind::Ssl, id))?;
+        if let StreamDocument::Ssl(ssl) = document { Some(ssl) } else { None }
     }
 
     /// The authorities of an id.
     pub fn ca(&self, id: &str) -> Option<&StreamCa> {
-        match self.0.get(&StreamKey::new(StreamKind::Ca, id))? {
-            StreamDocument::Ca(ca) => Some(ca),
-            StreamDocument::StreamRoute(_) | StreamDocument::Upstream(_) | StreamDocument::Ssl(_) => None,
-        }
+        let document = self.0.get(&StreamKey::new(StreamKind::Ca, id))?;
+        if let StreamDocument::Ca(ca) = document { Some(ca) } else { None }
     }
 
     /// The number of documents.

@@ -91,6 +91,9 @@ pub enum TlsMode {
 /// without a server name.
 pub const ANY_NAME: &str = "*";
 
+/// The protocols that [`StreamRoute::alpn`] may have, in the order in which HTTPS listeners offer them.
+pub const HTTP_PROTOCOLS: [&str; 2] = ["h2", "http/1.1"];
+
 /// The demand on clients for a certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

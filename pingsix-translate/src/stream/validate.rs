@@ -128,10 +128,9 @@ pub(super) mod rules {
 
     use crate::model::Hostname;
     use crate::pingsix::validate::{check_authorities, check_chain_and_key};
-    use crate::stream::{ANY_NAME, ClientAuth, ClientAuthMode, StreamProtocol, StreamTarget, TlsMode};
-
-    /// The protocols of `alpn`.
-    const HTTP: [&str; 2] = ["h2", "http/1.1"];
+    use crate::stream::{
+        ANY_NAME, ClientAuth, ClientAuthMode, HTTP_PROTOCOLS, StreamProtocol, StreamTarget, TlsMode,
+    };
 
     fn refuse(sentence: impl std::fmt::Display) -> garde::Result {
         Err(garde::Error::new(sentence))
@@ -194,7 +193,9 @@ pub(super) mod rules {
             if !protocols.is_empty() && mode != Some(TlsMode::Terminate) {
                 return refuse("Only a route that terminates TLS offers protocols.");
             }
-            if let Some(other) = protocols.iter().find(|protocol| !HTTP.contains(&protocol.as_str())) {
+            if let Some(other) =
+                protocols.iter().find(|protocol| !HTTP_PROTOCOLS.contains(&protocol.as_str()))
+            {
                 return refuse(format_args!("\"{other}\" is neither h2 nor http/1.1."));
             }
             match repeated(protocols) {

@@ -2,8 +2,6 @@
 
 #![no_main]
 
-use std::cell::RefCell;
-
 use libfuzzer_sys::fuzz_target;
 
 #[path = "../../tests/streams/fuzzing/input.rs"]
@@ -11,11 +9,4 @@ mod input;
 #[path = "../../tests/streams/fuzzing/target.rs"]
 mod target;
 
-thread_local! {
-    static TARGET: RefCell<target::Target> = RefCell::new(target::Target::start());
-}
-
-fuzz_target!(|bytes: &[u8]| {
-    let faults = TARGET.with_borrow_mut(|target| target.documents(bytes));
-    assert!(faults.is_empty(), "{faults:#?}");
-});
+fuzz_target!(|bytes: &[u8]| target::exercise(bytes, target::Target::documents));

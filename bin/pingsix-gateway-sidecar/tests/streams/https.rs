@@ -19,7 +19,7 @@ use tokio_rustls::client::TlsStream;
 
 use crate::certificates::{Authority, Client};
 use crate::support::*;
-use crate::terminate::{VERSIONS, echo, handshakes, random_bytes, terminate};
+use crate::terminate::{VERSIONS, echo, echo_in_portions, handshakes, random_bytes, terminate};
 
 /// The beginning of a request: as many bytes as the preface of HTTP/2.
 const BEGINNING: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

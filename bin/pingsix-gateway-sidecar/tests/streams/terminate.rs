@@ -71,6 +71,21 @@ pub(crate) async fn echo(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), byt
     assert!(returned == bytes, "{} bytes have changed", bytes.len());
 }
 
+/// The same in portions of random lengths.
+pub(crate) async fn echo_in_portions(
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    mut bytes: &[u8],
+    seed: u64,
+) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    while !bytes.is_empty() {
+        let most = if random.bool() { 100 } else { 200_000 };
+        let (now, later) = bytes.split_at(bytes.len().min(1 + random.usize(..most)));
+        echo(stream, now).await;
+        bytes = later;
+    }
+}
+
 pub(crate) fn handshakes(proxy: &Proxy, port: u16, kind: &str) -> u64 {
     proxy.metric(&format!("stream_handshakes_total{{port=\"{port}\",kind=\"{kind}\"}}"))
 }

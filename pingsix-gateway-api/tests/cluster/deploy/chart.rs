@@ -16,7 +16,7 @@ fn helm(arguments: &[&str]) -> Option<Output> {
     let mut command = Command::new(tool_or_skip("helm")?);
     let (subcommand, rest) = arguments.split_first().unwrap();
     command.arg(subcommand).arg(folder().join("charts/pingsix-gateway")).args(rest);
-    // Nobody's cluster and nobody's settings.
+    // Without the kubeconfig and the settings of the user.
     Some(command.env("HOME", "/nonexistent").env_remove("KUBECONFIG").output().unwrap())
 }
 

@@ -388,7 +388,7 @@ pub(in crate::lower) fn route_bytes(method: Option<&str>) -> usize {
     ROUTE + method.map_or(0, |method| METHOD + method.len())
 }
 
-/// Bytes of the rule of a Route for requests that came in at another address than those of a zone.
+/// The bytes of the rule that answers 421, in a Route of a zone. It matches requests at another address than the zone's.
 pub(in crate::lower) const fn address_bytes(zone: &ZoneListeners) -> usize {
     match zone.misdirected {
         Some(Misdirected::UnlessAt(_)) => SPLIT + SPLIT_RULE + ADDRESS + SHARE,

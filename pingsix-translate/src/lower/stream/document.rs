@@ -11,8 +11,8 @@ use crate::lower::id::{Ids, Name};
 use crate::lower::rows::RouteInput;
 use crate::model::{Hostname, Kind, ObjectKey, Origin, Reference, Section, StreamProvenance};
 use crate::stream::{
-    ANY_NAME, ClientAuth, Destination, Rejection, StreamCa, StreamKey, StreamKind, StreamProtocol,
-    StreamRoute, StreamSsl, StreamTarget, StreamUpstream, TlsMode,
+    ANY_NAME, ClientAuth, Destination, HTTP_PROTOCOLS, Rejection, StreamCa, StreamKey, StreamKind,
+    StreamProtocol, StreamRoute, StreamSsl, StreamTarget, StreamUpstream, TlsMode,
 };
 
 /// The part of a route that asks for connections: it has one rule.
@@ -80,7 +80,7 @@ impl<'a> Writer<'a> {
         let route = StreamRoute {
             snis: unterminated.snis.into_iter().chain(any).collect(),
             tls: Some(TlsMode::Terminate),
-            alpn: ["h2", "http/1.1"].map(str::to_owned).to_vec(),
+            alpn: HTTP_PROTOCOLS.map(str::to_owned).to_vec(),
             ssl_ids: self.certificates(listener),
             client_auth: front.validation.as_ref().map(|validation| self.client_auth(validation)),
             ..unterminated

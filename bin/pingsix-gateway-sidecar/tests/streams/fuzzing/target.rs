@@ -1,5 +1,6 @@
 //! The stream role with a backend, and what clients and documents of any bytes do to it.
 
+use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,8 +34,22 @@ pub(crate) struct Target {
     revision: i64,
 }
 
+thread_local! {
+    static TARGET: RefCell<Target> = RefCell::new(Target::start());
+}
+
+/// Exercises the role of this thread with some bytes.
+///
+/// # Panics
+///
+/// If there are faults.
+pub(crate) fn exercise(bytes: &[u8], run: impl FnOnce(&mut Target, &[u8]) -> Vec<String>) {
+    let faults = TARGET.with_borrow_mut(|target| run(target, bytes));
+    assert!(faults.is_empty(), "{faults:#?}\n{bytes:?}");
+}
+
 impl Target {
-    pub(crate) fn start() -> Self {
+    fn start() -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();

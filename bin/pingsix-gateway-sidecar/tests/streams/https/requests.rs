@@ -45,14 +45,7 @@ fn random_bytes_in_both_directions_are_unharmed() {
             let (greeting, mut stream) = ask(&client, port, "a.test").await.unwrap();
             assert_eq!(greeting, b'a');
             let bytes = random_bytes(random_length(), 5);
-            let mut rest = bytes.as_slice();
-            let mut random = fastrand::Rng::with_seed(13);
-            while !rest.is_empty() {
-                let most = if random.bool() { 100 } else { 200_000 };
-                let (now, later) = rest.split_at(rest.len().min(1 + random.usize(..most)));
-                echo(&mut stream, now).await;
-                rest = later;
-            }
+            echo_in_portions(&mut stream, &bytes, 13).await;
             echo(&mut stream, &bytes).await;
             stream.shutdown().await.unwrap();
             assert_eq!(stream.read(&mut [0]).await.unwrap(), 0);

@@ -11,14 +11,7 @@ fn random_bytes_in_both_directions_are_unharmed() {
             let mut stream = authority.client(version).open(port, "a.test").await.unwrap();
             assert_eq!(stream.read_u8().await.unwrap(), b'a');
             let bytes = random_bytes(random_length(), 7);
-            let mut rest = bytes.as_slice();
-            let mut random = fastrand::Rng::with_seed(11);
-            while !rest.is_empty() {
-                let most = if random.bool() { 100 } else { 200_000 };
-                let (now, later) = rest.split_at(rest.len().min(1 + random.usize(..most)));
-                echo(&mut stream, now).await;
-                rest = later;
-            }
+            echo_in_portions(&mut stream, &bytes, 11).await;
             echo(&mut stream, &bytes).await;
         }
     });
