@@ -3,7 +3,7 @@
 use super::protocol::Protocol;
 use super::{Listener, ListenerState};
 use crate::model::{FieldPath, Reason, Refusal};
-use crate::pingsix::validate::check_chain_and_key;
+use crate::pingsix::validate::{Fault, check_for_sidecar};
 use crate::references::Certificate;
 
 impl Listener {
@@ -19,13 +19,19 @@ impl Listener {
     }
 }
 
-/// Refuses a chain with a malformed certificate: clients of stream listeners get the whole chain.
-pub(super) fn check_chain(certificate: Certificate) -> Result<Certificate, Refusal> {
-    if check_chain_and_key(certificate.chain(), certificate.private_key()).is_ok() {
-        return Ok(certificate);
-    }
-    let message =
-        format!("Secret {} cannot be used: its chain holds a malformed certificate.", certificate.secret);
+/// Refuses what the sidecar cannot terminate TLS with: a chain with a malformed certificate, which clients get as a whole,
+/// and a key of a kind or size that PingSIX alone serves.
+pub(super) fn check_pair(certificate: Certificate) -> Result<Certificate, Refusal> {
+    let message = match check_for_sidecar(certificate.chain(), certificate.private_key()) {
+        Ok(()) => return Ok(certificate),
+        Err(fault @ Fault::Sidecar) => {
+            format!("Secret {} cannot be used here: {fault}.", certificate.secret)
+        }
+        // The leaf and the key are good for PingSIX, so the fault is in the certificates behind the leaf.
+        Err(_) => {
+            format!("Secret {} cannot be used: its chain holds a malformed certificate.", certificate.secret)
+        }
+    };
     Err(Refusal::new(certificate.at, Reason::InvalidCertificateRef, message))
 }
 

@@ -71,7 +71,7 @@ pub(super) fn resolve_certificates(
         let certificate = origins.references.certificate(source.owner, certificate, &at.index(index));
         // Clients get the whole chain from the stream proxy.
         let is_stream = protocol == Some(Protocol::Tls) || origins.fronts(protocol);
-        match if is_stream { certificate.and_then(stream::check_chain) } else { certificate } {
+        match if is_stream { certificate.and_then(stream::check_pair) } else { certificate } {
             Ok(certificate) if certificate.names().len() > bounds::NAMES - names => {
                 refused.push(beyond_names(certificate, names));
             }

@@ -27,7 +27,7 @@ use std::collections::BTreeSet;
 pub use self::budget::{BYTES_BUDGET, BYTES_LIMIT, ENTRIES_BUDGET, matcher_entries};
 pub use self::closure::order_dependence;
 pub(crate) use self::pem::{
-    Fault, check_authorities, check_chain_and_key, check_leaf_and_key, read_authorities, read_certificates,
+    Fault, check_authorities, check_for_sidecar, check_leaf_and_key, read_authorities, read_certificates,
     write_section,
 };
 pub use self::raw::{validate_pairs, validate_raw, validate_static};

@@ -127,7 +127,7 @@ pub(super) mod rules {
     use std::net::SocketAddr;
 
     use crate::model::Hostname;
-    use crate::pingsix::validate::{check_authorities, check_chain_and_key};
+    use crate::pingsix::validate::{check_authorities, check_for_sidecar};
     use crate::stream::{
         ANY_NAME, ClientAuth, ClientAuthMode, HTTP_PROTOCOLS, StreamProtocol, StreamTarget, TlsMode,
     };
@@ -282,8 +282,8 @@ pub(super) mod rules {
     }
 
     pub(in crate::stream) fn key(chain: &str) -> impl FnOnce(&String, &()) -> garde::Result {
-        move |key, ()| match check_chain_and_key(chain, key) {
-            Ok(_) => Ok(()),
+        move |key, ()| match check_for_sidecar(chain, key) {
+            Ok(()) => Ok(()),
             Err(fault) => refuse(format_args!("The certificate cannot be used: {fault}.")),
         }
     }

@@ -76,13 +76,15 @@ pub(crate) enum Fault {
     Mismatch,
     /// The key belongs to a certificate behind the first.
     LeafNotFirst,
+    /// The sidecar cannot sign with the private key.
+    Sidecar,
 }
 
 impl Fault {
     /// Whether the fault is in the text of the key, rather than in the text of the certificate.
     pub(crate) const fn is_of_key(self) -> bool {
         match self {
-            Self::Key | Self::KeyOf(_) | Self::Mismatch => true,
+            Self::Key | Self::KeyOf(_) | Self::Mismatch | Self::Sidecar => true,
             Self::Certificate | Self::CertificateSection | Self::CertificateOf(_) | Self::LeafNotFirst => {
                 false
             }
@@ -106,6 +108,10 @@ impl fmt::Display for Fault {
             Self::Mismatch => f.write_str("the private key is not that of the certificate"),
             Self::LeafNotFirst => f.write_str(
                 "the private key is that of a certificate behind the first, and the leaf must come first",
+            ),
+            Self::Sidecar => f.write_str(
+                "the sidecar cannot sign with the private key; use RSA of 2048, 3072 or 4096 bits with an exponent of \
+                 65537 or more, ECDSA on P-256 or P-384, or Ed25519",
             ),
         }
     }
@@ -132,6 +138,12 @@ fn read_leaf_first(text: &str) -> Result<Vec<Vec<u8>>, Fault> {
         Oddity::Form => Fault::Certificate,
     })?;
     Ok(read_certificates(text))
+}
+
+/// As [`check_chain_and_key`], and the sidecar must be able to sign with the key.
+pub(crate) fn check_for_sidecar(certificates: &str, key: &str) -> Result<(), Fault> {
+    check_chain_and_key(certificates, key)?;
+    if read_key(key)?.is_for_ring { Ok(()) } else { Err(Fault::Sidecar) }
 }
 
 /// The certificates of a PEM text as DER, up to the first section that cannot be read.

@@ -53,3 +53,59 @@ impl Certificate {
         self.0.key.choose_scheme(schemes).is_some() && is_valid()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use pingsix_test_programs as programs;
+    use pingsix_translate::stream::{StreamConfig, validate};
+
+    use super::*;
+
+    /// Kinds of keys that PingSIX serves, as arguments of `openssl genpkey`, and whether the sidecar serves them.
+    const KINDS: [(&str, bool); 9] = [
+        ("-algorithm RSA -pkeyopt rsa_keygen_bits:2047", true),
+        ("-algorithm RSA -pkeyopt rsa_keygen_bits:2048", true),
+        ("-algorithm RSA -pkeyopt rsa_keygen_bits:3072", true),
+        ("-algorithm RSA -pkeyopt rsa_keygen_bits:2560", false),
+        ("-algorithm RSA -pkeyopt rsa_keygen_bits:2048 -pkeyopt rsa_keygen_pubexp:3", false),
+        ("-algorithm EC -pkeyopt ec_paramgen_curve:P-256", true),
+        ("-algorithm EC -pkeyopt ec_paramgen_curve:P-384", true),
+        ("-algorithm EC -pkeyopt ec_paramgen_curve:P-521", false),
+        ("-algorithm ED25519", true),
+    ];
+
+    #[test]
+    fn translation_refuses_every_key_that_cannot_sign_here() {
+        let Some(openssl) = programs::find("openssl") else {
+            programs::skipped("openssl is not installed, so keys of several kinds are NOT TRIED");
+            return;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let run = |arguments: &str| {
+            let output = Command::new(&openssl)
+                .args(arguments.split(' '))
+                .current_dir(folder.path())
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{arguments}: {output:?}");
+            String::from_utf8(output.stdout).unwrap()
+        };
+        for (kind, is_served) in KINDS {
+            run(&format!("genpkey {kind} -out key.pem"));
+            let cert = run("req -x509 -new -key key.pem -subj /CN=a.test -days 30");
+            let key = std::fs::read_to_string(folder.path().join("key.pem")).unwrap();
+            let ssl = StreamSsl { cert, key };
+            let decoded = Certificate::decode(
+                &serde_json::to_vec(&ssl).unwrap(),
+                &rustls::crypto::ring::default_provider(),
+            );
+            assert_eq!(decoded.is_ok(), is_served, "{kind}: {decoded:?}");
+            let mut config = StreamConfig::new();
+            config.insert("a", ssl);
+            let faults = validate(&config);
+            assert_eq!(faults.is_empty(), is_served, "{kind}: {faults:?}");
+        }
+    }
+}

@@ -119,6 +119,8 @@ pub(super) struct PrivateKey {
     pub(super) public: PublicKey,
     /// `PrivateKeyInfo` with nothing but the key.
     pub(super) pkcs8: Vec<u8>,
+    /// Whether *ring*, with which the sidecar terminates TLS, signs with the key.
+    pub(super) is_for_ring: bool,
 }
 
 /// `OneAsymmetricKey` (RFC 5958, section 2).
@@ -178,6 +180,7 @@ impl PrivateKey {
         Ok(Self {
             public: PublicKey::Rsa { modulus: modulus.into(), exponent: exponent.into() },
             pkcs8: pkcs8(RSA, Some(AnyRef::NULL), der)?,
+            is_for_ring: key.is_for_ring(),
         })
     }
 
@@ -227,7 +230,7 @@ impl PrivateKey {
         };
         let inner = inner.to_der().map_err(|_| Flaw::Malformed)?;
         let pkcs8 = pkcs8(EC, Some(AnyRef::from(&curve)), &inner)?;
-        Ok(Self { public: PublicKey::Elliptic { curve, point: encoded }, pkcs8 })
+        Ok(Self { public: PublicKey::Elliptic { curve, point: encoded }, pkcs8, is_for_ring: curve != P521 })
     }
 
     /// The public key of a seed (RFC 8032, section 5.1.5).
@@ -239,7 +242,7 @@ impl PrivateKey {
         let mut scalar = [0; 32];
         scalar.copy_from_slice(&Sha512::digest(seed)[..32]);
         let public = curve25519_dalek::EdwardsPoint::mul_base_clamped(scalar).compress().to_bytes();
-        Ok(Self { public: PublicKey::Ed25519(public), pkcs8: pkcs8(ED25519, None, der)? })
+        Ok(Self { public: PublicKey::Ed25519(public), pkcs8: pkcs8(ED25519, None, der)?, is_for_ring: true })
     }
 }
 

@@ -83,4 +83,15 @@ impl RsaPrivateKey<'_> {
             && d.rem(&below_q) == number(self.exponent2)
             && is_one(number(self.coefficient).wrapping_mul(&q), &of_p)
     }
+
+    /// Whether *ring* signs with the key (`ring::rsa::KeyPair::from_components`): 2048, 3072 or 4096 bits, primes of half
+    /// the size each, and an exponent of at least 65537.
+    pub(super) fn is_for_ring(&self) -> bool {
+        let half = bits(self.modulus.as_bytes()).div_ceil(2);
+        let exponent =
+            self.public_exponent.as_bytes().iter().fold(0, |e: u64, digit| e << 8 | u64::from(*digit));
+        [1024, 1536, 2048].contains(&half)
+            && [self.prime1, self.prime2].iter().all(|prime| bits(prime.as_bytes()) == half)
+            && exponent >= 65_537
+    }
 }
