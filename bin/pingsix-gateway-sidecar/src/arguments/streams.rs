@@ -1,10 +1,11 @@
 //! The arguments of the stream role.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context as _;
-use clap::Args;
 use clap::builder::BoolishValueParser;
+use clap::{Args, value_parser};
 use pingsix_sink::Scope;
 use pingsix_sink::etcd::{ClientTls, EtcdReader};
 
@@ -65,6 +66,26 @@ pub(crate) struct StreamsArguments {
     /// one.
     #[arg(long, env = "PINGSIX_SIDECAR_STREAMS_TAKEN_PORTS", value_name = "PORT", value_delimiter = ',', value_parser = port)]
     streams_taken_ports: Vec<u16>,
+
+    /// Connections served at a time.
+    #[arg(long, env = "PINGSIX_SIDECAR_STREAMS_MAX_CONNECTIONS", value_name = "N", default_value_t = StreamOptions::default().max_connections)]
+    streams_max_connections: usize,
+
+    /// The time limit of a connection to one node, in seconds.
+    #[arg(long, env = "PINGSIX_SIDECAR_STREAMS_CONNECT_TIMEOUT", value_name = "SECONDS", value_parser = value_parser!(u64).range(1..=10), default_value_t = StreamOptions::default().connect_timeout.as_secs())]
+    streams_connect_timeout: u64,
+
+    /// Sessions of UDP clients at a time.
+    #[arg(long, env = "PINGSIX_SIDECAR_STREAMS_MAX_SESSIONS", value_name = "N", default_value_t = StreamOptions::default().max_sessions)]
+    streams_max_sessions: usize,
+
+    /// The time after the last datagram in either direction until a session ends, in seconds.
+    #[arg(long, env = "PINGSIX_SIDECAR_STREAMS_SESSION_IDLE", value_name = "SECONDS", value_parser = value_parser!(u64).range(1..=86_400), default_value_t = StreamOptions::default().session_idle.as_secs())]
+    streams_session_idle: u64,
+
+    /// New sessions of one port in a second, and at once.
+    #[arg(long, env = "PINGSIX_SIDECAR_STREAMS_MAX_NEW_SESSIONS", value_name = "N", default_value_t = StreamOptions::default().new_sessions_per_second)]
+    streams_max_new_sessions: u32,
 }
 
 fn port(text: &str) -> Result<u16, String> {
@@ -128,6 +149,11 @@ impl StreamsArguments {
             local_nodes: self.streams_local_nodes,
             low_ports: self.streams_low_ports,
             taken_ports: self.streams_taken_ports.iter().copied().collect(),
+            max_connections: self.streams_max_connections,
+            connect_timeout: Duration::from_secs(self.streams_connect_timeout),
+            max_sessions: self.streams_max_sessions,
+            session_idle: Duration::from_secs(self.streams_session_idle),
+            new_sessions_per_second: self.streams_max_new_sessions,
             ..StreamOptions::default()
         }
     }
