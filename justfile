@@ -98,6 +98,10 @@ examples:
 migrations:
     UPDATE_MIGRATIONS=1 cargo test -p pingsix-gatewayctl --test cli -- migrate
 
+# Refresh the reference pages that are made from the definitions and the program (docs/reference).
+reference:
+    UPDATE_REFERENCE=1 cargo test -p pingsix-gatewayctl --test documentation -- generated
+
 # Benchmarks; results are recorded in docs/results.
 bench:
     cargo bench -p pingsix-translate

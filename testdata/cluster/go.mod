@@ -124,6 +124,7 @@ require (
 	github.com/mattn/go-colorable v0.1.14 // indirect
 	github.com/mattn/go-isatty v0.0.20 // indirect
 	github.com/mattn/go-runewidth v0.0.9 // indirect
+	github.com/mccutchen/go-httpbin/v2 v2.26.0 // indirect
 	github.com/mistifyio/go-zfs v2.1.2-0.20190413222219-f784269be439+incompatible // indirect
 	github.com/mitchellh/copystructure v1.2.0 // indirect
 	github.com/mitchellh/go-wordwrap v1.0.1 // indirect
@@ -279,6 +280,7 @@ replace (
 )
 
 tool (
+	github.com/mccutchen/go-httpbin/v2/cmd/go-httpbin
 	helm.sh/helm/v4/cmd/helm
 	k8s.io/kubernetes/cmd/kubectl
 )

@@ -128,6 +128,9 @@ pub(super) fn container(plan: &Plan<'_>) -> Value {
         "securityContext": security(),
     });
     if plan.streams.is_some() {
+        // Scrapers of metrics and network policies find the port by its name.
+        container["ports"] =
+            json!([{ "name": "metrics-sidecar", "containerPort": STATUS_PORT, "protocol": "TCP" }]);
         let [live, ready] = status_probes(&json!(STATUS_PORT));
         (container["livenessProbe"], container["readinessProbe"]) = (live, ready);
         container["volumeMounts"] = own_mounts(plan, VOLUME, SUBFOLDER).into();

@@ -1,50 +1,14 @@
-//! The pages about a cluster, command by command, in a cluster with a node: the controller is the Deployment of the
-//! manifests, as are all servers.
-
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
+//! The pages about a cluster, command by command.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use kube::api::ListParams;
-use pingsix_test_cluster::{CONTROLLERS, Channel, Node, TestCluster, in_own_network, tool_or_skip};
-use pingsix_test_programs::{commands, program};
+use pingsix_test_cluster::{Channel, TestCluster};
+use pingsix_test_programs::{commands, program_of};
 
-use crate::test_env::{eventually_async, pingsix};
-
-/// The time limit of a command.
-const COMMAND: Duration = Duration::from_mins(3);
-
-/// The address of the definitions of Gateway API, with a version between the two parts.
-const DEFINITIONS: (&str, &str) =
-    ("https://github.com/kubernetes-sigs/gateway-api/releases/download/", "/standard-install.yaml");
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-/// A command, and the expected output in its comment.
-fn with_expectation(command: &str) -> (&str, Option<&str>) {
-    match command.split_once("   # ") {
-        Some((command, expected)) => (command, Some(expected)),
-        None => (command, None),
-    }
-}
-
-/// The value of a variable that a page sets, and its name.
-fn assignment(command: &str) -> Option<(&str, &str)> {
-    let (name, value) = command.split_once('=')?;
-    name.chars().all(|character| character.is_ascii_uppercase()).then_some((name, value))
-}
-
-fn has_curl() -> bool {
-    Command::new("curl").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success())
-}
+use crate::reader::{Reader, cluster, page};
+use crate::test_env::eventually_async;
 
 /// The objects of a Gateway.
 async fn of_the_gateway(cluster: &TestCluster) -> (usize, usize) {
@@ -53,114 +17,6 @@ async fn of_the_gateway(cluster: &TestCluster) -> (usize, usize) {
     let services = Api::<Service>::namespaced(cluster.admin(), "quickstart");
     let deployments = deployments.list(&of_gateway).await.unwrap().items.len();
     (deployments, services.list(&of_gateway).await.unwrap().items.len())
-}
-
-/// A cluster with the programs of the pages as images; `None` if something is missing.
-async fn cluster(test: &str) -> Option<TestCluster> {
-    let data_plane = pingsix::binary(test)?;
-    if !has_curl() {
-        pingsix::print_message(&format!("{test}: NOT RUN: there is no curl"));
-        return None;
-    }
-    // Before the test has a network of its own, from which no package could be fetched.
-    let controller = program("pingsix-gateway-controller").await;
-    let sidecar = program("pingsix-gateway-sidecar").await;
-    if !in_own_network(test).await {
-        return None;
-    }
-    let node = Node::new()
-        .image("pingsix:", data_plane)
-        .image("pingsix-gateway-controller:", controller)
-        .image("pingsix-gateway-sidecar:", sidecar);
-    TestCluster::builder().crds(None).controllers(CONTROLLERS).node(node).start_or_skip().await
-}
-
-/// A reader who types the commands of pages into a shell.
-struct Reader {
-    /// The environment of the shell, with the variables of the pages.
-    variables: BTreeMap<String, OsString>,
-    /// The folder with the definitions of Gateway API, which no test downloads.
-    definitions: PathBuf,
-    /// The number of outputs that were as expected.
-    outputs: usize,
-}
-
-impl Reader {
-    fn new(cluster: &TestCluster) -> Self {
-        let kubectl = tool_or_skip("kubectl").expect("it is built with the cluster");
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let folders = kubectl.parent().map(Path::to_owned).into_iter().chain(std::env::split_paths(&path));
-        let variables = [
-            ("PATH", std::env::join_paths(folders).unwrap()),
-            ("KUBECONFIG", cluster.kubeconfig(cluster.administrator()).unwrap().into()),
-            ("HOME", cluster.folder().into()),
-            // A proxy of the machine is none for this network.
-            ("NO_PROXY", "*".into()),
-        ];
-        Self {
-            variables: variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
-            definitions: cluster.definitions(Channel::Standard),
-            outputs: 0,
-        }
-    }
-
-    /// Types a command. One with an expected output is typed until that comes, as after a change that PingSIX is about to
-    /// take over; any other one succeeds.
-    async fn run(&mut self, command: &str) {
-        let (command, expected) = with_expectation(command);
-        if let Some((name, value)) = assignment(command) {
-            let value = self.succeed(&format!("echo \"{value}\"")).await;
-            self.variables.insert(name.to_owned(), value.trim_end().into());
-        } else if let Some(expected) = expected {
-            eventually_async(&format!("{expected} of {command}"), async || {
-                let (_, output) = self.shell(command).await;
-                output.lines().next() == Some(expected) || output.lines().last() == Some(expected)
-            })
-            .await;
-            self.outputs += 1;
-        } else {
-            assert!(
-                command.starts_with("kubectl ") || command.starts_with("helm "),
-                "the output of {command}"
-            );
-            let output = self.succeed(&self.with_definitions(command)).await;
-            self.outputs += usize::from(command.starts_with("kubectl get ") && !output.is_empty());
-        }
-    }
-
-    /// The output of a command that succeeds.
-    async fn succeed(&self, command: &str) -> String {
-        let (is_success, output) = self.shell(command).await;
-        assert!(is_success, "{command}\n{output}");
-        output
-    }
-
-    /// Whether a command succeeds, and its output.
-    async fn shell(&self, command: &str) -> (bool, String) {
-        let mut shell = tokio::process::Command::new("sh");
-        shell.args(["-c", command]).envs(&self.variables).current_dir(root()).kill_on_drop(true);
-        let output = tokio::time::timeout(COMMAND, shell.output()).await;
-        let output = output.unwrap_or_else(|_| panic!("no end within {COMMAND:?}: {command}")).unwrap();
-        let text = [output.stdout, output.stderr].concat();
-        (output.status.success(), String::from_utf8_lossy(&text).into_owned())
-    }
-
-    /// A command with the folder of definitions in place of their address, which has the version of that folder.
-    fn with_definitions(&self, command: &str) -> String {
-        let Some((before, version)) = command.split_once(DEFINITIONS.0) else { return command.to_owned() };
-        let version =
-            version.strip_suffix(DEFINITIONS.1).unwrap_or_else(|| panic!("no definitions: {command}"));
-        let module = fs::read_to_string(root().join("testdata/cluster/go.mod")).unwrap();
-        assert!(
-            module.contains(&format!("sigs.k8s.io/gateway-api {version}\n")),
-            "another version: {command}"
-        );
-        format!("{before}{}", self.definitions.display())
-    }
-}
-
-fn page(name: &str) -> String {
-    fs::read_to_string(root().join("docs").join(name)).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -179,6 +35,41 @@ async fn the_quick_start_does_what_it_says() {
         of_the_gateway(&cluster).await == (0, 0)
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_without_a_load_balancer_does_what_the_page_says() {
+    const TEST: &str = "quickstart::a_gateway_without_a_load_balancer_does_what_the_page_says";
+    let Some(cluster) = cluster(TEST).await else { return };
+    let mut reader = Reader::new(&cluster).with_definitions_of(&cluster, Channel::OldestStandard);
+    for command in commands(&page("tutorial/local-cluster.md")) {
+        reader.run(command).await;
+    }
+    assert_eq!(reader.outputs, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_symptom_has_a_command_that_works() {
+    const TEST: &str = "quickstart::each_symptom_has_a_command_that_works";
+    let plugin = program_of("pingsix-gatewayctl", "kubectl-pingsix").await;
+    let Some(cluster) = cluster(TEST).await else { return };
+    let mut reader = Reader::new(&cluster)
+        .with_plugin(&plugin, cluster.folder())
+        .with_definitions_of(&cluster, Channel::NewestStandard);
+    let tutorial = page("tutorial/in-a-cluster.md");
+    let (before, _) = tutorial.split_once("## Clean up").unwrap();
+    for command in commands(before) {
+        reader.run(command).await;
+    }
+    let page = page("how-to/troubleshoot.md");
+    let commands = commands(&page);
+    assert!(commands.len() > 15);
+    for command in commands {
+        let output = reader.look(command).await;
+        // Nothing is wrong here, so only these have nothing to show.
+        let may_be_empty = ["get events", "check"].iter().any(|part| command.contains(part));
+        assert!(may_be_empty || !output.is_empty(), "{command} prints nothing");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -208,14 +99,4 @@ async fn the_chart_installs_upgrades_and_uninstalls_as_the_page_says() {
         reader.run(command).await;
     }
     assert_eq!(reader.outputs, 4);
-}
-
-#[test]
-fn commands_are_those_of_the_page() {
-    let page =
-        "# In a cluster\ntext\n```sh\none\ntwo   # 2\n```\n```text\nno\n```\n## Next\n```sh\nthree\n```";
-    assert_eq!(commands(page), ["one", "two   # 2", "three"]);
-    assert_eq!(with_expectation("two   # 2"), ("two", Some("2")));
-    assert_eq!(assignment("NAME=value"), Some(("NAME", "value")));
-    assert_eq!(assignment("curl -o x=y"), None);
 }

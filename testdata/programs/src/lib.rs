@@ -36,4 +36,4 @@ pub use etcd::{Etcd, Signal};
 pub use page::commands;
 pub use ports::{free_address, free_port};
 pub use programs::{Output, find, pingsix, run, skipped};
-pub use workspace::program;
+pub use workspace::{program, program_of};

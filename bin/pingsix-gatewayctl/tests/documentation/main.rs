@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up fails")]
 
 mod examples;
+mod generated;
 mod guide;
 mod links;
 

@@ -145,6 +145,9 @@ fn optional_objects_are_rendered_where_they_are_asked_for() {
         "autoscaling.enabled=true",
         "monitoring.serviceMonitor.enabled=true",
         "monitoring.podMonitor.enabled=true",
+        "monitoring.prometheusRule.enabled=true",
+        "monitoring.prometheusRule.labels.release=prometheus",
+        "monitoring.dashboard.enabled=true",
         "networkPolicy.enabled=false",
         "podDisruptionBudget.enabled=false",
         "gatewayClass.create=false",
@@ -158,13 +161,62 @@ fn optional_objects_are_rendered_where_they_are_asked_for() {
     for kind in ["NetworkPolicy", "PodDisruptionBudget", "GatewayClass"] {
         assert!(of_kind(kind).is_empty(), "{kind}");
     }
-    for kind in ["HorizontalPodAutoscaler", "ServiceMonitor", "PodMonitor"] {
+    for kind in ["HorizontalPodAutoscaler", "ServiceMonitor", "PodMonitor", "PrometheusRule"] {
         assert_eq!(of_kind(kind).len(), 1, "{kind}");
     }
+    let file = |name: &str| std::fs::read_to_string(folder().join("monitoring").join(name)).unwrap();
+    let alerts: Value = serde_saphyr::from_str(&file("alerts.yaml")).unwrap();
+    let rule = of_kind("PrometheusRule")[0];
+    assert_eq!(rule["spec"], alerts);
+    assert_eq!(rule["metadata"]["labels"]["release"], "prometheus");
+    let maps = of_kind("ConfigMap");
+    let dashboard = maps.iter().find(|map| map["metadata"]["labels"]["grafana_dashboard"] == "1").unwrap();
+    let shown: Value =
+        serde_json::from_str(dashboard["data"]["pingsix-gateway.json"].as_str().unwrap()).unwrap();
+    assert_eq!(shown, serde_json::from_str::<Value>(&file("dashboard.json")).unwrap());
     let deployment = of_kind("Deployment")[0];
     assert_eq!(deployment["spec"].get("replicas"), None, "the autoscaler has the number");
     let pod = &deployment["spec"]["template"]["spec"];
     assert_eq!(pod["priorityClassName"], "high");
     assert_eq!(pod["nodeSelector"]["edge"], "yes");
     assert_eq!(pod["imagePullSecrets"][0]["name"], "registry");
+}
+
+#[test]
+fn a_policy_of_data_planes_opens_the_named_ports_alone() {
+    let open = |values: &[&str]| -> Option<Vec<(String, Vec<Value>)>> {
+        let namespaces = ["networkPolicy.dataPlanes.namespaces={shop,payments}"];
+        let rendered = template("pingsix-system", &[&namespaces, values].concat())?.unwrap();
+        let objects: Vec<Value> = serde_saphyr::from_multiple(&rendered).unwrap();
+        let policies = objects.iter().filter(|object| {
+            object["kind"] == "NetworkPolicy" && object["metadata"]["namespace"] != "pingsix-system"
+        });
+        let rules = |policy: &Value| policy["spec"]["ingress"].as_array().unwrap().clone();
+        Some(
+            policies
+                .map(|policy| (policy["metadata"]["namespace"].as_str().unwrap().to_owned(), rules(policy)))
+                .collect(),
+        )
+    };
+    let ports = |rule: &Value| -> Vec<String> {
+        let ports = rule["ports"].as_array().unwrap().iter();
+        ports.map(|port| format!("{} {}", port["protocol"].as_str().unwrap(), port["port"])).collect()
+    };
+    let Some(policies) = open(&["networkPolicy.dataPlanes.streamPorts={53,5432}"]) else { return };
+    assert_eq!(policies.iter().map(|(namespace, _)| &**namespace).collect::<Vec<_>>(), ["shop", "payments"]);
+    for (_, rules) in &policies {
+        let of_clients =
+            ["TCP \"port-80\"", "TCP \"port-443\"", "TCP 10053", "UDP 10053", "TCP 5432", "UDP 5432"];
+        assert_eq!(ports(&rules[0]), of_clients);
+        assert_eq!(ports(&rules[1]), ["TCP \"status-80\"", "TCP \"status-443\"", "TCP \"metrics-sidecar\""]);
+        assert_eq!(rules.len(), 2, "nobody reads metrics");
+    }
+    // A rule without ports would open all of them.
+    let none = [
+        "networkPolicy.dataPlanes.httpPorts=null",
+        "networkPolicy.dataPlanes.metricsClients[0].podSelector.matchLabels.app=prometheus",
+    ];
+    for (_, rules) in open(&none).unwrap() {
+        assert!(rules.iter().all(|rule| !rule["ports"].as_array().unwrap().is_empty()), "{rules:?}");
+    }
 }

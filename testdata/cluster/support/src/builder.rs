@@ -53,6 +53,10 @@ pub enum Channel {
     Standard,
     /// Fields and kinds that may still change, too.
     Experimental,
+    /// The default options of the oldest supported version.
+    OldestStandard,
+    /// The default options of the newest supported version.
+    NewestStandard,
 }
 
 impl Channel {
@@ -60,6 +64,8 @@ impl Channel {
         match self {
             Self::Standard => "standard",
             Self::Experimental => "experimental",
+            Self::OldestStandard => "oldest",
+            Self::NewestStandard => "newest",
         }
     }
 }

@@ -1,0 +1,195 @@
+//! A reader of pages, who types their commands into a shell, in a cluster with a node: the controller is the Deployment of
+//! the manifests, as are all servers.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use pingsix_test_cluster::{CONTROLLERS, Channel, Node, TestCluster, in_own_network, tool_or_skip};
+use pingsix_test_programs::program;
+
+use crate::test_env::{eventually_async, pingsix};
+
+/// The time limit of a command.
+const COMMAND: Duration = Duration::from_mins(3);
+
+/// The address of the definitions of Gateway API, with a version between the two parts.
+const DEFINITIONS: (&str, &str) =
+    ("https://github.com/kubernetes-sigs/gateway-api/releases/download/", "/standard-install.yaml");
+
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// A command, and the expected output in its comment.
+fn with_expectation(command: &str) -> (&str, Option<&str>) {
+    match command.split_once("   # ") {
+        Some((command, expected)) => (command, Some(expected)),
+        None => (command, None),
+    }
+}
+
+/// The value of a variable that a page sets, and its name.
+fn assignment(command: &str) -> Option<(&str, &str)> {
+    let (name, value) = command.split_once('=')?;
+    name.chars().all(|character| character.is_ascii_uppercase()).then_some((name, value))
+}
+
+fn has_curl() -> bool {
+    Command::new("curl").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+/// A cluster with the programs of the pages as images; `None` if something is missing.
+pub(crate) async fn cluster(test: &str) -> Option<TestCluster> {
+    let data_plane = pingsix::binary(test)?;
+    let node = Node::new()
+        .image("pingsix:", data_plane)
+        .image("pingsix-gateway-controller:", program("pingsix-gateway-controller").await)
+        .image("pingsix-gateway-sidecar:", program("pingsix-gateway-sidecar").await);
+    cluster_with(test, node).await
+}
+
+/// A cluster with a node. The programs of its images are built before, because the test gets a network of its own, from
+/// which no package could be fetched.
+pub(crate) async fn cluster_with(test: &str, node: Node) -> Option<TestCluster> {
+    if !has_curl() {
+        pingsix::print_message(&format!("{test}: NOT RUN: there is no curl"));
+        return None;
+    }
+    let backend = tool_or_skip("go-httpbin")?;
+    if !in_own_network(test).await {
+        return None;
+    }
+    let node = node.image("mccutchen/go-httpbin:", backend);
+    TestCluster::builder().crds(None).controllers(CONTROLLERS).node(node).start_or_skip().await
+}
+
+/// A reader who types the commands of pages into a shell.
+pub(crate) struct Reader {
+    /// The environment of the shell, with the variables of the pages.
+    pub(crate) variables: BTreeMap<String, OsString>,
+    /// The folder with the definitions of Gateway API, which no test downloads.
+    definitions: PathBuf,
+    /// The number of outputs that were as expected.
+    pub(crate) outputs: usize,
+}
+
+impl Reader {
+    pub(crate) fn new(cluster: &TestCluster) -> Self {
+        let kubectl = tool_or_skip("kubectl").expect("it is built with the cluster");
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = kubectl.parent().map(Path::to_owned).into_iter().chain(std::env::split_paths(&path));
+        let variables = [
+            ("PATH", std::env::join_paths(folders).unwrap()),
+            ("KUBECONFIG", cluster.kubeconfig(cluster.administrator()).unwrap().into()),
+            ("HOME", cluster.folder().into()),
+            // A proxy of the machine is none for this network.
+            ("NO_PROXY", "*".into()),
+        ];
+        Self {
+            variables: variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+            definitions: cluster.definitions(Channel::Standard),
+            outputs: 0,
+        }
+    }
+
+    /// The reader has these definitions of Gateway API instead of those that the pages name.
+    pub(crate) fn with_definitions_of(mut self, cluster: &TestCluster, channel: Channel) -> Self {
+        self.definitions = cluster.definitions(channel);
+        self
+    }
+
+    /// The reader has installed this plugin of kubectl.
+    pub(crate) fn with_plugin(mut self, plugin: &Path, folder: &Path) -> Self {
+        let plugins = folder.join("plugins");
+        fs::create_dir_all(&plugins).unwrap();
+        std::os::unix::fs::symlink(plugin, plugins.join("kubectl-pingsix")).unwrap();
+        let path = std::env::split_paths(&self.variables["PATH"]).collect::<Vec<_>>();
+        let path = std::env::join_paths([plugins].into_iter().chain(path)).unwrap();
+        self.variables.insert("PATH".to_owned(), path);
+        self
+    }
+
+    /// The output of a command that only looks. The plugin may end with 1, for a problem or another answer than 200.
+    pub(crate) async fn look(&self, command: &str) -> String {
+        let command = if command.starts_with("kubectl pingsix ") {
+            format!("{command}; test $? -le 1")
+        } else {
+            command.to_owned()
+        };
+        self.succeed(&command).await
+    }
+
+    /// Types a command. One with an expected output is typed until that comes, as after a change that PingSIX is about to
+    /// take over; any other one succeeds.
+    pub(crate) async fn run(&mut self, command: &str) {
+        let (command, expected) = with_expectation(command);
+        if let Some((name, value)) = assignment(command) {
+            let value = self.succeed(&format!("echo \"{value}\"")).await;
+            self.variables.insert(name.to_owned(), value.trim_end().into());
+        } else if let Some(expected) = expected {
+            eventually_async(&format!("{expected} of {command}"), async || {
+                let (_, output) = self.shell(command).await;
+                output.lines().next() == Some(expected) || output.lines().last() == Some(expected)
+            })
+            .await;
+            self.outputs += 1;
+        } else {
+            assert!(
+                command.starts_with("kubectl ") || command.starts_with("helm "),
+                "the output of {command}"
+            );
+            let output = self.succeed(&self.with_definitions(command)).await;
+            self.outputs += usize::from(command.starts_with("kubectl get ") && !output.is_empty());
+        }
+    }
+
+    /// Types a command that may fail.
+    pub(crate) async fn attempt(&self, command: &str) {
+        self.shell(command).await;
+    }
+
+    /// The output of a command that succeeds.
+    pub(crate) async fn succeed(&self, command: &str) -> String {
+        let (is_success, output) = self.shell(command).await;
+        assert!(is_success, "{command}\n{output}");
+        output
+    }
+
+    /// Whether a command succeeds, and its output.
+    async fn shell(&self, command: &str) -> (bool, String) {
+        let mut shell = tokio::process::Command::new("sh");
+        shell.args(["-c", command]).envs(&self.variables).current_dir(root()).kill_on_drop(true);
+        let output = tokio::time::timeout(COMMAND, shell.output()).await;
+        let output = output.unwrap_or_else(|_| panic!("no end within {COMMAND:?}: {command}")).unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// A command with the folder of definitions in place of their address, which has the version of that folder.
+    fn with_definitions(&self, command: &str) -> String {
+        let Some((before, version)) = command.split_once(DEFINITIONS.0) else { return command.to_owned() };
+        let version =
+            version.strip_suffix(DEFINITIONS.1).unwrap_or_else(|| panic!("no definitions: {command}"));
+        let module = fs::read_to_string(root().join("testdata/cluster/go.mod")).unwrap();
+        assert!(
+            module.contains(&format!("sigs.k8s.io/gateway-api {version}\n")),
+            "another version: {command}"
+        );
+        format!("{before}{}", self.definitions.display())
+    }
+}
+
+pub(crate) fn page(name: &str) -> String {
+    fs::read_to_string(root().join("docs").join(name)).unwrap()
+}
+
+#[test]
+fn a_command_may_have_an_expectation() {
+    assert_eq!(with_expectation("two   # 2"), ("two", Some("2")));
+    assert_eq!(assignment("NAME=value"), Some(("NAME", "value")));
+    assert_eq!(assignment("curl -o x=y"), None);
+}
