@@ -1,13 +1,15 @@
-//! The contract.
+//! The promises.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use pingsix_sink::{Changed, Desired, DocumentSet, Sink as _, SinkError};
-
-use crate::documents::{desired, document, scope};
-use crate::graph::{assert_closed, graph};
-use crate::target::{Ability, Contents, Target};
+use super::documents::{desired, document, scope};
+use super::graph::{assert_closed, graph};
+use super::target::{Ability, Contents, TestTarget};
+use crate::desired::{Desired, DocumentSet};
+use crate::error::SinkError;
+use crate::plan::Changed;
+use crate::sink::Sink as _;
 
 /// Timeout of all waits, longer than any of them takes.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -30,7 +32,8 @@ fn missing(held: &Contents, desired: &Desired) -> usize {
     gone + expected_contents.iter().filter(|(key, value)| held.get(*key) != Some(*value)).count()
 }
 
-pub(crate) async fn holds_exactly_what_was_published<T: Target>(target: T) {
+/// After a publication, the target holds its documents and no earlier ones.
+pub async fn holds_exactly_what_was_published<T: TestTarget>(target: T) {
     let sink = target.open().await;
     let web = desired("/p/web", &[("upstreams/u", "1"), ("routes/r", "1")]);
     let first = sink.publish(&web).await.unwrap();
@@ -57,7 +60,8 @@ pub(crate) async fn holds_exactly_what_was_published<T: Target>(target: T) {
     );
 }
 
-pub(crate) async fn touches_no_other_scope<T: Target>(target: T) {
+/// A publication changes its scope alone, and revisions grow over all scopes.
+pub async fn touches_no_other_scope<T: TestTarget>(target: T) {
     if !T::can(Ability::HasSeveralScopes) {
         return;
     }
@@ -78,7 +82,8 @@ pub(crate) async fn touches_no_other_scope<T: Target>(target: T) {
     }
 }
 
-pub(crate) async fn refuses_a_scope_inside_another<T: Target>(target: T) {
+/// A scope inside of another one is refused for good.
+pub async fn refuses_a_scope_inside_another<T: TestTarget>(target: T) {
     if !T::can(Ability::HasSeveralScopes) {
         return;
     }
@@ -92,7 +97,8 @@ pub(crate) async fn refuses_a_scope_inside_another<T: Target>(target: T) {
     sink.publish(&desired("/p/webinar", &[("routes/r", "1")])).await.unwrap();
 }
 
-pub(crate) async fn writes_nothing_for_equal_content<T: Target>(target: T) {
+/// Equal content changes nothing, and has the revision that brought the content.
+pub async fn writes_nothing_for_equal_content<T: TestTarget>(target: T) {
     let sink = target.open().await;
     let states = [
         desired("/p/web", &[("upstreams/u", "1"), ("routes/r", "1")]),
@@ -126,7 +132,8 @@ pub(crate) async fn writes_nothing_for_equal_content<T: Target>(target: T) {
     }
 }
 
-pub(crate) async fn is_closed_under_reference_at_every_step<T: Target>(target: T) {
+/// No visible document refers to a missing one, at any step.
+pub async fn is_closed_under_reference_at_every_step<T: TestTarget>(target: T) {
     let sink = target.open().await;
     let mut last = None;
     for seed in 0..12 {
@@ -143,7 +150,8 @@ pub(crate) async fn is_closed_under_reference_at_every_step<T: Target>(target: T
     }
 }
 
-pub(crate) async fn completes_a_failed_publication_when_repeated<T: Target>(target: T) {
+/// A repeated publication completes a failed one.
+pub async fn completes_a_failed_publication_when_repeated<T: TestTarget>(target: T) {
     if !T::can(Ability::CanFail) {
         return;
     }
@@ -174,7 +182,7 @@ pub(crate) async fn completes_a_failed_publication_when_repeated<T: Target>(targ
 }
 
 /// A client without a response does not know the outcome of its write: a repetition finds out.
-pub(crate) async fn completes_a_publication_with_a_lost_response<T: Target>(target: T) {
+pub async fn completes_a_publication_with_a_lost_response<T: TestTarget>(target: T) {
     if !T::can(Ability::LosesResponses) {
         return;
     }
@@ -208,7 +216,8 @@ pub(crate) async fn completes_a_publication_with_a_lost_response<T: Target>(targ
     }
 }
 
-pub(crate) async fn withdraws_nothing_when_it_is_restarted_after_any_step<T: Target>(target: T) {
+/// After a restart, documents of the last and the next publication stay visible.
+pub async fn withdraws_nothing_when_it_is_restarted_after_any_step<T: TestTarget>(target: T) {
     if !T::can(Ability::CanFail) || !T::can(Ability::IsPersistent) {
         return;
     }
@@ -243,7 +252,8 @@ pub(crate) async fn withdraws_nothing_when_it_is_restarted_after_any_step<T: Tar
     assert!(writes > 5, "it was interrupted");
 }
 
-pub(crate) async fn keeps_foreign_documents<T: Target>(target: T) {
+/// Foreign documents stay.
+pub async fn keeps_foreign_documents<T: TestTarget>(target: T) {
     if !T::can(Ability::HasOtherWriters) {
         return;
     }
@@ -274,7 +284,8 @@ pub(crate) async fn keeps_foreign_documents<T: Target>(target: T) {
     assert_eq!(target.read(&outside).await, Contents::from([("routes/r".to_owned(), "o".to_owned())]));
 }
 
-pub(crate) async fn reverts_foreign_changes_of_its_documents<T: Target>(target: T) {
+/// The next publication reverts foreign changes of its documents.
+pub async fn reverts_foreign_changes_of_its_documents<T: TestTarget>(target: T) {
     if !T::can(Ability::HasOtherWriters) {
         return;
     }
@@ -307,7 +318,8 @@ pub(crate) async fn reverts_foreign_changes_of_its_documents<T: Target>(target: 
     }
 }
 
-pub(crate) async fn takes_over_a_desired_key<T: Target>(target: T) {
+/// A desired document replaces a foreign one.
+pub async fn takes_over_a_desired_key<T: TestTarget>(target: T) {
     if !T::can(Ability::HasOtherWriters) {
         return;
     }
@@ -321,7 +333,8 @@ pub(crate) async fn takes_over_a_desired_key<T: Target>(target: T) {
     assert_eq!(target.read(web.scope()).await, Contents::new());
 }
 
-pub(crate) async fn fails_in_time_on_a_silent_target<T: Target>(target: T) {
+/// A publication to a silent target fails in time, and a later one succeeds.
+pub async fn fails_in_time_on_a_silent_target<T: TestTarget>(target: T) {
     if !T::can(Ability::CanStall) {
         return;
     }
@@ -348,7 +361,8 @@ pub(crate) async fn fails_in_time_on_a_silent_target<T: Target>(target: T) {
     assert_eq!(target.read(web.scope()).await, expected_contents(&web));
 }
 
-pub(crate) async fn never_shows_a_value<T: Target>(target: T) {
+/// No value is in a `Debug` text or an error.
+pub async fn never_shows_a_value<T: TestTarget>(target: T) {
     const SECRET: &str = "-----BEGIN PRIVATE KEY-----";
     let sink = target.open().await;
     let web = desired("/p/web", &[("ssls/s", SECRET), ("routes/r", SECRET)]);
