@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use pingsix_translate::manifest::documents;
 use pingsix_translate::pingsix::Config;
 use pingsix_translate::pingsix::validate::{
     Severity, Subject, ValidateOptions, Violation, order_dependence, validate_static,
@@ -14,7 +15,7 @@ use crate::arguments::{CheckArguments, DefaultInput, Input, ReportOutput};
 use crate::finding::{DocumentLocation, Finding, Level, Tally, counted, print_grouped, reason};
 use crate::manifest::{self, read_all};
 use crate::plane::Translated;
-use crate::{Exit, Streams, yaml};
+use crate::{Exit, Streams};
 
 pub(crate) fn run(
     arguments: &CheckArguments,
@@ -31,7 +32,7 @@ pub(crate) fn run(
         subjects.push(format!(
             "{}, {}",
             counted(manifests.count, "object"),
-            counted(translated.planes.len() + translated.streams.len(), "data plane")
+            counted(translated.output.planes.len() + translated.output.streams.len(), "data plane")
         ));
         findings.extend(translated.findings);
     }
@@ -77,29 +78,15 @@ fn check_pingsix(paths: &[PathBuf], arguments: &CheckArguments) -> anyhow::Resul
         let path: &Path = path;
         for file in read_all(std::slice::from_ref(&path.to_owned()))? {
             let text = file.text.with_context(|| format!("cannot read {}", file.name))?;
-            let chunks = yaml::split(&text);
-            if chunks.is_empty() {
+            let documents = documents(&text);
+            if documents.is_empty() {
                 bail!("no PingSIX configuration in {}", file.name);
             }
-            for chunk in chunks {
-                let place =
-                    DocumentLocation { file: file.name.clone(), document: chunk.number, line: chunk.line };
-                match yaml::decode(chunk.text) {
+            for document in documents {
+                let place = DocumentLocation::of(&file.name, &document);
+                match document.decode() {
                     Ok(value) => checked.add(&place, &value, &options),
-                    Err(error) => {
-                        let line = error.line.map_or(chunk.line, |line| chunk.first_line + line - 1);
-                        checked.findings.push(Finding {
-                            place: Some(DocumentLocation { line, ..place }),
-                            object: String::new(),
-                            field: String::new(),
-                            severity: Level::Error,
-                            reason: reason::NOT_YAML.to_owned(),
-                            message: format!(
-                                "The document is not valid YAML: {}.",
-                                error.message.trim_end_matches('.')
-                            ),
-                        });
-                    }
+                    Err(error) => checked.findings.push(Finding::not_yaml(place, &error)),
                 }
             }
         }

@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use pingsix_translate::manifest::documents;
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::{Map, Value, json};
 
@@ -17,7 +18,6 @@ pub(crate) use fields::{Field, Fields, Seconds};
 
 use super::report::{Place, Report};
 use crate::manifest::read_all;
-use crate::yaml;
 
 /// The API group of the predecessors' objects.
 pub(crate) const APISIX_GROUP: &str = "apisix.apache.org";
@@ -95,12 +95,11 @@ impl Sources {
         let mut count = 0_usize;
         for file in read_all(paths)? {
             let text = file.text.with_context(|| format!("cannot read {}", file.name))?;
-            for chunk in yaml::split(&text) {
-                let value = yaml::decode(chunk.text).map_err(|error| {
-                    let line = error.line.map_or(chunk.line, |line| chunk.first_line + line - 1);
-                    anyhow::anyhow!("{}:{line}: the document is not valid YAML: {}", file.name, error.message)
+            for document in documents(&text) {
+                let value = document.decode().map_err(|error| {
+                    anyhow!("{}:{}: the document is not valid YAML: {}", file.name, error.line, error.message)
                 })?;
-                let place = format!("{}:{}", file.name, chunk.line);
+                let place = format!("{}:{}", file.name, document.line());
                 count += sources
                     .add(value, LIST_DEPTH, report)
                     .with_context(|| format!("{place} holds no manifest"))?;

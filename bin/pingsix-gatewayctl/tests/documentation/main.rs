@@ -4,6 +4,7 @@
 mod examples;
 mod guide;
 mod links;
+mod outside;
 
 use std::collections::BTreeSet;
 use std::fs;

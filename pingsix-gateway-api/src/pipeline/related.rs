@@ -5,13 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pingsix_translate::snapshot::HttpRoute;
 use pingsix_translate::status::{ConditionType, PolicyVerdict};
-use pingsix_translate::{Kind, ObjectKey, ObjectName, Provenance};
-
-use crate::manifest::Manifests;
+use pingsix_translate::{Kind, ObjectKey, ObjectName, Objects, Provenance};
 
 /// The objects, by the objects that documents come from.
 #[derive(Debug, Default)]
-pub(crate) struct RelatedObjects {
+pub(super) struct RelatedObjects {
     /// The accepted policies of each Service.
     policies: BTreeMap<ObjectName, Vec<ServicePolicy>>,
     /// The names of the ports of each Service.
@@ -29,9 +27,8 @@ struct ServicePolicy {
 
 impl RelatedObjects {
     /// `is_accepted` is whether a policy counts.
-    pub(crate) fn new(manifests: &Manifests, is_accepted: impl Fn(&ObjectKey) -> bool) -> Self {
+    pub(super) fn new(objects: &Objects, is_accepted: impl Fn(&ObjectKey) -> bool) -> Self {
         let mut related = Self::default();
-        let objects = &manifests.objects;
         for (name, service) in objects.services() {
             for port in &*service.ports {
                 if let Some(port_name) = &port.name {
@@ -72,7 +69,7 @@ impl RelatedObjects {
     }
 
     /// The objects that shape a document with this provenance.
-    pub(crate) fn of(&self, provenance: &Provenance) -> Vec<String> {
+    pub(super) fn of(&self, provenance: &Provenance) -> Vec<String> {
         let objects: BTreeSet<&ObjectKey> = match provenance {
             Provenance::Backend { service, port } => self.of_port(&service.name, *port),
             Provenance::Rules { decisions, .. } => {
@@ -109,6 +106,6 @@ impl RelatedObjects {
 }
 
 /// Whether a policy is accepted through any of these verdicts.
-pub(crate) fn is_accepted(verdicts: &[PolicyVerdict]) -> bool {
+pub(super) fn is_accepted(verdicts: &[PolicyVerdict]) -> bool {
     verdicts.iter().any(|verdict| verdict.conditions.is_true(ConditionType::Accepted))
 }

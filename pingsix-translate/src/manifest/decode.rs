@@ -4,60 +4,59 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use base64::Engine as _;
-use pingsix_translate::snapshot::{Identified, Object};
-use pingsix_translate::{GATEWAY_GROUP, Kind, ObjectKey, for_each_kind};
 use serde_json::{Map, Value, json};
 
-use crate::finding::reason;
-use crate::yaml::unquoted;
+use super::fault::{Fault, FaultReason};
+use super::yaml::unquoted;
+use crate::for_each_kind;
+use crate::model::{GATEWAY_GROUP, Kind, ObjectKey};
+use crate::snapshot::{Identified, Object};
 
-/// The kind of a decoded value.
+/// The content of a value.
 #[derive(Debug)]
-pub(super) enum Decoded {
+pub enum Decoded {
     /// `null`.
     Nothing,
-    /// The items of a list.
+    /// The items of a list, each with its type.
     List(Vec<Value>),
-    /// An object, with the paths of fields its type does not have.
-    Object { object: Object, ignored: Vec<String> },
-    /// Nothing that Kubernetes would take, nor anything that looks as if it were meant to be.
-    Foreign {
-        /// The field that is missing, if it is an object at all.
-        field: &'static str,
-        message: String,
+    /// An object.
+    Object {
+        /// The object.
+        object: Object,
+        /// The paths of the fields that its kind lacks.
+        ignored: Vec<String>,
     },
-    /// A kind that translation does not read.
-    UnknownKind { group: String, kind: String },
-    /// Not an object, or not one that can be decoded.
-    Fault {
-        /// Kind, namespace and name, as far as they are known.
-        object: String,
-        key: Option<ObjectKey>,
-        field: String,
-        reason: &'static str,
-        message: String,
+    /// An object of a kind that translation does not read.
+    UnknownKind {
+        /// The API group; empty for the core group.
+        group: String,
+        /// The kind.
+        kind: String,
     },
+    /// A value that is no object, or an object that cannot be used.
+    Fault(Fault),
 }
 
-fn fault(object: &str, field: &str, reason: &'static str, message: impl Into<String>) -> Decoded {
-    Decoded::Fault {
+fn fault(object: &str, field: &str, reason: FaultReason, message: impl Into<String>) -> Decoded {
+    Decoded::Fault(Fault {
+        line: None,
         object: object.to_owned(),
         key: None,
         field: field.to_owned(),
         reason,
         message: message.into(),
-    }
+    })
 }
 
-pub(super) fn decode(value: Value) -> Decoded {
+/// Decodes a value: an object, as far as translation reads its kind, or a list. The object gets the defaults of an API
+/// server that translation needs. Messages never quote the data of a Secret.
+pub fn decode(value: Value) -> Decoded {
     let mut fields = match value {
         Value::Null => return Decoded::Nothing,
         Value::Object(fields) => fields,
         Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            return Decoded::Foreign {
-                field: "",
-                message: "A manifest is an object with apiVersion and kind.".to_owned(),
-            };
+            let message = "A manifest is an object with apiVersion and kind.";
+            return fault("", "", FaultReason::NotAManifest, message);
         }
     };
     let text = |field: &str| fields.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -67,10 +66,10 @@ pub(super) fn decode(value: Value) -> Decoded {
         let message = format!("A manifest needs {missing}.");
         // A chart's description has an apiVersion, and its values and a kustomization may have neither.
         if kind.is_empty() && !fields.contains_key("metadata") {
-            return Decoded::Foreign { field: missing, message };
+            return fault("", missing, FaultReason::NotAManifest, message);
         }
         let object = format!("{kind} {}", shown_name(&fields));
-        return fault(object.trim(), missing, reason::NOT_AN_OBJECT, message);
+        return fault(object.trim(), missing, FaultReason::NotAnObject, message);
     }
     if kind.ends_with("List")
         && let Some(Value::Array(items)) = fields.get_mut("items")
@@ -88,7 +87,7 @@ pub(super) fn decode(value: Value) -> Decoded {
                 fault(
                     &format!("{kind} {}", shown_name(&fields)),
                     "apiVersion",
-                    reason::UNSUPPORTED_VERSION,
+                    FaultReason::UnsupportedVersion,
                     message,
                 )
             }
@@ -96,7 +95,7 @@ pub(super) fn decode(value: Value) -> Decoded {
             Some(_) | None if group == GATEWAY_GROUP => fault(
                 format!("{kind} {}", shown_name(&fields)).trim(),
                 "kind",
-                reason::UNSUPPORTED_KIND,
+                FaultReason::UnsupportedKind,
                 format!("Gateway API has no kind {kind}, or it is not known here, so the object is ignored."),
             ),
             Some(_) | None => Decoded::UnknownKind { group: group.to_owned(), kind },
@@ -106,11 +105,11 @@ pub(super) fn decode(value: Value) -> Decoded {
         let message =
             format!("apiVersion {api_version} of {kind} is not supported; use {}.", known.api_version());
         let object = format!("{kind} {}", shown_name(&fields));
-        return fault(&object, "apiVersion", reason::UNSUPPORTED_VERSION, message);
+        return fault(&object, "apiVersion", FaultReason::UnsupportedVersion, message);
     }
     let name = fields.get("metadata").and_then(|metadata| metadata.get("name")).and_then(Value::as_str);
     if name.is_none_or(str::is_empty) {
-        return fault(&kind, "metadata.name", reason::NOT_AN_OBJECT, format!("A {kind} needs a name."));
+        return fault(&kind, "metadata.name", FaultReason::NotAnObject, format!("A {kind} needs a name."));
     }
     as_stored(known, &mut fields);
     decode_as(known, fields)
@@ -215,13 +214,14 @@ fn typed<K: Identified>(fields: Map<String, Value>, object: impl FnOnce(Arc<K>) 
             let message = if kind == Kind::Secret { unquoted(&message) } else { message };
             // The decoder's word for a value of an enumeration.
             let message = message.replacen("unknown variant", "unknown value", 1);
-            Decoded::Fault {
+            Decoded::Fault(Fault {
+                line: None,
                 object: key.to_string(),
                 key: Some(key),
                 field,
-                reason: reason::DOES_NOT_DECODE,
+                reason: FaultReason::DoesNotDecode,
                 message: format!("The object does not decode: {message}."),
-            }
+            })
         }
     }
 }
