@@ -96,6 +96,8 @@ pub(crate) mod reason {
     pub(crate) const NOT_YAML: &str = FaultReason::NotYaml.as_str();
     pub(crate) const NOT_A_MANIFEST: &str = FaultReason::NotAManifest.as_str();
     pub(crate) const UNKNOWN_KIND: &str = FaultReason::UnknownKind.as_str();
+    pub(crate) const KIND_OF_OTHER_GATEWAY: &str = "KindOfOtherGateway";
+    pub(crate) const NOTHING_TO_CHECK: &str = "NothingToCheck";
     pub(crate) const DOES_NOT_DECODE: &str = FaultReason::DoesNotDecode.as_str();
     pub(crate) const UNKNOWN_FIELD: &str = FaultReason::UnknownField.as_str();
     pub(crate) const DUPLICATE: &str = FaultReason::Duplicate.as_str();

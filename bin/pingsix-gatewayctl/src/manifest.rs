@@ -3,6 +3,7 @@
 mod endpoints;
 mod files;
 mod missing_endpoints;
+mod other_gateways;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -191,10 +192,19 @@ impl Manifests {
             }
         }
         for ((group, kind), (place, count)) in unknown {
-            let group = if group.is_empty() { "the core group" } else { group };
+            let of_group = if group.is_empty() { "the core group" } else { group };
             let times = if count == 1 { "one is".to_owned() } else { format!("{count} are") };
-            let message = format!("Objects of kind {kind} of {group} have no part in this; {times} ignored.");
-            all.findings.push(about(place.clone(), Level::Info, reason::UNKNOWN_KIND, message));
+            all.findings.push(if let Some(other) = other_gateways::find(group, kind) {
+                let message = format!(
+                    "Objects of kind {kind} of {of_group} are for {}, so PingSIX does not serve them; {times} ignored. {}",
+                    other.gateway, other.advice
+                );
+                about(place.clone(), Level::Warning, reason::KIND_OF_OTHER_GATEWAY, message)
+            } else {
+                let message =
+                    format!("Objects of kind {kind} of {of_group} have no part in this; {times} ignored.");
+                about(place.clone(), Level::Info, reason::UNKNOWN_KIND, message)
+            });
         }
         endpoints::supply(&mut all, supplied);
         missing_endpoints::report(&mut all);

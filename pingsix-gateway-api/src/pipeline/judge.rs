@@ -195,7 +195,7 @@ impl Judge<'_> {
     fn check_parents(&mut self, route: &AnyRoute) {
         let object = route.key();
         let parents = route.parent_refs();
-        if parents.is_empty() {
+        if !parents.iter().any(|parent| parent.target(&object.name.namespace).is_some()) {
             let fault = Fault {
                 field: "spec.parentRefs".to_owned(),
                 reason: reason::NO_PARENT,

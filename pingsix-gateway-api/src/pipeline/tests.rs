@@ -36,9 +36,9 @@ fn objects_without_a_status_in_a_cluster_have_findings() {
     assert_eq!(foreign.desired().count(), 0);
     let lost = run(&SHOP.replace("parentRefs: [{name: web}]", "parentRefs: [{name: gone}]"));
     assert_eq!(reasons(&lost), [("HTTPRoute shop/cart".to_owned(), reason::PARENT_NOT_FOUND)]);
-    let stray = run(&SHOP.replace("[{name: web}]", "[]"));
-    assert_eq!(reasons(&stray), [("HTTPRoute shop/cart".to_owned(), reason::NO_PARENT)]);
-    let finding = &stray.findings[0];
+    let mesh = run(&SHOP.replace("[{name: web}]", "[{group: '', kind: Service, name: cart}]"));
+    assert_eq!(reasons(&mesh), [("HTTPRoute shop/cart".to_owned(), reason::NO_PARENT)]);
+    let finding = &mesh.findings[0];
     assert_eq!(
         finding.to_string(),
         "HTTPRoute shop/cart: spec.parentRefs: The route names no Gateway, so nothing serves it."

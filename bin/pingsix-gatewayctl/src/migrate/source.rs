@@ -38,6 +38,9 @@ macro_rules! source_kinds {
                 match self { $(Self::$kind => $name,)+ }
             }
 
+            /// The names, in the order of declaration.
+            const NAMES: &[&str] = &[$($name,)+];
+
             fn of(version: &str, kind: &str) -> Option<Self> {
                 match (version, kind) { $(($version, $name) => Some(Self::$kind),)+ _ => None }
             }
@@ -58,6 +61,11 @@ source_kinds! {
     BackendTrafficPolicy, "v1alpha1", "BackendTrafficPolicy";
     Consumer, "v1alpha1", "Consumer";
     L4RoutePolicy, "v1alpha1", "L4RoutePolicy";
+}
+
+/// Whether a conversion reads objects of a kind, apart from kinds that stay as they are.
+pub(crate) fn converts(group: &str, kind: &str) -> bool {
+    group == APISIX_GROUP && SourceKind::NAMES.contains(&kind)
 }
 
 /// An object of a predecessor.
