@@ -33,7 +33,7 @@ crds:
 boundaries:
     .ci/run boundaries
 
-# A crate outside of the workspace on the public API, with each set of features.
+# Package every crate, and build the programs and a crate outside of the workspace on the packages.
 outside:
     tools/outside
 

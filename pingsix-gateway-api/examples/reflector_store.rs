@@ -1,12 +1,12 @@
-//! The store alone, in an operator that has nothing to do with gateways: which Deployments have to restart, because a
-//! ConfigMap or a Secret they are configured by has changed?
+//! The store alone, in an operator that has nothing to do with gateways: the Deployments to restart after a change of a
+//! ConfigMap or a Secret that configures them.
 //!
 //! ```sh
-//! cargo run -p pingsix-gateway-api --features controller --example reflector_store
+//! cargo run -p pingsix-gateway-api --features store --example reflector_store
 //! ```
 //!
-//! With a cluster (that of the current kubeconfig, from which it only reads, and of Secrets only the metadata) it says so
-//! until Ctrl-C. Without one it shows what it would say of a few scripted events.
+//! The program follows the cluster of the current kubeconfig until Ctrl-C. It only reads, and of Secrets the metadata alone.
+//! Without a cluster, the program follows a script of events.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -15,30 +15,15 @@ use std::time::Duration;
 
 use futures::stream::{self, BoxStream, Stream, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, PodSpec, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client};
 use kube_runtime::{WatchStreamExt as _, watcher};
-use pingsix_gateway_api::store::{Change, Edge, ObjectName, ReflectorStore};
+use pingsix_gateway_api::ObjectName;
+use pingsix_gateway_api::store::{Change, Edge, ReflectorStore, StoredObject};
 
-/// The targets of a Deployment's references: names of existing or absent objects.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Configuration {
-    ConfigMap(ObjectName),
-    Secret(ObjectName),
-}
-
-/// The edges, declared once. The store keeps a secondary map for each and follows every change of an object.
-static EDGES: &[Edge<Deployment, Configuration>] = &[
-    Edge::depends_on("config map", |deployment, targets| {
-        let named = |name: String| Configuration::ConfigMap(in_namespace_of(deployment, name));
-        targets.extend(pod(deployment).flat_map(config_maps).map(named));
-    }),
-    Edge::depends_on("secret", |deployment, targets| {
-        let named = |name: String| Configuration::Secret(in_namespace_of(deployment, name));
-        targets.extend(pod(deployment).flat_map(secrets).map(named));
-    }),
-];
+/// The target of a reference: the kind and the name of an existing or absent object.
+type Configuration = (&'static str, ObjectName);
 
 /// The watched objects. Of ConfigMaps and Secrets the metadata suffices, because only the fact of a change matters.
 #[derive(Debug)]
@@ -62,41 +47,39 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Takes events in as they come, and says who has to restart.
+/// Applies events as they come, and prints the Deployments to restart.
 pub(crate) async fn follow(
     seen: impl Stream<Item = watcher::Result<WatchEvent>>,
     out: &mut (dyn Write + Send),
 ) -> Result<(), Box<dyn Error>> {
-    // A Deployment says the same while its spec does: its status changes all the time.
-    let mut deployments = ReflectorStore::new(EDGES).comparing(|one, other| one.spec == other.spec);
-    // These refer to nothing. That is no reason to do without a store: it finds out what vanished during a relist.
-    let mut config_maps = ReflectorStore::<PartialObjectMeta<ConfigMap>, Configuration>::new(&[]);
-    let mut secrets = ReflectorStore::<PartialObjectMeta<Secret>, Configuration>::new(&[]);
-
+    // The store keeps a map of the references, and follows every change of an object.
+    let configuration =
+        Edge::depends_on("configuration", |one: &Deployment, targets| targets.extend(references(one)));
+    // The status of a Deployment changes all the time, and only the spec matters.
+    let mut deployments = ReflectorStore::new([configuration]).comparing(|one, other| one.spec == other.spec);
+    // These objects refer to nothing. Their stores find the objects that vanished during a relist.
+    let (mut config_maps, mut secrets) = (ReflectorStore::new([]), ReflectorStore::new([]));
     let mut seen = pin!(seen);
     while let Some(seen) = seen.next().await {
-        let changed: Vec<(Configuration, &str)> = match seen {
+        let changes = match seen {
             Ok(WatchEvent::Deployment(event)) => {
                 deployments.apply(event);
-                Vec::new()
+                continue;
             }
-            Ok(WatchEvent::ConfigMap(event)) => changed(&mut config_maps, event, Configuration::ConfigMap),
-            Ok(WatchEvent::Secret(event)) => changed(&mut secrets, event, Configuration::Secret),
+            Ok(WatchEvent::ConfigMap(event)) => changes("ConfigMap", &mut config_maps, event),
+            Ok(WatchEvent::Secret(event)) => changes("Secret", &mut secrets, event),
             Err(error) => {
-                // The watcher tries again by itself. What is in the stores stays meanwhile.
+                // The watcher retries, and the stores keep their objects meanwhile.
                 writeln!(out, "a watch has failed: {error}")?;
                 continue;
             }
         };
-        for (configuration, how) in changed {
-            // The question that the store is for. It is answered from a map, not by looking at every Deployment.
-            let dependents: Vec<String> =
+        for (configuration, how) in changes {
+            // The map has the answer, so no Deployment is scanned.
+            let dependents: Vec<_> =
                 deployments.dependents(&configuration).map(ToString::to_string).collect();
             if !dependents.is_empty() {
-                let (kind, name) = match &configuration {
-                    Configuration::ConfigMap(name) => ("ConfigMap", name),
-                    Configuration::Secret(name) => ("Secret", name),
-                };
+                let (kind, name) = &configuration;
                 writeln!(out, "{kind} {name} {how}: restart {}", dependents.join(", "))?;
             }
         }
@@ -104,50 +87,41 @@ pub(crate) async fn follow(
     Ok(())
 }
 
-/// Takes an event in, and names what it changed, unless that is only what was there at the start.
-fn changed<K>(
-    store: &mut ReflectorStore<PartialObjectMeta<K>, Configuration>,
-    event: watcher::Event<PartialObjectMeta<K>>,
-    named: fn(ObjectName) -> Configuration,
-) -> Vec<(Configuration, &'static str)>
-where
-    K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + 'static,
-{
+/// Applies an event, and returns its changes, except those of the first list.
+fn changes<K: StoredObject>(
+    kind: &'static str,
+    store: &mut ReflectorStore<K, Configuration>,
+    event: watcher::Event<K>,
+) -> Vec<(Configuration, &'static str)> {
     let was_complete = store.is_complete();
-    let changes = store.apply(event);
-    let told = changes.into_iter().filter(|_| was_complete).filter_map(|change| match change {
-        Change::Applied { name, before, .. } => {
-            Some((named(name), if before.is_some() { "has changed" } else { "has come" }))
-        }
-        Change::Removed { name, .. } => Some((named(name), "is gone")),
+    let changes = store.apply(event).into_iter().filter(|_| was_complete);
+    let told = changes.filter_map(|change| match change {
+        Change::Applied { name, before: Some(_), .. } => Some(((kind, name), "has changed")),
+        Change::Applied { name, .. } => Some(((kind, name), "has come")),
+        Change::Removed { name, .. } => Some(((kind, name), "is gone")),
         Change::Touched { .. } => None,
     });
     told.collect()
 }
 
-fn in_namespace_of(deployment: &Deployment, name: String) -> ObjectName {
-    ObjectName::new(deployment.metadata.namespace.as_deref().unwrap_or_default(), name)
-}
-
-fn pod(deployment: &Deployment) -> impl Iterator<Item = &PodSpec> {
-    deployment.spec.iter().filter_map(|spec| spec.template.spec.as_ref())
-}
-
-/// ConfigMaps that are mounted or whose keys become environment variables.
-fn config_maps(pod: &PodSpec) -> impl Iterator<Item = String> {
-    let mounted = pod.volumes.iter().flatten().filter_map(|volume| volume.config_map.as_ref());
+/// The ConfigMaps and Secrets that the Pods of a Deployment mount, or whose keys become environment variables.
+fn references(deployment: &Deployment) -> Vec<Configuration> {
+    let namespace = deployment.metadata.namespace.as_deref().unwrap_or_default();
+    let named = |kind, name: Option<&String>| Some((kind, ObjectName::new(namespace, name?)));
+    let Some(pod) = deployment.spec.as_ref().and_then(|spec| spec.template.spec.as_ref()) else {
+        return vec![];
+    };
+    let mounted = pod.volumes.iter().flatten().flat_map(|volume| {
+        let (config_map, secret) = (volume.config_map.as_ref(), volume.secret.as_ref());
+        let secret = secret.and_then(|secret| secret.secret_name.as_ref());
+        [named("ConfigMap", config_map.map(|one| &one.name)), named("Secret", secret)]
+    });
     let sources = pod.containers.iter().flat_map(|container| container.env_from.iter().flatten());
-    let in_environment = sources.filter_map(|source| source.config_map_ref.as_ref());
-    mounted.map(|volume| volume.name.clone()).chain(in_environment.map(|source| source.name.clone()))
-}
-
-/// Secrets that are mounted or whose keys become environment variables.
-fn secrets(pod: &PodSpec) -> impl Iterator<Item = String> {
-    let mounted = pod.volumes.iter().flatten().filter_map(|volume| volume.secret.as_ref());
-    let sources = pod.containers.iter().flat_map(|container| container.env_from.iter().flatten());
-    let in_environment = sources.filter_map(|source| source.secret_ref.as_ref());
-    let mounted = mounted.filter_map(|volume| volume.secret_name.clone());
-    mounted.chain(in_environment.map(|source| source.name.clone()))
+    let in_environment = sources.flat_map(|source| {
+        let (config_map, secret) = (source.config_map_ref.as_ref(), source.secret_ref.as_ref());
+        [named("ConfigMap", config_map.map(|one| &one.name)), named("Secret", secret.map(|one| &one.name))]
+    });
+    mounted.chain(in_environment).flatten().collect()
 }
 
 /// The three watches of a cluster as one stream, which never ends.

@@ -1,24 +1,13 @@
-//! Manifests become what PingSIX shall hold: the bridge alone, without a cluster and without any feature.
+//! Manifests become documents of PingSIX, without a cluster and without any feature.
 //!
 //! ```sh
 //! cargo run -p pingsix-gateway-api --example translate_manifests
 //! ```
-//!
-//! Three steps: collect objects, translate a Gateway with what belongs to it, publish what comes of it to a sink. Then a
-//! question: what would PingSIX do with this request?
 
 use std::error::Error;
 use std::io::Write;
-use std::sync::Arc;
 
-use pingsix_gateway_api::bridge;
-use pingsix_gateway_api::explain::{Plane, explain};
-use pingsix_sink::{MemorySink, Sink as _};
-use pingsix_translate::pingsix::Request;
-use pingsix_translate::snapshot::{EndpointSlice, Gateway, GatewayClass, HttpRoute, Service};
-use pingsix_translate::{Object, ObjectName, Objects, Options, translate};
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use pingsix_gateway_api::{MemorySink, Objects, Options, Pipeline, Request, Sink as _};
 
 const MANIFESTS: &str = include_str!("shop.yaml");
 
@@ -28,58 +17,35 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 pub(crate) async fn run(manifests: &str, out: &mut (dyn Write + Send)) -> Result<(), Box<dyn Error>> {
-    // 1. Objects, wherever they are from. The order does not matter, nor does what nobody refers to.
-    let mut objects = Objects::default();
-    for manifest in serde_saphyr::from_multiple::<Value>(manifests)? {
-        objects.insert(decoded(manifest)?);
+    // 1. Objects, in any order. A fault costs its document alone.
+    let (objects, faults) = Objects::from_yaml(manifests);
+    for fault in &faults {
+        writeln!(out, "fault: {fault}")?;
     }
 
-    // 2. A snapshot is one Gateway and all that it may see. Translation is a function of it, which never fails: what is
-    //    wrong with an object is told in the verdicts.
-    let options = Options::default();
-    let gateway = ObjectName::new("shop", "web");
-    let snapshot = objects.snapshot(&gateway).ok_or("there is no such Gateway")?;
-    let translation = translate(&snapshot, &options);
-    for problem in &translation.verdicts.problems {
-        writeln!(out, "problem: {problem}")?;
+    // 2. The documents of each data plane: one for a Gateway with the layout `Shared`, one for a port with `PerPort`.
+    //    Documents that PingSIX would refuse are held back. What is wrong with an object is a finding.
+    let options = Options { controller_name: "example.com/embedded".to_owned(), ..Options::default() };
+    let output = Pipeline::new(options).run(&objects);
+    for finding in &output.findings {
+        writeln!(out, "problem: {finding}")?;
     }
 
-    // 3. Each data plane (one with the layout `Shared`, one per port with `PerPort`) goes through the bridge, which lets
-    //    nothing pass that PingSIX would refuse, and from there to any sink.
+    // 3. A publication, to any sink.
     let sink = MemorySink::new();
-    for (key, plane) in &translation.data_planes {
-        let bridged = bridge(key, plane, &options)?;
-        let published = sink.publish(&bridged.desired).await?;
-        writeln!(out, "{}: {}", bridged.desired.scope(), published.changed)?;
-        for document in bridged.desired.documents() {
+    for (_, desired) in output.desired() {
+        let published = sink.publish(desired).await?;
+        writeln!(out, "{}: {}", desired.scope(), published.changed)?;
+        for document in desired.documents() {
             writeln!(out, "  {} because of {}", document.key, document.owner)?;
         }
+    }
 
-        let plane = Plane {
-            key,
-            config: &bridged.config,
-            provenance: &plane.provenance,
-            verdicts: &translation.verdicts,
-        };
-        for target in ["/cart/items", "/"] {
-            let explanation = explain(&plane, &Request::get("shop.example", target), Some(80))?;
+    // 4. The answer of PingSIX to a request.
+    for target in ["/cart/items", "/"] {
+        for explanation in output.explain(&Request::get("shop.example", target).into())? {
             write!(out, "\n{explanation}")?;
         }
     }
     Ok(())
-}
-
-/// An object of one of the kinds that this example has.
-fn decoded(manifest: Value) -> Result<Object, Box<dyn Error>> {
-    fn read<K: DeserializeOwned>(manifest: Value) -> Result<Arc<K>, serde_json::Error> {
-        serde_json::from_value(manifest).map(Arc::new)
-    }
-    Ok(match manifest.get("kind").and_then(Value::as_str) {
-        Some("GatewayClass") => Object::GatewayClass(read::<GatewayClass>(manifest)?),
-        Some("Gateway") => Object::Gateway(read::<Gateway>(manifest)?),
-        Some("HTTPRoute") => Object::HttpRoute(read::<HttpRoute>(manifest)?),
-        Some("Service") => Object::Service(read::<Service>(manifest)?),
-        Some("EndpointSlice") => Object::EndpointSlice(read::<EndpointSlice>(manifest)?),
-        kind => return Err(format!("this example does not read {}", kind.unwrap_or("that")).into()),
-    })
 }

@@ -15,9 +15,23 @@
 //!                                                              └──► delivery: how far it has come
 //! ```
 //!
-//! # The bridge alone
+//! # Objects to documents
 //!
-//! Without features, the crate is the bridge, for programs that have objects from elsewhere:
+//! Without features, the crate is for programs that have objects from elsewhere. [`Pipeline`] does everything at once:
+//!
+//! ```
+//! use pingsix_gateway_api::{Objects, Options, Pipeline};
+//!
+//! let (objects, faults) = Objects::from_yaml(include_str!("../examples/shop.yaml"));
+//! faults.iter().for_each(|fault| eprintln!("{fault}"));
+//! let output = Pipeline::new(Options::default()).run(&objects);
+//! output.findings.iter().for_each(|finding| eprintln!("{finding}"));
+//! for (data_plane, desired) in output.desired() {
+//!     println!("{data_plane}: {} documents", desired.documents().len());
+//! }
+//! ```
+//!
+//! Its parts are public, too:
 //!
 //! - [`bridge()`] converts a translated data plane to documents for a sink. Documents that PingSIX would refuse are held
 //!   back.
@@ -28,22 +42,7 @@
 //! - [`explain()`] names the document that answers a request, the object behind this document, and the reason against
 //!   each other document.
 //!
-//! ```
-//! use pingsix_gateway_api::bridge;
-//! use pingsix_sink::Desired;
-//! use pingsix_translate::{ObjectName, Objects, Options, translate};
-//!
-//! /// The desired documents of a Gateway's data planes.
-//! fn desired(objects: &Objects, gateway: &ObjectName) -> Result<Vec<Desired>, pingsix_gateway_api::BridgeError> {
-//!     let options = Options::default();
-//!     let Some(snapshot) = objects.snapshot(gateway) else { return Ok(Vec::new()) };
-//!     let planes = translate(&snapshot, &options).data_planes;
-//!     planes.iter().map(|(key, plane)| Ok(bridge(key, plane, &options)?.desired)).collect()
-//! }
-//!
-//! assert_eq!(desired(&Objects::default(), &ObjectName::new("shop", "web"))?, []);
-//! # Ok::<(), pingsix_gateway_api::BridgeError>(())
-//! ```
+//! The crate re-exports [`pingsix_translate`] and [`pingsix_sink`], and the names that most programs use.
 //!
 //! # A controller, and its parts
 //!
@@ -51,8 +50,9 @@
 //! controller as one value. The parts are public, too, and each module begins with its promises: `watch`, `store`, `world`,
 //! `acceptance`, `reconcile`, `delivery`, `provision`, `pki`, `status`, `leader`, `replicas`, `health`, `metrics`,
 //! `operations`, `permissions`.
-//! `store` keeps objects of any kind by name and their references to each other, from kube-runtime's watch events. Other
-//! operators can use this module.
+//!
+//! With the feature `store`, the crate has the module `store` alone: it keeps objects of any kind by name and their references
+//! to each other, from kube-runtime's watch events, for operators of any kind.
 //!
 //! The folder `examples` has a program for each way of use.
 //!
@@ -89,6 +89,7 @@ pub mod metrics;
 pub mod operations;
 #[cfg(feature = "controller")]
 pub mod permissions;
+pub mod pipeline;
 #[cfg(feature = "controller")]
 pub mod pki;
 #[cfg(feature = "controller")]
@@ -99,7 +100,7 @@ pub mod reconcile;
 pub mod replicas;
 #[cfg(feature = "controller")]
 pub mod status;
-#[cfg(feature = "controller")]
+#[cfg(feature = "store")]
 pub mod store;
 #[cfg(feature = "controller")]
 mod wait;
@@ -113,6 +114,12 @@ pub use bridge::{Bridge, BridgeError, Bridged, BridgedStream, bridge, bridge_str
 pub use clock::{Clock, LeaseClock};
 pub use expiry::{outdated_certificates, outdated_stream_certificates};
 pub use explain::{Explanation, explain};
+pub use pingsix_sink::{self, Desired, EmbeddedEtcd, MemorySink, Published, Sink, SinkError};
+pub use pingsix_translate::pingsix::Request;
+pub use pingsix_translate::{
+    self, DataPlaneKey, Kind, Layout, Object, ObjectKey, ObjectName, Objects, Options, manifest, translate,
+};
+pub use pipeline::Pipeline;
 
 #[cfg(all(doctest, feature = "controller"))]
 #[doc = include_str!("../README.md")]

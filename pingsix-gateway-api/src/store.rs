@@ -11,11 +11,11 @@
 //! use pingsix_gateway_api::store::{Edge, ReflectorStore};
 //!
 //! // An Ingress depends on its class.
-//! static EDGES: &[Edge<Ingress, String>] = &[Edge::depends_on("class", |ingress, targets| {
+//! let class = Edge::depends_on("class", |ingress: &Ingress, targets| {
 //!     targets.extend(ingress.spec.iter().filter_map(|spec| spec.ingress_class_name.clone()));
-//! })];
+//! });
 //!
-//! let mut store = ReflectorStore::new(EDGES);
+//! let mut store = ReflectorStore::new([class]);
 //! let mut ingress = Ingress::default();
 //! ingress.metadata.name = Some("web".into());
 //! ingress.metadata.namespace = Some("shop".into());
@@ -35,13 +35,15 @@
 //! - The maps count the targets that dependents concern ([`concerned_through`](ReflectorStore::concerned_through)): a
 //!   Service of thousands of routes leads to their few Gateways without a scan of the routes.
 //!
-//! Any stream of [`watcher::Event`](kube_runtime::watcher::Event)s feeds the store, from a cluster or from a test. The
-//! example `reflector_store` watches Deployments and their configuration.
+//! Any stream of [`watcher::Event`](kube_runtime::watcher::Event)s feeds the store, from a cluster or from a test.
+//! [`SharedStore`] is a store for several tasks, such as the parts of a kube-runtime `Controller`. The example
+//! `reflector_store` watches Deployments and their configuration.
 
 mod edge;
 mod index;
 mod reader;
 mod reflector;
+mod shared;
 #[cfg(test)]
 mod tests;
 
@@ -49,3 +51,4 @@ pub use edge::{Direction, Edge, Target};
 pub use pingsix_translate::ObjectName;
 pub use reader::{Reader, StoredObject};
 pub use reflector::{Change, ReflectorStore, Work};
+pub use shared::{SharedStore, object_ref};

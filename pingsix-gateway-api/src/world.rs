@@ -52,7 +52,7 @@ macro_rules! world {
         impl Default for World {
             fn default() -> Self {
                 Self {
-                    $($field: ReflectorStore::new(<pingsix_translate::snapshot::$kind as edges::Edges>::EDGES)
+                    $($field: ReflectorStore::new(<pingsix_translate::snapshot::$kind as edges::Edges>::edges())
                         .comparing(Watched::has_equal_content),)+
                     pool: Pool::default(),
                     steps: 0,

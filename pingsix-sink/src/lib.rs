@@ -8,7 +8,8 @@
 //! The crate knows nothing of Kubernetes: a [`Document`] is a key, canonical bytes, an [`OrderHint`] and an opaque
 //! [`Owner`].
 //!
-//! Every [`Sink`] keeps these promises. [`memory::MemorySink`] is their executable form, and one suite tests every sink:
+//! Every [`Sink`] keeps these promises. [`memory::MemorySink`] is their executable form, and one suite tests every sink, also sinks of other crates
+//! (the module `contract`, with the feature of this name):
 //!
 //! 1. After `publish(desired)` a reader of the target finds the documents of `desired` under `desired.scope()`, and no
 //!    document of an earlier publication.
@@ -28,6 +29,8 @@
 pub mod admin;
 mod backoff;
 mod chunks;
+#[cfg(feature = "contract")]
+pub mod contract;
 pub mod desired;
 pub mod difference;
 pub mod document;
@@ -43,6 +46,7 @@ mod loopback;
 pub mod memory;
 mod pem;
 pub mod plan;
+mod planned;
 pub mod proto;
 pub mod resource;
 pub mod revision;
@@ -59,6 +63,7 @@ pub use etcd::EtcdSink;
 pub use file::FileSink;
 pub use memory::MemorySink;
 pub use plan::{Changed, Step, Steps, Units, plan, units};
+pub use planned::{PlannedSink, StepWriter};
 pub use revision::Revision;
 pub use sink::{Effect, Published, Sink};
 pub use target::Target;

@@ -10,6 +10,7 @@ mod feature;
 mod fixture;
 pub mod infrastructure;
 mod lower;
+pub mod manifest;
 mod model;
 mod normalise;
 mod packed;

@@ -537,7 +537,6 @@ pub(crate) struct EtcdArguments {
 ///   pingsix-gatewayctl migrate apisix/ > gateway-api.yaml
 ///   pingsix-gatewayctl migrate apisix/ --report markdown --report-file migration.md --output-dir manifests/
 ///   pingsix-gatewayctl migrate --from-cluster --only-converted > gateway-api.yaml
-///   kubectl get apisixroutes,apisixconsumers,services,secrets -A -o yaml | pingsix-gatewayctl migrate -
 ///   pingsix-gatewayctl migrate ingresses.yaml --keep-ingress > kept.yaml
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use pingsix_translate::Kind;
+use pingsix_translate::manifest::documents;
 use pingsix_translate::pingsix::Config;
 use pingsix_translate::pingsix::validate::{
     Severity, Subject, ValidateOptions, Violation, order_dependence, validate_static,
@@ -12,9 +14,9 @@ use serde_json::{Value, json};
 
 use crate::arguments::{CheckArguments, DefaultInput, Input, ReportOutput};
 use crate::finding::{DocumentLocation, Finding, Level, Tally, counted, print_grouped, reason};
-use crate::manifest::{self, read_all};
+use crate::manifest::{self, Manifests, read_all};
 use crate::plane::Translated;
-use crate::{Exit, Streams, yaml};
+use crate::{Exit, Streams};
 
 pub(crate) fn run(
     arguments: &CheckArguments,
@@ -31,13 +33,17 @@ pub(crate) fn run(
         subjects.push(format!(
             "{}, {}",
             counted(manifests.count, "object"),
-            counted(translated.planes.len() + translated.streams.len(), "data plane")
+            counted(translated.output.planes.len() + translated.output.streams.len(), "data plane")
         ));
+        let is_silent = Tally::of(&translated.findings).errors == 0 && !has_verdicts(&manifests, &translated);
+        findings.extend(is_silent.then(|| nothing_to_check(&objects_with_verdicts())));
         findings.extend(translated.findings);
     }
     if !arguments.pingsix.is_empty() {
         let checked = check_pingsix(&arguments.pingsix, arguments)?;
         subjects.push(counted(checked.documents, "PingSIX document"));
+        let is_silent = checked.documents == 0 && checked.findings.is_empty();
+        findings.extend(is_silent.then(|| nothing_to_check("route, upstream or other document of PingSIX")));
         findings.extend(checked.findings);
     }
     findings.sort();
@@ -55,6 +61,41 @@ pub(crate) fn run(
     }
     let failed = tally.errors > 0 || (arguments.strict && tally.warnings > 0);
     Ok(if failed { Exit::Problems } else { Exit::Success })
+}
+
+/// Whether `check` judges an object of the input. Services, Secrets and the like are judged only as references of others,
+/// and a class of another controller is not judged at all.
+fn has_verdicts(manifests: &Manifests, translated: &Translated) -> bool {
+    let objects = &manifests.objects;
+    let judged_as_such = Kind::ALL.iter().filter(|kind| is_judged_as_such(**kind));
+    judged_as_such.flat_map(|kind| objects.of_kind(*kind)).next().is_some()
+        || !translated.output.classes.is_empty()
+        || !translated.output.planes.is_empty()
+}
+
+/// Whether `check` judges every object of the kind.
+fn is_judged_as_such(kind: Kind) -> bool {
+    kind.is_route()
+        || kind.is_policy()
+        || matches!(kind, Kind::Gateway | Kind::ListenerSet | Kind::Ingress | Kind::PingsixProxy)
+}
+
+/// The kinds that `check` judges, for a sentence.
+fn objects_with_verdicts() -> String {
+    let kinds = Kind::ALL.iter().filter(|kind| is_judged_as_such(**kind));
+    format!("class of this controller, {}", kinds.map(|kind| kind.as_str()).collect::<Vec<_>>().join(", "))
+}
+
+/// The result of an input without an object to judge. A pipeline with the wrong input would pass otherwise.
+fn nothing_to_check(wanted: &str) -> Finding {
+    Finding {
+        place: None,
+        object: String::new(),
+        field: String::new(),
+        severity: Level::Error,
+        reason: reason::NOTHING_TO_CHECK.to_owned(),
+        message: format!("The input has none of these to check: {wanted}."),
+    }
 }
 
 #[derive(Default)]
@@ -77,29 +118,15 @@ fn check_pingsix(paths: &[PathBuf], arguments: &CheckArguments) -> anyhow::Resul
         let path: &Path = path;
         for file in read_all(std::slice::from_ref(&path.to_owned()))? {
             let text = file.text.with_context(|| format!("cannot read {}", file.name))?;
-            let chunks = yaml::split(&text);
-            if chunks.is_empty() {
+            let documents = documents(&text);
+            if documents.is_empty() {
                 bail!("no PingSIX configuration in {}", file.name);
             }
-            for chunk in chunks {
-                let place =
-                    DocumentLocation { file: file.name.clone(), document: chunk.number, line: chunk.line };
-                match yaml::decode(chunk.text) {
+            for document in documents {
+                let place = DocumentLocation::of(&file.name, &document);
+                match document.decode() {
                     Ok(value) => checked.add(&place, &value, &options),
-                    Err(error) => {
-                        let line = error.line.map_or(chunk.line, |line| chunk.first_line + line - 1);
-                        checked.findings.push(Finding {
-                            place: Some(DocumentLocation { line, ..place }),
-                            object: String::new(),
-                            field: String::new(),
-                            severity: Level::Error,
-                            reason: reason::NOT_YAML.to_owned(),
-                            message: format!(
-                                "The document is not valid YAML: {}.",
-                                error.message.trim_end_matches('.')
-                            ),
-                        });
-                    }
+                    Err(error) => checked.findings.push(Finding::not_yaml(place, &error)),
                 }
             }
         }

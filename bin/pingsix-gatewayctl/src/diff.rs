@@ -23,7 +23,7 @@ struct Compared<'a> {
 impl Compared<'_> {
     /// The objects behind a document.
     fn objects(&self, key: &Key, owner: &Owner) -> String {
-        let related = self.translated.related(self.key, key.as_str());
+        let related = self.translated.output.related(self.key, key.as_str());
         std::iter::once(owner.to_string()).chain(related).collect::<Vec<_>>().join(", ")
     }
 }
@@ -68,10 +68,12 @@ fn wanted<'a>(
     arguments: &DiffArguments,
 ) -> anyhow::Result<Vec<(&'a DataPlaneKey, &'a Desired)>> {
     let planes = translated
+        .output
         .planes
         .iter()
         .map(|(key, plane)| (key, plane.bridged.as_ref().map(|bridged| &bridged.desired)));
     let streams = translated
+        .output
         .streams
         .iter()
         .map(|(key, streams)| (key, streams.bridged.as_ref().map(|bridged| &bridged.desired)));

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 
-use pingsix_translate::status::{Problem, Severity};
+use pingsix_gateway_api::pipeline;
+use pingsix_translate::manifest::{Document, FaultReason, YamlError};
+use pingsix_translate::status::Severity;
 use serde::Serialize;
 
 /// The place of a document.
@@ -24,6 +26,12 @@ pub(crate) struct DocumentLocation {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 const fn is_zero(number: &usize) -> bool {
     *number == 0
+}
+
+impl DocumentLocation {
+    pub(crate) fn of(file: &str, document: &Document<'_>) -> Self {
+        Self { file: file.to_owned(), document: document.number(), line: document.line() }
+    }
 }
 
 impl fmt::Display for DocumentLocation {
@@ -80,44 +88,47 @@ pub(crate) struct Finding {
     pub(crate) message: String,
 }
 
-/// Reasons of findings about manifests; those about objects come from the verdicts.
+/// Reasons of findings about manifests; those about objects come from the pipeline.
 pub(crate) mod reason {
+    use super::FaultReason;
+
     pub(crate) const UNREADABLE: &str = "Unreadable";
-    pub(crate) const NOT_YAML: &str = "NotYaml";
-    pub(crate) const NOT_AN_OBJECT: &str = "NotAnObject";
-    pub(crate) const NOT_A_MANIFEST: &str = "NotAManifest";
-    pub(crate) const UNKNOWN_KIND: &str = "UnknownKind";
-    pub(crate) const UNSUPPORTED_KIND: &str = "UnsupportedKind";
-    pub(crate) const UNSUPPORTED_VERSION: &str = "UnsupportedVersion";
-    pub(crate) const DOES_NOT_DECODE: &str = "DoesNotDecode";
-    pub(crate) const UNKNOWN_FIELD: &str = "UnknownField";
-    pub(crate) const DUPLICATE: &str = "Duplicate";
-    pub(crate) const CLASS_NOT_FOUND: &str = "GatewayClassNotFound";
-    pub(crate) const CLASS_NOT_OURS: &str = "GatewayClassNotOurs";
-    pub(crate) const NO_INGRESS_CLASS: &str = "NoIngressClass";
-    pub(crate) const INGRESS_CLASS_NOT_FOUND: &str = "IngressClassNotFound";
-    pub(crate) const INGRESS_CLASS_NOT_OURS: &str = "IngressClassNotOurs";
-    pub(crate) const INGRESS_CLASS_NOT_SERVED: &str = "IngressClassNotServed";
-    pub(crate) const PARENT_NOT_FOUND: &str = "ParentNotFound";
+    pub(crate) const NOT_YAML: &str = FaultReason::NotYaml.as_str();
+    pub(crate) const NOT_A_MANIFEST: &str = FaultReason::NotAManifest.as_str();
+    pub(crate) const UNKNOWN_KIND: &str = FaultReason::UnknownKind.as_str();
+    pub(crate) const KIND_OF_OTHER_GATEWAY: &str = "KindOfOtherGateway";
+    pub(crate) const NOTHING_TO_CHECK: &str = "NothingToCheck";
+    pub(crate) const DOES_NOT_DECODE: &str = FaultReason::DoesNotDecode.as_str();
+    pub(crate) const UNKNOWN_FIELD: &str = FaultReason::UnknownField.as_str();
+    pub(crate) const DUPLICATE: &str = FaultReason::Duplicate.as_str();
     pub(crate) const NO_STREAMS: &str = "StreamsNotTranslated";
-    pub(crate) const NO_PARENT: &str = "NoParent";
-    pub(crate) const NO_TARGET: &str = "NoTarget";
     pub(crate) const NO_SERVICE: &str = "NoService";
     pub(crate) const NO_ENDPOINT_SLICES: &str = "NoEndpointSlices";
     pub(crate) const NO_MANIFESTS: &str = "NoManifests";
     pub(crate) const STREAM_DOCUMENTS: &str = "StreamDocuments";
-    pub(crate) const NOT_PUBLISHED: &str = "NotPublished";
 }
 
 impl Finding {
-    pub(crate) fn of(problem: &Problem, place: Option<&DocumentLocation>) -> Self {
+    pub(crate) fn of(finding: &pipeline::Finding, place: Option<&DocumentLocation>) -> Self {
         Self {
             place: place.cloned(),
-            object: problem.object.to_string(),
-            field: problem.field.to_string(),
-            severity: problem.severity.into(),
-            reason: problem.reason.to_string(),
-            message: problem.message.clone(),
+            object: finding.object.to_string(),
+            field: finding.field.clone(),
+            severity: finding.severity.into(),
+            reason: finding.reason.to_owned(),
+            message: finding.message.clone(),
+        }
+    }
+
+    /// A document that is no YAML.
+    pub(crate) fn not_yaml(place: DocumentLocation, error: &YamlError) -> Self {
+        Self {
+            place: Some(DocumentLocation { line: error.line, ..place }),
+            object: String::new(),
+            field: String::new(),
+            severity: Level::Error,
+            reason: reason::NOT_YAML.to_owned(),
+            message: format!("The document is not valid YAML: {}.", error.message),
         }
     }
 

@@ -1,7 +1,7 @@
 //! A tool for laptops and pipelines: manifests or the objects of a cluster in, PingSIX configuration and explanations out.
 //!
 //! ```text
-//! files ──► manifest (read, decode, report) ──► plane (translate, bridge) ──► translate | check | explain | serve | diff
+//! files ──► manifest (read, decode, report) ──► plane (the pipeline of the library) ──► translate | check | explain | serve | diff
 //! cluster (list, get) ──► manifest, migrate
 //! files ──► migrate (convert objects of other controllers) ──► manifests, report
 //! ```
@@ -24,7 +24,6 @@ mod pingsix_config;
 mod plane;
 mod program;
 mod readable;
-mod related;
 mod review;
 mod serve;
 mod translate;

@@ -1,9 +1,9 @@
 //! Manifests to objects: what an API server would have stored, as far as translation needs it.
 
-mod decode;
 mod endpoints;
 mod files;
 mod missing_endpoints;
+mod other_gateways;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -11,13 +11,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::bail;
+use pingsix_translate::manifest::{Decoded, Document, Fault, decode, documents};
 use pingsix_translate::snapshot::{self, Object, Objects};
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 
 use crate::arguments::Input;
 use crate::finding::{DocumentLocation, Finding, Level, reason};
-use crate::yaml::Chunk;
-use decode::{Decoded, decode};
 pub(crate) use endpoints::SuppliedEndpoints;
 pub(crate) use files::{FileText, Origin, list, read_all};
 
@@ -51,27 +50,18 @@ impl FileObjects {
                 return decoded;
             }
         };
-        let chunks = crate::yaml::split(text);
-        let documents = chunks.len();
-        for chunk in chunks {
-            let place =
-                DocumentLocation { file: file.name.clone(), document: chunk.number, line: chunk.line };
-            match crate::yaml::decode(chunk.text) {
-                Ok(value) => decoded.add_document(&place, value, &chunk),
+        let documents = documents(text);
+        for document in &documents {
+            let place = DocumentLocation::of(&file.name, document);
+            match document.decode() {
+                Ok(value) => decoded.add_document(&place, value, document),
                 Err(error) => {
                     decoded.broken = true;
-                    let line = error.line.map_or(chunk.line, |line| chunk.first_line + line - 1);
-                    let message =
-                        format!("The document is not valid YAML: {}.", error.message.trim_end_matches('.'));
-                    decoded.findings.push(about(
-                        DocumentLocation { line, ..place },
-                        Level::Error,
-                        reason::NOT_YAML,
-                        message,
-                    ));
+                    decoded.findings.push(Finding::not_yaml(place, &error));
                 }
             }
         }
+        let documents = documents.len();
         decoded.without_manifests = documents == 0;
         if file.origin == Origin::Found {
             decoded.leave_alone(documents);
@@ -101,10 +91,10 @@ impl FileObjects {
         }
     }
 
-    fn add_document(&mut self, place: &DocumentLocation, value: serde_json::Value, chunk: &Chunk<'_>) {
+    fn add_document(&mut self, place: &DocumentLocation, value: serde_json::Value, document: &Document<'_>) {
         let decoded = decode(value);
         let Decoded::List(items) = decoded else { return self.add(place, decoded) };
-        let lines = chunk.item_lines(items.len());
+        let lines = document.item_lines(items.len());
         for (index, item) in items.into_iter().enumerate() {
             let line = lines.get(index).copied().unwrap_or(place.line);
             self.add(&DocumentLocation { line, ..place.clone() }, decode(item));
@@ -131,10 +121,6 @@ impl FileObjects {
         match decoded {
             Decoded::Nothing => {}
             Decoded::List(items) => items.into_iter().for_each(|item| self.add(place, decode(item))),
-            Decoded::Foreign { field, message } => self.findings.push(Finding {
-                field: field.to_owned(),
-                ..about(place.clone(), Level::Error, reason::NOT_A_MANIFEST, message)
-            }),
             Decoded::Object { object, ignored } => {
                 let name = object.key().to_string();
                 self.findings.extend(ignored.into_iter().map(|field| Finding {
@@ -152,14 +138,14 @@ impl FileObjects {
                     self.unknown_kinds.entry((group, kind)).or_insert_with(|| (place.clone(), 0));
                 *count += 1;
             }
-            Decoded::Fault { object, key, field, reason, message } => {
+            Decoded::Fault(Fault { object, key, field, reason, message, .. }) => {
                 self.undecodable.extend(key);
                 self.findings.push(Finding {
                     place: Some(place.clone()),
                     object,
                     field,
                     severity: Level::Error,
-                    reason: reason.to_owned(),
+                    reason: reason.as_str().to_owned(),
                     message,
                 });
             }
@@ -206,10 +192,19 @@ impl Manifests {
             }
         }
         for ((group, kind), (place, count)) in unknown {
-            let group = if group.is_empty() { "the core group" } else { group };
+            let of_group = if group.is_empty() { "the core group" } else { group };
             let times = if count == 1 { "one is".to_owned() } else { format!("{count} are") };
-            let message = format!("Objects of kind {kind} of {group} have no part in this; {times} ignored.");
-            all.findings.push(about(place.clone(), Level::Info, reason::UNKNOWN_KIND, message));
+            all.findings.push(if let Some(other) = other_gateways::find(group, kind) {
+                let message = format!(
+                    "Objects of kind {kind} of {of_group} are for {}, so PingSIX does not serve them; {times} ignored. {}",
+                    other.gateway, other.advice
+                );
+                about(place.clone(), Level::Warning, reason::KIND_OF_OTHER_GATEWAY, message)
+            } else {
+                let message =
+                    format!("Objects of kind {kind} of {of_group} have no part in this; {times} ignored.");
+                about(place.clone(), Level::Info, reason::UNKNOWN_KIND, message)
+            });
         }
         endpoints::supply(&mut all, supplied);
         missing_endpoints::report(&mut all);

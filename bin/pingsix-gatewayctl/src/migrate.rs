@@ -30,6 +30,7 @@ use report::Report;
 #[cfg(feature = "cluster")]
 pub(crate) use source::APISIX_GROUP;
 use source::Sources;
+pub(crate) use source::converts;
 
 pub(crate) fn run(
     arguments: &MigrateArguments,

@@ -17,7 +17,7 @@ pub(crate) fn run(arguments: &PingsixConfigArguments, streams: &mut Streams<'_>)
     let options = arguments.translation.options();
     let translated = Translated::new(&manifests, &options);
     let mut printed = 0;
-    for (index, (key, plane)) in translated.planes.iter().enumerate() {
+    for (index, (key, plane)) in translated.output.planes.iter().enumerate() {
         if arguments.data_plane.as_ref().is_some_and(|wanted| *wanted != key.to_string()) {
             continue;
         }
@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &PingsixConfigArguments, streams: &mut Streams<'_>)
         printed += 1;
     }
     if printed == 0 {
-        let known: Vec<String> = translated.planes.keys().map(DataPlaneKey::to_string).collect();
+        let known: Vec<String> = translated.output.planes.keys().map(DataPlaneKey::to_string).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         if let Some(wanted) = &arguments.data_plane {
             bail!("there is no data plane {wanted} that serves a listener; known: {known}");

@@ -24,7 +24,7 @@ pub(crate) fn review(translated: &Translated, options: &Options) -> String {
 /// By prefix and key, with a comment on the origin of each document.
 fn configuration(translated: &Translated, options: &Options) -> String {
     let mut out = String::new();
-    for (key, plane) in &translated.planes {
+    for (key, plane) in &translated.output.planes {
         let Some(bridged) = &plane.bridged else { continue };
         let documents = bridged.config.iter().map(|(key, document)| {
             let comments = plane.provenance(key).map(origin).unwrap_or_default();
@@ -32,7 +32,7 @@ fn configuration(translated: &Translated, options: &Options) -> String {
         });
         write_documents(&mut out, &key.prefix(&options.root), documents);
     }
-    for (key, streams) in &translated.streams {
+    for (key, streams) in &translated.output.streams {
         let Some(bridged) = &streams.bridged else { continue };
         let documents = bridged.config.iter().map(|(key, document)| {
             let comments = streams.provenance.get(key).map(stream_origin).unwrap_or_default();

@@ -64,10 +64,12 @@ pub(crate) fn run(
 /// The lists of documents of each data plane: PingSIX's, then those for stream proxies.
 fn configs(translated: &Translated) -> impl Iterator<Item = (&DataPlaneKey, Value)> {
     let pingsix = translated
+        .output
         .planes
         .iter()
         .filter_map(|(key, plane)| Some((key, plane.bridged.as_ref()?.config.to_static())));
     let streams = translated
+        .output
         .streams
         .iter()
         .filter_map(|(key, streams)| Some((key, streams.bridged.as_ref()?.config.to_static())));
@@ -81,11 +83,11 @@ fn print_json(value: &Value, streams: &mut Streams<'_>) -> anyhow::Result<()> {
 
 /// Every key with its value, as they are served.
 fn etcd(translated: &Translated, options: &Options) -> anyhow::Result<Map<String, Value>> {
-    let pingsix = translated.planes.iter().filter_map(|(key, plane)| {
+    let pingsix = translated.output.planes.iter().filter_map(|(key, plane)| {
         let config = &plane.bridged.as_ref()?.config;
         Some(config.to_pairs(&key.prefix(&options.root)).collect::<Vec<_>>())
     });
-    let streams = translated.streams.iter().filter_map(|(key, streams)| {
+    let streams = translated.output.streams.iter().filter_map(|(key, streams)| {
         Some(streams.bridged.as_ref()?.config.to_pairs(&key.prefix(&options.root)).collect::<Vec<_>>())
     });
     let mut pairs = Map::new();
@@ -99,13 +101,13 @@ fn etcd(translated: &Translated, options: &Options) -> anyhow::Result<Map<String
 /// The status of each object that gets one, as it would stand in the cluster but for times and addresses.
 pub(crate) fn statuses(translated: &Translated, options: &Options) -> Vec<Value> {
     let mut statuses = Vec::new();
-    for class in &translated.classes {
+    for class in &translated.output.classes {
         statuses.push(with_status(&class.key, &class.to_status()));
     }
-    for proxy in &translated.proxies {
+    for proxy in &translated.output.proxies {
         statuses.push(with_status(&proxy.key, &proxy.to_status()));
     }
-    for verdicts in &translated.gateways {
+    for verdicts in &translated.output.gateways {
         if let Some(gateway) = &verdicts.gateway {
             statuses.push(with_status(&gateway.key, &gateway.to_status()));
         }
@@ -113,10 +115,10 @@ pub(crate) fn statuses(translated: &Translated, options: &Options) -> Vec<Value>
             statuses.push(with_status(key, &set.to_status()));
         }
     }
-    for (key, verdict) in &translated.routes {
+    for (key, verdict) in &translated.output.routes {
         statuses.push(with_status(key, &verdict.to_status(&options.controller_name)));
     }
-    for (key, verdicts) in &translated.policies {
+    for (key, verdicts) in &translated.output.policies {
         statuses.push(with_status(key, &PolicyVerdict::to_status(verdicts, &options.controller_name)));
     }
     statuses

@@ -2,33 +2,48 @@
 
 use std::fmt;
 use std::hash::Hash;
+use std::sync::Arc;
 
 /// A target of references: a name of any type. There is a blanket implementation.
 pub trait Target: Clone + Eq + Ord + Hash + fmt::Debug + 'static {}
 
 impl<T: Clone + Eq + Ord + Hash + fmt::Debug + 'static> Target for T {}
 
-/// A type of references from objects of kind `K`. [`Edge::concerns`] and [`Edge::depends_on`] create edges in a
-/// `static`.
+/// A type of references from objects of kind `K`. Clones share the function.
 #[non_exhaustive]
 pub struct Edge<K, T> {
     /// The name in dumps and metrics, for example `backend`.
     pub name: &'static str,
     /// The affected end of a change.
     pub direction: Direction,
-    /// Adds the targets of an object, repetitions allowed. The function depends on the object alone.
-    pub targets: fn(&K, &mut Vec<T>),
+    targets: Targets<K, T>,
 }
 
+/// Adds the targets of an object.
+type Targets<K, T> = Arc<dyn Fn(&K, &mut Vec<T>) + Send + Sync>;
+
 impl<K, T> Edge<K, T> {
-    /// A change of an object affects its targets: a route concerns its Gateway.
-    pub const fn concerns(name: &'static str, targets: fn(&K, &mut Vec<T>)) -> Self {
-        Self { name, direction: Direction::Concerns, targets }
+    /// A change of an object affects its targets: a route concerns its Gateway. `targets` adds the targets of an object,
+    /// repetitions allowed. The result depends on the object alone.
+    pub fn concerns(name: &'static str, targets: impl Fn(&K, &mut Vec<T>) + Send + Sync + 'static) -> Self {
+        Self { name, direction: Direction::Concerns, targets: Arc::new(targets) }
     }
 
-    /// A change of a target affects the object: a route depends on its Services.
-    pub const fn depends_on(name: &'static str, targets: fn(&K, &mut Vec<T>)) -> Self {
-        Self { name, direction: Direction::DependsOn, targets }
+    /// A change of a target affects the object: a route depends on its Services. `targets` is as for
+    /// [`concerns`](Self::concerns).
+    pub fn depends_on(name: &'static str, targets: impl Fn(&K, &mut Vec<T>) + Send + Sync + 'static) -> Self {
+        Self { name, direction: Direction::DependsOn, targets: Arc::new(targets) }
+    }
+
+    /// Adds the targets of an object.
+    pub(super) fn add_targets(&self, object: &K, targets: &mut Vec<T>) {
+        (self.targets)(object, targets);
+    }
+}
+
+impl<K, T> Clone for Edge<K, T> {
+    fn clone(&self) -> Self {
+        Self { targets: Arc::clone(&self.targets), ..*self }
     }
 }
 

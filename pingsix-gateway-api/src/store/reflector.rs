@@ -72,7 +72,7 @@ pub struct Work {
 /// The objects of one kind, with secondary maps of their references.
 pub struct ReflectorStore<K: 'static, T: 'static> {
     reader: Reader<K>,
-    edges: &'static [Edge<K, T>],
+    edges: Arc<[Edge<K, T>]>,
     /// One map per edge.
     indexes: Vec<Index<T>>,
     same: fn(&K, &K) -> bool,
@@ -93,12 +93,13 @@ impl<K, T> fmt::Debug for ReflectorStore<K, T> {
 }
 
 impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
-    /// An empty store with these secondary maps.
-    pub fn new(edges: &'static [Edge<K, T>]) -> Self {
+    /// An empty store with a secondary map for each edge.
+    pub fn new(edges: impl IntoIterator<Item = Edge<K, T>>) -> Self {
+        let edges: Arc<[Edge<K, T>]> = edges.into_iter().collect();
         Self {
             reader: Reader::default(),
-            edges,
             indexes: edges.iter().map(|_| Index::default()).collect(),
+            edges,
             same: K::is_same_version,
             listing: None,
             is_complete: false,
@@ -174,7 +175,7 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
         let mut concerned = BTreeSet::new();
         for (edge, index) in self.edges.iter().zip(&self.indexes) {
             if edge.direction == Direction::DependsOn {
-                concerned.append(&mut index.concerned(target, concerned_by(&self.reader, self.edges)));
+                concerned.append(&mut index.concerned(target, concerned_by(&self.reader, &self.edges)));
             }
         }
         concerned
@@ -195,12 +196,12 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
 
     /// The targets that an object concerns; sorted, without repetitions.
     pub fn concerns(&self, object: &K) -> Vec<T> {
-        targets_of(self.edges, Direction::Concerns, object)
+        targets_of(&self.edges, Direction::Concerns, object)
     }
 
     /// The dependencies of an object; sorted, without repetitions.
     pub fn dependencies(&self, object: &K) -> Vec<T> {
-        targets_of(self.edges, Direction::DependsOn, object)
+        targets_of(&self.edges, Direction::DependsOn, object)
     }
 
     /// The edges, each with its targets in order. The call scans the maps, so it serves dumps.
@@ -255,7 +256,7 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
     fn reindex(&mut self, name: &ObjectName, before: Option<&K>, after: Option<&K>) -> (Vec<T>, Vec<T>) {
         let (mut concerned, mut released) = (BTreeSet::new(), BTreeSet::new());
         let mut kept = BTreeSet::new();
-        let edges = self.edges;
+        let edges = &self.edges;
         let concerned_before = before.map(|object| concerns(edges, object)).unwrap_or_default();
         let concerned_after = after.map(|object| concerns(edges, object)).unwrap_or_default();
         for (edge, index) in edges.iter().zip(&mut self.indexes) {
@@ -293,7 +294,7 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
 fn targets<K, T: Target>(edge: &Edge<K, T>, object: Option<&K>) -> BTreeSet<T> {
     let mut targets = Vec::new();
     if let Some(object) = object {
-        (edge.targets)(object, &mut targets);
+        edge.add_targets(object, &mut targets);
     }
     targets.into_iter().collect()
 }
@@ -302,7 +303,7 @@ fn targets<K, T: Target>(edge: &Edge<K, T>, object: Option<&K>) -> BTreeSet<T> {
 fn targets_of<K, T: Target>(edges: &[Edge<K, T>], direction: Direction, object: &K) -> Vec<T> {
     let mut targets = Vec::new();
     for edge in edges.iter().filter(|edge| edge.direction == direction) {
-        (edge.targets)(object, &mut targets);
+        edge.add_targets(object, &mut targets);
     }
     targets.sort();
     targets.dedup();
@@ -317,7 +318,7 @@ fn concerns<K, T: Target>(edges: &[Edge<K, T>], object: &K) -> BTreeSet<T> {
 /// The targets that a stored object concerns, by its name.
 fn concerned_by<K, T: Target>(
     reader: &Reader<K>,
-    edges: &'static [Edge<K, T>],
+    edges: &[Edge<K, T>],
 ) -> impl FnOnce(&ObjectName) -> BTreeSet<T> {
     move |name| reader.get(name).map(|object| concerns(edges, &object)).unwrap_or_default()
 }

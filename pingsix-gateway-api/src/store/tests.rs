@@ -2,20 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures::{TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube_runtime::reflector::ObjectRef;
 use kube_runtime::watcher::Event;
 use pingsix_translate::ObjectName;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
-use super::{Change, Edge, ReflectorStore};
+use super::{Change, Edge, ReflectorStore, SharedStore, object_ref};
 
 /// Keys of `data` that start with `to-` concern their value, those with `on-` depend on it.
-static EDGES: &[Edge<ConfigMap, String>] = &[
-    Edge::concerns("to", |object, out| extract(object, "to-", out)),
-    Edge::depends_on("on", |object, out| extract(object, "on-", out)),
-    Edge::depends_on("also", |object, out| extract(object, "also-", out)),
-];
+fn store() -> ReflectorStore<ConfigMap, String> {
+    ReflectorStore::new([
+        Edge::concerns("to", |object, out| extract(object, "to-", out)),
+        Edge::depends_on("on", |object, out| extract(object, "on-", out)),
+        Edge::depends_on("also", |object, out| extract(object, "also-", out)),
+    ])
+}
 
 fn extract(object: &ConfigMap, prefix: &str, out: &mut Vec<String>) {
     let data = object.data.iter().flatten();
@@ -41,7 +45,7 @@ fn dependents(store: &ReflectorStore<ConfigMap, String>, target: &str) -> Vec<St
 
 #[test]
 fn a_change_names_what_the_old_and_the_new_version_concern() {
-    let mut store = ReflectorStore::new(EDGES);
+    let mut store = store();
     store.apply(Event::Apply(object("a", 1, &[("to-1", "x"), ("on-1", "p"), ("on-2", "q")])));
     let changes = store.apply(Event::Apply(object("a", 2, &[("to-1", "y"), ("on-2", "q")])));
     let [Change::Applied { concerned, released, before: Some(_), .. }] = &changes[..] else {
@@ -55,14 +59,14 @@ fn a_change_names_what_the_old_and_the_new_version_concern() {
 
 #[test]
 fn a_missing_target_finds_its_referrers_when_it_appears() {
-    let mut store = ReflectorStore::new(EDGES);
+    let mut store = store();
     store.apply(Event::Apply(object("a", 1, &[("on-1", "nowhere")])));
     assert_eq!(dependents(&store, "nowhere"), ["a"]);
 }
 
 #[test]
 fn one_target_by_two_edges_stays_until_both_are_gone() {
-    let mut store = ReflectorStore::new(EDGES);
+    let mut store = store();
     store.apply(Event::Apply(object("a", 1, &[("on-1", "p"), ("also-1", "p")])));
     let changes = store.apply(Event::Apply(object("a", 2, &[("also-1", "p")])));
     assert_eq!(dependents(&store, "p"), ["a"]);
@@ -73,7 +77,7 @@ fn one_target_by_two_edges_stays_until_both_are_gone() {
 
 #[test]
 fn a_deletion_takes_away_what_the_store_holds_not_what_the_event_carries() {
-    let mut store = ReflectorStore::new(EDGES);
+    let mut store = store();
     store.apply(Event::Apply(object("a", 1, &[("to-1", "x")])));
     let changes = store.apply(Event::Delete(object("a", 9, &[("to-1", "elsewhere")])));
     assert!(matches!(&changes[..], [Change::Removed { concerned, .. }] if *concerned == ["x"]));
@@ -83,7 +87,7 @@ fn a_deletion_takes_away_what_the_store_holds_not_what_the_event_carries() {
 
 #[test]
 fn nothing_changes_until_a_list_is_complete() {
-    let mut store = ReflectorStore::new(EDGES);
+    let mut store = store();
     assert!(store.apply(Event::Init).is_empty());
     assert!(store.apply(Event::InitApply(object("a", 1, &[("on-1", "p")]))).is_empty());
     assert!(!store.is_complete());
@@ -102,7 +106,7 @@ fn nothing_changes_until_a_list_is_complete() {
 
 #[test]
 fn a_relist_of_what_is_there_changes_nothing() {
-    let mut store = ReflectorStore::new(EDGES);
+    let mut store = store();
     store.apply(Event::Apply(object("a", 1, &[("on-1", "p")])));
     let work = store.work();
     store.apply(Event::Init);
@@ -113,7 +117,7 @@ fn a_relist_of_what_is_there_changes_nothing() {
 
 #[test]
 fn an_object_with_equal_content_is_only_touched() {
-    let mut store = ReflectorStore::new(EDGES).comparing(|before, after| before.data == after.data);
+    let mut store = store().comparing(|before, after| before.data == after.data);
     store.apply(Event::Apply(object("a", 1, &[("on-1", "p")])));
     let work = store.work();
     let changes = store.apply(Event::Apply(object("a", 2, &[("on-1", "p")])));
@@ -125,7 +129,7 @@ fn an_object_with_equal_content_is_only_touched() {
 #[test]
 fn an_event_costs_what_its_object_refers_to_however_many_objects_there_are() {
     let cost = |objects: u32| {
-        let mut store = ReflectorStore::new(EDGES);
+        let mut store = store();
         for index in 0..objects {
             store.apply(Event::Apply(object(&format!("o{index}"), 1, &[("on-1", "p"), ("to-1", "x")])));
         }
@@ -145,7 +149,7 @@ type Picture = BTreeMap<String, BTreeMap<String, String>>;
 fn after_any_history_the_maps_are_those_of_the_objects() {
     let mut random = StdRng::seed_from_u64(7);
     for _ in 0..60 {
-        let mut store = ReflectorStore::new(EDGES);
+        let mut store = store();
         let mut picture = Picture::new();
         for version in 0..40 {
             step(&mut store, &mut picture, version, &mut random);
@@ -232,4 +236,35 @@ fn check(store: &ReflectorStore<ConfigMap, String>, picture: &Picture) {
     }
     assert_eq!(store.entries(), entries);
     assert_eq!(store.objects().len(), picture.len());
+}
+
+#[tokio::test]
+async fn clones_of_a_shared_store_see_the_events_that_pass() {
+    let shared = SharedStore::from(store());
+    let other = shared.clone();
+    let events = [Event::Init, Event::InitApply(object("a", 1, &[("on-1", "p")])), Event::InitDone];
+    let passed = shared.reflect(stream::iter(events.map(Ok))).try_collect::<Vec<_>>().await.unwrap();
+    assert_eq!(passed.len(), 3);
+    let reference = ObjectRef::<ConfigMap>::new("a").within("shop");
+    assert!(other.is_complete() && other.get(&reference).is_some());
+    assert_eq!(other.dependents(&"p".to_owned()), std::slice::from_ref(&reference));
+    assert_eq!(other.objects().len(), 1);
+
+    let moved = [object("a", 2, &[("to-1", "x")]), object("a", 3, &[("to-1", "y")])];
+    let changes = shared.changes(stream::iter(moved.map(|object| Ok(Event::Apply(object)))));
+    let changes: Vec<_> = changes.try_collect().await.unwrap();
+    let [_, Change::Applied { name, concerned, .. }] = &changes[..] else { panic!("{changes:?}") };
+    assert_eq!((object_ref::<ConfigMap>(name), concerned.join(" ")), (reference.clone(), "x y".to_owned()));
+    assert_eq!(other.members(&"y".to_owned()), [reference]);
+    assert!(other.dependents(&"p".to_owned()).is_empty());
+}
+
+#[test]
+fn an_edge_is_a_closure_with_values_of_its_own() {
+    let prefix = format!("{}-", "on");
+    let edge = Edge::depends_on("on", move |object: &ConfigMap, out| extract(object, &prefix, out));
+    let mut store = ReflectorStore::new([edge.clone(), edge]);
+    store.apply(Event::Apply(object("a", 1, &[("on-1", "p")])));
+    assert_eq!(dependents(&store, "p"), ["a"]);
+    assert_eq!(object_ref::<ConfigMap>(&ObjectName::new("", "a")), ObjectRef::new("a"));
 }

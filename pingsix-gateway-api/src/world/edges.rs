@@ -41,14 +41,16 @@ pub struct CrossNamespaceReference {
 /// The edges that start at a kind.
 pub(super) trait Edges: WatchedKind {
     /// All edges of the kind.
-    const EDGES: &'static [Edge<Watched<Self>, Target>];
+    fn edges() -> Vec<Edge<Watched<Self>, Target>>;
 }
 
 /// Declares kinds without references.
 macro_rules! no_edges {
     ($($kind:ident)+) => {$(
         impl Edges for pingsix_translate::snapshot::$kind {
-            const EDGES: &'static [Edge<Watched<Self>, Target>] = &[];
+            fn edges() -> Vec<Edge<Watched<Self>, Target>> {
+                Vec::new()
+            }
         }
     )+};
 }
@@ -56,127 +58,145 @@ macro_rules! no_edges {
 no_edges! { Service Secret ConfigMap Namespace HttpRouteFilter }
 
 impl Edges for PingsixProxy {
-    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
-        Edge::depends_on("secret", |proxy, targets| {
-            each(proxy, |proxy, name| {
-                let secrets = secrets_of_proxy(proxy, &name.namespace);
-                targets.extend(secrets.into_iter().map(|secret| named(Kind::Secret, secret)));
-            });
-        }),
-        // A change of its Secrets affects its dependents: classes and Gateways.
-        Edge::concerns("parameters", |proxy, targets| targets.push(Target::Object(proxy.key()))),
-    ];
+    fn edges() -> Vec<Edge<Watched<Self>, Target>> {
+        vec![
+            Edge::depends_on("secret", |proxy: &Watched<Self>, targets| {
+                each(proxy, |proxy, name| {
+                    let secrets = secrets_of_proxy(proxy, &name.namespace);
+                    targets.extend(secrets.into_iter().map(|secret| named(Kind::Secret, secret)));
+                });
+            }),
+            // A change of its Secrets affects its dependents: classes and Gateways.
+            Edge::concerns("parameters", |proxy: &Watched<Self>, targets| {
+                targets.push(Target::Object(proxy.key()));
+            }),
+        ]
+    }
 }
 
 impl Edges for GatewayClass {
-    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
-        Edge::depends_on("parameters", |class, targets| {
-            each(class, |class, _| {
-                targets.extend(proxy_of_class(class).map(|proxy| named(Kind::PingsixProxy, proxy)));
-            });
-        }),
-        // A change of its parameters affects its dependents, the Gateways.
-        Edge::concerns("class", |class, targets| targets.push(Target::Object(class.key()))),
-    ];
+    fn edges() -> Vec<Edge<Watched<Self>, Target>> {
+        vec![
+            Edge::depends_on("parameters", |class: &Watched<Self>, targets| {
+                each(class, |class, _| {
+                    targets.extend(proxy_of_class(class).map(|proxy| named(Kind::PingsixProxy, proxy)));
+                });
+            }),
+            // A change of its parameters affects its dependents, the Gateways.
+            Edge::concerns("class", |class: &Watched<Self>, targets| {
+                targets.push(Target::Object(class.key()));
+            }),
+        ]
+    }
 }
 
 impl Edges for Gateway {
-    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
-        Edge::depends_on("class", |gateway, targets| {
-            if let Some(gateway) = gateway.object() {
-                targets.push(cluster(Kind::GatewayClass, &gateway.spec.gateway_class_name));
-            }
-        }),
-        Edge::depends_on("parameters", |gateway, targets| {
-            each(gateway, |gateway, name| {
-                let proxy = proxy_of_gateway(gateway, &name.namespace);
-                targets.extend(proxy.map(|proxy| named(Kind::PingsixProxy, proxy)));
-            });
-        }),
-        Edge::depends_on("namespace", own_namespace),
-        Edge::depends_on("secret", |gateway, targets| {
-            each(gateway, |gateway, name| {
-                refer(
-                    targets,
-                    Kind::Gateway,
-                    name,
-                    Kind::Secret,
-                    secrets_of_gateway(gateway, &name.namespace),
-                );
-            });
-        }),
-        Edge::depends_on("authority", |gateway, targets| {
-            each(gateway, |gateway, name| {
-                let config_maps = config_maps_of_gateway(gateway, &name.namespace);
-                refer(targets, Kind::Gateway, name, Kind::ConfigMap, config_maps);
-            });
-        }),
-    ];
+    fn edges() -> Vec<Edge<Watched<Self>, Target>> {
+        vec![
+            Edge::depends_on("class", |gateway: &Watched<Self>, targets| {
+                if let Some(gateway) = gateway.object() {
+                    targets.push(cluster(Kind::GatewayClass, &gateway.spec.gateway_class_name));
+                }
+            }),
+            Edge::depends_on("parameters", |gateway: &Watched<Self>, targets| {
+                each(gateway, |gateway, name| {
+                    let proxy = proxy_of_gateway(gateway, &name.namespace);
+                    targets.extend(proxy.map(|proxy| named(Kind::PingsixProxy, proxy)));
+                });
+            }),
+            Edge::depends_on("namespace", own_namespace),
+            Edge::depends_on("secret", |gateway: &Watched<Self>, targets| {
+                each(gateway, |gateway, name| {
+                    refer(
+                        targets,
+                        Kind::Gateway,
+                        name,
+                        Kind::Secret,
+                        secrets_of_gateway(gateway, &name.namespace),
+                    );
+                });
+            }),
+            Edge::depends_on("authority", |gateway: &Watched<Self>, targets| {
+                each(gateway, |gateway, name| {
+                    let config_maps = config_maps_of_gateway(gateway, &name.namespace);
+                    refer(targets, Kind::Gateway, name, Kind::ConfigMap, config_maps);
+                });
+            }),
+        ]
+    }
 }
 
 impl Edges for ListenerSet {
-    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
-        Edge::concerns("parent", |set, targets| {
-            each(set, |set, name| {
-                targets
-                    .extend(parent_of_listener_set(name, set).map(|gateway| named(Kind::Gateway, gateway)));
-            });
-        }),
-        Edge::depends_on("namespace", own_namespace),
-        Edge::depends_on("secret", |set, targets| {
-            each(set, |set, name| {
-                let secrets = secrets_of_listener_set(set, &name.namespace);
-                refer(targets, Kind::ListenerSet, name, Kind::Secret, secrets);
-            });
-        }),
-    ];
+    fn edges() -> Vec<Edge<Watched<Self>, Target>> {
+        vec![
+            Edge::concerns("parent", |set: &Watched<Self>, targets| {
+                each(set, |set, name| {
+                    targets.extend(
+                        parent_of_listener_set(name, set).map(|gateway| named(Kind::Gateway, gateway)),
+                    );
+                });
+            }),
+            Edge::depends_on("namespace", own_namespace),
+            Edge::depends_on("secret", |set: &Watched<Self>, targets| {
+                each(set, |set, name| {
+                    let secrets = secrets_of_listener_set(set, &name.namespace);
+                    refer(targets, Kind::ListenerSet, name, Kind::Secret, secrets);
+                });
+            }),
+        ]
+    }
 }
 
 impl<S: RouteSpec> Edges for RouteObject<S>
 where
     Self: WatchedKind,
 {
-    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
-        Edge::concerns("parent", |route, targets| {
-            each(route, |route, name| {
-                let parents = route.parent_refs.iter();
-                targets
-                    .extend(parents.filter_map(|parent| parent.target(&name.namespace)).map(Target::Object));
-            });
-        }),
-        Edge::depends_on("namespace", own_namespace),
-        Edge::depends_on("backend", |route, targets| {
-            each(route, |route, name| {
-                refer(targets, Self::KIND, name, Kind::Service, route.services().iter().cloned());
-            });
-        }),
-        Edge::depends_on("filter", |route, targets| {
-            each(route, |route, _| {
-                let filters = route.filters().iter().cloned();
-                targets.extend(filters.map(|filter| named(Kind::HttpRouteFilter, filter)));
-            });
-        }),
-    ];
+    fn edges() -> Vec<Edge<Watched<Self>, Target>> {
+        vec![
+            Edge::concerns("parent", |route: &Watched<Self>, targets| {
+                each(route, |route, name| {
+                    let parents = route.parent_refs.iter();
+                    targets.extend(
+                        parents.filter_map(|parent| parent.target(&name.namespace)).map(Target::Object),
+                    );
+                });
+            }),
+            Edge::depends_on("namespace", own_namespace),
+            Edge::depends_on("backend", |route: &Watched<Self>, targets| {
+                each(route, |route, name| {
+                    refer(targets, Self::KIND, name, Kind::Service, route.services().iter().cloned());
+                });
+            }),
+            Edge::depends_on("filter", |route: &Watched<Self>, targets| {
+                each(route, |route, _| {
+                    let filters = route.filters().iter().cloned();
+                    targets.extend(filters.map(|filter| named(Kind::HttpRouteFilter, filter)));
+                });
+            }),
+        ]
+    }
 }
 
 /// Declares kinds of policies.
 macro_rules! policy_edges {
     ($($kind:ident)+) => {$(
         impl Edges for $kind {
-            const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
-                Edge::concerns("target", |policy, targets| {
+            fn edges() -> Vec<Edge<Watched<Self>, Target>> {
+                vec![
+                Edge::concerns("target", |policy: &Watched<Self>, targets| {
                     each(policy, |policy, name| {
                         targets.extend(policy.targets(&name.namespace).into_iter().map(Target::Object));
                     });
                 }),
-                Edge::depends_on("reference", |policy, targets| {
+                Edge::depends_on("reference", |policy: &Watched<Self>, targets| {
                     each(policy, |policy, name| {
                         for ObjectKey { kind, name: object } in policy.references(&name.namespace) {
                             refer(targets, Self::KIND, name, kind, [object]);
                         }
                     });
                 }),
-            ];
+            ]
+            }
         }
     )+};
 }
@@ -184,28 +204,33 @@ macro_rules! policy_edges {
 policy_edges! { BackendTlsPolicy SecurityPolicy TrafficPolicy BackendTrafficPolicy }
 
 impl Edges for ReferenceGrant {
-    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[Edge::concerns("crossing", |grant, targets| {
-        each(grant, |grant, name| {
-            targets.extend(grant.spec.from.iter().filter_map(|from| {
-                let kind = Kind::from_group_kind(&from.group, &from.kind)?;
-                let from = from.namespace.as_str().into();
-                Some(crossing(kind, from, name.namespace.clone()))
-            }));
-        });
-    })];
+    fn edges() -> Vec<Edge<Watched<Self>, Target>> {
+        vec![Edge::concerns("crossing", |grant: &Watched<Self>, targets| {
+            each(grant, |grant, name| {
+                targets.extend(grant.spec.from.iter().filter_map(|from| {
+                    let kind = Kind::from_group_kind(&from.group, &from.kind)?;
+                    let from = from.namespace.as_str().into();
+                    Some(crossing(kind, from, name.namespace.clone()))
+                }));
+            });
+        })]
+    }
 }
 
 impl Edges for IngressClass {
     // One default class takes precedence, so a change of a mark affects all marked classes.
-    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
-        Edge::concerns("default", default_mark),
-        Edge::depends_on("default", default_mark),
-        Edge::depends_on("parameters", |class, targets| {
-            each(class, |class, _| {
-                targets.extend(proxy_of_ingress_class(class).map(|proxy| named(Kind::PingsixProxy, proxy)));
-            });
-        }),
-    ];
+    fn edges() -> Vec<Edge<Watched<Self>, Target>> {
+        vec![
+            Edge::concerns("default", default_mark),
+            Edge::depends_on("default", default_mark),
+            Edge::depends_on("parameters", |class: &Watched<Self>, targets| {
+                each(class, |class, _| {
+                    targets
+                        .extend(proxy_of_ingress_class(class).map(|proxy| named(Kind::PingsixProxy, proxy)));
+                });
+            }),
+        ]
+    }
 }
 
 fn default_mark(class: &Watched<IngressClass>, targets: &mut Vec<Target>) {
@@ -215,36 +240,40 @@ fn default_mark(class: &Watched<IngressClass>, targets: &mut Vec<Target>) {
 }
 
 impl Edges for Ingress {
-    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
-        Edge::concerns("class", |ingress, targets| {
-            if let Some(ingress) = ingress.object() {
-                targets.push(
-                    class_of_ingress(ingress)
-                        .map_or(Target::DefaultIngressClass, |class| cluster(Kind::IngressClass, class)),
-                );
-            }
-        }),
-        Edge::depends_on("backend", |ingress, targets| {
-            each(ingress, |ingress, name| {
-                let services = services_of_ingress(ingress, &name.namespace);
-                targets.extend(services.into_iter().map(|service| named(Kind::Service, service)));
-            });
-        }),
-        Edge::depends_on("reference", |ingress, targets| {
-            each(ingress, |ingress, name| {
-                let references = references_of_ingress(ingress, &name.namespace);
-                targets.extend(references.into_iter().map(Target::Object));
-            });
-        }),
-    ];
+    fn edges() -> Vec<Edge<Watched<Self>, Target>> {
+        vec![
+            Edge::concerns("class", |ingress: &Watched<Self>, targets| {
+                if let Some(ingress) = ingress.object() {
+                    targets.push(
+                        class_of_ingress(ingress)
+                            .map_or(Target::DefaultIngressClass, |class| cluster(Kind::IngressClass, class)),
+                    );
+                }
+            }),
+            Edge::depends_on("backend", |ingress: &Watched<Self>, targets| {
+                each(ingress, |ingress, name| {
+                    let services = services_of_ingress(ingress, &name.namespace);
+                    targets.extend(services.into_iter().map(|service| named(Kind::Service, service)));
+                });
+            }),
+            Edge::depends_on("reference", |ingress: &Watched<Self>, targets| {
+                each(ingress, |ingress, name| {
+                    let references = references_of_ingress(ingress, &name.namespace);
+                    targets.extend(references.into_iter().map(Target::Object));
+                });
+            }),
+        ]
+    }
 }
 
 impl Edges for EndpointSlice {
-    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[Edge::concerns("service", |slice, targets| {
-        if let Some(slice) = slice.object() {
-            targets.extend(service_of_slice(slice).map(|service| named(Kind::Service, service)));
-        }
-    })];
+    fn edges() -> Vec<Edge<Watched<Self>, Target>> {
+        vec![Edge::concerns("service", |slice: &Watched<Self>, targets| {
+            if let Some(slice) = slice.object() {
+                targets.extend(service_of_slice(slice).map(|service| named(Kind::Service, service)));
+            }
+        })]
+    }
 }
 
 /// Calls a function with a decodable object and its name.

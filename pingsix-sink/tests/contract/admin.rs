@@ -6,12 +6,12 @@ use std::time::Duration;
 use http::HeaderValue;
 use parking_lot::Mutex;
 use pingsix_sink::admin::SCOPE_LABEL;
+use pingsix_sink::contract::{Ability, Contents, TestTarget};
 use pingsix_sink::{AdminSink, Scope};
 use serde_json::Value;
 
 use crate::admin_double::{AdminDouble, KEY};
 use crate::resources::{Resources, from_resource, text, to_resource, value};
-use crate::target::{Ability, Contents, Target};
 
 pub(crate) struct Admin {
     double: AdminDouble,
@@ -22,7 +22,7 @@ pub(crate) struct Admin {
 /// The only prefix of the API.
 const PREFIX: &str = "/p/web";
 
-impl Target for Admin {
+impl TestTarget for Admin {
     type Sink = Resources<AdminSink>;
 
     const MISSING: &'static [(Ability, &'static str)] = &[

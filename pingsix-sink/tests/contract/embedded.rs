@@ -1,8 +1,9 @@
 //! The embedded server: its target is itself.
 
+use pingsix_sink::contract::{Ability, Contents, TestTarget};
 use pingsix_sink::{EmbeddedEtcd, Scope};
 
-use crate::target::{Ability, Contents, Target, contents, replay};
+use crate::target::{contents, replay};
 use crate::wire::{Served, Watcher, under, watch_under};
 
 pub(crate) struct Embedded {
@@ -11,7 +12,7 @@ pub(crate) struct Embedded {
     start: i64,
 }
 
-impl Target for Embedded {
+impl TestTarget for Embedded {
     type Sink = EmbeddedEtcd;
 
     const MISSING: &'static [(Ability, &'static str)] = &[

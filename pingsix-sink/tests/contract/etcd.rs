@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pingsix_sink::contract::{Ability, Contents, TestTarget};
 use pingsix_sink::etcd::Builder;
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
 use pingsix_sink::proto::etcdserverpb::{DeleteRangeRequest, PutRequest, RangeRequest};
@@ -10,7 +11,7 @@ use pingsix_test_programs::Signal;
 use tonic::transport::Channel;
 
 use crate::relay::{Failure, Relay};
-use crate::target::{Ability, Contents, Target, contents, replay};
+use crate::target::{contents, replay};
 use crate::wire::{Watcher, channel, under, watch_under};
 
 pub(crate) struct Etcd {
@@ -27,7 +28,7 @@ impl Etcd {
     }
 }
 
-impl Target for Etcd {
+impl TestTarget for Etcd {
     type Sink = EtcdSink;
 
     const MISSING: &'static [(Ability, &'static str)] = &[];

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use parking_lot::Mutex;
+use pingsix_sink::contract::{Ability, Contents, TestTarget};
 use pingsix_sink::file::FileLocation;
 use pingsix_sink::{Desired, FileSink, Published, Scope, Sink, SinkError};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::resources::{Resources, from_resource, text};
-use crate::target::{Ability, Contents, Target};
 
 pub(crate) struct File {
     directory: TempDir,
@@ -57,7 +57,7 @@ impl Sink for RecordingSink {
     }
 }
 
-impl Target for File {
+impl TestTarget for File {
     type Sink = RecordingSink;
 
     const MISSING: &'static [(Ability, &'static str)] = &[

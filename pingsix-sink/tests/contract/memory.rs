@@ -1,13 +1,12 @@
 //! The memory sink: the promises in their plainest form.
 
 use bytes::Bytes;
+use pingsix_sink::contract::{Ability, Contents, TestTarget};
 use pingsix_sink::{Key, MemorySink, Scope, Step};
-
-use crate::target::{Ability, Contents, Target};
 
 pub(crate) struct Memory(MemorySink);
 
-impl Target for Memory {
+impl TestTarget for Memory {
     type Sink = MemorySink;
 
     const MISSING: &'static [(Ability, &'static str)] = &[

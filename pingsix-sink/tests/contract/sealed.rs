@@ -1,11 +1,11 @@
 //! The sink for an external etcd with a keyring: the contract holds with encrypted secrets.
 
+use pingsix_sink::contract::{Ability, Contents, TestTarget};
 use pingsix_sink::resource::Keyring;
 use pingsix_sink::{Desired, Document, DocumentSet, Effect, EtcdSink, Published, Scope, Sink, SinkError};
 use serde_json::{Value, json};
 
 use crate::etcd::Etcd;
-use crate::target::{Ability, Contents, Target};
 
 pub(crate) struct Sealed(Etcd);
 
@@ -36,7 +36,7 @@ fn value(text: &str) -> String {
     json!({ "text": text, "tls": { "client_key": format!("the secret of {text}") } }).to_string()
 }
 
-impl Target for Sealed {
+impl TestTarget for Sealed {
     type Sink = WithSecrets;
 
     const MISSING: &'static [(Ability, &'static str)] = &[];

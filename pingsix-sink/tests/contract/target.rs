@@ -1,87 +1,11 @@
-//! Targets of the contract.
+//! Contents that the protocol of etcd shows.
 
-use std::collections::BTreeMap;
-
+use pingsix_sink::Scope;
+use pingsix_sink::contract::Contents;
 use pingsix_sink::proto::etcdserverpb::{RangeResponse, WatchResponse};
 use pingsix_sink::proto::mvccpb::event::EventType;
-use pingsix_sink::{Scope, Sink};
 
 use crate::wire::Watcher;
-
-/// The keys and values of a scope, without the scope prefix and without keys that readers ignore.
-pub(crate) type Contents = BTreeMap<String, String>;
-
-/// An ability that some targets lack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "a sink yet to come may lack what all have now")]
-pub(crate) enum Ability {
-    /// The target holds several scopes.
-    HasSeveralScopes,
-    /// A restarted sink knows the revision of the last change.
-    RemembersRevisions,
-    /// The documents outlive the sink.
-    IsPersistent,
-    /// Other writers can write to the target.
-    HasOtherWriters,
-    /// The target can fail in the middle of a publication.
-    CanFail,
-    /// The target can write and lose its response.
-    LosesResponses,
-    /// The target can stop responding.
-    CanStall,
-}
-
-/// A place that a sink writes to.
-pub(crate) trait Target: Sized {
-    type Sink: Sink + std::fmt::Debug;
-
-    /// The missing abilities with reasons. Assertions that need them are skipped.
-    const MISSING: &'static [(Ability, &'static str)];
-
-    /// An empty target; `None`, with a message, if a program is missing.
-    async fn start() -> Option<Self>;
-
-    /// A new sink, as after a restart of its program.
-    async fn open(&self) -> Self::Sink;
-
-    async fn read(&self, scope: &Scope) -> Contents;
-
-    /// Every state that a reader could have seen since the start, oldest first, without foreign keys.
-    async fn states(&self, scope: &Scope) -> Vec<Contents>;
-
-    /// Writes or deletes a key as another writer. Needs [`Ability::HasOtherWriters`].
-    async fn write_foreign(&self, _scope: &Scope, _key: &str, _value: Option<&str>) {
-        unreachable!("nobody else can write");
-    }
-
-    /// Fails after so many more writes, each with as few steps as possible; `None` ends the failure. Needs
-    /// [`Ability::CanFail`].
-    fn fail_after(&self, _writes: Option<usize>) {
-        unreachable!("it cannot fail");
-    }
-
-    /// Writes everything, but loses the responses after so many more; `None` ends the failure. Needs
-    /// [`Ability::LosesResponses`].
-    fn lose_responses_after(&self, _writes: Option<usize>) {
-        unreachable!("its answers are not lost");
-    }
-
-    /// Stops responding, or resumes. Needs [`Ability::CanStall`].
-    fn stall(&self, _is_stalled: bool) {
-        unreachable!("it cannot stall");
-    }
-
-    /// Whether the target has the ability; prints the reason if not.
-    fn can(ability: Ability) -> bool {
-        match Self::MISSING.iter().find(|(lacked, _)| *lacked == ability) {
-            None => true,
-            Some((_, why)) => {
-                pingsix_test_programs::skipped(&format!("a promise, since {why}"));
-                false
-            }
-        }
-    }
-}
 
 /// The contents of an etcd list as PingSIX reads them, without keys whose last segment starts with a dot.
 pub(crate) fn contents(list: &RangeResponse, scope: &Scope) -> Contents {

@@ -48,6 +48,11 @@ macro_rules! objects {
                 match object { $(Object::$kind(object) => self.$field.insert(name, object).is_some(),)+ }
             }
 
+            /// Removes the object with a key. Returns whether it was there.
+            pub fn remove(&mut self, key: &ObjectKey) -> bool {
+                match key.kind { $(Kind::$kind => self.$field.remove(&key.name).is_some(),)+ }
+            }
+
             /// Whether the collection has an object with this key.
             pub fn contains(&self, key: &ObjectKey) -> bool {
                 match key.kind { $(Kind::$kind => self.$field.contains_key(&key.name),)+ }

@@ -7,17 +7,20 @@ use kube_runtime::watcher::Event;
 use pingsix_gateway_api::store::{Change, Edge, ObjectName, ReflectorStore};
 use serde_json::json;
 
-static EDGES: &[Edge<ServiceAccount, String>] = &[
-    Edge::depends_on("pull secret", |account, targets| {
+fn edges() -> [Edge<ServiceAccount, String>; 2] {
+    let pull_secret = Edge::depends_on("pull secret", |account: &ServiceAccount, targets: &mut Vec<String>| {
         let secrets = account.image_pull_secrets.iter().flatten();
         targets.extend(secrets.map(|secret| secret.name.clone()));
-    }),
-    Edge::concerns("namespace", |account, targets| targets.extend(account.metadata.namespace.clone())),
-];
+    });
+    [
+        pull_secret,
+        Edge::concerns("namespace", |account, targets| targets.extend(account.metadata.namespace.clone())),
+    ]
+}
 
 /// Who reads a Secret.
 pub fn readers(secret: &str) -> Result<Vec<String>, Box<dyn Error>> {
-    let mut store = ReflectorStore::new(EDGES).comparing(|one, other| one.metadata == other.metadata);
+    let mut store = ReflectorStore::new(edges()).comparing(|one, other| one.metadata == other.metadata);
     let account = serde_json::from_value(json!({
         "metadata": {"name": "builder", "namespace": "shop"},
         "imagePullSecrets": [{"name": secret}],

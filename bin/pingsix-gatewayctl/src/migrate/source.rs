@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use pingsix_translate::manifest::documents;
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::{Map, Value, json};
 
@@ -17,7 +18,6 @@ pub(crate) use fields::{Field, Fields, Seconds};
 
 use super::report::{Place, Report};
 use crate::manifest::read_all;
-use crate::yaml;
 
 /// The API group of the predecessors' objects.
 pub(crate) const APISIX_GROUP: &str = "apisix.apache.org";
@@ -37,6 +37,9 @@ macro_rules! source_kinds {
             pub(crate) const fn as_str(self) -> &'static str {
                 match self { $(Self::$kind => $name,)+ }
             }
+
+            /// The names, in the order of declaration.
+            const NAMES: &[&str] = &[$($name,)+];
 
             fn of(version: &str, kind: &str) -> Option<Self> {
                 match (version, kind) { $(($version, $name) => Some(Self::$kind),)+ _ => None }
@@ -58,6 +61,11 @@ source_kinds! {
     BackendTrafficPolicy, "v1alpha1", "BackendTrafficPolicy";
     Consumer, "v1alpha1", "Consumer";
     L4RoutePolicy, "v1alpha1", "L4RoutePolicy";
+}
+
+/// Whether a conversion reads objects of a kind, apart from kinds that stay as they are.
+pub(crate) fn converts(group: &str, kind: &str) -> bool {
+    group == APISIX_GROUP && SourceKind::NAMES.contains(&kind)
 }
 
 /// An object of a predecessor.
@@ -95,12 +103,11 @@ impl Sources {
         let mut count = 0_usize;
         for file in read_all(paths)? {
             let text = file.text.with_context(|| format!("cannot read {}", file.name))?;
-            for chunk in yaml::split(&text) {
-                let value = yaml::decode(chunk.text).map_err(|error| {
-                    let line = error.line.map_or(chunk.line, |line| chunk.first_line + line - 1);
-                    anyhow::anyhow!("{}:{line}: the document is not valid YAML: {}", file.name, error.message)
+            for document in documents(&text) {
+                let value = document.decode().map_err(|error| {
+                    anyhow!("{}:{}: the document is not valid YAML: {}", file.name, error.line, error.message)
                 })?;
-                let place = format!("{}:{}", file.name, chunk.line);
+                let place = format!("{}:{}", file.name, document.line());
                 count += sources
                     .add(value, LIST_DEPTH, report)
                     .with_context(|| format!("{place} holds no manifest"))?;

@@ -16,13 +16,14 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use pingsix_gateway_api::Explanation;
 use pingsix_gateway_api::explain::{Answer, NotFoundCause};
+use pingsix_gateway_api::pipeline::{ArrivalPort, Inquiry, InquiryError};
 use pingsix_sink::hosts::{ASK_LOCALLY, is_local};
 use pingsix_translate::pingsix::Request;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::explain::{Inquiry, Port, in_words};
+use crate::explain::in_words;
 use crate::plane::Translated;
 
 /// Chooses the port a request is taken to arrive at.
@@ -128,10 +129,12 @@ fn inquiry<B>(request: &http::Request<B>) -> Result<Inquiry, String> {
     let host = request.headers().get(HOST_HEADER).map(text).or(own);
     let port = if let Some(port) = request.headers().get(PORT_HEADER) {
         let port = text(port);
-        Port::Known(port.trim().parse().map_err(|_| format!("{PORT_HEADER}: \"{port}\" is not a port"))?)
+        ArrivalPort::Known(
+            port.trim().parse().map_err(|_| format!("{PORT_HEADER}: \"{port}\" is not a port"))?,
+        )
     } else {
         let authority = host.as_deref().and_then(|host| host.parse::<http::uri::Authority>().ok());
-        authority.and_then(|authority| authority.port_u16()).map_or(Port::Unknown, Port::Likely)
+        authority.and_then(|authority| authority.port_u16()).map_or(ArrivalPort::Unknown, ArrivalPort::Likely)
     };
     let headers = request
         .headers()
@@ -151,6 +154,10 @@ fn inquiry<B>(request: &http::Request<B>) -> Result<Inquiry, String> {
     Ok(Inquiry { request, port, owner: None })
 }
 
+fn in_a_line(error: InquiryError) -> String {
+    format!("{:#}", anyhow::Error::from(error))
+}
+
 /// The explanation over plaintext, or over TLS where only that is served.
 fn answer(inquiry: &Inquiry, translated: &Translated) -> Result<Vec<Explanation>, String> {
     let unserved = |explanations: &[Explanation]| {
@@ -161,11 +168,11 @@ fn answer(inquiry: &Inquiry, translated: &Translated) -> Result<Vec<Explanation>
             )
         })
     };
-    let plaintext = inquiry.answer(translated).map_err(|error| format!("{error:#}"))?;
+    let plaintext = translated.output.explain(inquiry).map_err(in_a_line)?;
     if unserved(&plaintext) {
         let mut over_tls = inquiry.clone();
         over_tls.request.tls = true;
-        let encrypted = over_tls.answer(translated).map_err(|error| format!("{error:#}"))?;
+        let encrypted = translated.output.explain(&over_tls).map_err(in_a_line)?;
         if !unserved(&encrypted) {
             return Ok(encrypted);
         }

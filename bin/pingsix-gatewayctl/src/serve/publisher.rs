@@ -39,20 +39,13 @@ impl Publisher {
     /// A data plane that cannot be published keeps what it has; that is said, and tried again with the next change.
     pub(super) async fn publish(&mut self, translated: &Translated) -> anyhow::Result<()> {
         let mut failures = Vec::new();
-        for (key, plane) in &translated.planes {
-            if let Some(bridged) = &plane.bridged {
-                failures.extend(self.send(key, &bridged.desired, PlaneState::Current).await?);
-            }
-        }
-        for (key, streams) in &translated.streams {
-            if let Some(bridged) = &streams.bridged {
-                failures.extend(self.send(key, &bridged.desired, PlaneState::Current).await?);
-            }
+        for (key, desired) in translated.output.desired() {
+            failures.extend(self.send(key, desired, PlaneState::Current).await?);
         }
         let gone: Vec<DataPlaneKey> = self
             .known
             .iter()
-            .filter(|(key, held)| **held == PlaneState::Current && !translated.has(key))
+            .filter(|(key, held)| **held == PlaneState::Current && !translated.output.has(key))
             .map(|(key, _)| key.clone())
             .collect();
         for key in gone {

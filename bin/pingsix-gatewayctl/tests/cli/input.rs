@@ -103,6 +103,45 @@ fn unknown_kinds_are_named_once_and_are_no_errors() {
 }
 
 #[test]
+fn kinds_of_other_gateways_are_warnings_with_advice() {
+    let object = |group: &str, kind: &str| {
+        format!("apiVersion: {group}\nkind: {kind}\nmetadata: {{ name: a, namespace: shop }}\n---\n")
+    };
+    let apisix = object("apisix.apache.org/v2", "ApisixRoute");
+    let run = with_cart(&apisix.repeat(2)).check().exits(0);
+    run.prints(
+        "warning: Objects of kind ApisixRoute of apisix.apache.org are for APISIX, so PingSIX does not serve them; 2 are \
+         ignored. pingsix-gatewayctl migrate converts them. [KindOfOtherGateway]",
+    );
+    let experiment = object("gateway.networking.x-k8s.io/v1alpha1", "XListenerSet");
+    with_cart(&experiment).check().exits(0).prints("Use ListenerSet of gateway.networking.k8s.io/v1.");
+    // Alone, no object is left to judge.
+    run_with(&apisix, ["check", "-"])
+        .exits(1)
+        .prints("[KindOfOtherGateway]")
+        .prints("[NothingToCheck]")
+        .prints("1 error, 1 warning (0 objects, 0 data planes)");
+}
+
+#[test]
+fn an_input_without_an_object_to_judge_is_an_error() {
+    let class = GATEWAY.split("---").next().unwrap();
+    for nothing in [CART, &class.replace("pingsix.io/gateway-controller", "example.com/other")] {
+        run_with(nothing, ["check", "-"]).exits(1).prints("[NothingToCheck]");
+    }
+    let report = run_with(CART, ["check", "-", "-o", "json"]).exits(1).json();
+    assert_eq!((&report["errors"], &report["findings"][0]["reason"]), (&1.into(), &"NothingToCheck".into()));
+    for judged in [class, &route("cart", "/cart", "cart")] {
+        let run = run_with(judged, ["check", "-"]);
+        assert!(!run.out.contains("[NothingToCheck]"), "{}", run.out);
+    }
+    // An object that does not decode is an error itself.
+    let run = run_with("apiVersion: v1\nkind: Service\nmetadata: {}\n", ["check", "-"]).exits(1);
+    assert!(!run.out.contains("[NothingToCheck]"), "{}", run.out);
+    run_with("pingsix: {}\n", ["check", "--pingsix", "-"]).exits(1).prints("[NothingToCheck]");
+}
+
+#[test]
 fn a_field_the_api_does_not_have_is_named() {
     let typo = route("typo", "/typo", "cart").replace("backendRefs", "backendRef");
     with_cart(&typo).check().prints("warning: spec.rules[0].backendRef: The API has no field");
@@ -158,6 +197,11 @@ fn references_that_lead_nowhere_are_named() {
     with_cart(&orphan).check().exits(1).prints("spec.parentRefs[0]: Gateway shop/gone does not exist.");
     let stray = route("stray", "/stray", "cart").replace("parentRefs: [{ name: web }]", "parentRefs: []");
     with_cart(&stray).check().exits(0).prints("The route names no Gateway");
+    let mesh = stray.replace("parentRefs: []", "parentRefs: [{ group: '', kind: Service, name: cart }]");
+    with_cart(&mesh)
+        .check()
+        .exits(0)
+        .prints("HTTPRoute shop/stray\n  warning: spec.parentRefs: The route names");
 }
 
 #[test]
@@ -260,8 +304,11 @@ fn paths_that_cannot_be_read_are_errors_of_whoever_typed_them() {
             .exits(2)
             .prints_error("no PingSIX configuration in <stdin>");
     }
-    // A cluster may have none.
-    run_with("{ apiVersion: v1, kind: List, items: [] }", ["check", "-"]).exits(0).prints("0 objects");
+    // An empty answer of a cluster.
+    run_with("{ apiVersion: v1, kind: List, items: [] }", ["check", "-"])
+        .exits(1)
+        .prints("input\n  error: The input has none of these to check: class of this controller, Gateway, ")
+        .prints("1 error, 0 warnings (0 objects, 0 data planes)");
     run(["translate", "x", "--root", "no/slash"]).exits(2).prints_error("does not start with a slash");
 }
 

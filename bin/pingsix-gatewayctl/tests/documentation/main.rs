@@ -5,6 +5,7 @@ mod examples;
 mod generated;
 mod guide;
 mod links;
+mod outside;
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -43,7 +43,7 @@ fn prints(token: &str) -> String {
 #[test]
 fn a_program_of_the_kubeconfig_gives_the_credentials() {
     let server = server();
-    check(&server, &prints("token-of-the-program")).exits(0).prints("0 errors, 0 warnings (1 object");
+    check(&server, &prints("token-of-the-program")).exits(1).prints("1 error, 0 warnings (1 object");
     assert!(!server.asked().is_empty());
     check(&server, &prints("token-of-another-program"))
         .exits(2)

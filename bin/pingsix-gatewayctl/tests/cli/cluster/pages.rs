@@ -35,8 +35,9 @@ fn a_list_whose_next_page_expires_begins_again() {
             Some(_) => (200, list(2..3, None)),
         })
     });
-    // Each Service counts once: a second one of the same name would be an error.
-    check(&server).exits(0).prints("0 errors, 0 warnings (3 objects");
+    // Each Service counts once: a second one of the same name would be an error. The one error is that Services alone give
+    // nothing to check.
+    check(&server).exits(1).prints("1 error, 0 warnings (3 objects");
     let second = || Some("second".to_owned());
     assert_eq!(pages(&server), [(None, 500), (second(), 500), (None, 500), (second(), 500)]);
 }
@@ -66,7 +67,7 @@ fn a_page_that_is_too_large_is_asked_for_in_halves() {
             Some(_) => (200, list(2..3, None)),
         })
     });
-    check(&server).exits(0).prints("0 errors, 0 warnings (3 objects");
+    check(&server).exits(1).prints("1 error, 0 warnings (3 objects");
     let second = Some("second".to_owned());
     assert_eq!(pages(&server), [(None, 500), (None, 250), (None, 125), (second, 125)]);
 }

@@ -1,0 +1,231 @@
+//! From objects to documents, problems and explanations, in one call.
+//!
+//! ```text
+//! Objects ──► Pipeline::run: each Gateway, each IngressClass ──► translate ──► bridge ──► Output: documents, verdicts, findings
+//!                                                                                           └──► Output::explain
+//! ```
+//!
+//! The pipeline translates everything anew, for tools and for controllers of few objects. `controller::Controller` repeats
+//! the parts that a change affects.
+//!
+//! ```
+//! use pingsix_gateway_api::{Objects, Options, Pipeline};
+//!
+//! let (objects, faults) = Objects::from_yaml(include_str!("../examples/shop.yaml"));
+//! let options = Options { controller_name: "example.com/embedded".to_owned(), ..Options::default() };
+//! let output = Pipeline::new(options).run(&objects);
+//! assert!(faults.is_empty() && output.findings.is_empty());
+//! assert_eq!(output.desired().count(), 1);
+//! ```
+
+mod ingress;
+mod inquiry;
+mod judge;
+mod related;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use pingsix_sink::Desired;
+use pingsix_translate::pingsix::{DocumentKey, ResourceKind};
+use pingsix_translate::status::{
+    GatewayClassVerdict, PingsixProxyVerdict, PolicyVerdict, Problem, RouteVerdict, Severity, Verdicts,
+};
+use pingsix_translate::stream::StreamKey;
+use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, Objects, Options, Provenance, StreamProvenance};
+
+pub use inquiry::{ArrivalPort, Inquiry, InquiryError};
+use related::RelatedObjects;
+
+use crate::bridge::{Bridged, BridgedStream};
+use crate::explain::{Plane, StreamPorts};
+
+/// Translates objects and converts the results to documents.
+#[derive(Clone, Debug, Default)]
+pub struct Pipeline {
+    options: Options,
+    now: Option<Timestamp>,
+}
+
+impl Pipeline {
+    /// A pipeline with the options of the translation.
+    pub const fn new(options: Options) -> Self {
+        Self { options, now: None }
+    }
+
+    /// Sets the time by which certificates are judged. Without a time, expired certificates cause no finding.
+    #[must_use]
+    pub const fn at(mut self, now: Timestamp) -> Self {
+        self.now = Some(now);
+        self
+    }
+
+    /// Translates every Gateway and IngressClass that belongs to this controller, and judges all other objects, too. A pure
+    /// function of the objects, the options and the time.
+    pub fn run(&self, objects: &Objects) -> Output {
+        judge::run(objects, &self.options, self.now)
+    }
+}
+
+/// The documents of all data planes, and the verdicts on all objects.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Output {
+    /// Each data plane, with the documents for its PingSIX.
+    pub planes: BTreeMap<DataPlaneKey, ServedPlane>,
+    /// The stream documents of each Gateway.
+    pub streams: BTreeMap<DataPlaneKey, ServedStreams>,
+    /// The verdicts on GatewayClasses of this controller.
+    pub classes: Vec<GatewayClassVerdict>,
+    /// The verdicts on all PingsixProxies.
+    pub proxies: Vec<PingsixProxyVerdict>,
+    /// The verdicts of each Gateway, with `Programmed` as far as it is known before the delivery.
+    pub gateways: Vec<Arc<Verdicts>>,
+    /// The verdicts of all Gateways on each route.
+    pub routes: BTreeMap<Arc<ObjectKey>, RouteVerdict>,
+    /// The verdicts of each Gateway and IngressClass on each policy.
+    pub policies: BTreeMap<Arc<ObjectKey>, Vec<PolicyVerdict>>,
+    /// What is wrong with objects; sorted, without repetitions.
+    pub findings: Vec<Finding>,
+    /// Gateways and IngressClasses with unusable parameters. Their data planes and documents are unknown, so former
+    /// publications stay.
+    kept: BTreeSet<ObjectKey>,
+    related: RelatedObjects,
+}
+
+/// A data plane and its origin.
+#[derive(Debug)]
+pub struct ServedPlane {
+    /// The documents; `None` if they must not be published. A finding has the reason.
+    pub bridged: Option<Bridged>,
+    verdicts: Arc<Verdicts>,
+    data_plane: DataPlane,
+}
+
+impl ServedPlane {
+    /// The data plane for [`explain`](crate::explain()).
+    pub fn to_explain<'a>(&'a self, key: &'a DataPlaneKey) -> Plane<'a> {
+        Plane {
+            key,
+            config: self.bridged.as_ref().map_or(&self.data_plane.config, |bridged| &bridged.config),
+            provenance: &self.data_plane.provenance,
+            verdicts: &self.verdicts,
+        }
+    }
+
+    /// The provenance of a document.
+    pub fn provenance(&self, key: &DocumentKey) -> Option<&Provenance> {
+        self.data_plane.provenance.get(key)
+    }
+}
+
+/// The stream documents of a Gateway and their origin.
+#[derive(Debug)]
+pub struct ServedStreams {
+    /// The documents; `None` if they must not be published. A finding has the reason.
+    pub bridged: Option<BridgedStream>,
+    /// The provenance of each document.
+    pub provenance: BTreeMap<StreamKey, StreamProvenance>,
+}
+
+/// A fault of an object, or a loss that its author may not expect. Displays as
+/// `HTTPRoute shop/cart: spec.rules[0]: message`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Finding {
+    /// The object.
+    pub object: ObjectKey,
+    /// The path of the field; empty for the whole object.
+    pub field: String,
+    /// The severity.
+    pub severity: Severity,
+    /// The reason in one word: that of a condition, or one of [`reason`].
+    pub reason: &'static str,
+    /// One sentence or more.
+    pub message: String,
+}
+
+impl From<&Problem> for Finding {
+    fn from(problem: &Problem) -> Self {
+        Self {
+            object: ObjectKey::clone(&problem.object),
+            field: problem.field.to_string(),
+            severity: problem.severity,
+            reason: problem.reason.as_str(),
+            message: problem.message.clone(),
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.object)?;
+        if !self.field.is_empty() {
+            write!(f, "{}: ", self.field)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// Reasons of findings about objects without a status in a cluster. All other reasons are those of conditions.
+pub mod reason {
+    /// The GatewayClass of a Gateway does not exist.
+    pub const CLASS_NOT_FOUND: &str = "GatewayClassNotFound";
+    /// The GatewayClass of a Gateway belongs to another controller.
+    pub const CLASS_NOT_OURS: &str = "GatewayClassNotOurs";
+    /// An Ingress has no class.
+    pub const NO_INGRESS_CLASS: &str = "NoIngressClass";
+    /// The IngressClass of an Ingress does not exist.
+    pub const INGRESS_CLASS_NOT_FOUND: &str = "IngressClassNotFound";
+    /// The IngressClass of an Ingress belongs to another controller.
+    pub const INGRESS_CLASS_NOT_OURS: &str = "IngressClassNotOurs";
+    /// The IngressClass of an Ingress is refused.
+    pub const INGRESS_CLASS_NOT_SERVED: &str = "IngressClassNotServed";
+    /// A parent does not exist.
+    pub const PARENT_NOT_FOUND: &str = "ParentNotFound";
+    /// A route or ListenerSet names no parent that is a Gateway.
+    pub const NO_PARENT: &str = "NoParent";
+    /// A policy has no effect.
+    pub const NO_TARGET: &str = "NoTarget";
+    /// The documents of a data plane must not be published.
+    pub const NOT_PUBLISHED: &str = "NotPublished";
+}
+
+impl Output {
+    /// The desired documents of every data plane and of every stream data plane that can be published.
+    pub fn desired(&self) -> impl Iterator<Item = (&DataPlaneKey, &Desired)> {
+        let planes = self.planes.iter();
+        let planes = planes.filter_map(|(key, plane)| Some((key, &plane.bridged.as_ref()?.desired)));
+        let streams = self.streams.iter();
+        let streams = streams.filter_map(|(key, streams)| Some((key, &streams.bridged.as_ref()?.desired)));
+        planes.chain(streams)
+    }
+
+    /// Whether there is such a data plane, or may be.
+    pub fn has(&self, key: &DataPlaneKey) -> bool {
+        self.planes.contains_key(key) || self.streams.contains_key(key) || self.kept.contains(&key.owner())
+    }
+
+    /// The objects that shape a document beside its owner. `key` is the kind and the id of the document.
+    pub fn related(&self, plane: &DataPlaneKey, key: &str) -> Vec<String> {
+        let key = key
+            .split_once('/')
+            .and_then(|(kind, id)| Some(DocumentKey::new(ResourceKind::from_segment(kind)?, id)));
+        let provenance = key.and_then(|key| self.planes.get(plane)?.provenance(&key));
+        provenance.map(|provenance| self.related.of(provenance)).unwrap_or_default()
+    }
+
+    /// Each Gateway with its stream documents, if there are any.
+    pub fn stream_ports(&self) -> impl Iterator<Item = StreamPorts<'_>> {
+        self.gateways.iter().filter_map(|verdicts| {
+            let gateway = &*verdicts.gateway.as_ref()?.key;
+            let streams = self.streams.get(&DataPlaneKey::Stream { gateway: gateway.name.clone() });
+            let documents =
+                streams.and_then(|streams| Some((&streams.bridged.as_ref()?.config, &streams.provenance)));
+            Some(StreamPorts { gateway, documents, verdicts })
+        })
+    }
+}

@@ -1,0 +1,292 @@
+//! The verdicts on all objects.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use pingsix_translate::infrastructure::{SinkCredentials, SinkParameters};
+use pingsix_translate::snapshot::{AnyPolicy, AnyRoute, Gateway, Proxies, parent_of_listener_set};
+use pingsix_translate::status::{
+    Problem, Severity, Verdicts, judge_gateway_class, judge_pingsix_proxy, with_delivery,
+};
+use pingsix_translate::{Kind, ObjectKey, ObjectName, Objects, Options, Translation, translate};
+
+use super::related::{RelatedObjects, is_accepted};
+use super::{Finding, Output, ServedPlane, ServedStreams, reason};
+use crate::bridge::{BridgeError, bridge, bridge_stream};
+use crate::expiry::{outdated_certificates, outdated_stream_certificates};
+
+/// The result of all objects.
+pub(super) fn run(objects: &Objects, options: &Options, now: Option<Timestamp>) -> Output {
+    let mut judge = Judge { objects, options, now, output: Output::default() };
+    judge.judge_proxies();
+    judge.judge_classes();
+    for (name, gateway) in objects.gateways() {
+        if judge.is_ours(name, gateway) {
+            judge.add_gateway(name);
+        }
+    }
+    judge.check_listener_sets();
+    judge.add_ingress_classes();
+    for route in objects.routes() {
+        judge.check_parents(&route);
+    }
+    for policy in objects.policies() {
+        judge.check_targets(&policy);
+    }
+    let mut output = judge.output;
+    output.findings.sort();
+    output.findings.dedup();
+    output.related = RelatedObjects::new(objects, |policy| {
+        output.policies.get(policy).is_some_and(|verdicts| is_accepted(verdicts))
+    });
+    output
+}
+
+/// Objects, and the verdicts so far.
+pub(super) struct Judge<'a> {
+    pub(super) objects: &'a Objects,
+    pub(super) options: &'a Options,
+    now: Option<Timestamp>,
+    output: Output,
+}
+
+/// Every set of parameters.
+pub(super) fn proxies(objects: &Objects) -> Proxies {
+    objects.proxies().map(|(name, proxy)| (name.clone(), proxy.clone())).collect()
+}
+
+/// The fault that prevents publication of an owner's data planes to the sink of its parameters.
+fn fault_of_sink(objects: &Objects, owner: &ObjectKey, sink: &SinkParameters) -> Option<Problem> {
+    let secret =
+        sink.credentials.as_ref().and_then(|wanted| objects.secrets().find(|(name, _)| *name == wanted));
+    let fault = SinkCredentials::read(sink, secret.map(|(_, secret)| &**secret)).err()?;
+    let gateway = objects.gateways().find(|(name, _)| **name == owner.name);
+    Some(sink.problem(owner, gateway.map(|(_, gateway)| &**gateway), &fault.to_string()))
+}
+
+impl Judge<'_> {
+    fn judge_proxies(&mut self) {
+        let objects = self.objects;
+        for (_, proxy) in objects.proxies() {
+            let verdict = judge_pingsix_proxy(proxy);
+            self.add_findings(&verdict.problems);
+            self.output.proxies.push(verdict);
+        }
+    }
+
+    fn judge_classes(&mut self) {
+        let objects = self.objects;
+        let proxies = proxies(objects);
+        for (_, class) in objects.gateway_classes() {
+            if let Some(verdict) = judge_gateway_class(class, &proxies, self.options) {
+                self.add_findings(&verdict.problems);
+                self.output.classes.push(verdict);
+            }
+        }
+    }
+
+    /// Whether a Gateway's class is there and ours; says so if not. Of parameters of the class that cannot be used,
+    /// translation speaks.
+    fn is_ours(&mut self, name: &ObjectName, gateway: &Gateway) -> bool {
+        let wanted = gateway.spec.gateway_class_name.as_str();
+        let (objects, ours) = (self.objects, &self.options.controller_name);
+        let class = objects.gateway_classes().find(|(name, _)| &*name.name == wanted);
+        let (severity, reason, message) = match class.map(|(_, class)| class) {
+            None => (
+                Severity::Error,
+                reason::CLASS_NOT_FOUND,
+                format!("GatewayClass \"{wanted}\" does not exist, so the Gateway is not served."),
+            ),
+            Some(class) if class.spec.controller_name != *ours => (
+                // Another controller may be meant to serve it.
+                Severity::Warning,
+                reason::CLASS_NOT_OURS,
+                format!(
+                    "GatewayClass \"{wanted}\" has controllerName {}, not {ours}, so the Gateway is not served.",
+                    class.spec.controller_name
+                ),
+            ),
+            Some(_) => return true,
+        };
+        self.report(
+            &ObjectKey { kind: Kind::Gateway, name: name.clone() },
+            severity,
+            Fault { field: "spec.gatewayClassName".to_owned(), reason, message },
+        );
+        false
+    }
+
+    fn add_gateway(&mut self, name: &ObjectName) {
+        let Some(snapshot) = self.objects.snapshot(name) else { return };
+        let gateway = ObjectKey { kind: Kind::Gateway, name: name.clone() };
+        let verdicts = self.add_planes(&gateway, translate(&snapshot, self.options));
+        for (key, verdict) in &verdicts.routes {
+            match self.output.routes.get_mut(key) {
+                Some(held) => held.merge(verdict),
+                None => {
+                    self.output.routes.insert(key.clone(), verdict.clone());
+                }
+            }
+        }
+        self.add_policies(&verdicts);
+        self.output.gateways.push(verdicts);
+    }
+
+    /// Adds the verdicts of an owner on policies.
+    pub(super) fn add_policies(&mut self, verdicts: &Verdicts) {
+        for (key, verdict) in &verdicts.policies {
+            self.output.policies.entry(key.clone()).or_default().push(verdict.clone());
+        }
+    }
+
+    /// Bridges the data planes of an owner, and reports what its verdicts and the bridge have to say.
+    pub(super) fn add_planes(&mut self, owner: &ObjectKey, translation: Translation) -> Arc<Verdicts> {
+        let verdicts = Arc::new(with_delivery(translation.verdicts, &BTreeMap::new()));
+        let mut problems = verdicts.problems.clone();
+        let is_kept = translation.has_unusable_parameters;
+        if is_kept {
+            self.output.kept.insert(owner.clone());
+        }
+        let sink = translation.attached.as_ref().and_then(|attached| attached.sink.as_ref());
+        problems.extend(sink.and_then(|sink| fault_of_sink(self.objects, owner, sink)));
+        for (key, data_plane) in translation.data_planes {
+            problems.extend(self.now.into_iter().flat_map(|now| outdated_certificates(&data_plane, now)));
+            let bridged = match bridge(&key, &data_plane, self.options) {
+                Ok(_) if is_kept => None,
+                Ok(bridged) => {
+                    problems.extend(bridged.problems.iter().cloned());
+                    Some(bridged)
+                }
+                Err(error) => {
+                    self.report_unpublished(owner, &error);
+                    None
+                }
+            };
+            let plane = ServedPlane { verdicts: verdicts.clone(), data_plane, bridged };
+            self.output.planes.insert(key, plane);
+        }
+        for (key, plane) in translation.stream_planes {
+            problems.extend(self.now.into_iter().flat_map(|now| outdated_stream_certificates(&plane, now)));
+            let bridged = match bridge_stream(&key, &plane, self.options) {
+                Ok(_) if is_kept => None,
+                Ok(bridged) => {
+                    problems.extend(bridged.problems.iter().cloned());
+                    Some(bridged)
+                }
+                Err(error) => {
+                    self.report_unpublished(owner, &error);
+                    None
+                }
+            };
+            self.output.streams.insert(key, ServedStreams { provenance: plane.provenance, bridged });
+        }
+        self.add_findings(&problems);
+        verdicts
+    }
+
+    fn report_unpublished(&mut self, owner: &ObjectKey, error: &BridgeError) {
+        let fault =
+            Fault { field: String::new(), reason: reason::NOT_PUBLISHED, message: format!("{error}.") };
+        self.report(owner, Severity::Error, fault);
+    }
+
+    /// A route that names a parent that is not there; a cluster would leave it without a word.
+    fn check_parents(&mut self, route: &AnyRoute) {
+        let object = route.key();
+        let parents = route.parent_refs();
+        if !parents.iter().any(|parent| parent.target(&object.name.namespace).is_some()) {
+            let fault = Fault {
+                field: "spec.parentRefs".to_owned(),
+                reason: reason::NO_PARENT,
+                message: "The route names no Gateway, so nothing serves it.".to_owned(),
+            };
+            self.report(&object, Severity::Warning, fault);
+        }
+        for parent_ref in &**parents {
+            // Other kinds of parents are not ours to judge.
+            let Some(parent) = parent_ref.target(&object.name.namespace) else { continue };
+            if !self.objects.contains(&parent) {
+                let fault = Fault {
+                    field: format!("spec.parentRefs[{}]", parent_ref.index),
+                    reason: reason::PARENT_NOT_FOUND,
+                    message: format!("{parent} does not exist."),
+                };
+                self.report(&object, Severity::Error, fault);
+            }
+        }
+    }
+
+    /// ListenerSets whose Gateway is not there; a cluster would leave them without a word.
+    fn check_listener_sets(&mut self) {
+        let objects = self.objects;
+        for (name, set) in objects.listener_sets() {
+            let parent = parent_of_listener_set(name, set);
+            let (reason, message) = match parent.map(|name| ObjectKey { kind: Kind::Gateway, name }) {
+                None => (
+                    reason::NO_PARENT,
+                    "The ListenerSet belongs to something that is no Gateway, so nothing serves it."
+                        .to_owned(),
+                ),
+                Some(gateway) if !objects.contains(&gateway) => {
+                    (reason::PARENT_NOT_FOUND, format!("{gateway} does not exist."))
+                }
+                Some(_) => continue,
+            };
+            let object = ObjectKey { kind: Kind::ListenerSet, name: name.clone() };
+            let fault = Fault { field: "spec.parentRef".to_owned(), reason, message };
+            self.report(&object, Severity::Error, fault);
+        }
+    }
+
+    /// Reports a policy without an effect. In a cluster, such a policy has no status, and its author would take the traffic
+    /// for protected.
+    fn check_targets(&mut self, policy: &AnyPolicy) {
+        let object = policy.key();
+        if self.output.policies.contains_key(&object) {
+            return;
+        }
+        let targets = policy.target_refs().into_iter();
+        let targets: Vec<String> = targets.map(|target| format!("{} {}", target.kind, target.name)).collect();
+        let targets = if targets.is_empty() { "nothing".to_owned() } else { targets.join(", ") };
+        self.report(
+            &object,
+            Severity::Warning,
+            Fault {
+                field: "spec.targetRefs".to_owned(),
+                reason: reason::NO_TARGET,
+                message: if object.kind == Kind::BackendTrafficPolicy {
+                    format!(
+                        "The policy has no effect: no attached route or Ingress served here refers to a Service it targets \
+                         ({targets})."
+                    )
+                } else if object.kind.is_inherited_policy() {
+                    format!(
+                        "The policy has no effect: no Gateway, ListenerSet, attached route or Ingress served here is a \
+                         target of it ({targets})."
+                    )
+                } else {
+                    format!(
+                        "The policy has no effect: no route that is attached to a Gateway served here refers to a \
+                         Service it targets ({targets})."
+                    )
+                },
+            },
+        );
+    }
+
+    fn add_findings(&mut self, problems: &[Problem]) {
+        self.output.findings.extend(problems.iter().map(Finding::from));
+    }
+
+    pub(super) fn report(&mut self, object: &ObjectKey, severity: Severity, fault: Fault) {
+        let Fault { field, reason, message } = fault;
+        self.output.findings.push(Finding { object: object.clone(), field, severity, reason, message });
+    }
+}
+
+pub(super) struct Fault {
+    pub(super) field: String,
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+}

@@ -1,0 +1,167 @@
+//! Manifests to objects: the objects that an API server would have stored, as far as translation needs them.
+//!
+//! [`Objects::from_yaml`] reads a whole text, and [`Objects::apply`] one object. The functions below them are for programs
+//! that have a place or a report of their own: [`documents`] cuts a text into documents, and [`decode`] decodes one value.
+//!
+//! ```
+//! use pingsix_translate::Objects;
+//!
+//! let (objects, faults) = Objects::from_yaml(
+//!     "apiVersion: v1\nkind: Service\nmetadata: { name: cart, namespace: shop }\nspec: { ports: [{ port: 80 }] }\n\
+//!      ---\nkind: [\n",
+//! );
+//! assert_eq!(objects.services().count(), 1);
+//! assert!(faults[0].to_string().starts_with("line 6: The document is not valid YAML"));
+//! ```
+
+mod decode;
+mod fault;
+#[cfg(test)]
+mod tests;
+mod yaml;
+
+use std::collections::BTreeSet;
+
+use kube::core::DynamicObject;
+use serde_json::Value;
+
+pub use decode::{Decoded, decode};
+pub use fault::{Fault, FaultReason};
+pub use yaml::{Document, YamlError, documents};
+
+use crate::model::{Kind, ObjectKey};
+use crate::snapshot::{Objects, key_of};
+
+/// The most lists in a list.
+const LIST_DEPTH: usize = 8;
+
+impl Objects {
+    /// The objects of a text, in the form of `kubectl apply` and of `kubectl get -o yaml` or `-o json`, with the faults.
+    ///
+    /// A fault costs its document, and no other one. Of two objects with one key the first counts.
+    pub fn from_yaml(text: &str) -> (Self, Vec<Fault>) {
+        let mut reading = Reading::default();
+        for document in documents(text) {
+            match document.decode() {
+                Ok(value) => reading.add(value, document.line(), LIST_DEPTH),
+                Err(error) => {
+                    let message = format!("The document is not valid YAML: {}.", error.message);
+                    reading.report(error.line, String::new(), FaultReason::NotYaml, message);
+                }
+            }
+        }
+        (reading.objects, reading.faults)
+    }
+
+    /// Adds an object of any kind that translation reads, or replaces the one with the same key. Returns the key.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault`] for a kind that translation does not read, or an object that does not decode. A former version of the
+    /// object is removed then.
+    pub fn apply(&mut self, object: DynamicObject) -> Result<ObjectKey, Fault> {
+        let fault = |reason, object: &str, message| Fault {
+            line: None,
+            object: object.to_owned(),
+            key: None,
+            field: String::new(),
+            reason,
+            message,
+        };
+        let value = serde_json::to_value(object)
+            .map_err(|_| fault(FaultReason::NotAnObject, "", "The object is no JSON.".to_owned()))?;
+        match decode(value) {
+            Decoded::Object { object, .. } => {
+                let key = object.key();
+                self.insert(object);
+                Ok(key)
+            }
+            Decoded::Fault(fault) => {
+                if let Some(key) = &fault.key {
+                    self.remove(key);
+                }
+                Err(fault)
+            }
+            Decoded::UnknownKind { group, kind } => Err(unknown_kind(&group, &kind)),
+            Decoded::Nothing | Decoded::List(_) => {
+                Err(fault(FaultReason::NotAnObject, "", "A list is no object.".to_owned()))
+            }
+        }
+    }
+
+    /// Removes an object. Returns whether it was there.
+    pub fn delete(&mut self, object: &DynamicObject) -> bool {
+        let Some(types) = &object.types else { return false };
+        let group = types.api_version.split_once('/').map_or("", |(group, _)| group);
+        let kind = Kind::from_group_kind(group, &types.kind);
+        kind.is_some_and(|kind| self.remove(&key_of(kind, &object.metadata)))
+    }
+}
+
+fn unknown_kind(group: &str, kind: &str) -> Fault {
+    let of_group = if group.is_empty() { "the core group" } else { group };
+    Fault {
+        line: None,
+        object: String::new(),
+        key: None,
+        field: "kind".to_owned(),
+        reason: FaultReason::UnknownKind,
+        message: format!("Kind {kind} of {of_group} is not read, so the object is ignored."),
+    }
+}
+
+/// The objects and faults of a text so far.
+#[derive(Default)]
+struct Reading {
+    objects: Objects,
+    faults: Vec<Fault>,
+    /// Kinds that are reported once.
+    unknown: BTreeSet<(String, String)>,
+}
+
+impl Reading {
+    fn add(&mut self, value: Value, line: usize, depth: usize) {
+        match decode(value) {
+            Decoded::Nothing => {}
+            Decoded::List(_) if depth == 0 => {
+                let message = "Lists are nested too deeply.".to_owned();
+                self.report(line, String::new(), FaultReason::NotAManifest, message);
+            }
+            Decoded::List(items) => items.into_iter().for_each(|item| self.add(item, line, depth - 1)),
+            Decoded::Object { object, ignored } => {
+                let key = object.key();
+                if self.objects.contains(&key) {
+                    let message = "The object is already defined; this one is ignored.".to_owned();
+                    return self.report(line, key.to_string(), FaultReason::Duplicate, message);
+                }
+                self.faults.extend(ignored.into_iter().map(|field| Fault {
+                    line: Some(line),
+                    object: key.to_string(),
+                    key: None,
+                    message: format!("The API has no field {field}, so the field has no effect."),
+                    field,
+                    reason: FaultReason::UnknownField,
+                }));
+                self.objects.insert(object);
+            }
+            Decoded::UnknownKind { group, kind } => {
+                let fault = unknown_kind(&group, &kind);
+                if self.unknown.insert((group, kind)) {
+                    self.faults.push(Fault { line: Some(line), ..fault });
+                }
+            }
+            Decoded::Fault(fault) => self.faults.push(Fault { line: Some(line), ..fault }),
+        }
+    }
+
+    fn report(&mut self, line: usize, object: String, reason: FaultReason, message: String) {
+        self.faults.push(Fault {
+            line: Some(line),
+            object,
+            key: None,
+            field: String::new(),
+            reason,
+            message,
+        });
+    }
+}

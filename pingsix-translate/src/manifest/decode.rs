@@ -1,0 +1,265 @@
+//! One value to one object.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use serde_json::{Map, Value, json};
+
+use super::fault::{Fault, FaultReason};
+use super::yaml::unquoted;
+use crate::for_each_kind;
+use crate::model::{GATEWAY_GROUP, Kind, ObjectKey};
+use crate::snapshot::{Identified, Object};
+
+/// The content of a value.
+#[derive(Debug)]
+pub enum Decoded {
+    /// `null`.
+    Nothing,
+    /// The items of a list, each with its type.
+    List(Vec<Value>),
+    /// An object.
+    Object {
+        /// The object.
+        object: Object,
+        /// The paths of the fields that its kind lacks.
+        ignored: Vec<String>,
+    },
+    /// An object of a kind that translation does not read.
+    UnknownKind {
+        /// The API group; empty for the core group.
+        group: String,
+        /// The kind.
+        kind: String,
+    },
+    /// A value that is no object, or an object that cannot be used.
+    Fault(Fault),
+}
+
+fn fault(object: &str, field: &str, reason: FaultReason, message: impl Into<String>) -> Decoded {
+    Decoded::Fault(Fault {
+        line: None,
+        object: object.to_owned(),
+        key: None,
+        field: field.to_owned(),
+        reason,
+        message: message.into(),
+    })
+}
+
+/// Decodes a value: an object, as far as translation reads its kind, or a list. The object gets the defaults of an API
+/// server that translation needs. Messages never quote the data of a Secret.
+pub fn decode(value: Value) -> Decoded {
+    let mut fields = match value {
+        Value::Null => return Decoded::Nothing,
+        Value::Object(fields) => fields,
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            let message = "A manifest is an object with apiVersion and kind.";
+            return fault("", "", FaultReason::NotAManifest, message);
+        }
+    };
+    let text = |field: &str| fields.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    if kind.is_empty() || api_version.is_empty() {
+        let missing = if kind.is_empty() { "kind" } else { "apiVersion" };
+        let message = format!("A manifest needs {missing}.");
+        // A chart's description has an apiVersion, and its values and a kustomization may have neither.
+        if kind.is_empty() && !fields.contains_key("metadata") {
+            return fault("", missing, FaultReason::NotAManifest, message);
+        }
+        let object = format!("{kind} {}", shown_name(&fields));
+        return fault(object.trim(), missing, FaultReason::NotAnObject, message);
+    }
+    if kind.ends_with("List")
+        && let Some(Value::Array(items)) = fields.get_mut("items")
+    {
+        return Decoded::List(with_type(std::mem::take(items), &api_version, &kind));
+    }
+    let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+    let Some(known) = Kind::from_group_kind(group, &kind) else {
+        // Ours by name, but under a group of Kubernetes' own: a typing error rather than somebody else's kind.
+        let namesake = Kind::ALL.iter().copied().find(|known| known.as_str() == kind);
+        return match namesake {
+            Some(known) if is_group_of_kubernetes(group) => {
+                let message =
+                    format!("Kind {kind} has apiVersion {}, not {api_version}.", known.api_version());
+                fault(
+                    &format!("{kind} {}", shown_name(&fields)),
+                    "apiVersion",
+                    FaultReason::UnsupportedVersion,
+                    message,
+                )
+            }
+            // An API server refuses it, and whoever wrote it expects to be served.
+            Some(_) | None if group == GATEWAY_GROUP => fault(
+                format!("{kind} {}", shown_name(&fields)).trim(),
+                "kind",
+                FaultReason::UnsupportedKind,
+                format!("Gateway API has no kind {kind}, or it is not known here, so the object is ignored."),
+            ),
+            Some(_) | None => Decoded::UnknownKind { group: group.to_owned(), kind },
+        };
+    };
+    if !known.versions().contains(&version) {
+        let message =
+            format!("apiVersion {api_version} of {kind} is not supported; use {}.", known.api_version());
+        let object = format!("{kind} {}", shown_name(&fields));
+        return fault(&object, "apiVersion", FaultReason::UnsupportedVersion, message);
+    }
+    let name = fields.get("metadata").and_then(|metadata| metadata.get("name")).and_then(Value::as_str);
+    if name.is_none_or(str::is_empty) {
+        return fault(&kind, "metadata.name", FaultReason::NotAnObject, format!("A {kind} needs a name."));
+    }
+    as_stored(known, &mut fields);
+    decode_as(known, fields)
+}
+
+/// Items of a typed list may leave their type out.
+fn with_type(items: Vec<Value>, api_version: &str, list_kind: &str) -> Vec<Value> {
+    let kind = list_kind.strip_suffix("List").unwrap_or_default();
+    if kind.is_empty() {
+        return items;
+    }
+    items
+        .into_iter()
+        .map(|mut item| {
+            if let Value::Object(fields) = &mut item {
+                fields.entry("apiVersion").or_insert_with(|| json!(api_version));
+                fields.entry("kind").or_insert_with(|| json!(kind));
+            }
+            item
+        })
+        .collect()
+}
+
+/// Groups that Kubernetes has, or had: `Ingress` was once of `extensions`, `Gateway` of `networking.x-k8s.io`.
+fn is_group_of_kubernetes(group: &str) -> bool {
+    matches!(group, "" | "extensions") || group.ends_with("k8s.io")
+}
+
+fn shown_name(fields: &Map<String, Value>) -> String {
+    let metadata = fields.get("metadata");
+    let text = |field: &str| metadata.and_then(|metadata| metadata.get(field)).and_then(Value::as_str);
+    match (text("namespace"), text("name")) {
+        (Some(namespace), Some(name)) => format!("{namespace}/{name}"),
+        (_, name) => name.unwrap_or_default().to_owned(),
+    }
+}
+
+/// Fills in what an API server would have, where decoding or translation needs it.
+fn as_stored(kind: Kind, fields: &mut Map<String, Value>) {
+    // Types of an older version are the current ones.
+    fields.insert("apiVersion".to_owned(), Value::String(kind.api_version()));
+    if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
+        if !kind.is_namespaced() {
+            metadata.remove("namespace");
+        } else if metadata.get("namespace").and_then(Value::as_str).is_none_or(str::is_empty) {
+            metadata.insert("namespace".to_owned(), json!("default"));
+        }
+    }
+    if kind == Kind::Secret {
+        merge_string_data(fields);
+    } else if kind == Kind::EndpointSlice {
+        for endpoints in ["endpoints", "ports"] {
+            if fields.get(endpoints).is_none_or(Value::is_null) {
+                fields.insert(endpoints.to_owned(), json!([]));
+            }
+        }
+    }
+}
+
+/// `stringData` is for writing only: the API server moves it into `data`.
+fn merge_string_data(fields: &mut Map<String, Value>) {
+    let Some(Value::Object(texts)) = fields.remove("stringData") else { return };
+    let data = fields.entry("data").or_insert_with(|| json!({}));
+    if let Value::Object(data) = data {
+        for (name, text) in texts {
+            let text = text.as_str().unwrap_or_default();
+            data.insert(name, json!(base64::engine::general_purpose::STANDARD.encode(text)));
+        }
+    }
+}
+
+macro_rules! decode_as {
+    ($($kind:ident in $field:ident $facts:tt)+) => {
+        fn decode_as(kind: Kind, fields: Map<String, Value>) -> Decoded {
+            match kind { $(Kind::$kind => typed(fields, Object::$kind),)+ }
+        }
+    };
+}
+
+for_each_kind! { decode_as }
+
+fn typed<K: Identified>(fields: Map<String, Value>, object: impl FnOnce(Arc<K>) -> Object) -> Decoded {
+    let kind = K::KIND;
+    let value = Value::Object(fields);
+    match serde_path_to_error::deserialize::<_, K::Wire>(&value) {
+        Ok(decoded) => {
+            let mut ignored = Vec::new();
+            if let Ok(kept) = serde_json::to_value(&decoded) {
+                lost(&value, &kept, &mut String::new(), &mut ignored);
+            }
+            Decoded::Object { object: object(Arc::new(decoded.into())), ignored }
+        }
+        Err(error) => {
+            let metadata = |field: &str| value["metadata"][field].as_str().unwrap_or_default().to_owned();
+            let key = ObjectKey::new(kind, metadata("namespace"), metadata("name"));
+            let field = match error.path().to_string() {
+                path if path == "." => String::new(),
+                path => path,
+            };
+            let message = error.inner().to_string();
+            // The decoder quotes what it does not understand.
+            let message = if kind == Kind::Secret { unquoted(&message) } else { message };
+            // The decoder's word for a value of an enumeration.
+            let message = message.replacen("unknown variant", "unknown value", 1);
+            Decoded::Fault(Fault {
+                line: None,
+                object: key.to_string(),
+                key: Some(key),
+                field,
+                reason: FaultReason::DoesNotDecode,
+                message: format!("The object does not decode: {message}."),
+            })
+        }
+    }
+}
+
+/// The paths of fields that did not survive decoding, the outermost of each.
+fn lost(before: &Value, after: &Value, path: &mut String, ignored: &mut Vec<String>) {
+    match (before, after) {
+        (Value::Object(before), Value::Object(after)) => {
+            for (name, value) in before {
+                let empty = value.is_null()
+                    || value.as_object().is_some_and(Map::is_empty)
+                    || value.as_array().is_some_and(Vec::is_empty);
+                if empty || (path.is_empty() && matches!(name.as_str(), "apiVersion" | "kind")) {
+                    continue;
+                }
+                let length = path.len();
+                if !path.is_empty() {
+                    path.push('.');
+                }
+                path.push_str(name);
+                match after.get(name) {
+                    Some(kept) => lost(value, kept, path, ignored),
+                    // The API server writes these fields, and no stage reads them.
+                    None if path == "status" || path.starts_with("metadata.") => {}
+                    None => ignored.push(path.clone()),
+                }
+                path.truncate(length);
+            }
+        }
+        (Value::Array(before), Value::Array(after)) => {
+            for (index, (value, kept)) in before.iter().zip(after).enumerate() {
+                let length = path.len();
+                // Writing to a String cannot fail.
+                let _ = write!(path, "[{index}]");
+                lost(value, kept, path, ignored);
+                path.truncate(length);
+            }
+        }
+        _ => {}
+    }
+}
