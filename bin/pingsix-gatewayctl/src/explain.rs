@@ -2,17 +2,14 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, anyhow, bail};
-use http::Uri;
-use pingsix_gateway_api::explain::{
-    ExplainError, Explanation, explain, explain_connection, has_port, serving_listeners,
-};
-use pingsix_translate::pingsix::Request;
-use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
+use anyhow::bail;
+use pingsix_gateway_api::Explanation;
+use pingsix_gateway_api::explain::{Inquiry, InquiryError, RequestOptions, in_words};
+use pingsix_translate::{Kind, ObjectKey};
 
 use crate::arguments::{DefaultInput, ExplainArguments, Input, ReportOutput};
 use crate::finding::{Level, print_grouped};
-use crate::plane::{ServedPlane, Translated};
+use crate::plane::Translated;
 use crate::{Exit, Streams, manifest};
 
 pub(crate) fn run(
@@ -28,7 +25,7 @@ pub(crate) fn run(
     let inquiry = inquiry(method, url, arguments)?;
     let manifests = manifest::load_input(&input, &arguments.translation.endpoints, streams.err)?;
     let translated = Translated::new(&manifests, &arguments.translation.options());
-    let explanations = inquiry.answer(&translated)?;
+    let explanations = translated.explain(&inquiry)?;
     match arguments.output {
         ReportOutput::Text => {
             if explanations.is_empty() {
@@ -50,131 +47,14 @@ pub(crate) fn run(
     Ok(if answered { Exit::Success } else { Exit::Problems })
 }
 
-/// Explanations for people.
-pub(crate) fn in_words(explanations: &[Explanation]) -> String {
-    if explanations.is_empty() {
-        return "No Gateway or IngressClass is served.\n".to_owned();
-    }
-    explanations.iter().map(Explanation::to_string).collect::<Vec<_>>().join("\n")
-}
-
-/// A request to explain.
-#[derive(Clone, Debug)]
-pub(crate) struct Inquiry {
-    pub(crate) request: Request,
-    /// The port it arrives at.
-    pub(crate) port: Port,
-    /// The Gateway or IngressClass, when it is known.
-    pub(crate) owner: Option<ObjectKey>,
-}
-
-/// The known port of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Port {
-    /// The port is this one.
-    Known(u16),
-    /// The port is this one if any listener has it: the URL names it, but a port may be mapped.
-    Likely(u16),
-    Unknown,
-}
-
-fn inquiry(method: &str, url: &str, arguments: &ExplainArguments) -> anyhow::Result<Inquiry> {
-    method.parse::<http::Method>().map_err(|_| anyhow!("\"{method}\" is not a method"))?;
-    let text = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
-    let uri: Uri = text.parse().with_context(|| format!("\"{url}\" is not a URL"))?;
-    let tls = match uri.scheme_str() {
-        Some("http") => false,
-        Some("https") => true,
-        Some(_) | None => bail!("\"{url}\" is neither an http nor an https URL"),
-    };
-    let authority = uri.authority().ok_or_else(|| anyhow!("\"{url}\" has no host"))?;
-    // Clients keep the user information before an @ to themselves, and never send it in the host.
-    let sent = authority.as_str().rsplit('@').next().unwrap_or_default();
-    let written = sent.strip_prefix(authority.host()).and_then(|rest| rest.strip_prefix(':'));
-    if written.is_some_and(|port| !port.is_empty() && authority.port_u16().is_none()) {
-        bail!("the port of \"{url}\" is not between 0 and 65535");
-    }
-    let port = match (arguments.port, authority.port_u16()) {
-        (Some(port), _) => Port::Known(port),
-        (None, Some(port)) => Port::Likely(port),
-        (None, None) => Port::Likely(if tls { 443 } else { 80 }),
-    };
-    // A header given as such is what the client sends, whatever the URL says.
-    let is_host = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("host");
-    let host =
-        arguments.headers.iter().find(is_host).map_or_else(|| sent.to_owned(), |(_, host)| host.clone());
-    let headers = arguments.headers.iter().filter(|header| !is_host(header)).cloned().collect();
-    let request = Request {
-        method: method.to_owned(),
-        host: Some(host),
-        path: uri.path().to_owned(),
-        query: uri.query().map(str::to_owned),
-        headers,
+fn inquiry(method: &str, url: &str, arguments: &ExplainArguments) -> Result<Inquiry, InquiryError> {
+    let options = RequestOptions {
+        headers: arguments.headers.clone(),
+        port: arguments.port,
         http2: arguments.http2,
-        tls,
         server_name: arguments.server_name.clone(),
-        ..Request::default()
     };
     let gateway = arguments.gateway.clone().map(|name| ObjectKey { kind: Kind::Gateway, name });
     let class = arguments.ingress_class.as_ref().map(|name| ObjectKey::new(Kind::IngressClass, "", &**name));
-    Ok(Inquiry { request, port, owner: gateway.or(class) })
-}
-
-impl Inquiry {
-    /// One explanation per data plane that has the request's port and a listener for its host; if none has a listener,
-    /// per data plane that has the port; if none has the port, likewise of all data planes. Gateways whose port is one
-    /// for streams explain the connection.
-    ///
-    /// # Errors
-    ///
-    /// When the Gateway or IngressClass asked for is not served, or documents cannot be put into a router.
-    pub(crate) fn answer(&self, translated: &Translated) -> anyhow::Result<Vec<Explanation>> {
-        let is_asked = |owner: &ObjectKey| self.owner.as_ref().is_none_or(|asked| asked == owner);
-        let planes: Vec<(&DataPlaneKey, &ServedPlane)> =
-            translated.planes.iter().filter(|(key, _)| is_asked(&key.owner())).collect();
-        let connections = self.connections(translated);
-        if let (Some(owner), true) = (&self.owner, planes.is_empty() && connections.is_empty()) {
-            bail!("{owner} is not served");
-        }
-        let on_port = |port: u16| {
-            let has = |(key, plane): &&(&DataPlaneKey, &ServedPlane)| has_port(&plane.to_explain(key), port);
-            planes.iter().filter(has).copied().collect::<Vec<_>>()
-        };
-        let (port, with_port) = match self.port {
-            Port::Known(port) => (Some(port), on_port(port)),
-            Port::Likely(port) => {
-                let with_port = on_port(port);
-                ((!with_port.is_empty()).then_some(port), with_port)
-            }
-            Port::Unknown => (None, Vec::new()),
-        };
-        let near = match (with_port.is_empty(), connections.is_empty()) {
-            (true, true) => planes,
-            (true, false) => return Ok(connections),
-            (false, _) => with_port,
-        };
-        let serves = |(key, plane): &&(&DataPlaneKey, &ServedPlane)| {
-            !serving_listeners(&plane.to_explain(key), &self.request, port).is_empty()
-        };
-        let mut chosen: Vec<_> = near.iter().filter(serves).collect();
-        if chosen.is_empty() {
-            chosen = near.iter().collect();
-        }
-        let explanations = chosen.into_iter().map(|(key, plane)| {
-            let mut explanation = explain(&plane.to_explain(key), &self.request, port)?;
-            explanation.name_objects(|document| translated.related(key, document));
-            Ok::<_, ExplainError>(explanation)
-        });
-        let mut explanations: Vec<Explanation> = explanations.collect::<Result<_, _>>()?;
-        explanations.extend(connections);
-        Ok(explanations)
-    }
-
-    /// The explanations of Gateways for a connection to a stream port.
-    fn connections(&self, translated: &Translated) -> Vec<Explanation> {
-        let (Port::Known(port) | Port::Likely(port)) = self.port else { return Vec::new() };
-        let all = translated.stream_ports();
-        let asked = all.filter(|ports| self.owner.as_ref().is_none_or(|asked| asked == ports.gateway));
-        asked.filter_map(|ports| explain_connection(&ports, &self.request, port)).collect()
-    }
+    Inquiry::new(method, url, options, gateway.or(class))
 }

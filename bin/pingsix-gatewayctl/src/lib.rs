@@ -24,7 +24,6 @@ mod pingsix_config;
 mod plane;
 mod program;
 mod readable;
-mod related;
 mod review;
 mod serve;
 mod translate;

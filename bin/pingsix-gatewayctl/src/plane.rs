@@ -5,13 +5,15 @@ mod ingress;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pingsix_gateway_api::explain::{Plane, StreamPorts};
+use pingsix_gateway_api::explain::{
+    Explanation, Inquiry, InquiryAnswerError, Plane, RelatedObjects, StreamPorts, is_accepted,
+};
 use pingsix_gateway_api::{
     BridgeError, Bridged, BridgedStream, bridge, bridge_stream, outdated_certificates,
     outdated_stream_certificates,
 };
 use pingsix_translate::infrastructure::{SinkCredentials, SinkParameters};
-use pingsix_translate::pingsix::{DocumentKey, ResourceKind};
+use pingsix_translate::pingsix::DocumentKey;
 use pingsix_translate::snapshot::{AnyPolicy, AnyRoute, Gateway, Proxies, parent_of_listener_set};
 use pingsix_translate::status::{
     GatewayClassVerdict, PingsixProxyVerdict, PolicyVerdict, Problem, Reason, RouteVerdict, Verdicts,
@@ -19,13 +21,12 @@ use pingsix_translate::status::{
 };
 use pingsix_translate::stream::StreamKey;
 use pingsix_translate::{
-    DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, Provenance, StreamProvenance, Translation,
-    translate,
+    DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Objects, Options, Provenance, StreamProvenance,
+    Translation, translate,
 };
 
 use crate::finding::{Finding, Level, reason};
 use crate::manifest::Manifests;
-use crate::related::{RelatedObjects, is_accepted};
 
 fn findings(manifests: &Manifests, problems: &[Problem]) -> impl Iterator<Item = Finding> {
     problems.iter().map(|problem| Finding::of(problem, manifests.location(&problem.object)))
@@ -55,6 +56,10 @@ pub(crate) struct Translated {
     /// Gateways and IngressClasses with parameters that cannot be used: which data planes they have, and what those are to
     /// hold, is not known, so what was published of them stays.
     kept: BTreeSet<ObjectKey>,
+    /// All objects.
+    pub(crate) objects: Objects,
+    /// The verdicts of each Gateway and IngressClass.
+    pub(crate) owners: BTreeMap<ObjectKey, Arc<Verdicts>>,
     pub(crate) classes: Vec<GatewayClassVerdict>,
     pub(crate) proxies: Vec<PingsixProxyVerdict>,
     /// With `Programmed`, as far as that is known offline.
@@ -103,7 +108,8 @@ pub(crate) struct ServedStreams {
 
 impl Translated {
     pub(crate) fn new(manifests: &Manifests, options: &Options) -> Self {
-        let mut translated = Self { findings: manifests.findings.clone(), ..Self::default() };
+        let (findings, objects) = (manifests.findings.clone(), manifests.objects.clone());
+        let mut translated = Self { findings, objects, ..Self::default() };
         translated.judge_proxies(manifests);
         translated.judge_classes(manifests, options);
         for (name, gateway) in manifests.objects.gateways() {
@@ -123,7 +129,7 @@ impl Translated {
             translated.hint_at_streams(manifests);
         }
         translated.drop_repetitions();
-        translated.related = RelatedObjects::new(manifests, |policy| {
+        translated.related = RelatedObjects::new(&manifests.objects, |policy| {
             translated.policies.get(policy).is_some_and(|verdicts| is_accepted(verdicts))
         });
         translated
@@ -131,11 +137,15 @@ impl Translated {
 
     /// The objects that shape a document beside its owner.
     pub(crate) fn related(&self, plane: &DataPlaneKey, key: &str) -> Vec<String> {
-        let key = key
-            .split_once('/')
-            .and_then(|(kind, id)| Some(DocumentKey::new(ResourceKind::from_segment(kind)?, id)));
-        let provenance = key.and_then(|key| self.planes.get(plane)?.provenance(&key));
-        provenance.map(|provenance| self.related.of(provenance)).unwrap_or_default()
+        let documents = self.planes.get(plane).map(|plane| &plane.data_plane.provenance);
+        documents.map(|documents| self.related.of_document(documents, key)).unwrap_or_default()
+    }
+
+    /// The explanations of a request.
+    pub(crate) fn explain(&self, inquiry: &Inquiry) -> Result<Vec<Explanation>, InquiryAnswerError> {
+        let planes: Vec<Plane<'_>> = self.planes.iter().map(|(key, plane)| plane.to_explain(key)).collect();
+        let stream_ports: Vec<StreamPorts<'_>> = self.stream_ports().collect();
+        inquiry.answer(&planes, &stream_ports, &self.related)
     }
 
     /// Whether there is such a data plane, or may be.
@@ -324,6 +334,7 @@ impl Translated {
             self.streams.insert(key, ServedStreams { provenance: plane.provenance, bridged });
         }
         self.findings.extend(findings(manifests, &problems));
+        self.owners.insert(owner.clone(), verdicts.clone());
         verdicts
     }
 
