@@ -14,7 +14,6 @@ use base64::engine::general_purpose::STANDARD;
 use pingsix_test_programs::find;
 use serde_json::{Value, json};
 
-use crate::support::quickstart;
 use crate::view::Viewed;
 
 /// The time limit of each step, also on a busy machine.
@@ -223,7 +222,7 @@ fn folder() -> PathBuf {
 #[test]
 fn pages_work_in_a_browser_in_both_schemes_and_two_widths() {
     let Some(mut browser) = Browser::start() else { return };
-    let viewed = Viewed::start(&quickstart(), &[]);
+    let viewed = Viewed::start(Path::new("testdata/quickstart"), &[]);
     let root = format!("http://{}", viewed.address);
     let explained =
         "/view/explain?method=GET&url=http%3A%2F%2Fshop.example.com%2Fcart%2F7&headers=X-Env%3A+canary";
@@ -254,7 +253,7 @@ fn pages_work_in_a_browser_in_both_schemes_and_two_widths() {
 #[test]
 fn a_keyboard_a_screen_reader_and_a_browser_without_scripts_get_everything() {
     let Some(mut browser) = Browser::start() else { return };
-    let viewed = Viewed::start(&quickstart(), &[]);
+    let viewed = Viewed::start(Path::new("testdata/quickstart"), &[]);
     let root = format!("http://{}", viewed.address);
     browser.look("light", 1200);
 

@@ -42,6 +42,7 @@ impl Served {
 
     fn spawn(listen: &str, path: &Path, arguments: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_pingsix-gatewayctl"))
+            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
             .arg("serve")
             .arg(path)
             .args(["--listen", listen, "--explain", "127.0.0.1:0", "--responder", "127.0.0.1:0"])

@@ -182,10 +182,11 @@ fn no_page_shows_a_secret() {
         for entry in std::fs::read_dir(&folder).unwrap() {
             let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
             for document in text.split("\n---").filter(|document| document.contains("kind: Secret")) {
-                let (_, data) = document.split_once("ata:").unwrap_or(("", ""));
+                let at = document.find("\ndata:").or_else(|| document.find("\nstringData:"));
+                let data = at.map(|at| &document[at..]).unwrap_or_default();
                 secrets.extend(
                     data.split_whitespace()
-                        .filter(|word| word.len() > 15 && !word.contains("---"))
+                        .filter(|word| word.len() > 12 && !word.contains("---"))
                         .map(str::to_owned),
                 );
             }

@@ -21,7 +21,7 @@ pub(super) fn page(model: &Model, key: &ObjectKey, view: &OwnerView, part: Part)
     let explain = [command::owner_option(key), request.to_vec()].concat();
     let about = About(key.clone()).to_string();
     let body = html! {
-        p { "Class or controller: " strong { (cut(&overview::class(&model.objects, key))) } }
+        p { (if key.kind == Kind::IngressClass { "Controller: " } else { "GatewayClass: " }) strong { (cut(&overview::class(&model.objects, key))) } }
         @if let Some(gateway) = &verdicts.gateway {
             h2 { "Conditions" }
             (conditions_in_full(&gateway.conditions))
