@@ -37,6 +37,11 @@ boundaries:
 outside:
     tools/outside
 
+# The pages of `serve --view` in Chromium, with screenshots in target/view. Needs chromium, and says so when it is missing.
+view:
+    cargo test -p pingsix-gatewayctl --test cli browser -- --nocapture
+    cargo test -p pingsix-gatewayctl --test cli view
+
 # API documentation, without warnings.
 doc:
     .ci/run doc

@@ -8,7 +8,9 @@ mod candidates;
 mod connection;
 mod decision;
 mod explanation;
+mod inquiry;
 mod listener;
+mod related;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -32,8 +34,13 @@ pub use decision::{FailedCondition, Step, StepResult};
 pub use explanation::{
     Answer, Backend, Explanation, MatchedRoute, NotFoundCause, PolicyPlugins, RequestLine, Source, Target,
 };
+pub use inquiry::{ArrivalPort, Inquiry, InquiryAnswerError, InquiryError, RequestOptions, parse_header};
 use listener::Closed;
 pub use listener::{Listener, has_port, listeners, serving_listeners};
+pub use related::{RelatedObjects, is_accepted};
+pub use text::in_words;
+#[cfg(feature = "view")]
+pub(crate) use text::{NO_SOURCE, answer_lines};
 
 /// A data plane with its provenance and verdicts.
 #[derive(Clone, Copy, Debug)]

@@ -44,6 +44,10 @@
 //!
 //! The crate re-exports [`pingsix_translate`] and [`pingsix_sink`], and the names that most programs use.
 //!
+//! # Pages
+//!
+//! With the feature `view`, the module `view` renders the objects, verdicts and documents of a program as read-only pages.
+//!
 //! # A controller, and its parts
 //!
 //! With the feature `controller`, the crate watches a cluster. `Controller` in the module `controller` is the whole
@@ -61,6 +65,7 @@
 //! `k8s-openapi` needs a feature for the version of Kubernetes, which only a program should choose. A program with this
 //! crate depends on `k8s-openapi` with the feature `latest`, or with the feature of the oldest supported version.
 
+mod about;
 pub mod bridge;
 mod expiry;
 pub mod explain;
@@ -102,6 +107,8 @@ pub mod replicas;
 pub mod status;
 #[cfg(feature = "store")]
 pub mod store;
+#[cfg(feature = "view")]
+pub mod view;
 #[cfg(feature = "controller")]
 mod wait;
 #[cfg(feature = "controller")]
@@ -109,6 +116,7 @@ pub mod watch;
 #[cfg(feature = "controller")]
 pub mod world;
 
+pub use about::About;
 pub use bridge::{Bridge, BridgeError, Bridged, BridgedStream, bridge, bridge_stream};
 #[cfg(feature = "controller")]
 pub use clock::{Clock, LeaseClock};

@@ -19,9 +19,7 @@
 //! ```
 
 mod ingress;
-mod inquiry;
 mod judge;
-mod related;
 #[cfg(test)]
 mod tests;
 
@@ -31,18 +29,15 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use pingsix_sink::Desired;
-use pingsix_translate::pingsix::{DocumentKey, ResourceKind};
+use pingsix_translate::pingsix::DocumentKey;
 use pingsix_translate::status::{
     GatewayClassVerdict, PingsixProxyVerdict, PolicyVerdict, Problem, RouteVerdict, Severity, Verdicts,
 };
 use pingsix_translate::stream::StreamKey;
 use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, Objects, Options, Provenance, StreamProvenance};
 
-pub use inquiry::{ArrivalPort, Inquiry, InquiryError};
-use related::RelatedObjects;
-
 use crate::bridge::{Bridged, BridgedStream};
-use crate::explain::{Plane, StreamPorts};
+use crate::explain::{Explanation, Inquiry, InquiryAnswerError, Plane, RelatedObjects, StreamPorts};
 
 /// Translates objects and converts the results to documents.
 #[derive(Clone, Debug, Default)]
@@ -83,6 +78,8 @@ pub struct Output {
     pub classes: Vec<GatewayClassVerdict>,
     /// The verdicts on all PingsixProxies.
     pub proxies: Vec<PingsixProxyVerdict>,
+    /// The verdicts of each Gateway and IngressClass.
+    pub owners: BTreeMap<ObjectKey, Arc<Verdicts>>,
     /// The verdicts of each Gateway, with `Programmed` as far as it is known before the delivery.
     pub gateways: Vec<Arc<Verdicts>>,
     /// The verdicts of all Gateways on each route.
@@ -211,11 +208,22 @@ impl Output {
 
     /// The objects that shape a document beside its owner. `key` is the kind and the id of the document.
     pub fn related(&self, plane: &DataPlaneKey, key: &str) -> Vec<String> {
-        let key = key
-            .split_once('/')
-            .and_then(|(kind, id)| Some(DocumentKey::new(ResourceKind::from_segment(kind)?, id)));
-        let provenance = key.and_then(|key| self.planes.get(plane)?.provenance(&key));
-        provenance.map(|provenance| self.related.of(provenance)).unwrap_or_default()
+        let documents = self.planes.get(plane).map(|plane| &plane.data_plane.provenance);
+        documents.map(|documents| self.related.of_document(documents, key)).unwrap_or_default()
+    }
+
+    /// Explains a request: one explanation for each data plane that has the port of the request and a listener for its host.
+    /// If no data plane has a listener, all data planes with the port are explained. If none has the port, all data planes
+    /// count as having it. Gateways with a stream port of this number explain the connection.
+    ///
+    /// # Errors
+    ///
+    /// [`InquiryAnswerError`] if the Gateway or IngressClass of the inquiry is not served, or documents cannot be put into a
+    /// router.
+    pub fn explain(&self, inquiry: &Inquiry) -> Result<Vec<Explanation>, InquiryAnswerError> {
+        let planes: Vec<Plane<'_>> = self.planes.iter().map(|(key, plane)| plane.to_explain(key)).collect();
+        let stream_ports: Vec<StreamPorts<'_>> = self.stream_ports().collect();
+        inquiry.answer(&planes, &stream_ports, &self.related)
     }
 
     /// Each Gateway with its stream documents, if there are any.

@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use pingsix_gateway_api::explain::parse_header;
 use pingsix_sink::embedded::ServerTls;
 use pingsix_sink::{Scope, Target};
 use pingsix_translate::{Budget, DEFAULT_CONTROLLER_NAME, Layout, ObjectName, Options};
@@ -300,13 +301,6 @@ pub(crate) struct ExplainArguments {
     pub(crate) translation: TranslationArguments,
 }
 
-fn parse_header(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once(':').ok_or("expected NAME: VALUE")?;
-    let name = name.trim();
-    name.parse::<http::HeaderName>().map_err(|_| format!("\"{name}\" is not the name of a header"))?;
-    Ok((name.to_owned(), value.trim().to_owned()))
-}
-
 /// Serves manifests to PingSIX over the etcd protocol, and publishes them again after each change of a file.
 ///
 /// The configuration of PingSIX is the output of `pingsix-gatewayctl pingsix-config`. While a file is invalid, its last
@@ -316,6 +310,9 @@ fn parse_header(text: &str) -> Result<(String, String), String> {
 /// With --explain, the answer to an HTTP request at that address explains what PingSIX does with such a request:
 ///   curl -H 'X-Explain-Host: shop.example.com' http://127.0.0.1:9180/cart
 /// The header X-Explain-Port chooses a port; Accept: application/json asks for JSON.
+///
+/// With --view, a browser on this machine shows Gateways, routes and data planes, and explains requests:
+///   pingsix-gatewayctl serve manifests/ --view
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ServeArguments {
@@ -330,6 +327,11 @@ pub(crate) struct ServeArguments {
     /// The address for explanations of requests. Port 0 is a free port.
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) explain: Option<SocketAddr>,
+
+    /// The loopback address of read-only pages for a browser. Without a value, the address is 127.0.0.1:9181. Port 0 is a
+    /// free port.
+    #[arg(long, value_name = "IP:PORT", num_args = 0..=1, require_equals = true, default_missing_value = "127.0.0.1:9181")]
+    pub(crate) view: Option<SocketAddr>,
 
     /// A file for the revisions, so that a restart does not lower them. Default: a file per address below $XDG_STATE_HOME
     /// or ~/.local/state.

@@ -2,11 +2,9 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, anyhow, bail};
-use http::Uri;
+use anyhow::bail;
 use pingsix_gateway_api::Explanation;
-use pingsix_gateway_api::pipeline::{ArrivalPort, Inquiry};
-use pingsix_translate::pingsix::Request;
+use pingsix_gateway_api::explain::{Inquiry, InquiryError, RequestOptions, in_words};
 use pingsix_translate::{Kind, ObjectKey};
 
 use crate::arguments::{DefaultInput, ExplainArguments, Input, ReportOutput};
@@ -49,52 +47,14 @@ pub(crate) fn run(
     Ok(if answered { Exit::Success } else { Exit::Problems })
 }
 
-/// Explanations for people.
-pub(crate) fn in_words(explanations: &[Explanation]) -> String {
-    if explanations.is_empty() {
-        return "No Gateway or IngressClass is served.\n".to_owned();
-    }
-    explanations.iter().map(Explanation::to_string).collect::<Vec<_>>().join("\n")
-}
-
-fn inquiry(method: &str, url: &str, arguments: &ExplainArguments) -> anyhow::Result<Inquiry> {
-    method.parse::<http::Method>().map_err(|_| anyhow!("\"{method}\" is not a method"))?;
-    let text = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
-    let uri: Uri = text.parse().with_context(|| format!("\"{url}\" is not a URL"))?;
-    let tls = match uri.scheme_str() {
-        Some("http") => false,
-        Some("https") => true,
-        Some(_) | None => bail!("\"{url}\" is neither an http nor an https URL"),
-    };
-    let authority = uri.authority().ok_or_else(|| anyhow!("\"{url}\" has no host"))?;
-    // Clients keep the user information before an @ to themselves, and never send it in the host.
-    let sent = authority.as_str().rsplit('@').next().unwrap_or_default();
-    let written = sent.strip_prefix(authority.host()).and_then(|rest| rest.strip_prefix(':'));
-    if written.is_some_and(|port| !port.is_empty() && authority.port_u16().is_none()) {
-        bail!("the port of \"{url}\" is not between 0 and 65535");
-    }
-    let port = match (arguments.port, authority.port_u16()) {
-        (Some(port), _) => ArrivalPort::Known(port),
-        (None, Some(port)) => ArrivalPort::Likely(port),
-        (None, None) => ArrivalPort::Likely(if tls { 443 } else { 80 }),
-    };
-    // A header given as such is what the client sends, whatever the URL says.
-    let is_host = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("host");
-    let host =
-        arguments.headers.iter().find(is_host).map_or_else(|| sent.to_owned(), |(_, host)| host.clone());
-    let headers = arguments.headers.iter().filter(|header| !is_host(header)).cloned().collect();
-    let request = Request {
-        method: method.to_owned(),
-        host: Some(host),
-        path: uri.path().to_owned(),
-        query: uri.query().map(str::to_owned),
-        headers,
+fn inquiry(method: &str, url: &str, arguments: &ExplainArguments) -> Result<Inquiry, InquiryError> {
+    let options = RequestOptions {
+        headers: arguments.headers.clone(),
+        port: arguments.port,
         http2: arguments.http2,
-        tls,
         server_name: arguments.server_name.clone(),
-        ..Request::default()
     };
     let gateway = arguments.gateway.clone().map(|name| ObjectKey { kind: Kind::Gateway, name });
     let class = arguments.ingress_class.as_ref().map(|name| ObjectKey::new(Kind::IngressClass, "", &**name));
-    Ok(Inquiry { request, port, owner: gateway.or(class) })
+    Inquiry::new(method, url, options, gateway.or(class))
 }

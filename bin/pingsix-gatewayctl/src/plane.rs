@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use pingsix_gateway_api::Pipeline;
 use pingsix_gateway_api::pipeline::Output;
 use pingsix_translate::status::Reason;
-use pingsix_translate::{DataPlaneKey, ObjectKey, Options};
+use pingsix_translate::{DataPlaneKey, ObjectKey, Objects, Options};
 
 use crate::finding::{Finding, Level, reason};
 use crate::manifest::Manifests;
@@ -15,6 +15,8 @@ use crate::manifest::Manifests;
 #[derive(Debug, Default)]
 pub(crate) struct Translated {
     pub(crate) output: Output,
+    /// All objects.
+    pub(crate) objects: Objects,
     /// Findings about manifests and objects; sorted, without repetitions.
     pub(crate) findings: Vec<Finding>,
 }
@@ -29,7 +31,7 @@ impl Translated {
             findings.extend(hints_at_streams(manifests, &output));
         }
         drop_repetitions(&mut findings);
-        Self { output, findings }
+        Self { output, objects: manifests.objects.clone(), findings }
     }
 }
 

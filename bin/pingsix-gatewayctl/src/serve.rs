@@ -1,9 +1,11 @@
 //! `serve`: manifests to PingSIX over the etcd protocol, again and again.
 
 mod explainer;
+mod http_server;
 mod manifest_cache;
 mod publisher;
 mod state;
+mod view;
 mod watcher;
 
 use std::io::{self, IsTerminal as _, Write as _};
@@ -26,6 +28,7 @@ use crate::arguments::{ResponderArgument, ServeArguments};
 use crate::plane::Translated;
 use manifest_cache::ManifestCache;
 use publisher::Publisher;
+use view::Pages;
 use watcher::Watcher;
 
 /// The time limit of clients at shutdown.
@@ -90,7 +93,28 @@ async fn serve(arguments: &ServeArguments) -> anyhow::Result<Exit> {
     if let Some(address) = arguments.explain {
         let listener = bind_explainer(address, arguments).await?;
         print_line(format_args!("explaining on http://{}", listener.local_addr()?))?;
-        tasks.spawn(explainer::run(listener, latest, stop.clone()));
+        let latest = latest.clone();
+        let stop = stop.clone();
+        tasks.spawn(http_server::run(
+            listener,
+            move |request| {
+                let translated = latest.borrow().clone();
+                explainer::respond(&translated, request)
+            },
+            stop,
+        ));
+    }
+    if let Some(address) = arguments.view {
+        let listener = bind_view(address).await?;
+        print_line(format_args!("view on http://{}/view", listener.local_addr()?))?;
+        let pages = Pages {
+            latest,
+            publications: publisher.publications(),
+            etcd: etcd.clone(),
+            options: publisher.options().clone(),
+            input: view::input(arguments),
+        };
+        tasks.spawn(http_server::run(listener, move |request| pages.respond(request), stop.clone()));
     }
     publisher.publish(&translated).await?;
     etcd.open();
@@ -173,4 +197,12 @@ async fn bind_explainer(
         );
     }
     TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address} (--explain)"))
+}
+
+/// The pages show all objects, so they stay on this machine whatever other addresses are allowed.
+async fn bind_view(address: std::net::SocketAddr) -> anyhow::Result<TcpListener> {
+    if !address.ip().is_loopback() {
+        bail!("{address} can be reached from other machines; --view needs a loopback address");
+    }
+    TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address} (--view)"))
 }

@@ -33,6 +33,14 @@ impl fmt::Display for Explanation {
     }
 }
 
+/// Explanations for people, as `pingsix-gatewayctl explain` prints them.
+pub fn in_words(explanations: &[Explanation]) -> String {
+    if explanations.is_empty() {
+        return "No Gateway or IngressClass is served.\n".to_owned();
+    }
+    explanations.iter().map(Explanation::to_string).collect::<Vec<_>>().join("\n")
+}
+
 fn line(f: &mut fmt::Formatter<'_>, label: &str, text: &str) -> fmt::Result {
     writeln!(f, "  {label:LABEL$}{text}")
 }
@@ -63,17 +71,25 @@ fn route_lines(route: &MatchedRoute) -> Vec<String> {
 fn step_line(number: usize, step: &Step) -> String {
     let who = match &step.source {
         Some(source) => format!("{} {}", source.object, source.field),
-        None => "404, since all conditions failed".to_owned(),
+        None => NO_SOURCE.to_owned(),
     };
-    let result = match &step.result {
-        StepResult::Decides => "decides".to_owned(),
-        StepResult::NotReached => "not reached".to_owned(),
-        StepResult::Fails { conditions } => {
-            let failed: Vec<String> = conditions.iter().map(failed_condition).collect();
-            format!("no: {}", failed.join(", nor "))
+    format!("{number}. {who}: {}", step.result)
+}
+
+/// The step at the end of a list of conditions.
+pub(crate) const NO_SOURCE: &str = "404, since all conditions failed";
+
+impl fmt::Display for StepResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Decides => f.write_str("decides"),
+            Self::NotReached => f.write_str("not reached"),
+            Self::Fails { conditions } => {
+                let failed: Vec<String> = conditions.iter().map(failed_condition).collect();
+                write!(f, "no: {}", failed.join(", nor "))
+            }
         }
-    };
-    format!("{number}. {who}: {result}")
+    }
 }
 
 fn failed_condition(condition: &FailedCondition) -> String {
@@ -81,7 +97,8 @@ fn failed_condition(condition: &FailedCondition) -> String {
     if found.is_empty() { format!("{expected} (absent)") } else { format!("{expected} (found \"{found}\")") }
 }
 
-fn answer_lines(answer: &Answer) -> Vec<String> {
+/// The answer in lines, the most important one first. Lines with details begin with two spaces.
+pub(crate) fn answer_lines(answer: &Answer) -> Vec<String> {
     match answer {
         Answer::Forward { backends } => {
             let total: u64 = backends.iter().map(|backend| u64::from(backend.weight)).sum();
@@ -137,15 +154,21 @@ fn backend_lines(backend: &Backend, total: u64) -> Vec<String> {
 }
 
 fn rejected_line(rejected_match: &RejectedMatch) -> String {
-    let why = match &rejected_match.reason {
-        RejectionReason::Outranked { by } => format!("it matches, but comes after {by}"),
-        RejectionReason::Plaintext {} => "it redirects requests without TLS, and this one has TLS".to_owned(),
-        RejectionReason::Method { methods } => format!("it is for method {}", methods.join(", ")),
-        RejectionReason::Path { path } => format!("its path is {path}"),
-        RejectionReason::Listener { hostname } => {
-            format!("its listener serves {hostname}, and another is more specific")
+    let RejectedMatch { source, reason } = rejected_match;
+    format!("{} {}: {reason}", source.object, source.field)
+}
+
+impl fmt::Display for RejectionReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Outranked { by } => write!(f, "it matches, but comes after {by}"),
+            Self::Plaintext {} => f.write_str("it redirects requests without TLS, and this one has TLS"),
+            Self::Method { methods } => write!(f, "it is for method {}", methods.join(", ")),
+            Self::Path { path } => write!(f, "its path is {path}"),
+            Self::Listener { hostname } => {
+                write!(f, "its listener serves {hostname}, and another is more specific")
+            }
+            Self::Host { host } => write!(f, "its host is {host}"),
         }
-        RejectionReason::Host { host } => format!("its host is {host}"),
-    };
-    format!("{} {}: {why}", rejected_match.source.object, rejected_match.source.field)
+    }
 }

@@ -1,4 +1,4 @@
-//! Dumps of the state of the controller, for the diagnosis of faults.
+//! Dumps of the state of the controller, for the diagnosis of faults, and the model of the [pages](crate::view).
 //!
 //! The task that owns the state answers without locks, so a dump shows one moment. Large parts are shown for one named
 //! object only.
@@ -9,18 +9,19 @@
 mod dump;
 #[cfg(test)]
 mod tests;
-
-use std::str::FromStr;
+mod view;
 
 use pingsix_sink::EmbeddedEtcd;
-use pingsix_translate::{Kind, ObjectKey};
+use pingsix_translate::ObjectKey;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+pub use crate::about::About;
 use crate::delivery::Deliveries;
 use crate::reconcile::{Queue, Reconciler};
 use crate::replicas::Replicas;
+use crate::view::Model;
 
 /// The number of requests that may wait.
 const CAPACITY: usize = 8;
@@ -56,47 +57,33 @@ impl Dump {
     }
 }
 
-/// An object, as it is named in a URL: `KIND/NAMESPACE/NAME`, or `KIND/NAME` for kinds without namespace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct About(pub ObjectKey);
-
-impl FromStr for About {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const EXPECTED: &str = "expected KIND/NAMESPACE/NAME, for example HTTPRoute/shop/cart, or KIND/NAME for a \
-                                kind without namespace";
-        let (kind, name) = text.split_once('/').ok_or(EXPECTED)?;
-        let kind = Kind::ALL.iter().copied().find(|known| known.as_str() == kind).ok_or(EXPECTED)?;
-        let (namespace, name) = match name.split_once('/') {
-            Some((namespace, name)) if kind.is_namespaced() && !namespace.is_empty() => (namespace, name),
-            None if !kind.is_namespaced() => ("", name),
-            Some(_) | None => return Err(EXPECTED),
-        };
-        if name.is_empty() || name.contains('/') {
-            return Err(EXPECTED);
-        }
-        Ok(Self(ObjectKey::new(kind, namespace, name)))
-    }
-}
-
-/// A question, to be answered by the task that holds what it is about.
+/// A question, to be answered by the task that holds the state. The receiver of an answer may be gone.
 #[derive(Debug)]
-pub struct DebugRequest {
-    /// The requested dump.
-    pub dump: Dump,
-    /// Of which object, if not in general.
-    pub about: Option<ObjectKey>,
-    /// The channel of the answer. The receiver may be gone.
-    pub reply: oneshot::Sender<Value>,
+pub enum DebugRequest {
+    /// A dump.
+    Dump {
+        /// The requested dump.
+        dump: Dump,
+        /// The object of the dump; `None` for the dump in general.
+        about: Option<ObjectKey>,
+        /// The channel of the answer.
+        reply: oneshot::Sender<Value>,
+    },
+    /// The model of the [pages](crate::view).
+    View {
+        /// The channel of the answer.
+        reply: oneshot::Sender<Model>,
+    },
 }
 
 impl DebugRequest {
     /// Answers it.
     pub fn answer(self, state: &DebugState<'_>) {
-        let answer = state.dump(self.dump, self.about.as_ref());
         // The receiver may be gone.
-        let _ = self.reply.send(answer);
+        match self {
+            Self::Dump { dump, about, reply } => drop(reply.send(state.dump(dump, about.as_ref()))),
+            Self::View { reply } => drop(reply.send(state.model())),
+        }
     }
 }
 
@@ -122,14 +109,30 @@ pub enum DebugError {
 }
 
 impl DebugClient {
-    /// Asks, and waits for the answer.
+    /// Asks for a dump, and waits for the answer.
     ///
     /// # Errors
     ///
     /// [`DebugError`]; both may pass.
     pub async fn ask(&self, dump: Dump, about: Option<ObjectKey>) -> Result<Value, DebugError> {
+        self.send(|reply| DebugRequest::Dump { dump, about, reply }).await
+    }
+
+    /// Asks for the model of the pages, and waits for the answer.
+    ///
+    /// # Errors
+    ///
+    /// [`DebugError`]; both may pass.
+    pub async fn view(&self) -> Result<Model, DebugError> {
+        self.send(|reply| DebugRequest::View { reply }).await
+    }
+
+    async fn send<T>(
+        &self,
+        request: impl FnOnce(oneshot::Sender<T>) -> DebugRequest,
+    ) -> Result<T, DebugError> {
         let (reply, answer) = oneshot::channel();
-        self.0.try_send(DebugRequest { dump, about, reply }).map_err(|error| match error {
+        self.0.try_send(request(reply)).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => DebugError::Busy,
             mpsc::error::TrySendError::Closed(_) => DebugError::Gone,
         })?;

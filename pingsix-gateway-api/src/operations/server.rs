@@ -5,6 +5,7 @@
 //! | `/livez`, `/readyz` | 200 or 503, with a line per check |
 //! | `/metrics` | the metrics, in the text format of `OpenMetrics` |
 //! | `/debug/{world,index,queue,translation,sink}` | a dump as JSON; `?about=KIND/NAMESPACE/NAME` for one object |
+//! | `/view` | pages for people ([`crate::view`]) |
 //!
 //! Each answers only under names that no stranger can have, and what `/livez` and `/readyz` say
 //! names no object.
@@ -14,12 +15,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{any, get};
 use axum::{Json, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -27,6 +29,7 @@ use hyper_util::service::TowerToHyperService;
 use serde::Deserialize;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -35,6 +38,7 @@ use tracing::{debug, info, warn};
 use super::debug::{About, DebugClient, DebugError, Dump};
 use crate::health::{Health, Report};
 use crate::metrics::{CONTENT_TYPE, Metrics};
+use crate::view::question;
 use pingsix_sink::hosts::{ASK_LOCALLY, is_local};
 
 /// Connections at a time; further ones wait to be accepted.
@@ -54,6 +58,9 @@ const HEAD_LIMIT: usize = 16 * 1024;
 
 /// The time limit of a dump; the task that answers has other work, too.
 const DUMP_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The pages that are made at a time. Each takes a processor for a moment.
+const MAX_VIEWS: usize = 2;
 
 /// The delay after a failure to accept a connection, most likely for lack of file descriptors.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
@@ -75,10 +82,41 @@ pub fn health_and_metrics(health: Health, metrics: Arc<Metrics>) -> Router {
     healthy.merge(counted).layer(from_fn(local_only))
 }
 
-/// `/debug`, and the dumps below it.
+/// `/debug` with the dumps below it, and `/view` with the pages below it.
 pub fn debug(client: DebugClient) -> Router {
-    let router = Router::new().route("/debug", get(list)).route("/debug/{dump}", get(dump));
-    router.with_state(client).layer(from_fn(local_only))
+    let dumps = Router::new().route("/debug", get(list)).route("/debug/{dump}", get(dump));
+    let pages = ["/", "/view", "/view/", "/view/{*page}"];
+    let pages = pages.into_iter().fold(Router::new(), |router, path| router.route(path, any(view)));
+    let views = Views { client: client.clone(), places: Arc::new(Semaphore::new(MAX_VIEWS)) };
+    dumps.with_state(client).merge(pages.with_state(views)).layer(from_fn(local_only))
+}
+
+/// The source of pages.
+#[derive(Clone)]
+struct Views {
+    client: DebugClient,
+    /// The pages that may be made at a time.
+    places: Arc<Semaphore>,
+}
+
+async fn view(State(Views { client, places }): State<Views>, request: Request) -> Response {
+    let question = match question(&request) {
+        Ok(question) => question,
+        Err(answer) => return (*answer).map(Body::from),
+    };
+    let page = async {
+        // The semaphore is never closed.
+        let place = places.acquire_owned().await.ok();
+        let model = client.view().await?;
+        // An explanation builds a router of all documents. The thread keeps its place if the browser has gone.
+        let page = spawn_blocking(move || (question.answer(&model), place)).await;
+        Ok::<_, DebugError>(page.map_err(|_| DebugError::Gone)?.0)
+    };
+    match timeout(DUMP_TIMEOUT, page).await {
+        Ok(Ok(page)) => page.map(Body::from),
+        Ok(Err(error)) => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")).into_response(),
+        Err(_) => (StatusCode::GATEWAY_TIMEOUT, "the controller does not answer in time\n").into_response(),
+    }
 }
 
 /// Answers a request whose host a stranger cannot have, and no other.
@@ -200,13 +238,14 @@ async fn converse(
 
 #[cfg(test)]
 mod tests {
-    use pingsix_translate::{Kind, ObjectKey};
+    use pingsix_translate::{Kind, ObjectKey, Options};
     use serde_json::{Value, json};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::task::JoinHandle;
 
-    use super::super::debug;
+    use super::super::debug::{self, DebugRequest};
     use super::*;
+    use crate::view::Model;
 
     struct Served {
         address: std::net::SocketAddr,
@@ -252,7 +291,9 @@ mod tests {
         let (client, _requests) = debug::channel();
         let router = health_and_metrics(health, Arc::new(Metrics::new(""))).merge(debug(client));
         let served = Served::new(router).await;
-        for path in ["/livez", "/readyz", "/metrics", "/debug", "/debug/world"] {
+        for path in
+            ["/livez", "/readyz", "/metrics", "/debug", "/debug/world", "/", "/view", "/view/style.css"]
+        {
             let (status, _, body) = served.ask_as("evil.example.com", "GET", path).await;
             assert_eq!(status, 421, "{path}");
             assert!(body.starts_with("ask by IP address"), "{path}: {body}");
@@ -298,8 +339,9 @@ mod tests {
             let mut asked = Vec::new();
             for _ in 0..2 {
                 let request = requests.recv().await.unwrap();
-                asked.push((request.dump, request.about.clone()));
-                request.reply.send(json!({ "dump": request.dump.as_str() })).unwrap();
+                let DebugRequest::Dump { dump, about, reply } = request else { panic!("{request:?}") };
+                reply.send(json!({ "dump": dump.as_str() })).unwrap();
+                asked.push((dump, about));
             }
             asked
         });
@@ -330,6 +372,44 @@ mod tests {
             ("/debug/world?of=Gateway/infra/web", 400),
         ] {
             assert_eq!(served.ask("GET", path).await.0, expected, "{path}");
+        }
+        served.end().await;
+    }
+
+    #[tokio::test]
+    async fn pages_are_made_from_the_model_of_the_holder() {
+        let (client, mut requests) = debug::channel();
+        let served = Served::new(debug(client)).await;
+        let holder = tokio::spawn(async move {
+            let mut answers = 0;
+            while let Some(request) = requests.recv().await {
+                let DebugRequest::View { reply } = request else { panic!("{request:?}") };
+                reply.send(Model::new(Options::default(), vec!["--cluster".to_owned()], [])).unwrap();
+                answers += 1;
+                if answers == 2 {
+                    break;
+                }
+            }
+        });
+        let (status, head, body) = served.ask("GET", "/view").await;
+        assert_eq!(status, 200, "{body}");
+        assert!(head.contains("content-type: text/html") && head.contains("default-src 'none'"), "{head}");
+        assert!(body.contains("No Gateway or IngressClass is served."), "{body}");
+        assert_eq!(served.ask("GET", "/view/routes?search=cart").await.0, 200);
+        holder.await.unwrap();
+        // Without the holder, files and refusals are answered all the same.
+        let (status, _, body) = served.ask("GET", "/view").await;
+        assert_eq!((status, body.as_str()), (503, "the controller does not answer\n"));
+        for (method, path, expected) in [
+            ("GET", "/", 303),
+            ("GET", "/view/", 303),
+            ("GET", "/view/style.css", 200),
+            ("GET", "/view/none", 404),
+            ("GET", "/view?page=0", 400),
+            ("POST", "/view", 405),
+            ("DELETE", "/view/object?about=HTTPRoute/shop/cart", 405),
+        ] {
+            assert_eq!(served.ask(method, path).await.0, expected, "{method} {path}");
         }
         served.end().await;
     }

@@ -11,9 +11,9 @@ use pingsix_translate::status::{
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Objects, Options, Translation, translate};
 
-use super::related::{RelatedObjects, is_accepted};
 use super::{Finding, Output, ServedPlane, ServedStreams, reason};
 use crate::bridge::{BridgeError, bridge, bridge_stream};
+use crate::explain::{RelatedObjects, is_accepted};
 use crate::expiry::{outdated_certificates, outdated_stream_certificates};
 
 /// The result of all objects.
@@ -182,6 +182,7 @@ impl Judge<'_> {
             self.output.streams.insert(key, ServedStreams { provenance: plane.provenance, bridged });
         }
         self.add_findings(&problems);
+        self.output.owners.insert(owner.clone(), verdicts.clone());
         verdicts
     }
 

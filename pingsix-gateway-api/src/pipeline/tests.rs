@@ -1,5 +1,7 @@
 use pingsix_translate::pingsix::Request;
 
+use crate::explain::Inquiry;
+
 use super::*;
 
 const SHOP: &str = include_str!("../../examples/shop.yaml");

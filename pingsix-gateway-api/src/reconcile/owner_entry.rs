@@ -123,6 +123,16 @@ impl Reconciler {
         Some(with_delivery(own, delivery))
     }
 
+    /// The verdicts of an owner's last translation on all objects, with the delivery of its data planes; `None` before the
+    /// first translation. For pages.
+    pub fn all_verdicts(
+        &self,
+        owner: &ObjectKey,
+        delivery: &BTreeMap<DataPlaneKey, Delivery>,
+    ) -> Option<Verdicts> {
+        Some(with_delivery(self.owners.get(owner)?.verdicts.clone()?, delivery))
+    }
+
     /// The verdict of all Gateways on a route; `None` without any.
     pub fn route(&self, route: &ObjectKey) -> Option<RouteVerdict> {
         let mut verdicts = self.verdicts_on(route).filter_map(|verdicts| verdicts.routes.get(route));

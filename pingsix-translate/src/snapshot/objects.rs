@@ -58,6 +58,11 @@ macro_rules! objects {
                 match key.kind { $(Kind::$kind => self.$field.contains_key(&key.name),)+ }
             }
 
+            /// The object with this key.
+            pub fn get(&self, key: &ObjectKey) -> Option<Object> {
+                match key.kind { $(Kind::$kind => self.$field.get(&key.name).cloned().map(Object::$kind),)+ }
+            }
+
             /// Every object of a kind, by name.
             pub fn of_kind(&self, kind: Kind) -> Box<dyn Iterator<Item = Object> + '_> {
                 match kind { $(Kind::$kind => Box::new(self.$field.values().cloned().map(Object::$kind)),)+ }

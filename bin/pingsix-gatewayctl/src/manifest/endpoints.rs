@@ -1,6 +1,7 @@
 //! Endpoints given on the command line.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
@@ -18,6 +19,15 @@ pub(crate) struct SuppliedEndpoints {
     /// The port of the Service; every port without a value.
     pub(crate) port: Option<u16>,
     pub(crate) addresses: BTreeSet<SocketAddr>,
+}
+
+/// The reverse of `FromStr`.
+impl fmt::Display for SuppliedEndpoints {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
+        let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
+        write!(f, "{}{port}={}", self.service, addresses.join(","))
+    }
 }
 
 impl FromStr for SuppliedEndpoints {

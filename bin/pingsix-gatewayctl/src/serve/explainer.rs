@@ -3,27 +3,17 @@
 //! The `Host` of a request names the explainer itself, and hosts that a web page could use for DNS rebinding get no answer
 //! ([`pingsix_sink::hosts`]). So the host that is explained has a header of its own.
 
-use std::convert::Infallible;
-use std::sync::Arc;
-use std::time::Duration;
-
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST};
 use http::{HeaderValue, Response, StatusCode, Version};
 use http_body_util::Full;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
 use pingsix_gateway_api::Explanation;
-use pingsix_gateway_api::explain::{Answer, NotFoundCause};
-use pingsix_gateway_api::pipeline::{ArrivalPort, Inquiry, InquiryError};
+use pingsix_gateway_api::explain::{
+    Answer, ArrivalPort, Inquiry, InquiryAnswerError, NotFoundCause, in_words,
+};
 use pingsix_sink::hosts::{ASK_LOCALLY, is_local};
 use pingsix_translate::pingsix::Request;
-use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
-use tokio_util::sync::CancellationToken;
 
-use crate::explain::in_words;
 use crate::plane::Translated;
 
 /// Chooses the port a request is taken to arrive at.
@@ -32,63 +22,8 @@ const PORT_HEADER: &str = "x-explain-port";
 /// The host that a request is taken to have, in the place of its own.
 const HOST_HEADER: &str = "x-explain-host";
 
-/// Connections served at a time.
-const MAX_CONNECTIONS: usize = 64;
-
-/// The time limits of the head of a request and of a connection.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-const CONNECTION_TIMEOUT: Duration = Duration::from_mins(5);
-
-pub(super) async fn run(
-    listener: TcpListener,
-    latest: watch::Receiver<Arc<Translated>>,
-    stop: CancellationToken,
-) -> anyhow::Result<()> {
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    loop {
-        let (stream, place) = tokio::select! {
-            () = stop.cancelled() => return Ok(()),
-            accepted = accept(&listener, &places) => match accepted {
-                Some(accepted) => accepted,
-                None => continue,
-            },
-        };
-        let (latest, stop) = (latest.clone(), stop.clone());
-        tokio::spawn(async move {
-            let service = service_fn(move |request| {
-                let translated = latest.borrow().clone();
-                async move { Ok::<_, Infallible>(respond(&translated, &request)) }
-            });
-            let mut builder = auto::Builder::new(TokioExecutor::new());
-            builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
-            let connection = builder.serve_connection(TokioIo::new(stream), service);
-            // The result of a connection has no consequence.
-            tokio::select! {
-                _ = tokio::time::timeout(CONNECTION_TIMEOUT, connection) => {}
-                () = stop.cancelled() => {}
-            }
-            drop(place);
-        });
-    }
-}
-
-async fn accept(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> Option<(tokio::net::TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-    // The semaphore is never closed.
-    let place = Arc::clone(places).acquire_owned().await.ok()?;
-    match listener.accept().await {
-        Ok((stream, _)) => Some((stream, place)),
-        Err(error) => {
-            tracing::warn!(error = %error, "cannot accept a connection, retrying");
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            None
-        }
-    }
-}
-
-fn respond<B>(translated: &Translated, request: &http::Request<B>) -> Response<Full<Bytes>> {
+/// The answer to a request.
+pub(super) fn respond<B>(translated: &Translated, request: &http::Request<B>) -> Response<Full<Bytes>> {
     if !is_local(request) {
         let message = format!("{}; name the host to explain in {HOST_HEADER}\n", ASK_LOCALLY.trim_end());
         return response(StatusCode::MISDIRECTED_REQUEST, "text/plain; charset=utf-8", message);
@@ -154,7 +89,8 @@ fn inquiry<B>(request: &http::Request<B>) -> Result<Inquiry, String> {
     Ok(Inquiry { request, port, owner: None })
 }
 
-fn in_a_line(error: InquiryError) -> String {
+/// An error with its causes.
+fn in_full(error: InquiryAnswerError) -> String {
     format!("{:#}", anyhow::Error::from(error))
 }
 
@@ -168,11 +104,11 @@ fn answer(inquiry: &Inquiry, translated: &Translated) -> Result<Vec<Explanation>
             )
         })
     };
-    let plaintext = translated.output.explain(inquiry).map_err(in_a_line)?;
+    let plaintext = translated.output.explain(inquiry).map_err(in_full)?;
     if unserved(&plaintext) {
         let mut over_tls = inquiry.clone();
         over_tls.request.tls = true;
-        let encrypted = translated.output.explain(&over_tls).map_err(in_a_line)?;
+        let encrypted = translated.output.explain(&over_tls).map_err(in_full)?;
         if !unserved(&encrypted) {
             return Ok(encrypted);
         }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pingsix_gateway_api::bridge::withdrawn;
 use pingsix_sink::{Desired, EmbeddedEtcd, Sink as _};
 use pingsix_translate::{DataPlaneKey, Options};
+use tokio::sync::watch;
 
 use super::print_line;
 use crate::finding::Finding;
@@ -17,6 +18,17 @@ pub(super) struct Publisher {
     known: BTreeMap<DataPlaneKey, PlaneState>,
     /// The printed lines that still hold.
     said: BTreeSet<String>,
+    /// The last publication of each data plane.
+    publications: watch::Sender<BTreeMap<DataPlaneKey, Publication>>,
+}
+
+/// The last publication of a data plane.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Publication {
+    /// The revision, if a publication was made.
+    pub(super) revision: Option<i64>,
+    /// The fault of a later attempt.
+    pub(super) fault: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +39,13 @@ enum PlaneState {
 
 impl Publisher {
     pub(super) fn new(etcd: EmbeddedEtcd, options: Options) -> Self {
-        Self { etcd, options, known: BTreeMap::new(), said: BTreeSet::new() }
+        let publications = watch::Sender::new(BTreeMap::new());
+        Self { etcd, options, known: BTreeMap::new(), said: BTreeSet::new(), publications }
+    }
+
+    /// The last publication of each data plane, as it changes.
+    pub(super) fn publications(&self) -> watch::Receiver<BTreeMap<DataPlaneKey, Publication>> {
+        self.publications.subscribe()
     }
 
     pub(super) const fn options(&self) -> &Options {
@@ -63,8 +81,14 @@ impl Publisher {
     ) -> anyhow::Result<Option<String>> {
         let published = match self.etcd.publish(desired).await {
             Ok(published) => published,
-            Err(error) => return Ok(Some(format!("error: data plane {key} is not published: {error}"))),
+            Err(error) => {
+                let fault = error.to_string();
+                self.publications.send_modify(|all| all.entry(key.clone()).or_default().fault = Some(fault));
+                return Ok(Some(format!("error: data plane {key} is not published: {error}")));
+            }
         };
+        let publication = Publication { revision: Some(published.revision.get()), fault: None };
+        self.publications.send_modify(|all| drop(all.insert(key.clone(), publication)));
         let before = self.known.insert(key.clone(), held);
         if before != Some(held) || !published.changed.is_empty() {
             let size = self.etcd.size_of(desired.scope()).map(|size| size.bytes).unwrap_or_default();

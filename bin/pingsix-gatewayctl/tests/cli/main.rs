@@ -10,6 +10,7 @@
 #[allow(dead_code, reason = "they use more of it")]
 #[path = "../../../../pingsix-gateway-api/tests/contract/authority.rs"]
 mod authority;
+mod browser;
 mod check;
 #[cfg(feature = "cluster")]
 mod cluster;
@@ -32,3 +33,4 @@ mod serve_tls;
 mod stream;
 mod support;
 mod translate;
+mod view;

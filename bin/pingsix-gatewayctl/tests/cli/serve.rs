@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -29,11 +30,21 @@ impl Served {
         Self::start_at("127.0.0.1:0", manifests, arguments)
     }
 
+    /// As [`Self::start`], with the manifests of a path.
+    pub(crate) fn start_on(path: &Path, arguments: &[&str]) -> Self {
+        Self::spawn("127.0.0.1:0", path, arguments)
+    }
+
     /// As [`Self::start`], on this address.
     pub(crate) fn start_at(listen: &str, manifests: &Manifests, arguments: &[&str]) -> Self {
+        Self::spawn(listen, manifests.path(), arguments)
+    }
+
+    fn spawn(listen: &str, path: &Path, arguments: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_pingsix-gatewayctl"))
+            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
             .arg("serve")
-            .arg(manifests.path())
+            .arg(path)
             .args(["--listen", listen, "--explain", "127.0.0.1:0", "--responder", "127.0.0.1:0"])
             .args(["--debounce", "50", "--poll", "100"])
             .args(arguments)

@@ -231,7 +231,7 @@ const fn may_hold_secrets(kind: Kind) -> bool {
 }
 
 /// The fault of an object. The decoder quotes its input.
-fn message(kind: Kind, fault: &Undecodable) -> String {
+pub(super) fn message(kind: Kind, fault: &Undecodable) -> String {
     if may_hold_secrets(kind) { REDACTED.to_owned() } else { fault.to_string() }
 }
 

@@ -8,10 +8,11 @@ use pingsix_sink::Sink as _;
 use pingsix_translate::snapshot::{
     ConfigMap, EndpointSlice, Gateway, GatewayClass, HttpRoute, Ingress, IngressClass, Secret, Service,
 };
-use pingsix_translate::{DEFAULT_CONTROLLER_NAME, Options};
+use pingsix_translate::{DEFAULT_CONTROLLER_NAME, Kind, Options};
 use serde_json::json;
 
 use super::*;
+use crate::delivery::Instances;
 use crate::reconcile::{Pace, ReconcileOutcome};
 use crate::watch::Watched;
 use crate::world::Event;
@@ -163,6 +164,85 @@ async fn no_dump_shows_a_secret() {
                 );
             }
         }
+    }
+}
+
+/// The page at an address.
+fn page(held: &Rig, address: &str) -> http::Response<String> {
+    let request = http::Request::get(address).body(()).unwrap();
+    let Rig { reconciler, queue, deliveries, etcd, now } = held;
+    let state = DebugState { reconciler, queue, deliveries, etcd: Some(etcd), replicas: None, now: *now };
+    match crate::view::question(&request) {
+        Ok(question) => question.answer(&state.model()),
+        Err(answer) => *answer,
+    }
+}
+
+#[tokio::test]
+async fn no_page_shows_a_secret() {
+    let held = held().await;
+    let objects = [
+        "Secret/infra/shop",
+        "ConfigMap/infra/odd",
+        "Gateway/infra/web",
+        "IngressClass/public",
+        "Ingress/infra/shop",
+        "HTTPRoute/infra/broken",
+        "HTTPRoute/infra/cart",
+    ];
+    let pages = ["/view", "/view/routes", "/view/data-planes", "/view/findings"].map(str::to_owned);
+    let explained = ["http://shop.example.com/", "https://shop.example.com/"]
+        .map(|url| format!("/view/explain?url={url}"));
+    let of_objects = objects.map(|about| format!("/view/object?about={about}"));
+    for address in pages.into_iter().chain(explained).chain(of_objects) {
+        let text = page(&held, &address).into_body();
+        for secret in [CANARY, ENCODED_CANARY, "PRIVATE KEY", "LS0tLS1CRUdJTi"] {
+            assert!(!text.contains(secret), "{address} shows {secret}: {text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn pages_show_the_state_of_the_controller() {
+    let mut held = held().await;
+    let answer = |held: &Rig, address: &str| {
+        let answer = page(held, address);
+        assert_eq!(answer.status(), 200, "{address}");
+        answer.into_body()
+    };
+    let gateway = answer(&held, "/view/object?about=Gateway/infra/web");
+    assert!(
+        gateway.contains("HTTPRoute infra/cart") && gateway.contains("No PingSIX instance is connected."),
+        "{gateway}"
+    );
+    let findings = answer(&held, "/view/findings");
+    assert!(
+        findings.contains("The object does not match the schema of its kind: spec.rules[0].matches"),
+        "{findings}"
+    );
+    assert!(findings.contains("&lt;redacted&gt;"), "the faults of Secrets quote no input: {findings}");
+    let explained = answer(&held, "/view/explain?url=http://a.test/x");
+    assert!(explained.contains("Service infra/cart port 80"), "{explained}");
+    assert!(
+        explained.contains("pingsix-gatewayctl explain --cluster --responder off GET http://a.test/x"),
+        "{explained}"
+    );
+
+    let data_plane = held.reconciler.data_planes(&"Gateway/infra/web".parse::<About>().unwrap().0).remove(0);
+    let revision = held.deliveries.revision(&data_plane).unwrap().get();
+    let status = |published_revision| {
+        serde_json::from_value(json!({ "published_revision": published_revision })).unwrap()
+    };
+    let pages = [("http://127.0.0.1:1", revision), ("http://127.0.0.1:2", revision - 1)]
+        .map(|(url, published)| (url.parse().unwrap(), Ok(status(published))));
+    held.deliveries.observe(&data_plane, Instances::Pages(pages.into()));
+    let planes = answer(&held, "/view/data-planes");
+    for expected in [
+        "1 of 2 PingSIX instances have published it.".to_owned(),
+        format!("revision {revision}</span> http://127.0.0.1:1/status/config"),
+        format!("revision {}</span> http://127.0.0.1:2/status/config", revision - 1),
+    ] {
+        assert!(planes.contains(&expected), "{expected}: {planes}");
     }
 }
 

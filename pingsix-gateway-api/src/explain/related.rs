@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pingsix_translate::snapshot::HttpRoute;
+use pingsix_translate::pingsix::{DocumentKey, ResourceKind};
+use pingsix_translate::snapshot::{HttpRoute, Objects};
 use pingsix_translate::status::{ConditionType, PolicyVerdict};
-use pingsix_translate::{Kind, ObjectKey, ObjectName, Objects, Provenance};
+use pingsix_translate::{Kind, ObjectKey, ObjectName, Provenance, SharedMap};
 
 /// The objects, by the objects that documents come from.
 #[derive(Debug, Default)]
-pub(super) struct RelatedObjects {
+pub struct RelatedObjects {
     /// The accepted policies of each Service.
     policies: BTreeMap<ObjectName, Vec<ServicePolicy>>,
     /// The names of the ports of each Service.
@@ -26,8 +27,8 @@ struct ServicePolicy {
 }
 
 impl RelatedObjects {
-    /// `is_accepted` is whether a policy counts.
-    pub(super) fn new(objects: &Objects, is_accepted: impl Fn(&ObjectKey) -> bool) -> Self {
+    /// Indexes objects. `is_accepted` is whether a policy counts.
+    pub fn new(objects: &Objects, is_accepted: impl Fn(&ObjectKey) -> bool) -> Self {
         let mut related = Self::default();
         for (name, service) in objects.services() {
             for port in &*service.ports {
@@ -68,8 +69,17 @@ impl RelatedObjects {
         }
     }
 
+    /// The objects that shape a document, which is named by its key below the prefix.
+    pub fn of_document(&self, documents: &SharedMap<DocumentKey, Provenance>, key: &str) -> Vec<String> {
+        let key = key
+            .split_once('/')
+            .and_then(|(kind, id)| Some(DocumentKey::new(ResourceKind::from_segment(kind)?, id)));
+        let provenance = key.and_then(|key| documents.get(&key));
+        provenance.map(|provenance| self.of(provenance)).unwrap_or_default()
+    }
+
     /// The objects that shape a document with this provenance.
-    pub(super) fn of(&self, provenance: &Provenance) -> Vec<String> {
+    fn of(&self, provenance: &Provenance) -> Vec<String> {
         let objects: BTreeSet<&ObjectKey> = match provenance {
             Provenance::Backend { service, port } => self.of_port(&service.name, *port),
             Provenance::Rules { decisions, .. } => {
@@ -106,6 +116,6 @@ impl RelatedObjects {
 }
 
 /// Whether a policy is accepted through any of these verdicts.
-pub(super) fn is_accepted(verdicts: &[PolicyVerdict]) -> bool {
+pub fn is_accepted(verdicts: &[PolicyVerdict]) -> bool {
     verdicts.iter().any(|verdict| verdict.conditions.is_true(ConditionType::Accepted))
 }

@@ -1,0 +1,331 @@
+//! Command lines of curl, as requests to explain.
+//!
+//! The parser reads the options that shape a request, skips those that do not, and refuses all others by name: an option
+//! that is silently dropped would make the explanation one of another request.
+
+use super::pages::explain::Form;
+
+/// The most words of a command line.
+const MAX_WORDS: usize = 200;
+
+/// The reason for which a command line is no request.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum CurlError {
+    #[error("The command line has an open quote.")]
+    Quote,
+    #[error("The command line has more than {MAX_WORDS} words.")]
+    TooLong,
+    #[error("The command line does not begin with curl.")]
+    NotCurl,
+    #[error("The option {0} of curl has no value.")]
+    Value(String),
+    #[error("The option {0} of curl is unsupported here: {1}.")]
+    Unsupported(String, &'static str),
+    #[error("The command line has no URL.")]
+    NoUrl,
+    #[error("The command line has several URLs.")]
+    SeveralUrls,
+}
+
+/// The effect of an option on a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effect {
+    /// A header `NAME: VALUE`.
+    Header,
+    /// A header with this name.
+    HeaderNamed(&'static str),
+    Method,
+    Url,
+    /// A body, which makes the method POST.
+    Body,
+    /// A body of JSON, with its headers.
+    Json,
+    /// Cookies, unless the value is the name of a file.
+    Cookie,
+    /// A request without body of the answer: the method HEAD.
+    Head,
+    Http2,
+    Http1,
+    /// No effect on the request, and no value.
+    None,
+    /// No effect on the request, and a value.
+    NoneWithValue,
+    /// The reason for the refusal.
+    Refused(&'static str),
+}
+
+impl Effect {
+    const fn has_value(self) -> bool {
+        match self {
+            Self::Header
+            | Self::HeaderNamed(_)
+            | Self::Method
+            | Self::Url
+            | Self::Body
+            | Self::Json
+            | Self::Cookie
+            | Self::NoneWithValue => true,
+            Self::Head | Self::Http2 | Self::Http1 | Self::None | Self::Refused(_) => false,
+        }
+    }
+}
+
+/// An option with one letter, if there is one, and its long name.
+type Row = (Option<char>, &'static str, Effect);
+
+/// The options, as curl's manual has them.
+const OPTIONS: &[Row] = &[
+    (Some('H'), "header", Effect::Header),
+    (Some('X'), "request", Effect::Method),
+    (None, "url", Effect::Url),
+    (Some('A'), "user-agent", Effect::HeaderNamed("User-Agent")),
+    (Some('e'), "referer", Effect::HeaderNamed("Referer")),
+    (Some('b'), "cookie", Effect::Cookie),
+    (Some('I'), "head", Effect::Head),
+    (Some('d'), "data", Effect::Body),
+    (None, "data-ascii", Effect::Body),
+    (None, "data-binary", Effect::Body),
+    (None, "data-raw", Effect::Body),
+    (None, "data-urlencode", Effect::Body),
+    (None, "json", Effect::Json),
+    (None, "http2", Effect::Http2),
+    (None, "http2-prior-knowledge", Effect::Http2),
+    (None, "http1.1", Effect::Http1),
+    (Some('0'), "http1.0", Effect::Refused("PingSIX is modelled for HTTP/1.1 and HTTP/2")),
+    (None, "http3", Effect::Refused("PingSIX is modelled for HTTP/1.1 and HTTP/2")),
+    (
+        Some('u'),
+        "user",
+        Effect::Refused("leave credentials out, because the address of the answer would hold them"),
+    ),
+    (
+        None,
+        "oauth2-bearer",
+        Effect::Refused("leave credentials out, because the address of the answer would hold them"),
+    ),
+    (Some('G'), "get", Effect::Refused("write the query into the URL")),
+    (Some('F'), "form", Effect::Refused("use -X POST with the header Content-Type")),
+    (Some('T'), "upload-file", Effect::Refused("use -X PUT")),
+    (Some('x'), "proxy", Effect::Refused("a proxy may change the request")),
+    (Some(':'), "next", Effect::Refused("one request is explained at a time")),
+    (Some('K'), "config", Effect::Refused("the file is not read")),
+    (Some('v'), "verbose", Effect::None),
+    (Some('s'), "silent", Effect::None),
+    (Some('S'), "show-error", Effect::None),
+    (Some('k'), "insecure", Effect::None),
+    (Some('i'), "include", Effect::None),
+    (Some('i'), "show-headers", Effect::None),
+    (Some('f'), "fail", Effect::None),
+    (None, "fail-with-body", Effect::None),
+    (Some('L'), "location", Effect::None),
+    (Some('N'), "no-buffer", Effect::None),
+    (Some('g'), "globoff", Effect::None),
+    (Some('O'), "remote-name", Effect::None),
+    (Some('4'), "ipv4", Effect::None),
+    (Some('6'), "ipv6", Effect::None),
+    (Some('#'), "progress-bar", Effect::None),
+    (None, "compressed", Effect::None),
+    (None, "path-as-is", Effect::None),
+    (Some('o'), "output", Effect::NoneWithValue),
+    (Some('w'), "write-out", Effect::NoneWithValue),
+    (Some('m'), "max-time", Effect::NoneWithValue),
+    (Some('D'), "dump-header", Effect::NoneWithValue),
+    (Some('E'), "cert", Effect::NoneWithValue),
+    (None, "connect-timeout", Effect::NoneWithValue),
+    (None, "resolve", Effect::NoneWithValue),
+    (None, "connect-to", Effect::NoneWithValue),
+    (None, "cacert", Effect::NoneWithValue),
+    (None, "key", Effect::NoneWithValue),
+    (None, "retry", Effect::NoneWithValue),
+    (None, "interface", Effect::NoneWithValue),
+];
+
+/// A request that grows with each option.
+#[derive(Debug, Default)]
+struct Read {
+    url: Option<String>,
+    method: Option<String>,
+    /// The method that options without a method imply.
+    implied: Option<&'static str>,
+    headers: Vec<String>,
+    http2: bool,
+}
+
+impl Read {
+    fn apply(&mut self, name: &str, effect: Effect, value: String) -> Result<(), CurlError> {
+        match effect {
+            Effect::Header => self.header(value),
+            Effect::HeaderNamed(header) => self.headers.push(format!("{header}: {value}")),
+            Effect::Method => self.method = Some(value),
+            Effect::Url => self.url(value)?,
+            Effect::Body => self.implied = Some("POST"),
+            Effect::Json => {
+                self.implied = Some("POST");
+                self.headers
+                    .extend(["Content-Type", "Accept"].map(|header| format!("{header}: application/json")));
+            }
+            Effect::Cookie if value.contains('=') => self.headers.push(format!("Cookie: {value}")),
+            Effect::Cookie => return Err(CurlError::Unsupported(name.to_owned(), "the file is not read")),
+            Effect::Head => self.implied = Some("HEAD"),
+            Effect::Http2 => self.http2 = true,
+            Effect::Http1 => self.http2 = false,
+            Effect::None | Effect::NoneWithValue => {}
+            Effect::Refused(why) => return Err(CurlError::Unsupported(name.to_owned(), why)),
+        }
+        Ok(())
+    }
+
+    /// curl sends a header without value for `NAME;`, and removes a header of its own for `NAME:`.
+    fn header(&mut self, text: String) {
+        match (text.split_once(':'), text.strip_suffix(';')) {
+            (Some((_, value)), _) if value.trim().is_empty() => {}
+            (None, Some(name)) => self.headers.push(format!("{name}:")),
+            (Some(_) | None, _) => self.headers.push(text),
+        }
+    }
+
+    fn url(&mut self, url: String) -> Result<(), CurlError> {
+        if self.url.replace(url).is_some() { Err(CurlError::SeveralUrls) } else { Ok(()) }
+    }
+}
+
+/// The request of a command line.
+pub(super) fn parse(line: &str) -> Result<Form, CurlError> {
+    let words = shell_words::split(line.trim()).map_err(|_| CurlError::Quote)?;
+    if words.len() > MAX_WORDS {
+        return Err(CurlError::TooLong);
+    }
+    let mut words = words.into_iter();
+    // Command lines in documentation begin with a prompt.
+    let is_curl = |word: &str| word.rsplit('/').next() == Some("curl");
+    match words.next().as_deref() {
+        Some("$") if words.next().as_deref().is_some_and(is_curl) => {}
+        Some(word) if is_curl(word) => {}
+        Some(_) | None => return Err(CurlError::NotCurl),
+    }
+    let mut read = Read::default();
+    let mut only_urls = false;
+    while let Some(word) = words.next() {
+        if only_urls || !word.starts_with('-') || word == "-" {
+            read.url(word)?;
+        } else if word == "--" {
+            only_urls = true;
+        } else if let Some(name) = word.strip_prefix("--") {
+            let row = OPTIONS.iter().find(|(_, long, _)| *long == name);
+            let (_, _, effect) = row.ok_or_else(|| unknown(&word))?;
+            let value = if effect.has_value() { next_value(&word, &mut words)? } else { String::new() };
+            read.apply(&word, *effect, value)?;
+        } else {
+            letters(&word, &mut words, &mut read)?;
+        }
+    }
+    let url = read.url.ok_or(CurlError::NoUrl)?;
+    let method = read.method.unwrap_or_else(|| read.implied.unwrap_or("GET").to_owned());
+    Ok(Form { method, url, headers: read.headers.join("\n"), http2: read.http2, ..Form::default() })
+}
+
+/// Options of one letter, several of which share a word. The value of the last one may follow in the same word.
+fn letters(word: &str, words: &mut impl Iterator<Item = String>, read: &mut Read) -> Result<(), CurlError> {
+    let mut rest = word.strip_prefix('-').unwrap_or(word);
+    while let Some(letter) = rest.chars().next() {
+        rest = &rest[letter.len_utf8()..];
+        let name = format!("-{letter}");
+        let row = OPTIONS.iter().find(|(short, _, _)| *short == Some(letter));
+        let (_, _, effect) = row.ok_or_else(|| unknown(&name))?;
+        if !effect.has_value() {
+            read.apply(&name, *effect, String::new())?;
+            continue;
+        }
+        let value = if rest.is_empty() { next_value(&name, words)? } else { rest.to_owned() };
+        return read.apply(&name, *effect, value);
+    }
+    Ok(())
+}
+
+fn next_value(name: &str, words: &mut impl Iterator<Item = String>) -> Result<String, CurlError> {
+    words.next().ok_or_else(|| CurlError::Value(name.to_owned()))
+}
+
+fn unknown(name: &str) -> CurlError {
+    let name: String = name.chars().take(40).collect();
+    CurlError::Unsupported(name, "its effect on the request is unknown")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> (String, String, String, bool) {
+        let form = parse(line).unwrap();
+        (form.method, form.url, form.headers, form.http2)
+    }
+
+    fn read_as(method: &str, url: &str, headers: &str) -> (String, String, String, bool) {
+        (method.to_owned(), url.to_owned(), headers.to_owned(), false)
+    }
+
+    #[test]
+    fn command_lines_are_requests() {
+        let shop = "http://shop.example.com/cart";
+        for line in [
+            "curl http://shop.example.com/cart",
+            "  $ curl -sSvik http://shop.example.com/cart ",
+            "/usr/bin/curl --silent -o /dev/null -w '%{http_code}' --url http://shop.example.com/cart",
+            "curl --resolve shop.example.com:80:127.0.0.1 \\\n  -L -- http://shop.example.com/cart",
+            "curl -H Accept: http://shop.example.com/cart",
+        ] {
+            assert_eq!(read(line), read_as("GET", shop, ""), "{line}");
+        }
+        for (line, method) in [
+            ("curl -I URL", "HEAD"),
+            ("curl -XDELETE URL", "DELETE"),
+            ("curl --request PUT URL", "PUT"),
+            ("curl URL -d a=b", "POST"),
+            ("curl -X PATCH -da=b URL", "PATCH"),
+            ("curl -sX PURGE URL", "PURGE"),
+        ] {
+            assert_eq!(read(line), read_as(method, "URL", ""), "{line}");
+        }
+    }
+
+    #[test]
+    fn headers_keep_their_order_and_their_values() {
+        let line = "curl -H 'X-Env: canary' -H\"Host: shop.test\" -A me -b a=b --json '{}' -H 'X-Empty;' URL";
+        let headers = "X-Env: canary\nHost: shop.test\nUser-Agent: me\nCookie: a=b\nContent-Type: application/json\n\
+                       Accept: application/json\nX-Empty:";
+        assert_eq!(read(line), read_as("POST", "URL", headers));
+        assert!(parse("curl --http2 URL").unwrap().http2);
+        assert!(!parse("curl --http2 --http1.1 URL").unwrap().http2);
+    }
+
+    #[test]
+    fn an_option_without_a_known_effect_is_named() {
+        for (line, message) in [
+            ("curl -u me:secret URL", "The option -u of curl is unsupported here: leave credentials out"),
+            ("curl -sz now URL", "The option -z of curl is unsupported here: its effect"),
+            ("curl --request-target / URL", "The option --request-target of curl is unsupported here"),
+            ("curl -b cookies.txt URL", "The option -b of curl is unsupported here: the file"),
+            ("curl --http3 URL", "The option --http3 of curl is unsupported here: PingSIX"),
+            ("curl -H", "The option -H of curl has no value."),
+            ("curl -X GET", "The command line has no URL."),
+            ("curl A B", "The command line has several URLs."),
+            ("wget A", "The command line does not begin with curl."),
+            ("", "The command line does not begin with curl."),
+            ("curl 'A", "The command line has an open quote."),
+        ] {
+            let error = parse(line).unwrap_err().to_string();
+            assert!(error.starts_with(message), "{line}: {error}");
+        }
+        let error = parse("curl -u me:secret URL").unwrap_err().to_string();
+        assert!(!error.contains("secret"), "{error}");
+        let long = format!("curl {}", "-s ".repeat(300));
+        assert_eq!(parse(&long).unwrap_err(), CurlError::TooLong);
+    }
+
+    #[test]
+    fn each_option_has_one_row() {
+        for (at, (_, long, _)) in OPTIONS.iter().enumerate() {
+            assert_eq!(OPTIONS.iter().position(|(_, other, _)| other == long), Some(at), "{long}");
+        }
+    }
+}

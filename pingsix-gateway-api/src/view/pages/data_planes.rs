@@ -1,0 +1,122 @@
+//! Data planes: the desired and the confirmed revision, and the instances.
+
+use maud::{Markup, html};
+use pingsix_translate::DataPlaneKey;
+use pingsix_translate::status::Delivery;
+
+use super::super::page::{self, Entry, cut, document, object_link};
+use super::super::question::Part;
+use super::super::status_mark::{Mark, delivery};
+use super::super::{DataPlaneView, Instance, Model, PlaneDocuments};
+
+/// The number of shown instances of a data plane.
+const INSTANCES: usize = 50;
+
+pub(in super::super) fn page(model: &Model, part: Part) -> String {
+    let total = model.data_planes().count();
+    let shown: Vec<_> = model.data_planes().skip(part.skipped()).take(part.rows).collect();
+    let body = html! {
+        p {
+            "A data plane is the PingSIX instances that read one prefix. The desired revision is that of the last \
+             publication. The confirmed revision is in force at all instances with a status page."
+        }
+        @if total == 0 { p { "There are no data planes." } }
+        @else { (table(model, &shown, "Data planes")) }
+        (page::parts("/view/data-planes", &[], part, total))
+    };
+    document("Data planes", Some(Entry::DataPlanes), "", &body)
+}
+
+/// A table of data planes.
+pub(super) fn table(model: &Model, planes: &[(&DataPlaneKey, &DataPlaneView)], caption: &str) -> Markup {
+    html! {
+        div.wide tabindex="0" role="region" aria-label=(caption) {
+            table {
+                caption { (caption) }
+                thead {
+                    tr {
+                        th scope="col" { "Data plane" }
+                        th scope="col" { "Object" }
+                        th scope="col" { "Delivery" }
+                        th.number scope="col" { "Documents" }
+                        th.number scope="col" { "Desired revision" }
+                        th.number scope="col" { "Confirmed revision" }
+                        th scope="col" { "Instances" }
+                    }
+                }
+                tbody {
+                    @for (key, plane) in planes {
+                        tr {
+                            th scope="row" {
+                                (cut(&key.to_string()))
+                                br;
+                                code.prefix { (cut(&key.prefix(&model.options.root))) }
+                            }
+                            td { (object_link(model, &key.owner())) }
+                            td { (delivery(&plane.delivery)) }
+                            td.number { (documents(&plane.documents)) }
+                            td.number { (number(plane.revision)) }
+                            td.number { (number(confirmed(plane))) }
+                            td { (instances(plane)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn number(revision: Option<i64>) -> String {
+    revision.map_or_else(|| "–".to_owned(), |revision| revision.to_string())
+}
+
+fn documents(documents: &PlaneDocuments) -> String {
+    match documents {
+        PlaneDocuments::Requests { config, .. } => config.len().to_string(),
+        PlaneDocuments::Streams(Some((config, _))) => config.len().to_string(),
+        PlaneDocuments::Streams(None) => "–".to_owned(),
+    }
+}
+
+/// The revision in force at all instances: the desired one after a confirmation, and otherwise the lowest of them.
+fn confirmed(plane: &DataPlaneView) -> Option<i64> {
+    if matches!(plane.delivery, Delivery::Confirmed | Delivery::ConfirmedInPart(_)) {
+        return plane.revision;
+    }
+    let revisions: Option<Vec<i64>> = plane.instances.iter().map(|instance| instance.revision).collect();
+    revisions?.into_iter().min()
+}
+
+fn instances(plane: &DataPlaneView) -> Markup {
+    let total = plane.instances.len();
+    html! {
+        @if total > 0 {
+            ul.plain {
+                @for instance in plane.instances.iter().take(INSTANCES) { li { (one(instance, plane.revision)) } }
+                @if total > INSTANCES { li { "and " (total - INSTANCES) " more" } }
+            }
+        } @else {
+            @match plane.connections {
+                Some(1) => { "1 connection; no status page" }
+                Some(count) => { (count) " connections; no status page" }
+                None => { "unknown" }
+            }
+        }
+    }
+}
+
+fn one(instance: &Instance, desired: Option<i64>) -> Markup {
+    let Instance { name, revision, remark, is_faulty } = instance;
+    let mark = match revision {
+        _ if *is_faulty => Mark::Bad,
+        Some(revision) if desired.is_some_and(|desired| *revision >= desired) => Mark::Good,
+        Some(_) => Mark::Warning,
+        None => Mark::Neutral,
+    };
+    let state =
+        revision.map_or_else(|| "revision unknown".to_owned(), |revision| format!("revision {revision}"));
+    html! {
+        (mark.with(&state)) " " (cut(name))
+        @if !remark.is_empty() { " " span.message { (cut(remark)) } }
+    }
+}

@@ -1,0 +1,344 @@
+//! The page of explanations: a form, and the answer to a request with the reason against each other rule.
+
+use http::StatusCode;
+use maud::{Markup, html};
+use pingsix_translate::pingsix::Request;
+use pingsix_translate::{Kind, ObjectKey};
+
+use super::super::page::{self, Entry, cut, document, has_page, object_address};
+use super::super::question::MAX_FIELD;
+use super::super::status_mark::Mark;
+use super::super::{Model, command};
+use super::routes;
+use crate::about::About;
+use crate::explain::{
+    ArrivalPort, Explanation, Inquiry, NO_SOURCE, RejectedMatch, RequestOptions, Source, Step, StepResult,
+    answer_lines, in_words, parse_header,
+};
+
+/// The most headers of a request.
+const MAX_HEADERS: usize = 100;
+
+/// The number of explanations on a page, one per data plane.
+const SHOWN: usize = 20;
+
+/// The fields of the form, as written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Form {
+    pub(in super::super) method: String,
+    /// Empty before the first use of the form.
+    pub(in super::super) url: String,
+    /// One header per line.
+    pub(in super::super) headers: String,
+    pub(in super::super) port: String,
+    pub(in super::super) server_name: String,
+    pub(in super::super) http2: bool,
+    pub(in super::super) owner: Option<ObjectKey>,
+    /// A pasted text that is no request.
+    pub(in super::super) pasted: String,
+    /// The fault of that text.
+    pub(in super::super) fault: Option<String>,
+}
+
+impl Form {
+    /// The address of the page with the explanation.
+    pub(in super::super) fn address(&self) -> String {
+        let Self { method, url, headers, port, server_name, http2, owner, .. } = self;
+        let owner = owner.as_ref().map(|owner| About(owner.clone()).to_string()).unwrap_or_default();
+        page::address(
+            "/view/explain",
+            &[
+                ("method", method),
+                ("url", url),
+                ("headers", headers),
+                ("port", port),
+                ("server-name", server_name),
+                ("http2", if *http2 { "yes" } else { "" }),
+                ("owner", &owner),
+            ],
+        )
+    }
+
+    /// The headers, without empty lines.
+    fn header_lines(&self) -> impl Iterator<Item = &str> {
+        self.headers.lines().map(str::trim).filter(|line| !line.is_empty())
+    }
+
+    /// The inquiry. The error names the field of the form.
+    fn inquiry(&self) -> Result<Inquiry, String> {
+        let headers: Vec<(String, String)> = self
+            .header_lines()
+            .map(|line| parse_header(line).map_err(|fault| format!("Headers: \"{}\": {fault}.", cut(line))))
+            .collect::<Result<_, _>>()?;
+        if headers.len() > MAX_HEADERS {
+            return Err(format!("Headers: there are more than {MAX_HEADERS}."));
+        }
+        let port =
+            Some(self.port.as_str()).filter(|port| !port.is_empty()).map(str::parse::<u16>).transpose();
+        let port = port.map_err(|_| format!("Port: \"{}\" is not between 0 and 65535.", cut(&self.port)))?;
+        let server_name = Some(self.server_name.clone()).filter(|name| !name.is_empty());
+        let options = RequestOptions { headers, port, http2: self.http2, server_name };
+        if let Some(owner) = self.owner.as_ref().filter(|owner| !is_owner(owner.kind)) {
+            return Err(format!("{owner} is neither a Gateway nor an IngressClass."));
+        }
+        let inquiry = Inquiry::new(&self.method, &self.url, options, self.owner.clone());
+        inquiry.map_err(|fault| format!("Method and URL: {fault}."))
+    }
+
+    /// The arguments of `pingsix-gatewayctl explain` for the same answer.
+    fn arguments(&self) -> Vec<String> {
+        let mut words: Vec<String> =
+            self.header_lines().flat_map(|line| command::option("--header", line)).collect();
+        if !self.port.is_empty() {
+            words.extend(command::option("--port", &self.port));
+        }
+        if self.http2 {
+            words.push("--http2".to_owned());
+        }
+        if !self.server_name.is_empty() {
+            words.extend(command::option("--server-name", &self.server_name));
+        }
+        words.extend(self.owner.iter().flat_map(command::owner_option));
+        if [&self.method, &self.url].into_iter().any(|word| word.starts_with('-')) {
+            words.push("--".to_owned());
+        }
+        words.extend([self.method.clone(), self.url.clone()]);
+        words
+    }
+}
+
+fn is_owner(kind: Kind) -> bool {
+    matches!(kind, Kind::Gateway | Kind::IngressClass)
+}
+
+pub(in super::super) fn page(model: &Model, form: &Form) -> (StatusCode, String) {
+    let answer = match (&form.fault, form.url.is_empty()) {
+        (Some(fault), _) => Some(Err(fault.clone())),
+        (None, true) => None,
+        (None, false) => Some(form.inquiry().and_then(|inquiry| answer(model, form, &inquiry))),
+    };
+    let status = if matches!(answer, Some(Err(_))) { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+    let body = html! {
+        @match &answer {
+            Some(Ok(answer)) => { (answer) }
+            Some(Err(fault)) => { p.fault role="alert" { (Mark::Bad.with(fault)) } }
+            None => {
+                p {
+                    "Which rule takes a request, and why does each other rule not take it? The answer is computed from \
+                     the documents of the data planes; no request is sent."
+                }
+            }
+        }
+        (paste_form(form))
+        (request_form(model, form))
+    };
+    (status, document("Explain a request", Some(Entry::Explain), "", &body))
+}
+
+fn paste_form(form: &Form) -> Markup {
+    let owner = form.owner.as_ref().map(|owner| About(owner.clone()).to_string());
+    html! {
+        form.stacked action="/view/explain" method="get" {
+            h2 { "A command line of curl, or the head of a request" }
+            p {
+                label for="paste" { "Text" }
+                textarea #paste name="paste" rows="3" maxlength=(MAX_FIELD) spellcheck="false" required
+                    aria-describedby="paste-hint"
+                    placeholder="curl -H 'X-Env: canary' http://shop.example.com/cart" { (form.pasted) }
+            }
+            p.message #paste-hint {
+                "The address of the answer contains the request, so that you can share it. Leave credentials out."
+            }
+            @if let Some(owner) = owner { input type="hidden" name="owner" value=(owner); }
+            p { button type="submit" { "Explain the text" } }
+        }
+    }
+}
+
+fn request_form(model: &Model, form: &Form) -> Markup {
+    let method = if form.method.is_empty() { "GET" } else { &form.method };
+    html! {
+        form.stacked action="/view/explain" method="get" {
+            h2 { "A request" }
+            p.pair {
+                span {
+                    label for="method" { "Method" }
+                    input #method name="method" value=(method) maxlength="40" size="8" required spellcheck="false";
+                }
+                span.grow {
+                    label for="url" { "URL" }
+                    input #url name="url" value=(form.url) maxlength=(MAX_FIELD) required spellcheck="false"
+                        placeholder="http://shop.example.com/cart?page=2";
+                }
+            }
+            p {
+                label for="headers" { "Headers, one per line" }
+                textarea #headers name="headers" rows="3" maxlength=(MAX_FIELD) spellcheck="false"
+                    placeholder="X-Env: canary" { (form.headers) }
+            }
+            p.pair {
+                span {
+                    label for="port" { "Port of the listener" }
+                    input #port name="port" value=(form.port) inputmode="numeric" maxlength="5" size="8";
+                }
+                span {
+                    label for="server-name" { "TLS server name" }
+                    input #server-name name="server-name" value=(form.server_name) maxlength="253" spellcheck="false";
+                }
+                span {
+                    label for="explain-owner" { "Gateway or IngressClass" }
+                    select #explain-owner name="owner" {
+                        option value="" { "all" }
+                        (routes::owners(model, form.owner.as_ref()))
+                    }
+                }
+                span.check {
+                    input #http2 type="checkbox" name="http2" value="yes" checked[form.http2];
+                    label for="http2" { "HTTP/2" }
+                }
+            }
+            p { button type="submit" { "Explain the request" } }
+        }
+    }
+}
+
+fn answer(model: &Model, form: &Form, inquiry: &Inquiry) -> Result<Markup, String> {
+    let (explanations, without_streams) =
+        model.explain(inquiry).map_err(|fault| format!("There is no answer: {fault}."))?;
+    let port = match inquiry.port {
+        ArrivalPort::Known(port) | ArrivalPort::Likely(port) => Some(port),
+        ArrivalPort::Unknown => None,
+    };
+    let unknown: Vec<&ObjectKey> = without_streams
+        .into_iter()
+        .filter(|owner| port.is_some_and(|port| model.has_stream_port(owner, port)))
+        .collect();
+    let more = explanations.len().saturating_sub(SHOWN);
+    Ok(html! {
+        section.answer aria-label="Answer" {
+            @if explanations.is_empty() { p { "No Gateway or IngressClass is served." } }
+            @for explanation in explanations.iter().take(SHOWN) {
+                (one(model, &inquiry.request, explanation))
+            }
+            @if more > 0 { p { "And the answers of " (more) " more data planes; the command line has all." } }
+            @for owner in unknown {
+                p {
+                    "The port is one for streams of " (cut(&owner.to_string()))
+                    ". This program does not keep stream documents; the command line explains the connection."
+                }
+            }
+            (page::command("The same answer on a command line:", &command::line(model, "explain", &form.arguments())))
+            details {
+                summary { "The answer as text" }
+                pre #answer-text tabindex="0" { (in_words(&explanations)) }
+            }
+        }
+    })
+}
+
+fn one(model: &Model, request: &Request, explanation: &Explanation) -> Markup {
+    let Explanation {
+        data_plane, listeners, route, steps, answer, problems, rejected, more_rejected, ..
+    } = explanation;
+    let lines = answer_lines(answer);
+    let mark = if explanation.is_answered() { Mark::Good } else { Mark::Bad };
+    html! {
+        article {
+            h2 {
+                (cut(&request.method)) " " (cut(&explanation.request.url))
+                @if let Some(port) = explanation.request.port { " on port " (port) }
+            }
+            p { "Data plane: " strong { (cut(data_plane.as_deref().unwrap_or("none"))) } }
+            h3 { "Answer" }
+            ul.plain.lines {
+                @for (index, line) in lines.iter().enumerate() {
+                    @if index == 0 { li { (mark.with(line)) } }
+                    @else if let Some(detail) = line.strip_prefix("  ") { li.detail { (cut(detail)) } }
+                    @else { li { (cut(line)) } }
+                }
+            }
+            @if !problems.is_empty() {
+                h3 { "Problems" }
+                ul { @for problem in problems { li { (cut(problem)) } } }
+            }
+            @if !steps.is_empty() {
+                h3 { "Matches that PingSIX tries, in order" }
+                ol.steps { @for step in steps { (step_item(model, step)) } }
+            }
+            @if !rejected.is_empty() { (rejected_table(model, rejected, *more_rejected)) }
+            @if !listeners.is_empty() {
+                h3 { "Listeners" }
+                ul { @for listener in listeners { li { (cut(&listener.to_string())) } } }
+            }
+            @if let Some(route) = route {
+                h3 { "Route of PingSIX" }
+                ul.plain {
+                    li { code { (cut(&route.key)) } }
+                    li {
+                        "host " (cut(route.host.as_deref().unwrap_or("any"))) ", path " (cut(&route.path))
+                        @if !route.methods.is_empty() { ", method " (route.methods.join(", ")) }
+                        ", priority " (route.priority)
+                    }
+                    @if !route.plugins.is_empty() { li { "plugins: " (cut(&route.plugins.join(", "))) } }
+                    @for policy in &route.policies {
+                        li { "plugins of " (cut(&policy.policy)) ": " (cut(&policy.plugins.join(", "))) }
+                    }
+                    @if !route.objects.is_empty() { li { "with " (cut(&route.objects.join(", "))) } }
+                    @if let Some(purpose) = &route.purpose { li { "It " (cut(purpose)) "." } }
+                }
+            }
+        }
+    }
+}
+
+/// A rule that links to its place on the page of the object.
+fn source_link(model: &Model, source: &Source) -> Markup {
+    let Source { object, field, rule, .. } = source;
+    let about = object.replacen(' ', "/", 1).parse::<About>().ok().map(|About(key)| key);
+    let address = about.filter(|key| has_page(model, key)).map(|key| {
+        let place = rule.map(|rule| format!("#rule-{rule}")).unwrap_or_default();
+        format!("{}{place}", object_address(&key))
+    });
+    html! {
+        @match address {
+            Some(address) => { a href=(address) { (cut(object)) } }
+            None => { (cut(object)) }
+        }
+        " " code { (cut(field)) }
+    }
+}
+
+fn step_item(model: &Model, step: &Step) -> Markup {
+    let mark = match step.result {
+        StepResult::Decides => Mark::Good,
+        StepResult::Fails { .. } => Mark::Warning,
+        StepResult::NotReached => Mark::Neutral,
+    };
+    html! {
+        li {
+            @match &step.source {
+                Some(source) => { (source_link(model, source)) }
+                None => { (NO_SOURCE) }
+            }
+            " " (mark.with(&step.result.to_string()))
+        }
+    }
+}
+
+fn rejected_table(model: &Model, rejected: &[RejectedMatch], more: usize) -> Markup {
+    html! {
+        h3 { "Matches that PingSIX does not choose, nearest first" }
+        div.wide tabindex="0" role="region" aria-label="Matches that PingSIX does not choose" {
+            table {
+                caption { "Why each other match does not take the request" }
+                thead { tr { th scope="col" { "Match" } th scope="col" { "Reason" } } }
+                tbody {
+                    @for RejectedMatch { source, reason } in rejected {
+                        tr { th scope="row" { (source_link(model, source)) } td { (cut(&reason.to_string())) } }
+                    }
+                }
+            }
+        }
+        @if more > 0 { p { "And " (more) " more." } }
+    }
+}

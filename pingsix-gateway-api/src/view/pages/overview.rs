@@ -1,0 +1,110 @@
+//! The first page: Gateways and IngressClasses.
+
+use maud::{Markup, html};
+use pingsix_translate::snapshot::Objects;
+use pingsix_translate::{Kind, Object, ObjectKey};
+
+use super::super::page::{self, Entry, document, object_link};
+use super::super::question::Part;
+use super::super::status_mark::{Mark, conditions_in_line, delivery};
+use super::super::{FindingLevel, Model, OwnerView, command};
+
+pub(in super::super) fn page(model: &Model, part: Part) -> String {
+    let owners = model.owners.iter().skip(part.skipped()).take(part.rows);
+    let total = model.owners.len();
+    let body = html! {
+        (counts(model))
+        @if model.owners.is_empty() {
+            p {
+                "No Gateway or IngressClass is served. The "
+                a href="/view/findings" { "findings" }
+                " say why."
+            }
+        } @else {
+            div.wide tabindex="0" role="region" aria-label="Gateways and IngressClasses" {
+                table {
+                    caption { "Gateways and IngressClasses" }
+                    thead {
+                        tr {
+                            th scope="col" { "Object" }
+                            th scope="col" { "Class" }
+                            th scope="col" { "State" }
+                            th.number scope="col" { "Listeners" }
+                            th.number scope="col" { "Routes" }
+                            th scope="col" { "Problems" }
+                            th scope="col" { "Data planes" }
+                        }
+                    }
+                    tbody {
+                        @for (key, view) in owners { (row(model, key, view)) }
+                    }
+                }
+            }
+            (page::parts("/view", &[], part, total))
+        }
+        (page::command("All findings on a command line:", &command::line(model, "check", &[])))
+    };
+    document("Overview", Some(Entry::Overview), "", &body)
+}
+
+fn counts(model: &Model) -> Markup {
+    let routes: usize =
+        Kind::routes().chain([Kind::Ingress]).map(|kind| model.objects.of_kind(kind).count()).sum();
+    let level = |level| model.findings.iter().filter(|finding| finding.level == level).count();
+    let (errors, warnings) = (level(FindingLevel::Error), level(FindingLevel::Warning));
+    let mark_of_errors = if errors > 0 { Mark::Bad } else { Mark::Good };
+    let mark_of_warnings = if warnings > 0 { Mark::Warning } else { Mark::Good };
+    html! {
+        ul.counts {
+            li { strong { (model.owners.len()) } " Gateways and IngressClasses" }
+            li { a href="/view/routes" { strong { (routes) } " routes and Ingresses" } }
+            li { a href="/view/data-planes" { strong { (model.data_planes().count()) } " data planes" } }
+            li {
+                a href="/view/findings" {
+                    (mark_of_errors.with(&format!("{errors} errors")))
+                    " "
+                    (mark_of_warnings.with(&format!("{warnings} warnings")))
+                }
+            }
+        }
+    }
+}
+
+fn row(model: &Model, key: &ObjectKey, view: &OwnerView) -> Markup {
+    let OwnerView { verdicts, data_planes } = view;
+    let problems = verdicts.problems.len();
+    html! {
+        tr {
+            th scope="row" { (object_link(model, key)) }
+            td { (class(&model.objects, key)) }
+            td {
+                @match &verdicts.gateway {
+                    Some(gateway) => { (conditions_in_line(&gateway.conditions)) }
+                    None => { "no conditions" }
+                }
+            }
+            td.number { @if verdicts.gateway.is_some() { (verdicts.listeners().count()) } @else { "–" } }
+            td.number { (verdicts.routes.len() + verdicts.ingresses.len()) }
+            td {
+                @if problems == 0 { (Mark::Good.with("none")) }
+                @else { (Mark::Warning.with(&problems.to_string())) }
+            }
+            td {
+                ul.plain {
+                    @for (key, plane) in data_planes { li { (key) " " (delivery(&plane.delivery)) } }
+                }
+                @if data_planes.is_empty() { "none" }
+            }
+        }
+    }
+}
+
+/// The name of a Gateway's class, or the controller of an IngressClass.
+pub(super) fn class(objects: &Objects, key: &ObjectKey) -> String {
+    let object = objects.get(key);
+    if let Some(Object::Gateway(gateway)) = &object {
+        return gateway.spec.gateway_class_name.clone();
+    }
+    let Some(Object::IngressClass(class)) = object else { return String::new() };
+    class.spec.as_ref().and_then(|spec| spec.controller.clone()).unwrap_or_default()
+}

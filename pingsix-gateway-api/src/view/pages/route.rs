@@ -1,0 +1,254 @@
+//! The page of a route or an Ingress.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+use pingsix_translate::status::ParentVerdict;
+use pingsix_translate::{Kind, ObjectKey};
+
+use super::super::page::{self, Entry, cut, document, findings_table, object_link};
+use super::super::route_text::{BackendText, MatchText, RouteText, RuleText};
+use super::super::status_mark::{Mark, conditions_in_full};
+use super::super::{Finding, Model, command};
+use super::explain::Form;
+
+/// The number of shown hostnames, rules, and matches or backends of a rule. The API allows 16 rules of 64 matches; Ingresses
+/// have no bound.
+const HOSTS: usize = 200;
+const RULES: usize = 200;
+const ENTRIES: usize = 200;
+
+pub(super) fn page(model: &Model, key: &ObjectKey) -> Option<String> {
+    let object = model.objects.get(key)?;
+    let route = RouteText::of(&object)?;
+    let findings: Vec<&Finding> = model.findings_of(key).take(RULES).collect();
+    let backends = route.rules.iter().flat_map(|rule| &rule.backends);
+    let ports = backends.filter_map(|backend| backend.service.clone());
+    let endpoints = model.endpoints(key, &ports.collect());
+    let body = html! {
+        h2 { "Hosts" }
+        @if route.hosts.is_empty() { p { "Every host of the listeners." } }
+        @else {
+            ul.plain { @for host in route.hosts.iter().take(HOSTS) { li { code { (cut(host)) } } } }
+            @if route.hosts.len() > HOSTS { p { "And " (route.hosts.len() - HOSTS) " more." } }
+        }
+        @if key.kind == Kind::Ingress { (class(model, &route)) } @else { (parents(model, key)) }
+        h2 #problems { "Problems" }
+        @if findings.is_empty() { p { "There are none." } }
+        @else { (findings_table(model, "Problems of the object", findings.iter().copied(), false)) }
+        @for (index, rule) in route.rules.iter().take(RULES).enumerate() {
+            (rule_section(model, &route, index, rule, &endpoints))
+        }
+        @if route.rules.len() > RULES { p { "And " (route.rules.len() - RULES) " more rules." } }
+        (page::command("The findings about all objects on a command line:", &command::line(model, "check", &[])))
+    };
+    Some(document(&key.to_string(), Some(Entry::Routes), "", &body))
+}
+
+/// The classes that serve an Ingress.
+fn class(model: &Model, route: &RouteText) -> Markup {
+    let owners: Vec<&ObjectKey> = model.owners_of(&route.key).map(|(owner, _)| owner).collect();
+    html! {
+        h2 { "IngressClass" }
+        p {
+            "The Ingress "
+            @match &route.class {
+                Some(class) => { "names the class " strong { (cut(class)) } "." }
+                None => { "names no class." }
+            }
+            " "
+            @if owners.is_empty() { (Mark::Neutral.with("not served")) }
+            @for owner in owners { (Mark::Good.with("served")) " by " (object_link(model, owner)) " " }
+        }
+    }
+}
+
+/// The status of a route for each of its parents.
+fn parents(model: &Model, key: &ObjectKey) -> Markup {
+    let verdict = model.route_verdict(key);
+    let parents: &[ParentVerdict] = verdict.as_ref().map(|verdict| &*verdict.parents).unwrap_or_default();
+    html! {
+        h2 #parents { "Parents" }
+        @if parents.is_empty() { p { "No Gateway of this controller is a parent of the route." } }
+        @else {
+            div.wide tabindex="0" role="region" aria-label="Parents" {
+                table {
+                    caption { "Conditions for each parentRef" }
+                    thead {
+                        tr {
+                            th scope="col" { "Parent" }
+                            th scope="col" { "Section" }
+                            th scope="col" { "Conditions" }
+                        }
+                    }
+                    tbody { @for parent in parents { (parent_row(model, key, parent)) } }
+                }
+            }
+        }
+    }
+}
+
+fn parent_row(model: &Model, key: &ObjectKey, parent: &ParentVerdict) -> Markup {
+    let ParentVerdict { parent_ref, conditions } = parent;
+    let section = match (&parent_ref.section_name, parent_ref.port) {
+        (Some(name), Some(port)) => format!("{name}, port {port}"),
+        (Some(name), None) => name.clone(),
+        (None, Some(port)) => format!("port {port}"),
+        (None, None) => "all".to_owned(),
+    };
+    html! {
+        tr {
+            th scope="row" {
+                @match parent_ref.target(&key.name.namespace) {
+                    Some(target) => { (object_link(model, &target)) }
+                    None => { (cut(&parent_ref.name)) }
+                }
+            }
+            td { (cut(&section)) }
+            td { (conditions_in_full(conditions)) }
+        }
+    }
+}
+
+/// The numbers of endpoints of ports of Services.
+type Endpoints = BTreeMap<(ObjectKey, i32), usize>;
+
+fn rule_section(
+    model: &Model,
+    route: &RouteText,
+    index: usize,
+    rule: &RuleText,
+    endpoints: &Endpoints,
+) -> Markup {
+    // The whole field, or a part of it.
+    let is_its = |finding: &&Finding| {
+        let rest = finding.field.strip_prefix(&*rule.field);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    let problems = model.findings_of(&route.key).filter(is_its).count();
+    html! {
+        section aria-labelledby={ "rule-" (index) } {
+            h2 id={ "rule-" (index) } {
+                "Rule " (index)
+                @if let Some(name) = &rule.name { ": " (cut(name)) }
+            }
+            p {
+                code { (rule.field) } " "
+                @if problems == 1 { (Mark::Warning.with("1 problem")) }
+                @else if problems > 1 { (Mark::Warning.with(&format!("{problems} problems"))) }
+            }
+            @if !rule.matches.is_empty() { (matches(route, rule)) }
+            @if !rule.filters.is_empty() {
+                h3 { "Filters" }
+                ul { @for filter in rule.filters.iter().take(ENTRIES) { li { (cut(filter)) } } }
+            }
+            @if !rule.settings.is_empty() {
+                h3 { "Settings" }
+                ul { @for setting in &rule.settings { li { (cut(setting)) } } }
+            }
+            (backends(rule, endpoints))
+        }
+    }
+}
+
+fn matches(route: &RouteText, rule: &RuleText) -> Markup {
+    let more = rule.matches.len().saturating_sub(ENTRIES);
+    html! {
+        div.wide tabindex="0" role="region" aria-label={ "Matches of " (rule.field) } {
+            table {
+                caption { "Matches; a request needs one of them" }
+                thead {
+                    tr {
+                        th scope="col" { "Path" }
+                        th scope="col" { "Method" }
+                        th scope="col" { "Headers" }
+                        th scope="col" { "Query" }
+                        th scope="col" { "Example" }
+                    }
+                }
+                tbody {
+                    @for matched in rule.matches.iter().take(ENTRIES) {
+                        tr {
+                            th scope="row" { code { (cut(&matched.path)) } }
+                            td { (matched.method.as_deref().map_or("any".into(), cut)) }
+                            td { @for header in &matched.headers { code { (cut(header)) } br; } }
+                            td { @for parameter in &matched.query { code { (cut(parameter)) } br; } }
+                            td {
+                                @if let Some(address) = example(route, matched) {
+                                    a href=(address) { "Explain" span.hidden { " a request for " (cut(&matched.path)) } }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        @if more > 0 { p { "And " (more) " more matches." } }
+    }
+}
+
+/// The address of an explanation of a request for a match.
+fn example(route: &RouteText, matched: &MatchText) -> Option<String> {
+    let path = matched.example.as_ref().filter(|path| path.starts_with('/'))?;
+    // The route may have wildcards, which stand for any label.
+    let host =
+        route.hosts.first().map_or_else(|| "example.com".to_owned(), |host| host.replace('*', "example"));
+    let is_call = route.key.kind == Kind::GrpcRoute;
+    let method = matched.method.clone().unwrap_or_else(|| if is_call { "POST" } else { "GET" }.to_owned());
+    let header =
+        |condition: &String| condition.split_once(" = ").map(|(name, value)| format!("{name}: {value}"));
+    let headers: Vec<String> = matched.headers.iter().filter_map(header).collect();
+    let query: Vec<(&str, &str)> =
+        matched.query.iter().filter_map(|condition| condition.split_once(" = ")).collect();
+    let form = Form {
+        method,
+        url: page::address(&format!("http://{host}{path}"), &query),
+        headers: headers.join("\n"),
+        http2: is_call,
+        ..Form::default()
+    };
+    Some(form.address())
+}
+
+fn backends(rule: &RuleText, endpoints: &Endpoints) -> Markup {
+    let of_paths = rule.backends.iter().any(|backend| backend.matched.is_some());
+    let more = rule.backends.len().saturating_sub(ENTRIES);
+    html! {
+        h3 { "Backends" }
+        @if rule.backends.is_empty() { p { "There are none." } }
+        @else {
+            div.wide tabindex="0" role="region" aria-label={ "Backends of " (rule.field) } {
+                table {
+                    caption { "Backends" }
+                    thead {
+                        tr {
+                            @if of_paths { th scope="col" { "Path" } }
+                            th scope="col" { "Backend" }
+                            @if !of_paths { th.number scope="col" { "Weight" } }
+                            th.number scope="col" { "Endpoints" }
+                        }
+                    }
+                    tbody {
+                        @for backend in rule.backends.iter().take(ENTRIES) {
+                            tr {
+                                @if of_paths { td { code { (cut(backend.matched.as_deref().unwrap_or_default())) } } }
+                                th scope="row" { (cut(&backend.text)) }
+                                @if !of_paths { td.number { (backend.weight) } }
+                                td.number { (endpoint_count(backend, endpoints)) }
+                            }
+                        }
+                    }
+                }
+            }
+            @if more > 0 { p { "And " (more) " more backends." } }
+        }
+    }
+}
+
+fn endpoint_count(backend: &BackendText, endpoints: &Endpoints) -> Markup {
+    match backend.service.as_ref().and_then(|port| endpoints.get(port)) {
+        Some(0) => Mark::Bad.with("0"),
+        Some(count) => html! { (count) },
+        None => html! { "–" },
+    }
+}

@@ -1,0 +1,83 @@
+//! Pasted texts as requests to explain: a command line of curl, or the head of a request.
+
+use super::curl;
+use super::pages::explain::Form;
+
+/// What was expected.
+const EXPECTED: &str = "The text is neither a command line of curl nor a request, such as \"GET /cart HTTP/1.1\" with the \
+                        line \"Host: shop.example.com\" below.";
+
+/// The request of a text. The error is a sentence.
+pub(super) fn parse(text: &str) -> Result<Form, String> {
+    let text = text.trim();
+    match head(text) {
+        Some(form) => form,
+        None => curl::parse(text).map_err(|fault| match fault {
+            curl::CurlError::NotCurl => EXPECTED.to_owned(),
+            fault => fault.to_string(),
+        }),
+    }
+}
+
+/// The head of a request: a request line, and headers up to an empty line. `None` without a request line.
+fn head(text: &str) -> Option<Result<Form, String>> {
+    let mut lines = text.lines().map(str::trim_end);
+    let mut words = lines.next()?.split(' ');
+    let (method, target) = (words.next()?, words.next()?);
+    let version = words.next().and_then(|version| version.strip_prefix("HTTP/"));
+    let is_method =
+        !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-');
+    let is_target =
+        target.starts_with('/') || target.starts_with("http://") || target.starts_with("https://");
+    if !is_method || !is_target || words.next().is_some() {
+        return None;
+    }
+    let headers: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
+    let host = headers.iter().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("host").then(|| value.trim())
+    });
+    let url = match host {
+        _ if !target.starts_with('/') => target.to_owned(),
+        Some(host) => format!("http://{host}{target}"),
+        None => return Some(Err("The request has no header Host.".to_owned())),
+    };
+    // The URL has the host already.
+    let is_kept =
+        |line: &&&str| line.split_once(':').is_none_or(|(name, _)| !name.eq_ignore_ascii_case("host"));
+    let kept: Vec<&str> =
+        headers.iter().filter(|line| !target.starts_with('/') || is_kept(line)).copied().collect();
+    Some(Ok(Form {
+        method: method.to_owned(),
+        url,
+        headers: kept.join("\n"),
+        http2: version.is_some_and(|version| version.starts_with('2')),
+        ..Form::default()
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_head_of_a_request_is_a_request() {
+        let form =
+            parse("POST /cart?a=b HTTP/1.1\r\nHost: shop.test:8080\r\nX-Env: canary\r\n\r\nbody: none\r\n")
+                .unwrap();
+        assert_eq!((&*form.method, &*form.url), ("POST", "http://shop.test:8080/cart?a=b"));
+        assert_eq!((&*form.headers, form.http2), ("X-Env: canary", false));
+        let form = parse("GET https://a.test/ HTTP/2\nhost: b.test").unwrap();
+        assert_eq!((&*form.url, &*form.headers, form.http2), ("https://a.test/", "host: b.test", true));
+        assert_eq!(parse("GET /").unwrap_err(), "The request has no header Host.");
+    }
+
+    #[test]
+    fn a_command_line_is_one_and_other_texts_are_refused() {
+        assert_eq!(parse(" curl http://a.test/ ").unwrap().url, "http://a.test/");
+        assert!(parse("curl -u me URL").unwrap_err().starts_with("The option -u of curl"));
+        for text in ["", "shop.example.com", "get / HTTP/1.1", "GET / HTTP/1.1 x", "Host: a.test"] {
+            assert_eq!(parse(text).unwrap_err(), EXPECTED, "{text}");
+        }
+    }
+}

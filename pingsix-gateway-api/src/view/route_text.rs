@@ -1,0 +1,301 @@
+//! The parts of routes and Ingresses that pages show, and searches.
+//!
+//! The parts come from the JSON of the API, which all kinds share, so that one page serves all kinds. The order and the
+//! effect of rules is a matter of translation alone.
+
+use pingsix_translate::snapshot::{AnyRoute, class_of_ingress};
+use pingsix_translate::{Kind, Object, ObjectKey};
+use serde_json::Value;
+
+/// A route or an Ingress.
+#[derive(Clone, Debug)]
+pub(super) struct RouteText {
+    pub(super) key: ObjectKey,
+    /// The hostnames; empty for every host.
+    pub(super) hosts: Vec<String>,
+    /// The class of an Ingress, if the Ingress names one.
+    pub(super) class: Option<String>,
+    pub(super) rules: Vec<RuleText>,
+}
+
+/// A rule.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RuleText {
+    /// The field of the rule, such as `spec.rules[0]`.
+    pub(super) field: String,
+    /// `name`, if the rule has one, or the host of the rule of an Ingress.
+    pub(super) name: Option<String>,
+    pub(super) matches: Vec<MatchText>,
+    /// The filters in words, without values that may be secret.
+    pub(super) filters: Vec<String>,
+    /// Timeouts, retries and the like, in words.
+    pub(super) settings: Vec<String>,
+    pub(super) backends: Vec<BackendText>,
+}
+
+/// One match.
+#[derive(Clone, Debug, Default)]
+pub(super) struct MatchText {
+    pub(super) path: String,
+    /// A path for an example of a request; `None` for a match without a literal path.
+    pub(super) example: Option<String>,
+    pub(super) method: Option<String>,
+    pub(super) headers: Vec<String>,
+    pub(super) query: Vec<String>,
+}
+
+/// A backend.
+#[derive(Clone, Debug)]
+pub(super) struct BackendText {
+    /// Kind, namespace, name and port.
+    pub(super) text: String,
+    /// The Service with its port, if the backend is one.
+    pub(super) service: Option<(ObjectKey, i32)>,
+    pub(super) weight: i64,
+    /// For an Ingress, the field of its path.
+    pub(super) matched: Option<String>,
+}
+
+/// The JSON of a route or an Ingress; `None` for another kind.
+fn value(object: &Object) -> Option<Value> {
+    if let Object::Ingress(ingress) = object {
+        return serde_json::to_value(&**ingress).ok();
+    }
+    let value = match AnyRoute::of(object.clone())? {
+        AnyRoute::HttpRoute(route) => serde_json::to_value(&*route),
+        AnyRoute::GrpcRoute(route) => serde_json::to_value(&*route),
+        AnyRoute::TlsRoute(route) => serde_json::to_value(&*route),
+        AnyRoute::TcpRoute(route) => serde_json::to_value(&*route),
+        AnyRoute::UdpRoute(route) => serde_json::to_value(&*route),
+    };
+    value.ok()
+}
+
+/// The text that has every hostname and path of an object, so that most objects are ruled out without decoding.
+fn haystack(object: &Object) -> Option<String> {
+    if let Object::Ingress(ingress) = object {
+        return serde_json::to_string(&ingress.spec).ok();
+    }
+    Some(AnyRoute::of(object.clone())?.text())
+}
+
+/// Whether the name, a hostname or a path of a route or an Ingress contains a text in lower case.
+pub(super) fn contains(object: &Object, search: &str) -> bool {
+    let has = |text: &str| text.to_lowercase().contains(search);
+    if has(&object.key().name.to_string()) {
+        return true;
+    }
+    // JSON escapes these characters, so the text may be missed.
+    let is_plain = !search.contains(['"', '\\']) && !search.chars().any(char::is_control);
+    if is_plain && !haystack(object).is_some_and(|text| has(&text)) {
+        return false;
+    }
+    let Some(route) = RouteText::of(object) else { return false };
+    let of_rules = route.rules.iter().flat_map(|rule| &rule.matches);
+    route.hosts.iter().any(|host| has(host)) || of_rules.map(|matched| &matched.path).any(|path| has(path))
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The text of a field; empty if it is absent.
+fn field(value: &Value, name: &str) -> String {
+    value.get(name).filter(|value| !value.is_null()).map(text).unwrap_or_default()
+}
+
+fn list<'v>(value: &'v Value, name: &str) -> impl Iterator<Item = &'v Value> {
+    value.get(name).and_then(Value::as_array).into_iter().flatten()
+}
+
+impl RouteText {
+    /// The parts of a route or an Ingress; `None` for another kind.
+    pub(super) fn of(object: &Object) -> Option<Self> {
+        let value = value(object)?;
+        let (key, spec) = (object.key(), &value["spec"]);
+        if let Object::Ingress(ingress) = object {
+            let class = class_of_ingress(ingress).map(str::to_owned);
+            return Some(Self { class, ..Self::of_ingress(key, spec) });
+        }
+        let rules = list(spec, "rules").enumerate().map(|(index, rule)| rule_of_route(&key, index, rule));
+        let rules = rules.collect();
+        Some(Self { hosts: list(spec, "hostnames").map(text).collect(), class: None, rules, key })
+    }
+
+    fn of_ingress(key: ObjectKey, spec: &Value) -> Self {
+        let mut hosts: Vec<String> = list(spec, "rules").map(|rule| field(rule, "host")).collect();
+        hosts.retain(|host| !host.is_empty());
+        hosts.dedup();
+        let mut rules: Vec<RuleText> = Vec::new();
+        for (index, rule) in list(spec, "rules").enumerate() {
+            let at = format!("spec.rules[{index}]");
+            let mut read =
+                RuleText { field: at.clone(), name: rule.get("host").map(text), ..RuleText::default() };
+            for (number, path) in list(&rule["http"], "paths").enumerate() {
+                let (kind, written) = (field(path, "pathType"), field(path, "path"));
+                let written = if written.is_empty() { "/".to_owned() } else { written };
+                read.matches.push(MatchText {
+                    path: format!("{kind} {written}"),
+                    example: Some(written),
+                    ..MatchText::default()
+                });
+                let matched = Some(format!("{at}.http.paths[{number}]"));
+                read.backends.push(BackendText { matched, ..ingress_backend(&key, &path["backend"]) });
+            }
+            rules.push(read);
+        }
+        if let Some(backend) = spec.get("defaultBackend").filter(|backend| !backend.is_null()) {
+            rules.push(RuleText {
+                field: "spec.defaultBackend".to_owned(),
+                name: Some("default backend".to_owned()),
+                backends: vec![ingress_backend(&key, backend)],
+                ..RuleText::default()
+            });
+        }
+        Self { key, hosts, class: None, rules }
+    }
+}
+
+fn ingress_backend(key: &ObjectKey, backend: &Value) -> BackendText {
+    let service = &backend["service"];
+    let name = field(service, "name");
+    let (number, port_name) = (service["port"]["number"].as_i64(), field(&service["port"], "name"));
+    if name.is_empty() {
+        let resource = &backend["resource"];
+        let text = format!("{} {}", field(resource, "kind"), field(resource, "name"));
+        return BackendText { text, service: None, weight: 1, matched: None };
+    }
+    let service = ObjectKey::new(Kind::Service, key.name.namespace.clone(), &name);
+    let port = number.map_or(port_name, |number| number.to_string());
+    let number = number.and_then(|number| i32::try_from(number).ok());
+    BackendText {
+        text: format!("{service} port {port}"),
+        service: number.map(|number| (service, number)),
+        weight: 1,
+        matched: None,
+    }
+}
+
+fn rule_of_route(key: &ObjectKey, index: usize, rule: &Value) -> RuleText {
+    let matches: Vec<MatchText> = if key.kind.has_requests() {
+        let written: Vec<MatchText> =
+            list(rule, "matches").map(|matched| match_of(key.kind, matched)).collect();
+        // A rule without matches is one with a match for everything.
+        if written.is_empty() { vec![match_of(key.kind, &Value::Null)] } else { written }
+    } else {
+        Vec::new()
+    };
+    let settings = ["timeouts", "retry", "sessionPersistence"].into_iter().filter_map(|name| {
+        let setting = rule.get(name).filter(|value| !value.is_null())?;
+        Some(format!("{name}: {}", in_words(setting)))
+    });
+    RuleText {
+        field: format!("spec.rules[{index}]"),
+        name: rule.get("name").filter(|name| !name.is_null()).map(text),
+        matches,
+        filters: list(rule, "filters").map(filter).collect(),
+        settings: settings.collect(),
+        backends: list(rule, "backendRefs").map(|backend| backend_of(key, backend)).collect(),
+    }
+}
+
+fn match_of(kind: Kind, matched: &Value) -> MatchText {
+    let condition = |condition: &Value| {
+        let sign = if field(condition, "type") == "RegularExpression" { "~" } else { "=" };
+        format!("{} {sign} {}", field(condition, "name"), field(condition, "value"))
+    };
+    let headers = list(matched, "headers").map(condition).collect();
+    if kind == Kind::GrpcRoute {
+        let method = &matched["method"];
+        let (service, name) = (field(method, "service"), field(method, "method"));
+        let part = |part: &str| if part.is_empty() { "*".to_owned() } else { part.to_owned() };
+        let is_literal =
+            !service.is_empty() && !name.is_empty() && field(method, "type") != "RegularExpression";
+        let example = is_literal.then(|| format!("/{service}/{name}"));
+        return MatchText {
+            path: format!("/{}/{}", part(&service), part(&name)),
+            example,
+            method: None,
+            headers,
+            query: Vec::new(),
+        };
+    }
+    let path = &matched["path"];
+    let kind = path.get("type").map_or_else(|| "PathPrefix".to_owned(), text);
+    let written = path.get("value").map_or_else(|| "/".to_owned(), text);
+    MatchText {
+        path: format!("{kind} {written}"),
+        example: (kind != "RegularExpression").then_some(written),
+        method: matched.get("method").filter(|method| !method.is_null()).map(text),
+        headers,
+        query: list(matched, "queryParams").map(condition).collect(),
+    }
+}
+
+/// A filter by its type, with names of headers and the target of redirects. Values of headers may be credentials.
+fn filter(filter: &Value) -> String {
+    let kind = field(filter, "type");
+    let modifier = ["requestHeaderModifier", "responseHeaderModifier"]
+        .iter()
+        .find_map(|name| filter.get(*name).filter(|modifier| !modifier.is_null()));
+    if let Some(modifier) = modifier {
+        let named = |verb: &str| {
+            let names: Vec<String> = list(modifier, verb)
+                .map(|header| if header.is_string() { text(header) } else { field(header, "name") })
+                .collect();
+            (!names.is_empty()).then(|| format!("{verb} {}", names.join(", ")))
+        };
+        let parts: Vec<String> = ["set", "add", "remove"].into_iter().filter_map(named).collect();
+        return format!("{kind}: {}", parts.join("; "));
+    }
+    let details = ["requestRedirect", "urlRewrite"]
+        .iter()
+        .find_map(|name| filter.get(*name).filter(|details| !details.is_null()));
+    if let Some(details) = details {
+        return format!("{kind}: {}", in_words(details));
+    }
+    if let Some(reference) = filter.get("extensionRef").filter(|reference| !reference.is_null()) {
+        return format!("{kind}: {} {}", field(reference, "kind"), field(reference, "name"));
+    }
+    kind
+}
+
+/// An object of plain values as `name value, name value`.
+fn in_words(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let parts: Vec<String> = fields
+                .iter()
+                .filter(|(_, value)| !value.is_null())
+                .map(|(name, value)| match value {
+                    Value::Object(_) => format!("{name} ({})", in_words(value)),
+                    _ => format!("{name} {}", in_words(value)),
+                })
+                .collect();
+            parts.join(", ")
+        }
+        Value::Array(values) => values.iter().map(in_words).collect::<Vec<_>>().join(" "),
+        other => text(other),
+    }
+}
+
+fn backend_of(key: &ObjectKey, backend: &Value) -> BackendText {
+    let kind = backend.get("kind").filter(|kind| !kind.is_null()).map_or_else(|| "Service".to_owned(), text);
+    let is_service = kind == Kind::Service.as_str() && field(backend, "group").is_empty();
+    let namespace = backend.get("namespace").filter(|namespace| !namespace.is_null());
+    let namespace = namespace.map_or_else(|| key.name.namespace.to_string(), text);
+    let name = field(backend, "name");
+    let port = backend["port"].as_i64().and_then(|port| i32::try_from(port).ok());
+    let port_text = port.map(|port| format!(" port {port}")).unwrap_or_default();
+    let of_service = || (ObjectKey::new(Kind::Service, namespace.as_str(), &name), port);
+    let service = is_service.then(of_service).and_then(|(service, port)| Some((service, port?)));
+    BackendText {
+        text: format!("{kind} {namespace}/{name}{port_text}"),
+        service,
+        weight: backend.get("weight").and_then(Value::as_i64).unwrap_or(1),
+        matched: None,
+    }
+}
