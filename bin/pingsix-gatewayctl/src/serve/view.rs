@@ -143,7 +143,6 @@ mod tests {
     use clap::Parser as _;
     use pingsix_gateway_api::view::translation_options;
 
-    use super::*;
     use crate::arguments::{Arguments, Command};
 
     #[test]
