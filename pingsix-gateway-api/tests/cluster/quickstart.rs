@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::Api;
 use kube::api::ListParams;
 use pingsix_test_cluster::{CONTROLLERS, Channel, Node, TestCluster, in_own_network, tool_or_skip};
@@ -55,24 +55,59 @@ async fn of_the_gateway(cluster: &TestCluster) -> (usize, usize) {
     (deployments, services.list(&of_gateway).await.unwrap().items.len())
 }
 
-/// A cluster with the programs of the pages as images; `None` if something is missing.
-async fn cluster(test: &str) -> Option<TestCluster> {
-    let data_plane = pingsix::binary(test)?;
+/// The images of our programs.
+#[derive(Clone, Copy)]
+enum Images<'a> {
+    /// The programs of this workspace, among the folders of the machine.
+    Programs,
+    /// The OCI archives of a folder, with nothing beside them.
+    Archives(&'a Path),
+}
+
+/// A node with images of our programs, and with PingSIX if there is one.
+async fn node(images: Images<'_>, data_plane: Option<PathBuf>) -> Node {
+    let mut node = Node::new();
+    for name in ["pingsix-gateway-controller", "pingsix-gateway-sidecar"] {
+        let image = match images {
+            Images::Programs => program(name).await,
+            Images::Archives(folder) => archive(folder, name).unwrap_or_else(|| panic!("no image of {name}")),
+        };
+        node = node.image(&format!("{name}:"), image);
+    }
+    match data_plane {
+        Some(data_plane) => node.image("pingsix:", data_plane),
+        None => node,
+    }
+}
+
+/// The archive of an image, of whatever version.
+fn archive(folder: &Path, name: &str) -> Option<PathBuf> {
+    let mut files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    files.find(|file| {
+        let version = file.file_name().and_then(|file| file.to_str()?.strip_prefix(name)?.strip_prefix('-'));
+        version.is_some_and(|version| version.starts_with(|character: char| character.is_ascii_digit()))
+            && file.extension().is_some_and(|extension| extension == "tar")
+    })
+}
+
+/// A cluster in a network of the test's own; `None` if something is missing.
+async fn cluster_with(test: &str, node: Node) -> Option<TestCluster> {
     if !has_curl() {
         pingsix::print_message(&format!("{test}: NOT RUN: there is no curl"));
         return None;
     }
-    // Before the test has a network of its own, from which no package could be fetched.
-    let controller = program("pingsix-gateway-controller").await;
-    let sidecar = program("pingsix-gateway-sidecar").await;
     if !in_own_network(test).await {
         return None;
     }
-    let node = Node::new()
-        .image("pingsix:", data_plane)
-        .image("pingsix-gateway-controller:", controller)
-        .image("pingsix-gateway-sidecar:", sidecar);
     TestCluster::builder().crds(None).controllers(CONTROLLERS).node(node).start_or_skip().await
+}
+
+/// A cluster with the programs of this workspace as images; `None` if something is missing.
+async fn cluster(test: &str) -> Option<TestCluster> {
+    let data_plane = PathBuf::from(pingsix::binary(test)?);
+    // Before the test has a network of its own, from which no package could be fetched.
+    let node = node(Images::Programs, Some(data_plane)).await;
+    cluster_with(test, node).await
 }
 
 /// A reader who types the commands of pages into a shell.
@@ -167,16 +202,52 @@ fn page(name: &str) -> String {
 async fn the_quick_start_does_what_it_says() {
     const TEST: &str = "quickstart::the_quick_start_does_what_it_says";
     let Some(cluster) = cluster(TEST).await else { return };
-    let mut reader = Reader::new(&cluster);
+    follow_the_tutorial(&cluster).await;
+}
+
+/// The controller and the sidecar have no files but those of their images. The sidecar finds the feed by its name.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_quick_start_runs_from_the_images() {
+    const TEST: &str = "quickstart::the_quick_start_runs_from_the_images";
+    let Some(folder) = std::env::var_os("PINGSIX_IMAGES").map(PathBuf::from) else {
+        pingsix::print_message(&format!("{TEST}: NOT RUN: PINGSIX_IMAGES names no folder with images"));
+        return;
+    };
+    let data_plane = archive(&folder, "pingsix").or_else(|| pingsix::binary(TEST).map(PathBuf::from));
+    let with_data_plane = data_plane.is_some();
+    let node = node(Images::Archives(&folder), data_plane).await;
+    let Some(cluster) = cluster_with(TEST, node).await else { return };
+    if with_data_plane {
+        follow_the_tutorial(&cluster).await;
+    } else {
+        let mut reader = Reader::new(&cluster);
+        let tutorial = page("tutorial/in-a-cluster.md");
+        for command in commands(&tutorial).into_iter().take_while(|command| !command.contains("Programmed")) {
+            reader.run(command).await;
+        }
+    }
+    let pods = Api::<Pod>::namespaced(cluster.admin(), "pingsix-system");
+    let statuses =
+        pods.list(&ListParams::default()).await.unwrap().items.into_iter().filter_map(|pod| pod.status);
+    let images: Vec<String> = statuses
+        .flat_map(|status| status.container_statuses)
+        .flatten()
+        .map(|status| status.image_id)
+        .collect();
+    assert!(images.len() > 1 && images.iter().all(|image| image.starts_with("sha256:")), "{images:?}");
+}
+
+async fn follow_the_tutorial(cluster: &TestCluster) {
+    let mut reader = Reader::new(cluster);
     for command in commands(&page("tutorial/in-a-cluster.md")) {
         reader.run(command).await;
         if command.starts_with("ADDRESS=") {
-            assert_eq!(of_the_gateway(&cluster).await, (1, 1), "a Deployment and a Service");
+            assert_eq!(of_the_gateway(cluster).await, (1, 1), "a Deployment and a Service");
         }
     }
     assert!(reader.outputs > 1);
     eventually_async("the end of all that belongs to the Gateway", async || {
-        of_the_gateway(&cluster).await == (0, 0)
+        of_the_gateway(cluster).await == (0, 0)
     })
     .await;
 }
@@ -208,6 +279,16 @@ async fn the_chart_installs_upgrades_and_uninstalls_as_the_page_says() {
         reader.run(command).await;
     }
     assert_eq!(reader.outputs, 4);
+}
+
+#[test]
+fn an_archive_has_the_name_of_its_image_and_a_version() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["pingsix-gateway-sidecar-0.1.0-amd64.tar", "pingsix-0.1.0-amd64.txt", "index.json"] {
+        fs::write(folder.path().join(name), "").unwrap();
+    }
+    assert!(archive(folder.path(), "pingsix-gateway-sidecar").is_some());
+    assert_eq!(archive(folder.path(), "pingsix"), None);
 }
 
 #[test]
