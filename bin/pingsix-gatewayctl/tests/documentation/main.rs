@@ -4,6 +4,7 @@
 mod examples;
 mod guide;
 mod links;
+mod release;
 
 use std::collections::BTreeSet;
 use std::fs;
