@@ -17,6 +17,19 @@ test:
 cluster:
     tools/build-cluster
 
+# Needs buildah and jq, and says so when one is missing; tools/build-images lists the options.
+# The images of the programs, as OCI archives in target/images.
+images:
+    tools/build-images
+
+# Builds the images in two folders, and fails unless both give the same bytes.
+images-twice:
+    tools/build-images-twice
+
+# Everything of a release in target/release-dry-run, without publishing any of it; says what is missing.
+release-dry-run:
+    tools/release-dry-run
+
 # Format and lints, each crate on its own.
 check:
     .ci/run format lint

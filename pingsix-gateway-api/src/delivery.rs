@@ -173,11 +173,14 @@ impl Deliveries {
 
 fn by_pages(pages: &InstancePages, revision: Revision) -> Delivery {
     let refused = pages.iter().find_map(|(url, page)| Some((url, page.as_ref().ok()?.refusal()?)));
+    let other_version = pages.iter().find_map(|(url, page)| {
+        let difference = page.as_ref().ok()?.difference?;
+        Some(format!("The instance at {url} {difference}."))
+    });
     if let Some((url, refusal)) = refused {
-        return Delivery::Refused(format!(
-            "The PingSIX instance at {url} refuses it: {}.",
-            shortened(refusal)
-        ));
+        let mut message = format!("The PingSIX instance at {url} refuses it: {}.", shortened(refusal));
+        append(&mut message, other_version);
+        return Delivery::Refused(message);
     }
     let has_published = |page: &StatusPage| {
         if page.is_elsewhere { page.is_confirmed } else { page.published_revision >= revision.get() }
@@ -189,7 +192,11 @@ fn by_pages(pages: &InstancePages, revision: Revision) -> Delivery {
         Some(format!("{url} says \"{}\".", shortened(&fault.to_string())))
     });
     if confirmed == pages.len() && confirmed > 0 {
-        return fault.map_or(Delivery::Confirmed, Delivery::ConfirmedInPart);
+        return match (fault, other_version) {
+            (Some(fault), _) => Delivery::ConfirmedInPart(fault),
+            (None, Some(other_version)) => Delivery::ConfirmedByOtherVersion(other_version),
+            (None, None) => Delivery::Confirmed,
+        };
     }
     // Revisions of replicas are not comparable. Another replica delivers the same documents, and its report may be
     // late. An instance without a published revision serves nothing.
@@ -204,9 +211,17 @@ fn by_pages(pages: &InstancePages, revision: Revision) -> Delivery {
         let _ =
             write!(message, " The status page at {url} cannot be read: {}.", shortened(&fault.to_string()));
     } else if let Some(fault) = fault {
-        let _ = write!(message, " {fault}");
+        append(&mut message, Some(fault));
     }
+    append(&mut message, other_version);
     Delivery::Pending(message)
+}
+
+fn append(message: &mut String, sentence: Option<String>) {
+    if let Some(sentence) = sentence {
+        message.push(' ');
+        message.push_str(&sentence);
+    }
 }
 
 /// The first line of a fault, cut to the limit of a message, without the full stop.
@@ -219,7 +234,7 @@ fn shortened(fault: &str) -> String {
 mod tests {
     use pingsix_translate::ObjectName;
 
-    use super::status_page::PageFault;
+    use super::status_page::{PageDifference, PageFault};
     use super::*;
 
     fn plane() -> DataPlaneKey {
@@ -320,6 +335,30 @@ mod tests {
         let message =
             "The PingSIX instance at http://127.0.0.1:7001/status/config refuses it: unknown plugin.";
         assert_eq!(refused, Delivery::Refused(message.to_owned()));
+    }
+
+    #[test]
+    fn an_instance_of_another_version_is_named_whatever_it_says() {
+        let of_other_version = |published, fault| {
+            let mut read = pages(&[Ok((7, None)), Ok((published, fault))]);
+            let Instances::Pages(held) = &mut read else { unreachable!() };
+            let last = held.values_mut().next_back().unwrap().as_mut().unwrap();
+            last.difference = Some(PageDifference::Lacks("error_kind"));
+            after(Some(read))
+        };
+        let note = "The instance at http://127.0.0.1:7001/status/config is not PingSIX 0.1.0 of commit 0b92327: its \
+                    status page lacks the field error_kind.";
+        assert_eq!(of_other_version(7, None), Delivery::ConfirmedByOtherVersion(note.to_owned()));
+        assert_eq!(
+            of_other_version(6, None),
+            pending(&format!("1 of 2 PingSIX instances have published it. {note}"))
+        );
+        let refusal =
+            "The PingSIX instance at http://127.0.0.1:7001/status/config refuses it: unknown plugin.";
+        assert_eq!(
+            of_other_version(7, Some("unknown plugin")),
+            Delivery::Refused(format!("{refusal} {note}"))
+        );
     }
 
     #[test]

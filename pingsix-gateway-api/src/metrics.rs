@@ -334,7 +334,9 @@ impl Metrics {
         for delivery in deliveries {
             let [confirmed, delivered, pending, refused] = &mut counts;
             let (_, count) = match delivery {
-                Delivery::Confirmed | Delivery::ConfirmedInPart(_) => confirmed,
+                Delivery::Confirmed | Delivery::ConfirmedInPart(_) | Delivery::ConfirmedByOtherVersion(_) => {
+                    confirmed
+                }
                 Delivery::Delivered => delivered,
                 Delivery::Offline | Delivery::Pending(_) => pending,
                 Delivery::Refused(_) => refused,

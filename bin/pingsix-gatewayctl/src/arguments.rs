@@ -48,6 +48,7 @@ pub(crate) enum Command {
     /// Print the CustomResourceDefinitions of this project, for kubectl apply -f -.
     Crds,
     Completions(CompletionsArguments),
+    Man(ManArguments),
     #[command(name = "__complete", hide = true)]
     Complete(CompleteArguments),
 }
@@ -662,6 +663,13 @@ pub(crate) enum CompletionTarget {
     PowerShell,
     Zsh,
     Kubectl,
+}
+
+/// Write manual pages into a directory, for man: one of the program and one of each command.
+#[derive(Debug, Args)]
+pub(crate) struct ManArguments {
+    /// The directory, which is created if needed. Pages of the same names are replaced.
+    pub(crate) directory: PathBuf,
 }
 
 /// Prints the candidates for the last word of a command line, as kubectl asks for them.

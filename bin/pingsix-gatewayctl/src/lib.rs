@@ -18,6 +18,7 @@ mod crds;
 mod diff;
 mod explain;
 mod finding;
+mod man;
 mod manifest;
 mod migrate;
 mod pingsix_config;
@@ -96,6 +97,7 @@ fn run(command: Command, program: Program, streams: &mut Streams<'_>) -> anyhow:
         Command::Crds => crds::run(streams),
         Command::Complete(arguments) => completions::complete(&arguments, program, streams),
         Command::Completions(arguments) => completions::run(&arguments, program, streams),
+        Command::Man(arguments) => man::run(&arguments, program),
     }
 }
 

@@ -11,6 +11,7 @@ use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
 use super::lookup::{Addresses, Lookups};
@@ -20,6 +21,28 @@ const PAGE_LIMIT: usize = 64 * 1024;
 
 /// The timeout of a request to an instance.
 const TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The version of PingSIX that this crate is made for.
+const SUPPORTED: &str = "PingSIX 0.1.0 of commit 0b92327";
+
+/// The fields of its status page (`RuntimeStatusView` in `src/core/status.rs`), each on every page.
+const FIELDS: [&str; 12] = [
+    "config_source",
+    "connected",
+    "degraded",
+    "degraded_reason",
+    "error_kind",
+    "initialized",
+    "last_error",
+    "last_success_age_secs",
+    "observed_revision",
+    "published_revision",
+    "ready",
+    "revision",
+];
+
+/// A field that only pages of sidecars have.
+const OF_SIDECARS: &str = "faults";
 
 /// The address of a status page, `http://HOST:PORT/status/config`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,6 +115,44 @@ pub struct StatusPage {
     /// Whether that other replica reports that this instance has published the current documents.
     #[serde(skip)]
     pub is_confirmed: bool,
+    /// The difference to the page of the supported PingSIX.
+    #[serde(skip)]
+    pub difference: Option<PageDifference>,
+}
+
+/// The fields of a status page are not those of the PingSIX that this crate is made for.
+///
+/// No page of PingSIX has a version, so its fields are all that tells. Versions with the same fields look alike: those of
+/// commits ab68844 (2026-07-16) to 0b92327 (2026-08-07).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageDifference {
+    /// The page lacks this field. An older PingSIX has no `error_kind`, so its refusals go unnoticed.
+    Lacks(&'static str),
+    /// The page has fields that the supported version lacks. Their names stay untold, because the page may be that of any
+    /// server.
+    HasMore,
+}
+
+impl fmt::Display for PageDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lacks(field) => write!(f, "is not {SUPPORTED}: its status page lacks the field {field}"),
+            Self::HasMore => {
+                write!(f, "is not {SUPPORTED}: its status page has fields that this version lacks")
+            }
+        }
+    }
+}
+
+impl PageDifference {
+    /// The difference of a page with these fields; pages of sidecars have none.
+    fn of<T>(page: &BTreeMap<String, T>) -> Option<Self> {
+        if page.contains_key(OF_SIDECARS) {
+            return None;
+        }
+        let missing = FIELDS.into_iter().find(|field| !page.contains_key(*field));
+        missing.map(Self::Lacks).or_else(|| (page.len() > FIELDS.len()).then_some(Self::HasMore))
+    }
 }
 
 /// A part of a revision that a sidecar cannot serve.
@@ -150,7 +211,11 @@ pub enum StatusPageError {
     /// The connection failed.
     #[error("cannot connect")]
     Connect(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The answer was not 200. PingSIX answers 404 or 403 to clients that it does not allow, or that present another
+    /// The answer was 404. PingSIX has this page where its status server listens on loopback, or has a key and
+    /// `allow_remote_diagnostics`. Versions before 2026-07-15 have none.
+    #[error("the answer is 404 Not Found: its diagnostics are off, or it is older than {}", SUPPORTED)]
+    Missing,
+    /// The answer was neither 200 nor 404. PingSIX answers 403 to clients that it does not allow, or that present another
     /// key.
     #[error("the answer is {0}")]
     Status(StatusCode),
@@ -232,13 +297,21 @@ impl StatusClient {
         let request = request.body(Empty::new()).map_err(|error| StatusPageError::Connect(error.into()))?;
         let response =
             self.client.request(request).await.map_err(|error| StatusPageError::Connect(error.into()))?;
-        if response.status() != StatusCode::OK {
-            return Err(StatusPageError::Status(response.status()));
+        match response.status() {
+            StatusCode::OK => {}
+            StatusCode::NOT_FOUND => return Err(StatusPageError::Missing),
+            status => return Err(StatusPageError::Status(status)),
         }
         let body =
             Limited::new(response.into_body(), PAGE_LIMIT).collect().await.map_err(StatusPageError::Body)?;
-        serde_json::from_slice(&body.to_bytes()).map_err(|error| StatusPageError::Body(error.into()))
+        parse(&body.to_bytes()).map_err(|error| StatusPageError::Body(error.into()))
     }
+}
+
+fn parse(body: &[u8]) -> serde_json::Result<StatusPage> {
+    let page = serde_json::from_slice(body)?;
+    let fields = serde_json::from_slice::<BTreeMap<String, IgnoredAny>>(body)?;
+    Ok(StatusPage { difference: PageDifference::of(&fields), ..page })
 }
 
 #[cfg(test)]
@@ -285,11 +358,35 @@ mod tests {
         assert!(!format!("{client:?}").contains("sesame"));
     }
 
+    /// A page with all fields of the supported version except this one, and with another one.
+    fn page_without(left_out: &str, added: &str) -> StatusPage {
+        let fields = FIELDS.into_iter().filter(|field| *field != left_out).chain([added]);
+        let page: BTreeMap<&str, Option<i64>> = fields.map(|field| (field, None)).collect();
+        parse(&serde_json::to_vec(&page).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_fields_of_a_page_tell_another_version() {
+        let difference = |left_out, added| page_without(left_out, added).difference;
+        assert_eq!(difference("", "ready"), None);
+        assert_eq!(difference("error_kind", "ready"), Some(PageDifference::Lacks("error_kind")));
+        assert_eq!(difference("error_kind", "version"), Some(PageDifference::Lacks("error_kind")));
+        assert_eq!(difference("", "version"), Some(PageDifference::HasMore));
+        // As a sidecar writes it.
+        assert_eq!(
+            parse(br#"{"published_revision": 7, "faults": [], "more_faults": 0}"#).unwrap().difference,
+            None
+        );
+    }
+
     #[tokio::test]
     async fn a_response_that_is_no_status_page_is_a_clear_error() {
         let client = StatusClient::new(None);
         let (url, _) = answer("404 Not Found", "").await;
-        assert_eq!(client.read(&url).await.unwrap_err().to_string(), "the answer is 404 Not Found");
+        let told = "the answer is 404 Not Found: its diagnostics are off, or it is older than PingSIX 0.1.0 of commit 0b92327";
+        assert_eq!(client.read(&url).await.unwrap_err().to_string(), told);
+        let (url, _) = answer("403 Forbidden", "").await;
+        assert_eq!(client.read(&url).await.unwrap_err().to_string(), "the answer is 403 Forbidden");
         let (url, _) = answer("200 OK", "no").await;
         assert_eq!(client.read(&url).await.unwrap_err().to_string(), "the answer is no status page");
         let closed = pingsix_test_programs::free_address();

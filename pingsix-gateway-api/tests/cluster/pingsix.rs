@@ -1,5 +1,6 @@
 //! From an object at the API server to the response of a real PingSIX, and from its status page back to a condition.
 
+use pingsix_gateway_api::delivery::status_page::{StatusClient, StatusUrl};
 use pingsix_translate::{DataPlaneKey, Kind, ObjectName};
 
 use crate::test_env::pingsix::{self, Ports};
@@ -23,8 +24,8 @@ async fn a_real_pingsix_answers_as_the_objects_say_and_its_status_page_is_what_p
     let mut options = options();
     options.translation.responder = Some(responder);
     let plane = DataPlaneKey::Gateway { gateway: ObjectName::new("default", "web"), port: None };
-    let page = format!("http://127.0.0.1:{status}/status/config").parse().unwrap();
-    options.status_pages.insert(plane, [page].into());
+    let page: StatusUrl = format!("http://127.0.0.1:{status}/status/config").parse().unwrap();
+    options.status_pages.insert(plane, [page.clone()].into());
     let running = test_env.ready(options).await;
     // No instance is connected yet.
     test_env.wait_for_condition(Kind::Gateway, "default", "web", "", "Programmed=False/Pending").await;
@@ -38,6 +39,8 @@ async fn a_real_pingsix_answers_as_the_objects_say_and_its_status_page_is_what_p
     };
     pingsix::until(traffic, "cart.example", "/shoes", &log, leads_to("one.example")).await;
     test_env.wait_for_condition(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
+    // The page is that of the version which the project supports.
+    assert_eq!(StatusClient::new(None).read(&page).await.unwrap().difference, None);
 
     test_env.apply(&redirect("two.example")).await;
     pingsix::until(traffic, "cart.example", "/shoes", &log, leads_to("two.example")).await;

@@ -1,14 +1,16 @@
 //! The pages about a cluster, command by command.
 
+use std::path::PathBuf;
+
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::Api;
 use kube::api::ListParams;
 use pingsix_test_cluster::{Channel, TestCluster};
 use pingsix_test_programs::{commands, program_of};
 
-use crate::reader::{Reader, cluster, page};
-use crate::test_env::eventually_async;
+use crate::reader::{Images, Reader, archive, cluster, cluster_with, node, page};
+use crate::test_env::{eventually_async, pingsix};
 
 /// The objects of a Gateway.
 async fn of_the_gateway(cluster: &TestCluster) -> (usize, usize) {
@@ -23,16 +25,52 @@ async fn of_the_gateway(cluster: &TestCluster) -> (usize, usize) {
 async fn the_quick_start_does_what_it_says() {
     const TEST: &str = "quickstart::the_quick_start_does_what_it_says";
     let Some(cluster) = cluster(TEST).await else { return };
-    let mut reader = Reader::new(&cluster);
+    follow_the_tutorial(&cluster).await;
+}
+
+/// The controller and the sidecar have no files but those of their images. The sidecar finds the feed by its name.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_quick_start_runs_from_the_images() {
+    const TEST: &str = "quickstart::the_quick_start_runs_from_the_images";
+    let Some(folder) = std::env::var_os("PINGSIX_IMAGES").map(PathBuf::from) else {
+        pingsix::print_message(&format!("{TEST}: NOT RUN: PINGSIX_IMAGES names no folder with images"));
+        return;
+    };
+    let data_plane = archive(&folder, "pingsix").or_else(|| pingsix::binary(TEST).map(PathBuf::from));
+    let with_data_plane = data_plane.is_some();
+    let node = node(Images::Archives(&folder), data_plane).await;
+    let Some(cluster) = cluster_with(TEST, node).await else { return };
+    if with_data_plane {
+        follow_the_tutorial(&cluster).await;
+    } else {
+        let mut reader = Reader::new(&cluster);
+        let tutorial = page("tutorial/in-a-cluster.md");
+        for command in commands(&tutorial).into_iter().take_while(|command| !command.contains("Programmed")) {
+            reader.run(command).await;
+        }
+    }
+    let pods = Api::<Pod>::namespaced(cluster.admin(), "pingsix-system");
+    let statuses =
+        pods.list(&ListParams::default()).await.unwrap().items.into_iter().filter_map(|pod| pod.status);
+    let images: Vec<String> = statuses
+        .flat_map(|status| status.container_statuses)
+        .flatten()
+        .map(|status| status.image_id)
+        .collect();
+    assert!(images.len() > 1 && images.iter().all(|image| image.starts_with("sha256:")), "{images:?}");
+}
+
+async fn follow_the_tutorial(cluster: &TestCluster) {
+    let mut reader = Reader::new(cluster);
     for command in commands(&page("tutorial/in-a-cluster.md")) {
         reader.run(command).await;
         if command.starts_with("ADDRESS=") {
-            assert_eq!(of_the_gateway(&cluster).await, (1, 1), "a Deployment and a Service");
+            assert_eq!(of_the_gateway(cluster).await, (1, 1), "a Deployment and a Service");
         }
     }
     assert!(reader.outputs > 1);
     eventually_async("the end of all that belongs to the Gateway", async || {
-        of_the_gateway(&cluster).await == (0, 0)
+        of_the_gateway(cluster).await == (0, 0)
     })
     .await;
 }

@@ -42,14 +42,45 @@ fn has_curl() -> bool {
     Command::new("curl").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
-/// A cluster with the programs of the pages as images; `None` if something is missing.
+/// The images of our programs.
+#[derive(Clone, Copy)]
+pub(crate) enum Images<'a> {
+    /// The programs of this workspace, among the folders of the machine.
+    Programs,
+    /// The OCI archives of a folder, with nothing beside them.
+    Archives(&'a Path),
+}
+
+/// A node with images of our programs, and with PingSIX if there is one.
+pub(crate) async fn node(images: Images<'_>, data_plane: Option<PathBuf>) -> Node {
+    let mut node = Node::new();
+    for name in ["pingsix-gateway-controller", "pingsix-gateway-sidecar"] {
+        let image = match images {
+            Images::Programs => program(name).await,
+            Images::Archives(folder) => archive(folder, name).unwrap_or_else(|| panic!("no image of {name}")),
+        };
+        node = node.image(&format!("{name}:"), image);
+    }
+    match data_plane {
+        Some(data_plane) => node.image("pingsix:", data_plane),
+        None => node,
+    }
+}
+
+/// The archive of an image, of whatever version.
+pub(crate) fn archive(folder: &Path, name: &str) -> Option<PathBuf> {
+    let mut files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    files.find(|file| {
+        let version = file.file_name().and_then(|file| file.to_str()?.strip_prefix(name)?.strip_prefix('-'));
+        version.is_some_and(|version| version.starts_with(|character: char| character.is_ascii_digit()))
+            && file.extension().is_some_and(|extension| extension == "tar")
+    })
+}
+
+/// A cluster with the programs of this workspace as images; `None` if something is missing.
 pub(crate) async fn cluster(test: &str) -> Option<TestCluster> {
-    let data_plane = pingsix::binary(test)?;
-    let node = Node::new()
-        .image("pingsix:", data_plane)
-        .image("pingsix-gateway-controller:", program("pingsix-gateway-controller").await)
-        .image("pingsix-gateway-sidecar:", program("pingsix-gateway-sidecar").await);
-    cluster_with(test, node).await
+    let data_plane = PathBuf::from(pingsix::binary(test)?);
+    cluster_with(test, node(Images::Programs, Some(data_plane)).await).await
 }
 
 /// A cluster with a node. The programs of its images are built before, because the test gets a network of its own, from
@@ -192,4 +223,14 @@ fn a_command_may_have_an_expectation() {
     assert_eq!(with_expectation("two   # 2"), ("two", Some("2")));
     assert_eq!(assignment("NAME=value"), Some(("NAME", "value")));
     assert_eq!(assignment("curl -o x=y"), None);
+}
+
+#[test]
+fn an_archive_has_the_name_of_its_image_and_a_version() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["pingsix-gateway-sidecar-0.1.0-amd64.tar", "pingsix-0.1.0-amd64.txt", "index.json"] {
+        fs::write(folder.path().join(name), "").unwrap();
+    }
+    assert!(archive(folder.path(), "pingsix-gateway-sidecar").is_some());
+    assert_eq!(archive(folder.path(), "pingsix"), None);
 }

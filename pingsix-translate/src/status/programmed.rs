@@ -21,6 +21,8 @@ pub enum Delivery {
     Confirmed,
     /// The same, but parts of it cannot be served, as the text says.
     ConfirmedInPart(String),
+    /// The same, but an instance is of another version than the supported one, as the text says.
+    ConfirmedByOtherVersion(String),
     /// PingSIX refuses the configuration, for the reason in the text.
     Refused(String),
 }
@@ -160,6 +162,11 @@ fn programmed(delivery: &Delivery) -> ConditionContent {
             format!(
                 "Every known instance has published the configuration, and cannot serve all of it: {faults}"
             ),
+        ),
+        Delivery::ConfirmedByOtherVersion(version) => (
+            ConditionStatus::True,
+            Reason::Programmed,
+            format!("Every known PingSIX instance has published the configuration. {version}"),
         ),
         Delivery::Refused(why) => (ConditionStatus::False, Reason::Invalid, why.clone()),
     }

@@ -1,3 +1,5 @@
+use std::ffi::OsStr;
+
 use crate::support::{GATEWAY, Manifests, grpc_route, route, run, run_with};
 
 /// An HTTPS Gateway with its certificate, and the private key in base64 as it stands in the Secret.
@@ -162,10 +164,36 @@ fn completions_and_help_are_printed() {
     for shell in ["bash", "zsh", "fish"] {
         run(["completions", shell]).exits(0).prints("pingsix-gatewayctl");
     }
-    for command in ["translate", "check", "explain", "serve", "pingsix-config", "completions"] {
+    for command in ["translate", "check", "explain", "serve", "pingsix-config", "completions", "man"] {
         run([command, "--help"]).exits(0).prints("Usage: pingsix-gatewayctl");
     }
     run(["--version"]).exits(0).prints("pingsix-gatewayctl 0.");
+}
+
+#[test]
+fn each_command_has_a_manual_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = folder.path().join("man1");
+    run([OsStr::new("man"), pages.as_os_str()]).exits(0);
+    let page = std::fs::read_to_string(pages.join("pingsix-gatewayctl-check.1")).unwrap();
+    assert!(page.contains(".SH SYNOPSIS") && page.contains("\\-\\-strict"), "{page}");
+    let mut names: Vec<_> = std::fs::read_dir(&pages)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    let help = run(["--help"]).out;
+    let (_, commands) = help.split_once("Commands:\n").unwrap();
+    let (commands, _) = commands.split_once("\n\n").unwrap();
+    let listed = commands.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let commands = listed.map(|line| line.split_whitespace().next().unwrap()).filter(|name| *name != "help");
+    let mut expected: Vec<_> = commands.map(|name| format!("pingsix-gatewayctl-{name}.1")).collect();
+    expected.push("pingsix-gatewayctl.1".to_owned());
+    expected.sort();
+    assert_eq!(names, expected);
+    // A file is in the place of the directory.
+    let file = pages.join("pingsix-gatewayctl.1");
+    run([OsStr::new("man"), file.as_os_str()]).exits(2).prints_error("cannot write the manual pages into");
 }
 
 /// A policy for this Service of namespace `shop` with this verified hostname.

@@ -6,6 +6,7 @@ mod generated;
 mod guide;
 mod links;
 mod outside;
+mod release;
 
 use std::collections::BTreeSet;
 use std::fs;

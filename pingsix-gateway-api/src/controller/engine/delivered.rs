@@ -8,6 +8,7 @@ use pingsix_translate::status::Delivery;
 
 use super::Engine;
 use crate::delivery::Instances;
+use crate::delivery::status_page::{InstancePages, PageFault, StatusPage};
 
 impl Engine {
     /// Sets the revision that polls of status pages wait for.
@@ -52,8 +53,22 @@ impl Engine {
                 page.is_elsewhere = read.is_some_and(|read| !self.parts.sinks.issued(&scope, read));
             }
             self.compare(data_plane, &scope, pages);
+            self.log_other_versions(data_plane, pages);
         }
         self.observe(data_plane, pages);
+    }
+
+    /// Logs each instance of another version than the supported one, once.
+    fn log_other_versions(&self, data_plane: &DataPlaneKey, pages: &InstancePages) {
+        let known = self.deliveries.instances(data_plane);
+        let known = if let Some(Instances::Pages(pages)) = known { Some(pages) } else { None };
+        for (url, page) in pages {
+            let difference = |page: &Result<StatusPage, PageFault>| page.as_ref().ok()?.difference;
+            let Some(found) = difference(page) else { continue };
+            if known.and_then(|known| difference(known.get(url)?)) != Some(found) {
+                tracing::warn!(%data_plane, %url, instance = %found, "an instance has another version of PingSIX");
+            }
+        }
     }
 
     /// The scope of a data plane.
@@ -84,7 +99,7 @@ impl Engine {
         if let Some(metrics) = &self.parts.metrics
             && matches!(
                 self.deliveries.delivery(data_plane),
-                Delivery::Confirmed | Delivery::ConfirmedInPart(_)
+                Delivery::Confirmed | Delivery::ConfirmedInPart(_) | Delivery::ConfirmedByOtherVersion(_)
             )
             && let Some(revision) = self.deliveries.revision(data_plane)
         {

@@ -100,6 +100,7 @@ impl DebugState<'_> {
             Delivery::Delivered => ("delivered", None),
             Delivery::Confirmed => ("confirmed", None),
             Delivery::ConfirmedInPart(faults) => ("confirmedInPart", Some(faults)),
+            Delivery::ConfirmedByOtherVersion(version) => ("confirmedByOtherVersion", Some(version)),
             Delivery::Refused(message) => ("refused", Some(message)),
         };
         let revision = self.deliveries.revision(key).map(pingsix_sink::Revision::get);

@@ -31,10 +31,11 @@ const (
 
 // container runs the program of a container again and again.
 type container struct {
-	pod     *pod
-	spec    *core.Container
-	program string
-	log     *logFile
+	pod  *pod
+	spec *core.Container
+	// image is nil for a container that counts as running, without a program.
+	image *image
+	log   *logFile
 	// again says whether it is started again after an exit like this.
 	again func(exitCode int32) bool
 
@@ -54,7 +55,7 @@ func newContainer(pod *pod, spec *core.Container, again func(int32) bool) *conta
 	return &container{
 		pod:     pod,
 		spec:    spec,
-		program: pod.node.images.program(spec.Image),
+		image:   pod.node.images.find(spec.Image),
 		log:     pod.node.logs.file(pod.namespace, pod.name, spec.Name),
 		again:   again,
 		state:   waiting("ContainerCreating", ""),
@@ -99,7 +100,7 @@ func (c *container) run(ctx context.Context) {
 
 // runOnce starts the program and waits for its end. An error means that it was not started.
 func (c *container) runOnce(ctx context.Context) (int32, error) {
-	if c.program == "" {
+	if c.image == nil {
 		// Nobody can tell the difference without asking it something.
 		c.set(func() {
 			c.state = running()
@@ -218,16 +219,11 @@ func (c *container) start(ctx context.Context) (*exec.Cmd, *os.File, error) {
 
 func (c *container) entry() (*entry, error) {
 	pod := c.pod.object()
-	variables, err := c.pod.node.environment(pod, c.spec, c.pod.network.address)
+	variables, err := c.pod.node.environment(pod, c.spec, c.image, c.pod.network.address)
 	if err != nil {
 		return nil, err
 	}
-	// The program of the image is always the same one, by whatever name it is called.
-	arguments := c.spec.Command
-	if len(arguments) == 0 {
-		arguments = []string{filepath.Base(c.program)}
-	}
-	arguments = slices.Concat(arguments, c.spec.Args)
+	arguments := c.image.arguments(c.spec.Command, c.spec.Args)
 	for index, argument := range arguments {
 		arguments[index] = expand(argument, variables)
 	}
@@ -235,9 +231,13 @@ func (c *container) entry() (*entry, error) {
 		Root:      filepath.Join(c.pod.folder, "containers", c.spec.Name),
 		Hostname:  pod.Name[:min(len(pod.Name), 63)],
 		Files:     c.pod.files(),
-		Program:   c.program,
+		Program:   c.image.program,
+		Image:     c.image.root,
 		Arguments: arguments,
 		Directory: "/",
+	}
+	if c.image.run.WorkingDir != "" {
+		entry.Directory = c.image.run.WorkingDir
 	}
 	if c.spec.WorkingDir != "" {
 		entry.Directory = c.spec.WorkingDir
@@ -349,6 +349,10 @@ func (c *container) status() core.ContainerStatus {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	started := c.started
+	imageID := ""
+	if c.image != nil {
+		imageID = c.image.id
+	}
 	status := core.ContainerStatus{
 		Name:                 c.spec.Name,
 		State:                c.state,
@@ -357,7 +361,7 @@ func (c *container) status() core.ContainerStatus {
 		Started:              &started,
 		RestartCount:         c.count,
 		Image:                c.spec.Image,
-		ImageID:              c.program,
+		ImageID:              imageID,
 	}
 	if c.state.Running != nil {
 		status.ContainerID = fmt.Sprintf("process://%s/%s/%d", c.pod.uid, c.spec.Name, c.count)

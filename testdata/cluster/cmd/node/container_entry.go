@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,8 +31,10 @@ type entry struct {
 	Hostname     string
 	Files        map[string]string
 	Mounts       []mount
-	// Program is the path of the program outside of the container.
-	Program     string
+	// Program is the path of the program outside of the container, for a root with folders of the machine.
+	Program string
+	// Image is the folder with the content of an image instead; the first argument names the program there.
+	Image       string
 	Arguments   []string
 	Environment []string
 	Directory   string
@@ -43,9 +46,12 @@ type mount struct {
 	ReadOnly       bool
 }
 
-// shared are the folders of the machine that every image would have in some form. What is not here, such as the folders
-// of users, is not there in a container.
-var shared = []string{"bin", "dev", "lib", "lib32", "lib64", "libx32", "nix", "sbin", "sys", "usr"}
+// ofRuntime are the folders of the machine that every container has.
+var ofRuntime = []string{"dev", "sys"}
+
+// ofImage are the folders of the machine that stand for those of an image, where the image is a program alone. What is not
+// here, such as the folders of users, is not there in a container.
+var ofImage = []string{"bin", "lib", "lib32", "lib64", "libx32", "nix", "sbin", "usr"}
 
 // enter makes a root folder, goes there, and becomes the program. It returns only if that fails.
 //
@@ -74,19 +80,77 @@ func enter() error {
 	if err := unix.Chdir(entry.Directory); err != nil {
 		return fmt.Errorf("%s: %w", entry.Directory, err)
 	}
+	if entry.Image != "" {
+		var err error
+		if program, err = entry.find(entry.Arguments[0]); err != nil {
+			return err
+		}
+	}
 	return fmt.Errorf("%s: %w", program, unix.Exec(program, entry.Arguments, entry.Environment))
+}
+
+// find returns the path of a program by the PATH of the container.
+func (e *entry) find(program string) (string, error) {
+	for _, variable := range e.Environment {
+		if path, found := strings.CutPrefix(variable, "PATH="); found {
+			if err := os.Setenv("PATH", path); err != nil {
+				return "", err
+			}
+		}
+	}
+	return exec.LookPath(program)
 }
 
 func (e *entry) makeRoot(program string) error {
 	if err := unix.Mount("container", e.Root, "tmpfs", 0, "mode=0755"); err != nil {
 		return fmt.Errorf("the root folder: %w", err)
 	}
-	for _, name := range shared {
+	if e.Image == "" {
+		if err := e.lendFolders(program); err != nil {
+			return err
+		}
+	} else if err := os.CopyFS(e.Root, os.DirFS(e.Image)); err != nil {
+		return fmt.Errorf("the content of the image: %w", err)
+	}
+	for _, name := range ofRuntime {
 		if err := e.share(name); err != nil {
 			return fmt.Errorf("/%s: %w", name, err)
 		}
 	}
-	for _, folder := range []string{"etc", "image", "proc", "root", "run", "tmp", "var"} {
+	for _, folder := range []string{"etc", "proc"} {
+		if err := os.MkdirAll(filepath.Join(e.Root, folder), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := e.write(e.Files); err != nil {
+		return err
+	}
+	if err := unix.Mount("proc", filepath.Join(e.Root, "proc"), "proc", 0, ""); err != nil {
+		return fmt.Errorf("/proc: %w", err)
+	}
+	// A volume may be mounted within another one.
+	slices.SortStableFunc(e.Mounts, func(a, b mount) int {
+		return strings.Count(filepath.Clean(a.Target), "/") - strings.Count(filepath.Clean(b.Target), "/")
+	})
+	for _, mount := range e.Mounts {
+		if err := e.mount(mount); err != nil {
+			return fmt.Errorf("%s: %w", mount.Target, err)
+		}
+	}
+	if e.ReadOnlyRoot {
+		return readOnly(e.Root, 0)
+	}
+	return nil
+}
+
+// lendFolders gives a program without an image what most images have, from the machine.
+func (e *entry) lendFolders(program string) error {
+	for _, name := range ofImage {
+		if err := e.share(name); err != nil {
+			return fmt.Errorf("/%s: %w", name, err)
+		}
+	}
+	for _, folder := range []string{"etc", "image", "root", "run", "tmp", "var"} {
 		if err := os.MkdirAll(filepath.Join(e.Root, folder), 0o755); err != nil {
 			return err
 		}
@@ -94,29 +158,22 @@ func (e *entry) makeRoot(program string) error {
 	if err := os.Chmod(filepath.Join(e.Root, "tmp"), 0o777|os.ModeSticky); err != nil {
 		return err
 	}
-	for path, text := range e.Files {
+	e.Mounts = append(e.Mounts, mount{Source: e.Program, Target: program, ReadOnly: true})
+	if _, err := os.Stat("/etc/ld.so.cache"); err == nil {
+		e.Mounts = append(e.Mounts, mount{Source: "/etc/ld.so.cache", Target: "/etc/ld.so.cache", ReadOnly: true})
+	}
+	return e.write(map[string]string{
+		"/etc/group":         "root:x:0:\n",
+		"/etc/nsswitch.conf": "hosts: files dns\n",
+		"/etc/passwd":        "root:x:0:0::/root:/sbin/nologin\n",
+	})
+}
+
+func (e *entry) write(files map[string]string) error {
+	for path, text := range files {
 		if err := os.WriteFile(filepath.Join(e.Root, path), []byte(text), 0o644); err != nil {
 			return err
 		}
-	}
-	if err := unix.Mount("proc", filepath.Join(e.Root, "proc"), "proc", 0, ""); err != nil {
-		return fmt.Errorf("/proc: %w", err)
-	}
-	mounts := append(slices.Clone(e.Mounts), mount{Source: e.Program, Target: program, ReadOnly: true})
-	if _, err := os.Stat("/etc/ld.so.cache"); err == nil {
-		mounts = append(mounts, mount{Source: "/etc/ld.so.cache", Target: "/etc/ld.so.cache", ReadOnly: true})
-	}
-	// A volume may be mounted within another one.
-	slices.SortStableFunc(mounts, func(a, b mount) int {
-		return strings.Count(filepath.Clean(a.Target), "/") - strings.Count(filepath.Clean(b.Target), "/")
-	})
-	for _, mount := range mounts {
-		if err := e.mount(mount); err != nil {
-			return fmt.Errorf("%s: %w", mount.Target, err)
-		}
-	}
-	if e.ReadOnlyRoot {
-		return readOnly(e.Root, 0)
 	}
 	return nil
 }
@@ -138,7 +195,8 @@ func (e *entry) share(name string) error {
 		}
 		return os.Symlink(destination, target)
 	}
-	if err := os.Mkdir(target, 0o755); err != nil {
+	// An image may have it too.
+	if err := os.MkdirAll(target, 0o755); err != nil {
 		return err
 	}
 	if err := unix.Mount(source, target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {

@@ -17,7 +17,7 @@ import (
 const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // environment of a container, as a Pod's author gives it and every container has it.
-func (n *node) environment(pod *core.Pod, container *core.Container, address netip.Addr) (map[string]string, error) {
+func (n *node) environment(pod *core.Pod, container *core.Container, image *image, address netip.Addr) (map[string]string, error) {
 	found := map[string]string{
 		"PATH":                          path,
 		"HOME":                          "/root",
@@ -26,6 +26,7 @@ func (n *node) environment(pod *core.Pod, container *core.Container, address net
 		"KUBERNETES_SERVICE_PORT":       "443",
 		"KUBERNETES_SERVICE_PORT_HTTPS": "443",
 	}
+	maps.Copy(found, image.environment())
 	for _, from := range container.EnvFrom {
 		values, err := n.all(pod.Namespace, &from)
 		if err != nil {

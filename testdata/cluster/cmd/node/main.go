@@ -2,7 +2,7 @@
 
 // Command node runs the Pods of a test cluster as processes: it is the one node that the cluster has.
 //
-//	node --kubeconfig FILE --folder FOLDER [--image NAME=PROGRAM]...
+//	node --kubeconfig FILE --folder FOLDER [--image NAME=FILE]...
 //
 // It wants to be alone in a network namespace, together with the API server and whoever talks to Pods and Services. There
 // it makes a bridge; each Pod gets a network namespace with an address of its own on it, and each container a root
@@ -46,7 +46,7 @@ func run(ctx context.Context) error {
 	images := images{}
 	kubeconfig := flag.String("kubeconfig", "", "how to reach the API server, as an administrator")
 	folder := flag.String("folder", "", "where Pods have their volumes; logs of containers are in its subfolder logs")
-	flag.Var(images, "image", "`NAME=PROGRAM`: the program of all images whose name contains this; may be given several times")
+	flag.Var(images, "image", "`NAME=FILE`: the program, or the OCI archive (.tar), of all images whose name contains this; may be given several times")
 	flag.Parse()
 	if err := images.addTestPod(); err != nil {
 		return err
@@ -69,6 +69,9 @@ func run(ctx context.Context) error {
 	}
 	path, err := filepath.Abs(*folder)
 	if err != nil {
+		return err
+	}
+	if err := images.unpack(filepath.Join(path, "images")); err != nil {
 		return err
 	}
 	network, err := newNetwork()

@@ -315,11 +315,8 @@ func (p *pod) files() map[string]string {
 		hosts += alias.IP + "\t" + strings.Join(alias.Hostnames, " ") + "\n"
 	}
 	return map[string]string{
-		"/etc/group":         "root:x:0:\n",
-		"/etc/hostname":      p.name + "\n",
-		"/etc/hosts":         hosts,
-		"/etc/nsswitch.conf": "hosts: files dns\n",
-		"/etc/passwd":        "root:x:0:0::/root:/sbin/nologin\n",
+		"/etc/hostname": p.name + "\n",
+		"/etc/hosts":    hosts,
 		"/etc/resolv.conf": fmt.Sprintf("nameserver %s\nsearch %s.svc.%s svc.%[3]s %[3]s\noptions ndots:5\n",
 			nameServer, p.namespace, clusterDomain),
 	}
