@@ -13,8 +13,8 @@ use pingsix_translate::{Kind, ObjectKey, ObjectName, Objects, Options, Translati
 
 use super::{Finding, Output, ServedPlane, ServedStreams, reason};
 use crate::bridge::{BridgeError, bridge, bridge_stream};
-use crate::explain::{RelatedObjects, is_accepted};
 use crate::expiry::{outdated_certificates, outdated_stream_certificates};
+use crate::explain::{RelatedObjects, is_accepted};
 
 /// The result of all objects.
 pub(super) fn run(objects: &Objects, options: &Options, now: Option<Timestamp>) -> Output {

@@ -109,16 +109,18 @@ fn documents<'t>(
     translated: &'t Translated,
     owner: &'t ObjectKey,
 ) -> impl Iterator<Item = (DataPlaneKey, PlaneDocuments)> + 't {
-    let planes = translated.output.planes.iter().filter(|(key, _)| key.owner() == *owner).map(|(key, plane)| {
-        let plane = plane.to_explain(key);
-        let (config, provenance) = (plane.config.clone(), plane.provenance.clone());
-        (key.clone(), PlaneDocuments::Requests { config, provenance })
-    });
-    let streams = translated.output.streams.iter().filter(|(key, _)| key.owner() == *owner).map(|(key, streams)| {
-        let config = streams.bridged.as_ref().map(|bridged| bridged.config.clone());
-        let documents = config.map(|config| (config, streams.provenance.clone()));
-        (key.clone(), PlaneDocuments::Streams(documents))
-    });
+    let planes =
+        translated.output.planes.iter().filter(|(key, _)| key.owner() == *owner).map(|(key, plane)| {
+            let plane = plane.to_explain(key);
+            let (config, provenance) = (plane.config.clone(), plane.provenance.clone());
+            (key.clone(), PlaneDocuments::Requests { config, provenance })
+        });
+    let streams =
+        translated.output.streams.iter().filter(|(key, _)| key.owner() == *owner).map(|(key, streams)| {
+            let config = streams.bridged.as_ref().map(|bridged| bridged.config.clone());
+            let documents = config.map(|config| (config, streams.provenance.clone()));
+            (key.clone(), PlaneDocuments::Streams(documents))
+        });
     planes.chain(streams)
 }
 
