@@ -10,13 +10,12 @@ const EXPECTED: &str = "The text is neither a command line of curl nor a request
 /// The request of a text. The error is a sentence.
 pub(super) fn parse(text: &str) -> Result<Form, String> {
     let text = text.trim();
-    match head(text) {
-        Some(form) => form,
-        None => curl::parse(text).map_err(|fault| match fault {
-            curl::CurlError::NotCurl => EXPECTED.to_owned(),
-            fault => fault.to_string(),
-        }),
+    if let Some(form) = head(text) {
+        return form;
     }
+    curl::parse(text).map_err(|fault| {
+        if fault == curl::CurlError::NotCurl { EXPECTED.to_owned() } else { fault.to_string() }
+    })
 }
 
 /// The head of a request: a request line, and headers up to an empty line. `None` without a request line.

@@ -132,13 +132,11 @@ impl Question {
             Asked::DataPlanes(part) => (StatusCode::OK, pages::data_planes::page(model, *part)),
             Asked::Findings(part) => (StatusCode::OK, pages::findings::page(model, *part)),
             Asked::Routes(filter, part) => (StatusCode::OK, pages::routes::page(model, filter, *part)),
-            Asked::Object(key, part) => match pages::object(model, key, *part) {
-                Some(page) => (StatusCode::OK, page),
-                None => {
-                    let message = format!("{key} does not exist, or has no page.");
-                    (StatusCode::NOT_FOUND, page::fault("Not found", &message))
-                }
-            },
+            Asked::Object(key, part) => {
+                let missing = || page::fault("Not found", &format!("{key} does not exist, or has no page."));
+                let page = pages::object(model, key, *part);
+                page.map_or_else(|| (StatusCode::NOT_FOUND, missing()), |page| (StatusCode::OK, page))
+            }
             Asked::Explain(form) => pages::explain::page(model, form),
         };
         *html(status, text)

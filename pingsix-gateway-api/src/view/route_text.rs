@@ -96,10 +96,7 @@ pub(super) fn contains(object: &Object, search: &str) -> bool {
 }
 
 fn text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// The text of a field; empty if it is absent.
@@ -265,21 +262,16 @@ fn filter(filter: &Value) -> String {
 
 /// An object of plain values as `name value, name value`.
 fn in_words(value: &Value) -> String {
-    match value {
-        Value::Object(fields) => {
-            let parts: Vec<String> = fields
-                .iter()
-                .filter(|(_, value)| !value.is_null())
-                .map(|(name, value)| match value {
-                    Value::Object(_) => format!("{name} ({})", in_words(value)),
-                    _ => format!("{name} {}", in_words(value)),
-                })
-                .collect();
-            parts.join(", ")
-        }
-        Value::Array(values) => values.iter().map(in_words).collect::<Vec<_>>().join(" "),
-        other => text(other),
+    if let Some(fields) = value.as_object() {
+        let present = fields.iter().filter(|(_, value)| !value.is_null());
+        let part = |(name, value): (&String, &Value)| {
+            let words = in_words(value);
+            if value.is_object() { format!("{name} ({words})") } else { format!("{name} {words}") }
+        };
+        return present.map(part).collect::<Vec<_>>().join(", ");
     }
+    let Some(values) = value.as_array() else { return text(value) };
+    values.iter().map(in_words).collect::<Vec<_>>().join(" ")
 }
 
 fn backend_of(key: &ObjectKey, backend: &Value) -> BackendText {

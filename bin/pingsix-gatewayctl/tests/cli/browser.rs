@@ -301,10 +301,12 @@ fn a_keyboard_a_screen_reader_and_a_browser_without_scripts_get_everything() {
     browser.open(&format!("{root}/view/explain"));
     let form = "(() => { const field = document.querySelector('#paste'); field.value = \
                 'curl -H \"X-Env: canary\" http://shop.example.com/cart'; field.form.requestSubmit(); })()";
+    // The address changes before the page is complete.
+    let address = "document.readyState === 'complete' ? location.search : ''";
     browser.early.clear();
     browser.evaluate(form);
     let end = Instant::now() + WAIT_TIMEOUT;
-    while !browser.evaluate("location.search").as_str().unwrap().contains("headers=X-Env") {
+    while !browser.evaluate(address).as_str().unwrap().contains("headers=X-Env") {
         assert!(Instant::now() < end, "the form leads to the address of the answer");
         std::thread::sleep(Duration::from_millis(50));
     }

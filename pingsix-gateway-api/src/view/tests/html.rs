@@ -75,10 +75,8 @@ impl Document {
         let at = self.0.iter().position(
             |part| matches!(part, Part::Start(_, attributes) if attributes.contains(&("id".to_owned(), id.to_owned()))),
         );
-        match &self.0[at.expect(id) + 1] {
-            Part::Text(text) => text.clone(),
-            other => panic!("{other:?}"),
-        }
+        let Part::Text(text) = &self.0[at.expect(id) + 1] else { panic!("{id} begins with an element") };
+        text.clone()
     }
 
     /// The addresses of links.
