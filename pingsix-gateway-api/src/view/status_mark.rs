@@ -127,6 +127,9 @@ pub(super) fn delivery(delivery: &Delivery) -> Markup {
         Delivery::Delivered => (Mark::Good, "delivered", None),
         Delivery::Confirmed => (Mark::Good, "confirmed", None),
         Delivery::ConfirmedInPart(message) => (Mark::Warning, "confirmed in part", Some(message)),
+        Delivery::ConfirmedByOtherVersion(message) => {
+            (Mark::Warning, "confirmed by another version", Some(message))
+        }
         Delivery::Refused(message) => (Mark::Bad, "refused", Some(message)),
     };
     html! {
