@@ -136,6 +136,7 @@ fn links_of_what_is_published_lead_into_the_repository() {
         "pingsix-sink",
         "pingsix-gateway-api",
         "bin/pingsix-gatewayctl",
+        "bin/pingsix-gateway-controller",
         "bin/pingsix-gateway-sidecar",
     ];
     let repository = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/");
