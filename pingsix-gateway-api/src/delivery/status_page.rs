@@ -11,7 +11,6 @@ use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
 use super::lookup::{Addresses, Lookups};
@@ -146,7 +145,7 @@ impl fmt::Display for PageDifference {
 
 impl PageDifference {
     /// The difference of a page with these fields; pages of sidecars have none.
-    fn of<T>(page: &BTreeMap<String, T>) -> Option<Self> {
+    fn of(page: &serde_json::Map<String, serde_json::Value>) -> Option<Self> {
         if page.contains_key(OF_SIDECARS) {
             return None;
         }
@@ -310,8 +309,7 @@ impl StatusClient {
 
 fn parse(body: &[u8]) -> serde_json::Result<StatusPage> {
     let page = serde_json::from_slice(body)?;
-    let fields = serde_json::from_slice::<BTreeMap<String, IgnoredAny>>(body)?;
-    Ok(StatusPage { difference: PageDifference::of(&fields), ..page })
+    Ok(StatusPage { difference: PageDifference::of(&serde_json::from_slice(body)?), ..page })
 }
 
 #[cfg(test)]

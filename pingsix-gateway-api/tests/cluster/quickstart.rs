@@ -53,7 +53,7 @@ async fn the_quick_start_runs_from_the_images() {
     let statuses =
         pods.list(&ListParams::default()).await.unwrap().items.into_iter().filter_map(|pod| pod.status);
     let images: Vec<String> = statuses
-        .flat_map(|status| status.container_statuses)
+        .filter_map(|status| status.container_statuses)
         .flatten()
         .map(|status| status.image_id)
         .collect();

@@ -1,4 +1,4 @@
-//! The pages of `serve --view` in Chromium, over its DevTools protocol: both colour schemes and two widths, with and without
+//! The pages of `serve --view` in Chromium, over its `DevTools` protocol: both colour schemes and two widths, with and without
 //! scripts, by keyboard, and as a screen reader gets them. Screenshots are written to `target/view`.
 
 use std::collections::VecDeque;
@@ -92,12 +92,12 @@ impl Browser {
             faults: Vec::new(),
             _folder: folder,
         };
-        let target = browser.call("Target.createTarget", json!({ "url": "about:blank" }));
+        let target = browser.call("Target.createTarget", &json!({ "url": "about:blank" }));
         let attach = json!({ "targetId": target["targetId"], "flatten": true });
-        let session = browser.call("Target.attachToTarget", attach);
+        let session = browser.call("Target.attachToTarget", &attach);
         browser.session = Some(session["sessionId"].as_str().unwrap().to_owned());
         for domain in ["Page", "Runtime", "Log", "Accessibility"] {
-            browser.call(&format!("{domain}.enable"), json!({}));
+            browser.call(&format!("{domain}.enable"), &json!({}));
         }
         Some(browser)
     }
@@ -110,17 +110,17 @@ impl Browser {
         match message["method"].as_str() {
             Some("Runtime.exceptionThrown") => self.faults.push(parameters.to_string()),
             Some("Runtime.consoleAPICalled") if parameters["type"] == "error" => {
-                self.faults.push(parameters.to_string())
+                self.faults.push(parameters.to_string());
             }
             Some("Log.entryAdded") if parameters["entry"]["level"] == "error" => {
-                self.faults.push(parameters.to_string())
+                self.faults.push(parameters.to_string());
             }
             Some(_) | None => {}
         }
         message
     }
 
-    fn call(&mut self, method: &str, parameters: Value) -> Value {
+    fn call(&mut self, method: &str, parameters: &Value) -> Value {
         self.next += 1;
         let mut command = json!({ "id": self.next, "method": method, "params": parameters });
         if let Some(session) = &self.session {
@@ -142,7 +142,7 @@ impl Browser {
 
     fn open(&mut self, url: &str) {
         self.early.clear();
-        self.call("Page.navigate", json!({ "url": url }));
+        self.call("Page.navigate", &json!({ "url": url }));
         let end = Instant::now() + WAIT_TIMEOUT;
         let is_loaded = |message: &Value| message["method"] == "Page.loadEventFired";
         while !self.early.iter().any(is_loaded) {
@@ -153,16 +153,16 @@ impl Browser {
 
     fn evaluate(&mut self, script: &str) -> Value {
         let parameters = json!({ "expression": script, "returnByValue": true, "awaitPromise": true });
-        let result = self.call("Runtime.evaluate", parameters);
+        let result = self.call("Runtime.evaluate", &parameters);
         assert!(result["exceptionDetails"].is_null(), "{script}: {result}");
         result["result"]["value"].clone()
     }
 
     fn look(&mut self, scheme: &str, width: u32) {
         let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
-        self.call("Emulation.setEmulatedMedia", features);
+        self.call("Emulation.setEmulatedMedia", &features);
         let size = json!({ "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": false });
-        self.call("Emulation.setDeviceMetricsOverride", size);
+        self.call("Emulation.setDeviceMetricsOverride", &size);
     }
 
     fn screenshot(&mut self, path: &Path) {
@@ -170,14 +170,14 @@ impl Browser {
         let width = self.evaluate("innerWidth");
         let clip = json!({ "x": 0, "y": 0, "width": width, "height": height, "scale": 1 });
         let parameters = json!({ "format": "png", "captureBeyondViewport": true, "clip": clip });
-        let shot = self.call("Page.captureScreenshot", parameters);
+        let shot = self.call("Page.captureScreenshot", &parameters);
         fs::write(path, STANDARD.decode(shot["data"].as_str().unwrap()).unwrap()).unwrap();
     }
 
     fn press(&mut self, key: &str, code: u32) {
         for kind in ["rawKeyDown", "keyUp"] {
             let event = json!({ "type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code });
-            self.call("Input.dispatchKeyEvent", event);
+            self.call("Input.dispatchKeyEvent", &event);
         }
     }
 }
@@ -265,7 +265,7 @@ fn a_keyboard_a_screen_reader_and_a_browser_without_scripts_get_everything() {
     assert_eq!(browser.evaluate(focused), json!(["skip", "solid", true]));
 
     // The accessibility tree has the landmarks, and a name for each control.
-    let tree = browser.call("Accessibility.getFullAXTree", json!({}));
+    let tree = browser.call("Accessibility.getFullAXTree", &json!({}));
     let nodes: Vec<(&str, &str)> = tree["nodes"]
         .as_array()
         .unwrap()
@@ -297,7 +297,7 @@ fn a_keyboard_a_screen_reader_and_a_browser_without_scripts_get_everything() {
     // The script adds a button, without which the command is still there.
     let buttons = "document.querySelectorAll('.command button').length";
     assert_eq!(browser.evaluate(buttons), 1);
-    browser.call("Emulation.setScriptExecutionDisabled", json!({ "value": true }));
+    browser.call("Emulation.setScriptExecutionDisabled", &json!({ "value": true }));
     browser.open(&format!("{root}/view/explain"));
     let form = "(() => { const field = document.querySelector('#paste'); field.value = \
                 'curl -H \"X-Env: canary\" http://shop.example.com/cart'; field.form.requestSubmit(); })()";

@@ -29,7 +29,7 @@ impl Viewed {
         let address = line.strip_prefix("view on http://").unwrap().strip_suffix("/view").unwrap();
         let address = address.parse().unwrap();
         served.wait_for("ready");
-        Self { served: served, address }
+        Self { served, address }
     }
 
     /// The answer to a request: head and body.

@@ -130,7 +130,8 @@ fn help(arguments: &[&str]) -> String {
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    text.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    lines.join("\n") + "\n"
 }
 
 fn command_line() -> String {
