@@ -24,7 +24,8 @@ impl Etcd {
     /// Options with the smallest transactions: one new or deleted document, or two changed ones.
     pub(crate) fn builder(&self) -> Builder {
         let sink = EtcdSink::builder([self.relay.address.to_string()]).max_txn_ops(3);
-        sink.timeout(Duration::from_secs(2))
+        // Long enough for an etcd that syncs its disk beside other tests.
+        sink.timeout(Duration::from_secs(5))
     }
 }
 

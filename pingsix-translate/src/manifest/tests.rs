@@ -28,7 +28,7 @@ fn a_fault_costs_its_document_and_no_other_one() {
     let expected = [
         (Some(1), FaultReason::NotAManifest),
         (Some(8), FaultReason::Duplicate),
-        (Some(13), FaultReason::NotAManifest),
+        (Some(13), FaultReason::NotAnObject),
         (Some(15), FaultReason::UnknownKind),
     ];
     assert_eq!(reasons(&faults[..4]), expected);
