@@ -14,7 +14,7 @@ fn edges() -> [Edge<ServiceAccount, String>; 2] {
     });
     [
         pull_secret,
-        Edge::concerns("namespace", |account, targets| targets.extend(account.metadata.namespace.clone())),
+        Edge::concerns("namespace", |account: &ServiceAccount, targets: &mut Vec<_>| targets.extend(account.metadata.namespace.clone())),
     ]
 }
 
