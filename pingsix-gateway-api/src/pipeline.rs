@@ -86,7 +86,7 @@ pub struct Output {
     pub routes: BTreeMap<Arc<ObjectKey>, RouteVerdict>,
     /// The verdicts of each Gateway and IngressClass on each policy.
     pub policies: BTreeMap<Arc<ObjectKey>, Vec<PolicyVerdict>>,
-    /// What is wrong with objects; sorted, without repetitions.
+    /// The faults of objects; sorted, without repetitions.
     pub findings: Vec<Finding>,
     /// Gateways and IngressClasses with unusable parameters. Their data planes and documents are unknown, so former
     /// publications stay.

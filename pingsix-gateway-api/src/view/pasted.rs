@@ -3,7 +3,7 @@
 use super::curl;
 use super::pages::explain::Form;
 
-/// What was expected.
+/// The message for a text that is none of the accepted forms.
 const EXPECTED: &str = "The text is neither a command line of curl nor a request, such as \"GET /cart HTTP/1.1\" with the \
                         line \"Host: shop.example.com\" below.";
 
