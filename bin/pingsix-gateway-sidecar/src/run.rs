@@ -57,11 +57,13 @@ async fn until_stopped(arguments: &Arguments) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     let running = roles(arguments, feed, &pages, &stop);
     tokio::pin!(running);
-    tokio::select! {
+    let signal = tokio::select! {
         ended = running.as_mut() => return ended,
-        signal = stopped() => info!(signal, "stopping"),
-    }
+        signal = stopped() => signal,
+    };
+    // Before the line: who reads it may ask for readiness at once.
     pages.status.draining();
+    info!(signal, "stopping");
     stop.cancel();
     let ended = tokio::select! {
         ended = running => ended,
