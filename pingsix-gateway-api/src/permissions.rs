@@ -16,6 +16,7 @@ use pingsix_translate::ObjectName;
 
 use crate::controller::{ControllerOptions, ProvisioningOptions, PublishedAddresses};
 use crate::leader::LeaseOptions;
+use crate::pki::AuthorityOptions;
 use crate::provision::ChildKind;
 use crate::replicas::{replicas_name, revisions_name};
 use crate::status::NAMESPACE_OF_CLUSTER_EVENTS;
@@ -43,7 +44,8 @@ pub struct Permissions {
 ///   them by a label, and RBAC has no label selectors, so the rules cover all objects of these kinds.
 /// - Rules name the Lease of the election and the two Leases that [replicas](crate::replicas) share. Rules for `create`
 ///   cannot name objects.
-/// - Rules name the Secret with the [authority of the feed](crate::pki), in the namespace of the controller.
+/// - Rules name the Secret with the [authority of the feed](crate::pki), in the namespace of the controller, and the
+///   Secrets with the client certificates of others.
 pub fn permissions(options: &ControllerOptions) -> Permissions {
     let mut wanted = Wanted::default();
     for resource in resources() {
@@ -62,7 +64,7 @@ pub fn permissions(options: &ControllerOptions) -> Permissions {
         wanted.provisioning(provisioning, &options.watch.namespaces);
     }
     if let Some(authority) = &options.feed_authority {
-        wanted.feed_authority(&authority.secret);
+        wanted.feed_authority(authority);
     }
     wanted.into_permissions()
 }
@@ -151,11 +153,16 @@ impl Wanted {
         }
     }
 
-    fn feed_authority(&mut self, secret: &ObjectName) {
+    fn feed_authority(&mut self, AuthorityOptions { secret, clients, .. }: &AuthorityOptions) {
         let target = |name| ("", "secrets".to_owned(), name);
         let place = Some(secret.namespace.to_string());
         self.add(place.clone(), target(None), &["create"]);
         self.add(place, target(Some(secret.name.to_string())), &["update", "list", "watch"]);
+        for client in clients.keys() {
+            let place = Some(client.namespace.to_string());
+            self.add(place.clone(), target(None), &["create"]);
+            self.add(place, target(Some(client.name.to_string())), &["get", "update"]);
+        }
     }
 
     fn into_permissions(self) -> Permissions {

@@ -8,6 +8,7 @@
 //!    │            (renewed in time; trusts every authority of the Secret)
 //!    ▼
 //! FeedAuthority::issue(owner, prefixes, what its Secret holds) ──► that, or another FeedIdentity ──► Pods of PingSIX
+//! AuthorityOptions::clients ──► Secrets ──► PingSIX that others run
 //! ```
 //!
 //! - **The permissions of a client** are in its certificate: a URI for each prefix with the UID of its owner
@@ -31,6 +32,7 @@
 
 mod authority;
 mod certificate;
+mod clients;
 mod identity;
 mod reconciler;
 mod record;

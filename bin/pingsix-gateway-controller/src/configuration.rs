@@ -15,8 +15,8 @@ use serde::Serialize;
 
 use crate::rules;
 use crate::values::{
-    CollectorUrl, Endpoint, FeedEndpoint, LayoutName, LogFormat, SecretChoice, ServiceName, SinkChoice, Span,
-    StatusTarget, address, count, switch, value,
+    CollectorUrl, Endpoint, FeedClient, FeedEndpoint, LayoutName, LogFormat, SecretChoice, ServiceName,
+    SinkChoice, Span, StatusTarget, address, count, switch, value,
 };
 
 /// The configuration of the controller. Secrets are in files that the configuration names.
@@ -314,6 +314,21 @@ pub(crate) struct Authority {
     #[arg(id = "feed.authority.service", value_name = "NAME", default_value = "pingsix-gateway-feed")]
     #[garde(custom(rules::label))]
     pub(crate) service: String,
+
+    /// A further DNS name or IP address of the feed, for server certificates: the name by which PingSIX outside of the
+    /// cluster connects. Repeatable.
+    #[arg(id = "feed.authority.names", value_name = "NAME", action = ArgAction::Append, num_args = 1, value_delimiter = ',')]
+    #[garde(custom(rules::needs_authority(self.secret.is_some())), inner(custom(rules::reachable_name)))]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) names: Vec<String>,
+
+    /// A data plane that the controller does not run, and the Secret for its client certificate: DATAPLANE=SECRET, in the
+    /// namespace of leader.namespace, or DATAPLANE=NAMESPACE/SECRET. The controller creates the Secret, and renews the
+    /// certificate. A Secret that occurs several times gets one certificate for all of its data planes. Repeatable.
+    #[arg(id = "feed.authority.clients", value_name = "DATAPLANE=SECRET", value_parser = value::<FeedClient>, action = ArgAction::Append, num_args = 1, value_delimiter = ',')]
+    #[garde(custom(rules::needs_authority(self.secret.is_some())), inner(custom(rules::secret_of_client(&self.secret))))]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) clients: Vec<FeedClient>,
 
     /// The lifetime of an authority. The controller introduces the next authority after two thirds of the lifetime, or
     /// after a change of the annotation pingsix.io/rotate of the Secret.

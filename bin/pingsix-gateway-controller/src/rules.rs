@@ -15,7 +15,7 @@ use pingsix_gateway_api::pki::{Lifetimes, LifetimesError};
 use pingsix_sink::Scope;
 use tracing_subscriber::EnvFilter;
 
-use crate::values::{CollectorUrl, Endpoint, ServiceName, Span};
+use crate::values::{CollectorUrl, Endpoint, FeedClient, ServiceName, Span};
 
 type Rule = garde::Result;
 
@@ -92,6 +92,19 @@ pub(crate) fn instead_of(
 
 pub(crate) fn needs(other: &'static str, is_given: bool) -> impl FnOnce(&Option<PathBuf>, &()) -> Rule {
     move |file, ()| check(file.is_none() || is_given, &format!("needs {other} as well"))
+}
+
+pub(crate) fn needs_authority<T>(is_given: bool) -> impl FnOnce(&Vec<T>, &()) -> Rule {
+    move |list, ()| check(list.is_empty() || is_given, "needs feed.authority.secret as well")
+}
+
+pub(crate) fn secret_of_client(authority: &Option<String>) -> impl Fn(&FeedClient, &()) -> Rule {
+    move |client, ()| {
+        label(&client.secret, &())?;
+        client.namespace.iter().try_for_each(|namespace| label(namespace, &()))?;
+        let is_other = client.namespace.is_some() || authority.as_ref() != Some(&client.secret);
+        check(is_other, "names the Secret of the authority, which is feed.authority.secret")
+    }
 }
 
 pub(crate) fn secured(has_tls: bool, allow_plaintext: bool) -> impl FnOnce(&SocketAddr, &()) -> Rule {

@@ -25,7 +25,7 @@ macro_rules! serialized_as_text {
 }
 
 serialized_as_text! {
-    Span Endpoint FeedEndpoint LayoutName SecretChoice LogFormat ServiceName StatusTarget SinkChoice CollectorUrl
+    Span Endpoint FeedEndpoint FeedClient LayoutName SecretChoice LogFormat ServiceName StatusTarget SinkChoice CollectorUrl
 }
 
 /// A length of time, such as `1m 30s`.
@@ -239,6 +239,41 @@ impl fmt::Display for StatusTarget {
     }
 }
 
+/// A data plane, and the Secret with the certificate with which it reads the feed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FeedClient {
+    pub(crate) data_plane: DataPlaneKey,
+    /// The namespace of the Secret, if that is not the controller's.
+    pub(crate) namespace: Option<String>,
+    pub(crate) secret: String,
+}
+
+impl FromStr for FeedClient {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const EXPECTED: &str = "expected DATAPLANE=SECRET or DATAPLANE=NAMESPACE/SECRET, with NAMESPACE/GATEWAY, \
+                                stream/NAMESPACE/GATEWAY or IngressClass/NAME, and :PORT with the layout perPort";
+        let (data_plane, secret) = text.split_once('=').ok_or(EXPECTED)?;
+        let data_plane = data_plane.parse().map_err(|_| EXPECTED)?;
+        let (namespace, secret) = match secret.split_once('/') {
+            Some((namespace, secret)) => (Some(namespace.to_owned()), secret),
+            None => (None, secret),
+        };
+        Ok(Self { data_plane, namespace, secret: secret.to_owned() })
+    }
+}
+
+impl fmt::Display for FeedClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}=", self.data_plane)?;
+        if let Some(namespace) = &self.namespace {
+            write!(f, "{namespace}/")?;
+        }
+        f.write_str(&self.secret)
+    }
+}
+
 /// The sink of a data plane, or of all data planes without a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SinkChoice {
@@ -347,6 +382,11 @@ mod tests {
             "stream/infra/web=file:/etc/stream/",
             "IngressClass/public=admin+http://127.0.0.1:9181?key-file=/key",
         ]);
+        check::<FeedClient>(&[
+            "infra/web=edge",
+            "stream/infra/web=infra/edge",
+            "IngressClass/public:443=edge",
+        ]);
         check::<StatusTarget>(&[
             "infra/web=http://127.0.0.1:7085/status/config",
             "infra/web:8443=http://pingsix.infra:7085/status/config",
@@ -362,6 +402,10 @@ mod tests {
         }
         for text in ["web", "infra/", "/web", "a/b/c"] {
             assert!(text.parse::<ServiceName>().is_err(), "{text}");
+        }
+        for text in ["infra/web", "web=edge", "infra/web:http=edge", "=edge"] {
+            let refused = text.parse::<FeedClient>().unwrap_err();
+            assert!(refused.starts_with("expected DATAPLANE=SECRET"), "{text}");
         }
         for text in ["infra/web", "web=http://a:1", "infra/web:http=http://a:1", "IngressClass/=http://a:1"] {
             assert!(

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use http::HeaderValue;
 use pingsix_gateway_api::controller::{ControllerOptions, ProvisioningOptions, PublishedAddresses};
 use pingsix_gateway_api::delivery::status_page::{StatusClient, StatusUrl};
@@ -13,11 +13,12 @@ use pingsix_gateway_api::pki::{AuthorityOptions, Lifetimes};
 use pingsix_gateway_api::provision::Installation;
 use pingsix_gateway_api::reconcile::Pace;
 use pingsix_gateway_api::watch::{Namespaces, SecretWatch};
+use pingsix_sink::Scope;
 use pingsix_sink::embedded::ServerTls;
 use pingsix_translate::status::Address;
 use pingsix_translate::{Budget, DataPlaneKey, ObjectName, Options};
 
-use crate::configuration::{Authority, Configuration, Leader, Publish, Tls, Watch};
+use crate::configuration::{Configuration, Leader, Publish, Tls, Watch};
 use crate::values::{SecretChoice, Span, StatusTarget};
 
 /// The identity of this process, and its namespace.
@@ -103,8 +104,7 @@ pub(crate) fn controller_options(
     }
     if let Some(secret) = &configuration.feed.authority.secret {
         let namespace = configuration.leader.namespace.as_deref().unwrap_or(&place.namespace);
-        options.feed_authority =
-            Some(authority(&configuration.feed.authority, ObjectName::new(namespace, secret.as_str()))?);
+        options.feed_authority = Some(authority(configuration, ObjectName::new(namespace, secret.as_str()))?);
     }
     if configuration.leader.elect {
         options.lease = Some(lease(&configuration.leader, &configuration.controller_name, place)?);
@@ -177,8 +177,22 @@ fn api_key(file: &Path) -> anyhow::Result<HeaderValue> {
     HeaderValue::from_str(key).ok().context("the key has characters that no header can have")
 }
 
-fn authority(authority: &Authority, secret: ObjectName) -> anyhow::Result<AuthorityOptions> {
+fn authority(configuration: &Configuration, secret: ObjectName) -> anyhow::Result<AuthorityOptions> {
+    let authority = &configuration.feed.authority;
     let mut options = AuthorityOptions::new(secret, &authority.service);
+    options.server_names.extend(authority.names.iter().cloned());
+    for client in &authority.clients {
+        let namespace = client.namespace.as_deref().unwrap_or(&options.secret.namespace);
+        let secret = ObjectName::new(namespace, &client.secret);
+        ensure!(
+            secret != options.secret,
+            "{client} names the Secret of the authority (feed.authority.clients)"
+        );
+        let scope = Scope::new(client.data_plane.prefix(&configuration.root))?;
+        options.clients.entry(secret).or_default().insert(scope);
+    }
+    // Without data planes of its own, the controller has no writer that reports.
+    options.has_reports = !configuration.feed.endpoint.is_empty();
     let [lifetime, certificate, overlap] =
         [authority.lifetime, authority.certificate_lifetime, authority.overlap].map(Span::duration);
     options.lifetimes = Lifetimes::new(lifetime, certificate, overlap)

@@ -1,6 +1,6 @@
 //! The Secret with the authorities: every replica follows it, and the leader writes it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,15 +8,16 @@ use futures::StreamExt as _;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::PostParams;
-use kube::core::ObjectMeta;
 use kube::{Api, Client};
 use kube_runtime::{WatchStreamExt as _, watcher};
+use pingsix_sink::Scope;
 use pingsix_translate::{ObjectKey, ObjectName};
 use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::IssueError;
+use super::clients::{self, ClientSecrets};
 use super::identity::{ClientIdentity, FeedIdentity};
 use super::record::{ROTATE, RecordFault, WAITS_FOR};
 use super::rotation::{Authorities, Edition, Lifetimes};
@@ -24,8 +25,8 @@ use crate::clock::Clock;
 use crate::fault::{Fault, FaultCategory, within};
 use crate::leader::Leadership;
 
-/// The timeout of a write.
-const LIMIT: Duration = Duration::from_secs(10);
+/// The timeout of a request.
+pub(super) const LIMIT: Duration = Duration::from_secs(10);
 
 /// The number of checks per overlap. The longest pause bounds the interval.
 const CHECKS_PER_OVERLAP: u32 = 4;
@@ -43,9 +44,14 @@ const RETRY: Duration = Duration::from_secs(1);
 pub struct AuthorityOptions {
     /// The Secret. Its readers can read the feed, so only the controller should have access.
     pub secret: ObjectName,
-    /// The DNS names of the server. A client that connects by another name has to verify one of them:
+    /// The DNS names and IP addresses of the server. A client that connects by another name has to verify one of them:
     /// `pingsix.etcd.tls.domain`.
     pub server_names: Vec<String>,
+    /// The prefixes that others read, by the Secret with their client certificate, which the leader creates and renews.
+    pub clients: BTreeMap<ObjectName, BTreeSet<Scope>>,
+    /// Whether somebody [reports](FeedAuthority::report_edition) editions. Without reports, a step of a rotation waits
+    /// for the Secrets of [`clients`](Self::clients), or, without these, until earlier certificates have expired.
+    pub has_reports: bool,
     /// The lifetimes of certificates.
     pub lifetimes: Lifetimes,
     /// The clock for times of day.
@@ -57,7 +63,14 @@ impl AuthorityOptions {
     pub fn new(secret: ObjectName, service: &str) -> Self {
         let host = format!("{service}.{}", secret.namespace);
         let server_names = vec![format!("{host}.svc"), format!("{host}.svc.cluster.local"), host];
-        Self { secret, server_names, lifetimes: Lifetimes::default(), clock: Clock::default() }
+        Self {
+            secret,
+            server_names,
+            clients: BTreeMap::new(),
+            has_reports: true,
+            lifetimes: Lifetimes::default(),
+            clock: Clock::default(),
+        }
     }
 }
 
@@ -287,11 +300,12 @@ impl AuthorityReconciler {
         let look = (self.options.lifetimes.overlap() / CHECKS_PER_OVERLAP)
             .clamp(Duration::from_millis(100), LONGEST_PAUSE);
         let mut complaint = None;
+        let mut clients = ClientSecrets::new(self.api.clone().into_client(), Arc::clone(&self.options));
         loop {
             leadership.gained().await;
             let state = states.borrow_and_update().clone();
             let edition = reported.borrow_and_update().clone();
-            let pause = match leadership.while_held(self.act(&state, edition.as_ref())).await {
+            let pause = match leadership.while_held(self.act(&state, edition.as_ref(), &mut clients)).await {
                 None => continue,
                 Some(Ok(false)) => look,
                 Some(Ok(true)) => {
@@ -317,8 +331,14 @@ impl AuthorityReconciler {
         }
     }
 
-    /// Writes the Secret if needed. Returns whether it was written, which the watch will observe.
-    async fn act(&self, state: &SecretState, reported: Option<&Edition>) -> Result<bool, WriteError> {
+    /// Writes the Secrets of clients and the Secret of the authority if needed. Returns whether the latter was written,
+    /// which the watch will observe.
+    async fn act(
+        &self,
+        state: &SecretState,
+        reported: Option<&Edition>,
+        clients: &mut ClientSecrets,
+    ) -> Result<bool, WriteError> {
         let (now, lifetimes) = (self.options.clock.now(), &self.options.lifetimes);
         let (present, next) = match state {
             SecretState::Unknown | SecretState::Wrong => return Ok(false),
@@ -327,12 +347,22 @@ impl AuthorityReconciler {
                 (None, made)
             }
             SecretState::There(observed) => {
+                let mut behind = clients.write(&observed.authorities).await;
+                let edition = observed.authorities.edition();
+                let is_everybody_told = behind.is_empty()
+                    && if self.options.has_reports {
+                        reported == Some(&edition)
+                    } else {
+                        !self.options.clients.is_empty()
+                    };
                 let next = match observed.authorities.step(now, observed.request(), lifetimes)? {
-                    Some(next) => Some(next),
-                    None => reported.and_then(|edition| observed.authorities.confirm_edition(edition, now)),
+                    None if is_everybody_told => observed.authorities.confirm_edition(&edition, now),
+                    next => next,
                 };
                 // Read at intervals and not at each change, so that owners do not determine the rate of these writes.
-                let waits_for = waits_for(&self.waits_for.borrow());
+                behind.extend(self.waits_for.borrow().iter().cloned());
+                let is_rotating = observed.authorities.latest_step(lifetimes).is_some();
+                let waits_for = waits_for(&behind).filter(|_| is_rotating);
                 let is_named = observed.annotation(WAITS_FOR) == waits_for.as_deref();
                 let next = match next {
                     None if is_named => return Ok(false),
@@ -356,13 +386,7 @@ impl AuthorityReconciler {
         let params = PostParams::default();
         let written = match present {
             None => {
-                let label =
-                    ("app.kubernetes.io/managed-by".to_owned(), "pingsix-gateway-controller".to_owned());
-                let metadata = ObjectMeta {
-                    name: Some(self.options.secret.name.to_string()),
-                    labels: Some([label].into()),
-                    ..ObjectMeta::default()
-                };
+                let metadata = clients::metadata(&self.options.secret.name);
                 let secret = Secret { metadata, data, ..Secret::default() };
                 within(LIMIT, self.api.create(&params, &secret)).await
             }

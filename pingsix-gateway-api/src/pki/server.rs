@@ -56,7 +56,7 @@ impl ServerIdentity {
 }
 
 impl Authorities {
-    /// A certificate for a server with these DNS names, which trusts clients of all authorities.
+    /// A certificate for a server with these DNS names and IP addresses, which trusts clients of all authorities.
     ///
     /// # Errors
     /// [`IssueError`] when a certificate cannot be made, for instance for a name that is none.
@@ -66,7 +66,10 @@ impl Authorities {
         now: Timestamp,
         lifetimes: &Lifetimes,
     ) -> Result<ServerIdentity, IssueError> {
-        let alternatives = names.iter().map(|name| name.as_str().try_into().map(SanType::DnsName));
+        let alternatives = names.iter().map(|name| match name.parse() {
+            Ok(address) => Ok(SanType::IpAddress(address)),
+            Err(_) => name.as_str().try_into().map(SanType::DnsName),
+        });
         let alternatives = alternatives.collect::<Result<Vec<_>, _>>()?;
         let issued = self.signing().issue(
             &Purpose::Server,

@@ -17,6 +17,7 @@ mod kinds;
 mod leaders;
 mod life;
 mod load;
+mod machine;
 mod managed;
 mod monitoring;
 mod noise;

@@ -103,8 +103,10 @@ fn what_is_printed_is_what_is_in_force() {
     let default = file::parse(&serde_saphyr::to_string(&read(&[]).unwrap()).unwrap()).unwrap();
     for arg in keys() {
         let id = arg.get_id().as_str();
-        // Each excludes another.
-        if ["publish.service", "feed.authority.secret", "feed.endpoint"].contains(&id) {
+        // Each excludes another, or needs one that does.
+        if ["publish.service", "feed.endpoint"].contains(&id)
+            || ["secret", "names", "clients"].iter().any(|key| id == format!("feed.authority.{key}"))
+        {
             continue;
         }
         if id == "otlp.endpoint" && !cfg!(feature = "otel") {
@@ -192,6 +194,12 @@ fn every_value_that_cannot_be_used_is_named_as_it_was_given() {
         ("--feed-allow-plaintext=x", "expected true or false"),
         ("--feed-authority-secret=Feed", "is not a name as Kubernetes has them"),
         ("--feed-authority-service=a.b", "is not a name as Kubernetes has them"),
+        ("--feed-authority-names=a_b", "is neither an IP address nor a host name"),
+        ("--feed-authority-names=feed.example.com", "needs feed.authority.secret as well"),
+        ("--feed-authority-clients=infra/web=edge", "needs feed.authority.secret as well"),
+        ("--feed-authority-clients=infra/web=Infra/edge", "is not a name as Kubernetes has them"),
+        ("--feed-authority-clients=infra/web=Edge", "is not a name as Kubernetes has them"),
+        ("--feed-authority-clients=web=edge", "expected DATAPLANE=SECRET"),
         ("--feed-authority-lifetime=1h", "is shorter than six times feed.authority.certificate-lifetime"),
         ("--feed-authority-lifetime=900000h", "is longer than 100 years"),
         ("--feed-authority-certificate-lifetime=0s", "is not between 1 s"),
@@ -306,6 +314,23 @@ fn the_feed_proves_itself_with_files_or_with_the_authority() {
             "feed.tls.client-ca in FILE: \"/ca.crt\" excludes feed.authority.secret, which is given as well",
         ]
     );
+}
+
+#[test]
+fn a_client_of_the_authority_has_a_secret_of_its_own() {
+    let flags = |secret: &str| {
+        let client = format!("--feed-authority-clients=infra/web={secret},stream/infra/web=edge");
+        read(&[
+            "--feed-authority-secret=authority",
+            "--feed-authority-names=192.0.2.1,feed.example.com",
+            &client,
+        ])
+    };
+    assert_eq!(flags("edge").unwrap().feed.authority.clients.len(), 2);
+    let faults = flags("authority").unwrap_err();
+    let expected =
+        "\"infra/web=authority\" names the Secret of the authority, which is feed.authority.secret";
+    assert_eq!(faults, [format!("--feed-authority-clients: {expected}")]);
 }
 
 #[test]

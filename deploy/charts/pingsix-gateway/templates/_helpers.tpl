@@ -39,6 +39,18 @@ app.kubernetes.io/name: pingsix-gateway-controller
 {{- with .image }}{{ $_ := set $options "PINGSIX_GATEWAY_DATA_PLANE_IMAGE" . }}{{ end }}
 {{- with .sidecarImage }}{{ $_ := set $options "PINGSIX_GATEWAY_DATA_PLANE_SIDECAR_IMAGE" . }}{{ end }}
 {{- end }}
+{{- with .Values.feed.names }}
+{{- $_ := set $options "PINGSIX_GATEWAY_FEED_AUTHORITY_NAMES" (join "," .) }}
+{{- end }}
+{{- $clients := list }}
+{{- range $client := .Values.feed.clients }}
+{{- range $client.dataPlanes }}
+{{- $clients = append $clients (print . "=" $client.secret) }}
+{{- end }}
+{{- end }}
+{{- with $clients }}
+{{- $_ := set $options "PINGSIX_GATEWAY_FEED_AUTHORITY_CLIENTS" (join "," .) }}
+{{- end }}
 {{- range $name, $value := .Values.controller.options }}
 {{- $_ := set $options $name (toString $value) }}
 {{- end }}

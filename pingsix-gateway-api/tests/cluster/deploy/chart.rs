@@ -98,12 +98,20 @@ fn the_chart_renders_the_objects_of_each_kustomization() {
         "dataPlanes.sidecarImage=registry.example/pingsix-gateway-sidecar:0.1.0",
         "controller.options.PINGSIX_GATEWAY_WATCH_SECRETS=all",
     ];
-    let shapes: [(&str, &str, &[&str]); 5] = [
+    let external_feed = [
+        "feed.names={feed.example.com}",
+        "feed.clients[0].secret=edge-feed",
+        "feed.clients[0].dataPlanes={edge/web}",
+        "feed.external.enabled=true",
+        "feed.external.networks={192.0.2.0/24}",
+    ];
+    let shapes: [(&str, &str, &[&str]); 6] = [
         (".", "pingsix-system", &[]),
         ("managed", "pingsix-system", &[managed]),
         ("namespaced", "pingsix-system", &[managed, "controller.watchNamespaces={shop}"]),
         ("second", "pingsix-payments", &second),
         ("own", "pingsix-system", &own),
+        ("external-feed", "pingsix-system", &external_feed),
     ];
     for (name, namespace, values) in shapes {
         let Some(rendered) = template(namespace, values) else { return };
@@ -131,6 +139,8 @@ fn the_schema_refuses_what_the_chart_does_not_know_and_names_the_field() {
         ("controller.options.WATCH_SECRETS=all", "WATCH_SECRETS"),
         ("controller.watchNamespaces={Shop}", "/controller/watchNamespaces/0"),
         ("nameSuffix=payments", "/nameSuffix"),
+        ("feed.external.enabled=true", "/feed/external/networks"),
+        ("feed.clients[0].secret=Edge", "/feed/clients/0"),
         ("monitoring.podMonitor.interval=soon", "/monitoring/podMonitor/interval"),
     ] {
         let Some(rendered) = template("pingsix-system", &[value]) else { return };

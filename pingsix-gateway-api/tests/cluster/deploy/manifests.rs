@@ -10,8 +10,9 @@ use pingsix_gateway_api::leader::LeaseOptions;
 use pingsix_gateway_api::pki::AuthorityOptions;
 use pingsix_gateway_api::provision::Installation;
 use pingsix_gateway_api::watch::Namespaces;
+use pingsix_sink::Scope;
 use pingsix_test_cluster::tool_or_skip;
-use pingsix_translate::{ObjectName, Options};
+use pingsix_translate::{DataPlaneKey, ObjectName, Options};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -181,7 +182,14 @@ impl Manifests {
         }
         options.lease = Some(lease);
         let secret = &*variables["PINGSIX_GATEWAY_FEED_AUTHORITY_SECRET"];
-        options.feed_authority = Some(AuthorityOptions::new(ObjectName::new(namespace, secret), &service));
+        let mut authority = AuthorityOptions::new(ObjectName::new(namespace, secret), &service);
+        for client in given("FEED_AUTHORITY_CLIENTS").iter().flat_map(|clients| clients.split(',')) {
+            let (data_plane, secret) = client.split_once('=').unwrap();
+            let data_plane: DataPlaneKey = data_plane.parse().unwrap();
+            let scope = Scope::new(data_plane.prefix(&options.translation.root)).unwrap();
+            authority.clients.entry(ObjectName::new(namespace, secret)).or_default().insert(scope);
+        }
+        options.feed_authority = Some(authority);
         if let Some(namespaces) = variables.get("PINGSIX_GATEWAY_WATCH_NAMESPACES") {
             options.watch.namespaces = Namespaces::Only(namespaces.split(',').map(str::to_owned).collect());
         }

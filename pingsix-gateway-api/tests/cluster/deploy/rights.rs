@@ -181,6 +181,15 @@ fn a_second_installation_has_the_rights_it_asks_for_and_shares_no_object_with_th
 }
 
 #[test]
+fn an_installation_with_readers_outside_of_the_cluster_writes_their_secrets_by_name() {
+    let Some(manifests) = Manifests::built("external-feed") else { return };
+    compare(&manifests);
+    let named = |right: &Right| right.name.as_deref() == Some("edge-feed");
+    let verbs: Vec<String> = granted(&manifests).into_iter().filter(named).map(|right| right.verb).collect();
+    assert_eq!(verbs, ["get", "update"]);
+}
+
+#[test]
 fn an_overlay_changes_its_images_and_its_options_alone() {
     let Some(mut own) = Manifests::built("own") else { return };
     let mut expected = Manifests::cluster_wide();
