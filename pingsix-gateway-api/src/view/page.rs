@@ -181,6 +181,19 @@ pub(super) fn command(what: &str, line: &str) -> Markup {
     }
 }
 
+/// A table with the cells of its head, and its rows. Its caption also names the region that scrolls.
+pub(super) fn table(caption: &str, head: &Markup, rows: &Markup) -> Markup {
+    html! {
+        div.wide tabindex="0" role="region" aria-label=(caption) {
+            table {
+                caption { (caption) }
+                thead { tr { (head) } }
+                tbody { (rows) }
+            }
+        }
+    }
+}
+
 /// Findings in a table, without the object if all are about one.
 pub(super) fn findings_table<'f>(
     model: &Model,
@@ -188,39 +201,31 @@ pub(super) fn findings_table<'f>(
     findings: impl IntoIterator<Item = &'f Finding>,
     with_object: bool,
 ) -> Markup {
-    html! {
-        div.wide tabindex="0" role="region" aria-label=(caption) {
-            table {
-                caption { (caption) }
-                thead {
-                    tr {
-                        th scope="col" { "Level" }
-                        @if with_object { th scope="col" { "Object" } }
-                        th scope="col" { "Field" }
-                        th scope="col" { "Message" }
-                    }
-                }
-                tbody {
-                    @for finding in findings {
-                        tr {
-                            td { (status_mark::level(finding.level)) }
-                            @if with_object {
-                                td {
-                                    @match &finding.key {
-                                        Some(key) if has_page(model, key) => { (object_link(model, key)) }
-                                        Some(_) | None => { (cut(&finding.object)) }
-                                    }
-                                }
-                            }
-                            td { code { (cut(&finding.field)) } }
-                            td {
-                                (cut(&finding.message))
-                                @if !finding.place.is_empty() { " " code { (cut(&finding.place)) } }
-                            }
+    let head = html! {
+        th scope="col" { "Level" }
+        @if with_object { th scope="col" { "Object" } }
+        th scope="col" { "Field" }
+        th scope="col" { "Message" }
+    };
+    let rows = html! {
+        @for finding in findings {
+            tr {
+                td { (status_mark::level(finding.level)) }
+                @if with_object {
+                    td {
+                        @match &finding.key {
+                            Some(key) if has_page(model, key) => { (object_link(model, key)) }
+                            Some(_) | None => { (cut(&finding.object)) }
                         }
                     }
                 }
+                td { code { (cut(&finding.field)) } }
+                td {
+                    (cut(&finding.message))
+                    @if !finding.place.is_empty() { " " code { (cut(&finding.place)) } }
+                }
             }
         }
-    }
+    };
+    table(caption, &head, &rows)
 }

@@ -29,41 +29,33 @@ pub(in super::super) fn page(model: &Model, part: Part) -> String {
 
 /// A table of data planes.
 pub(super) fn table(model: &Model, planes: &[(&DataPlaneKey, &DataPlaneView)], caption: &str) -> Markup {
-    html! {
-        div.wide tabindex="0" role="region" aria-label=(caption) {
-            table {
-                caption { (caption) }
-                thead {
-                    tr {
-                        th scope="col" { "Data plane" }
-                        th scope="col" { "Object" }
-                        th scope="col" { "Delivery" }
-                        th.number scope="col" { "Documents" }
-                        th.number scope="col" { "Desired revision" }
-                        th.number scope="col" { "Confirmed revision" }
-                        th scope="col" { "Instances" }
-                    }
+    let head = html! {
+        th scope="col" { "Data plane" }
+        th scope="col" { "Object" }
+        th scope="col" { "Delivery" }
+        th.number scope="col" { "Documents" }
+        th.number scope="col" { "Desired revision" }
+        th.number scope="col" { "Confirmed revision" }
+        th scope="col" { "Instances" }
+    };
+    let rows = html! {
+        @for (key, plane) in planes {
+            tr {
+                th scope="row" {
+                    (cut(&key.to_string()))
+                    br;
+                    code.prefix { (cut(&key.prefix(&model.options.root))) }
                 }
-                tbody {
-                    @for (key, plane) in planes {
-                        tr {
-                            th scope="row" {
-                                (cut(&key.to_string()))
-                                br;
-                                code.prefix { (cut(&key.prefix(&model.options.root))) }
-                            }
-                            td { (object_link(model, &key.owner())) }
-                            td { (delivery(&plane.delivery)) }
-                            td.number { (documents(&plane.documents)) }
-                            td.number { (number(plane.revision)) }
-                            td.number { (number(confirmed(plane))) }
-                            td { (instances(plane)) }
-                        }
-                    }
-                }
+                td { (object_link(model, &key.owner())) }
+                td { (delivery(&plane.delivery)) }
+                td.number { (documents(&plane.documents)) }
+                td.number { (number(plane.revision)) }
+                td.number { (number(confirmed(plane))) }
+                td { (instances(plane)) }
             }
         }
-    }
+    };
+    page::table(caption, &head, &rows)
 }
 
 fn number(revision: Option<i64>) -> String {

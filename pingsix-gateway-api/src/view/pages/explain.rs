@@ -328,17 +328,15 @@ fn step_item(model: &Model, step: &Step) -> Markup {
 fn rejected_table(model: &Model, rejected: &[RejectedMatch], more: usize) -> Markup {
     html! {
         h3 { "Matches that PingSIX does not choose, nearest first" }
-        div.wide tabindex="0" role="region" aria-label="Matches that PingSIX does not choose" {
-            table {
-                caption { "Why each other match does not take the request" }
-                thead { tr { th scope="col" { "Match" } th scope="col" { "Reason" } } }
-                tbody {
-                    @for RejectedMatch { source, reason } in rejected {
-                        tr { th scope="row" { (source_link(model, source)) } td { (cut(&reason.to_string())) } }
-                    }
+        (page::table("Why each other match does not take the request",
+            &html! {
+                th scope="col" { "Match" } th scope="col" { "Reason" }
+            },
+            &html! {
+                @for RejectedMatch { source, reason } in rejected {
+                    tr { th scope="row" { (source_link(model, source)) } td { (cut(&reason.to_string())) } }
                 }
-            }
-        }
+            }))
         @if more > 0 { p { "And " (more) " more." } }
     }
 }

@@ -21,25 +21,19 @@ pub(in super::super) fn page(model: &Model, part: Part) -> String {
                 " say why."
             }
         } @else {
-            div.wide tabindex="0" role="region" aria-label="Gateways and IngressClasses" {
-                table {
-                    caption { "Gateways and IngressClasses" }
-                    thead {
-                        tr {
-                            th scope="col" { "Object" }
-                            th scope="col" { "Class" }
-                            th scope="col" { "State" }
-                            th.number scope="col" { "Listeners" }
-                            th.number scope="col" { "Routes" }
-                            th scope="col" { "Problems" }
-                            th scope="col" { "Data planes" }
-                        }
-                    }
-                    tbody {
-                        @for (key, view) in owners { (row(model, key, view)) }
-                    }
-                }
-            }
+            (page::table("Gateways and IngressClasses",
+                &html! {
+                    th scope="col" { "Object" }
+                    th scope="col" { "Class" }
+                    th scope="col" { "State" }
+                    th.number scope="col" { "Listeners" }
+                    th.number scope="col" { "Routes" }
+                    th scope="col" { "Problems" }
+                    th scope="col" { "Data planes" }
+                },
+                &html! {
+                    @for (key, view) in owners { (row(model, key, view)) }
+                }))
             (page::parts("/view", &[], part, total))
         }
         (page::command("All findings on a command line:", &command::line(model, "check", &[])))

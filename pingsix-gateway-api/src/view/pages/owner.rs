@@ -55,26 +55,18 @@ fn listeners(model: &Model, verdicts: &Verdicts) -> Markup {
         .listener_sets
         .iter()
         .flat_map(|(set, verdict)| verdict.listeners.iter().map(move |listener| (Some(&**set), listener)));
-    html! {
-        div.wide tabindex="0" role="region" aria-label="Listeners" {
-            table {
-                caption { "Listeners" }
-                thead {
-                    tr {
-                        th scope="col" { "Name" }
-                        th scope="col" { "Protocol" }
-                        th.number scope="col" { "Port" }
-                        th scope="col" { "Hostname" }
-                        th.number scope="col" { "Attached routes" }
-                        th scope="col" { "Conditions" }
-                    }
-                }
-                tbody {
-                    @for (set, listener) in own.chain(of_sets) { (listener_row(model, set, listener)) }
-                }
-            }
-        }
-    }
+    let head = html! {
+        th scope="col" { "Name" }
+        th scope="col" { "Protocol" }
+        th.number scope="col" { "Port" }
+        th scope="col" { "Hostname" }
+        th.number scope="col" { "Attached routes" }
+        th scope="col" { "Conditions" }
+    };
+    let rows = html! {
+        @for (set, listener) in own.chain(of_sets) { (listener_row(model, set, listener)) }
+    };
+    page::table("Listeners", &head, &rows)
 }
 
 fn listener_row(model: &Model, set: Option<&ObjectKey>, listener: &ListenerVerdict) -> Markup {

@@ -71,19 +71,15 @@ fn parents(model: &Model, key: &ObjectKey) -> Markup {
         h2 #parents { "Parents" }
         @if parents.is_empty() { p { "No Gateway of this controller is a parent of the route." } }
         @else {
-            div.wide tabindex="0" role="region" aria-label="Parents" {
-                table {
-                    caption { "Conditions for each parentRef" }
-                    thead {
-                        tr {
-                            th scope="col" { "Parent" }
-                            th scope="col" { "Section" }
-                            th scope="col" { "Conditions" }
-                        }
-                    }
-                    tbody { @for parent in parents { (parent_row(model, key, parent)) } }
-                }
-            }
+            (page::table("Conditions for each parentRef",
+                &html! {
+                    th scope="col" { "Parent" }
+                    th scope="col" { "Section" }
+                    th scope="col" { "Conditions" }
+                },
+                &html! {
+                    @for parent in parents { (parent_row(model, key, parent)) }
+                }))
         }
     }
 }
@@ -154,35 +150,29 @@ fn rule_section(
 fn matches(route: &RouteText, rule: &RuleText) -> Markup {
     let more = rule.matches.len().saturating_sub(ENTRIES);
     html! {
-        div.wide tabindex="0" role="region" aria-label={ "Matches of " (rule.field) } {
-            table {
-                caption { "Matches; a request needs one of them" }
-                thead {
+        (page::table(&format!("Matches of {}; a request needs one of them", rule.field),
+            &html! {
+                th scope="col" { "Path" }
+                th scope="col" { "Method" }
+                th scope="col" { "Headers" }
+                th scope="col" { "Query" }
+                th scope="col" { "Example" }
+            },
+            &html! {
+                @for matched in rule.matches.iter().take(ENTRIES) {
                     tr {
-                        th scope="col" { "Path" }
-                        th scope="col" { "Method" }
-                        th scope="col" { "Headers" }
-                        th scope="col" { "Query" }
-                        th scope="col" { "Example" }
-                    }
-                }
-                tbody {
-                    @for matched in rule.matches.iter().take(ENTRIES) {
-                        tr {
-                            th scope="row" { code { (cut(&matched.path)) } }
-                            td { (matched.method.as_deref().map_or("any".into(), cut)) }
-                            td { @for header in &matched.headers { code { (cut(header)) } br; } }
-                            td { @for parameter in &matched.query { code { (cut(parameter)) } br; } }
-                            td {
-                                @if let Some(address) = example(route, matched) {
-                                    a href=(address) { "Explain" span.hidden { " a request for " (cut(&matched.path)) } }
-                                }
+                        th scope="row" { code { (cut(&matched.path)) } }
+                        td { (matched.method.as_deref().map_or("any".into(), cut)) }
+                        td { @for header in &matched.headers { code { (cut(header)) } br; } }
+                        td { @for parameter in &matched.query { code { (cut(parameter)) } br; } }
+                        td {
+                            @if let Some(address) = example(route, matched) {
+                                a href=(address) { "Explain" span.hidden { " a request for " (cut(&matched.path)) } }
                             }
                         }
                     }
                 }
-            }
-        }
+            }))
         @if more > 0 { p { "And " (more) " more matches." } }
     }
 }
@@ -217,29 +207,23 @@ fn backends(rule: &RuleText, endpoints: &Endpoints) -> Markup {
         h3 { "Backends" }
         @if rule.backends.is_empty() { p { "There are none." } }
         @else {
-            div.wide tabindex="0" role="region" aria-label={ "Backends of " (rule.field) } {
-                table {
-                    caption { "Backends" }
-                    thead {
+            (page::table(&format!("Backends of {}", rule.field),
+                &html! {
+                    @if of_paths { th scope="col" { "Path" } }
+                    th scope="col" { "Backend" }
+                    @if !of_paths { th.number scope="col" { "Weight" } }
+                    th.number scope="col" { "Endpoints" }
+                },
+                &html! {
+                    @for backend in rule.backends.iter().take(ENTRIES) {
                         tr {
-                            @if of_paths { th scope="col" { "Path" } }
-                            th scope="col" { "Backend" }
-                            @if !of_paths { th.number scope="col" { "Weight" } }
-                            th.number scope="col" { "Endpoints" }
+                            @if of_paths { td { code { (cut(backend.matched.as_deref().unwrap_or_default())) } } }
+                            th scope="row" { (cut(&backend.text)) }
+                            @if !of_paths { td.number { (backend.weight) } }
+                            td.number { (endpoint_count(backend, endpoints)) }
                         }
                     }
-                    tbody {
-                        @for backend in rule.backends.iter().take(ENTRIES) {
-                            tr {
-                                @if of_paths { td { code { (cut(backend.matched.as_deref().unwrap_or_default())) } } }
-                                th scope="row" { (cut(&backend.text)) }
-                                @if !of_paths { td.number { (backend.weight) } }
-                                td.number { (endpoint_count(backend, endpoints)) }
-                            }
-                        }
-                    }
-                }
-            }
+                }))
             @if more > 0 { p { "And " (more) " more backends." } }
         }
     }

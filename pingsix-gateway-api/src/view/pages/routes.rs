@@ -98,24 +98,18 @@ fn state(model: &Model, key: &ObjectKey) -> (Mark, String) {
 
 /// A table of routes and Ingresses.
 pub(super) fn table(model: &Model, shown: impl Iterator<Item = Object>, caption: &str) -> Markup {
-    html! {
-        div.wide tabindex="0" role="region" aria-label=(caption) {
-            table {
-                caption { (caption) }
-                thead {
-                    tr {
-                        th scope="col" { "Object" }
-                        th scope="col" { "Hosts" }
-                        th.number scope="col" { "Rules" }
-                        th scope="col" { "Served by" }
-                        th scope="col" { "State" }
-                        th scope="col" { "Problems" }
-                    }
-                }
-                tbody { @for object in shown { (row(model, &object)) } }
-            }
-        }
-    }
+    let head = html! {
+        th scope="col" { "Object" }
+        th scope="col" { "Hosts" }
+        th.number scope="col" { "Rules" }
+        th scope="col" { "Served by" }
+        th scope="col" { "State" }
+        th scope="col" { "Problems" }
+    };
+    let rows = html! {
+        @for object in shown { (row(model, &object)) }
+    };
+    page::table(caption, &head, &rows)
 }
 
 fn row(model: &Model, object: &Object) -> Markup {
