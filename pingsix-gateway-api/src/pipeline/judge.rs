@@ -152,33 +152,16 @@ impl Judge<'_> {
         problems.extend(sink.and_then(|sink| fault_of_sink(self.objects, owner, sink)));
         for (key, data_plane) in translation.data_planes {
             problems.extend(self.now.into_iter().flat_map(|now| outdated_certificates(&data_plane, now)));
-            let bridged = match bridge(&key, &data_plane, self.options) {
-                Ok(_) if is_kept => None,
-                Ok(bridged) => {
-                    problems.extend(bridged.problems.iter().cloned());
-                    Some(bridged)
-                }
-                Err(error) => {
-                    self.report_unpublished(owner, &error);
-                    None
-                }
-            };
+            let bridged = self.published(owner, bridge(&key, &data_plane, self.options)).filter(|_| !is_kept);
+            problems.extend(bridged.iter().flat_map(|bridged| bridged.problems.iter().cloned()));
             let plane = ServedPlane { verdicts: verdicts.clone(), data_plane, bridged };
             self.output.planes.insert(key, plane);
         }
         for (key, plane) in translation.stream_planes {
             problems.extend(self.now.into_iter().flat_map(|now| outdated_stream_certificates(&plane, now)));
-            let bridged = match bridge_stream(&key, &plane, self.options) {
-                Ok(_) if is_kept => None,
-                Ok(bridged) => {
-                    problems.extend(bridged.problems.iter().cloned());
-                    Some(bridged)
-                }
-                Err(error) => {
-                    self.report_unpublished(owner, &error);
-                    None
-                }
-            };
+            let bridged =
+                self.published(owner, bridge_stream(&key, &plane, self.options)).filter(|_| !is_kept);
+            problems.extend(bridged.iter().flat_map(|bridged| bridged.problems.iter().cloned()));
             self.output.streams.insert(key, ServedStreams { provenance: plane.provenance, bridged });
         }
         self.add_findings(&problems);
@@ -186,10 +169,16 @@ impl Judge<'_> {
         verdicts
     }
 
-    fn report_unpublished(&mut self, owner: &ObjectKey, error: &BridgeError) {
+    /// What is to be published for a data plane. Reports the reason if nothing is.
+    fn published<T>(&mut self, owner: &ObjectKey, bridged: Result<T, BridgeError>) -> Option<T> {
+        let error = match bridged {
+            Ok(bridged) => return Some(bridged),
+            Err(error) => error,
+        };
         let fault =
             Fault { field: String::new(), reason: reason::NOT_PUBLISHED, message: format!("{error}.") };
         self.report(owner, Severity::Error, fault);
+        None
     }
 
     /// A route that names a parent that is not there; a cluster would leave it without a word.
