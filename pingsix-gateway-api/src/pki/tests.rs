@@ -59,19 +59,33 @@ fn decide(
 
 /// Whether a client that trusts this bundle takes the server for the one it means.
 fn accepts_server(bundle: &str, certificate: &Certificate, now: Timestamp) -> bool {
+    accepts_server_by(SERVICE, bundle, certificate, now)
+}
+
+fn accepts_server_by(name: &str, bundle: &str, certificate: &Certificate, now: Timestamp) -> bool {
     let mut roots = RootCertStore::empty();
     for authority in CertificateDer::pem_slice_iter(bundle.as_bytes()) {
         roots.add(authority.unwrap()).unwrap();
     }
     let provider = Arc::new(ring::default_provider());
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build().unwrap();
-    let name = ServerName::try_from(SERVICE).unwrap();
+    let name = ServerName::try_from(name).unwrap();
     let now = UnixTime::since_unix_epoch(Duration::from_secs(now.as_second().try_into().unwrap()));
     verifier.verify_server_cert(certificate.der(), &[], &name, &[], now).is_ok()
 }
 
 fn server(authorities: &Authorities, now: Timestamp) -> ServerIdentity {
     authorities.server_identity(&[SERVICE.to_owned()], now, &lifetimes()).unwrap()
+}
+
+#[test]
+fn a_server_has_names_and_addresses() {
+    let authorities = Authorities::new(start(), None, &lifetimes()).unwrap();
+    let names = [SERVICE, "feed.example.com", "192.0.2.1", "2001:db8::1"];
+    let server = authorities.server_identity(&names.map(str::to_owned), start(), &lifetimes()).unwrap();
+    let accepts = |name| accepts_server_by(name, &authorities.bundle(), server.certificate(), start());
+    assert!(names.iter().all(|name| accepts(name)));
+    assert!(!accepts("192.0.2.2") && !accepts("other.example.com"));
 }
 
 #[test]

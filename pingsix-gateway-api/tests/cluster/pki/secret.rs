@@ -1,16 +1,16 @@
 //! The Secret with the authority, on a real API server.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use pingsix_gateway_api::controller::ControllerOptions;
-use pingsix_gateway_api::pki::{Authorities, AuthorityOptions, Lifetimes, ROTATE};
+use pingsix_gateway_api::pki::{Authorities, AuthorityOptions, FeedIdentity, Lifetimes, ROTATE};
 use pingsix_gateway_api::replicas::Replicas;
-use pingsix_sink::EmbeddedEtcd;
 use pingsix_sink::embedded::{Access, Clients, ServerTls};
+use pingsix_sink::{EmbeddedEtcd, Scope};
 use pingsix_translate::ObjectName;
 use serde_json::json;
 
@@ -31,11 +31,21 @@ struct Replica {
 
 impl Replica {
     async fn start(test_env: &TestEnv, name: &str, lifetimes: Lifetimes) -> Self {
+        Self::start_with(test_env, name, lifetimes, |_| {}).await
+    }
+
+    async fn start_with(
+        test_env: &TestEnv,
+        name: &str,
+        lifetimes: Lifetimes,
+        change: impl FnOnce(&mut AuthorityOptions),
+    ) -> Self {
         let client = test_env.cluster.admin();
         let mut options: ControllerOptions = replica_options(name);
         let mut authority = AuthorityOptions::new(ObjectName::new("default", SECRET), "feed");
         authority.server_names.push(NAME.to_owned());
         authority.lifetimes = lifetimes;
+        change(&mut authority);
         options.feed_authority = Some(authority);
         let replicas = Replicas::new(client.clone(), options.lease.as_ref().unwrap());
         let tls = ServerTls::deferred().reread_interval(Duration::from_millis(50));
@@ -177,5 +187,60 @@ async fn a_secret_that_cannot_be_used_leaves_the_feed_as_it_is_and_is_not_overwr
     })
     .await;
     assert!(list(replica.served.address, &identity, PLANE).await.unwrap() > 0);
+    replica.running.stop().await;
+}
+
+/// The identity in a Secret, if it has one.
+async fn identity(test_env: &TestEnv, secret: &str) -> Option<FeedIdentity> {
+    FeedIdentity::from_data(&secrets(test_env).get_opt(secret).await.unwrap()?.data?)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_leader_renews_the_certificates_of_others_and_leaves_their_secrets_alone() {
+    let Some(test_env) = test_env().await else { return };
+    let of_others = json!({"metadata": {"name": "taken"}, "data": {"tls.crt": ByteString(b"kept".to_vec())}});
+    let of_others: Secret = serde_json::from_value(of_others).unwrap();
+    let of_others = secrets(&test_env).create(&PostParams::default(), &of_others).await.unwrap();
+    let second = Duration::from_secs(1);
+    let lifetimes = Lifetimes::new(3_600 * second, 12 * second, 2 * second).unwrap();
+    let replica = Replica::start_with(&test_env, "one", lifetimes, |authority| {
+        authority.has_reports = false;
+        for name in ["edge", "taken"] {
+            let scope = Scope::new(PLANE).unwrap();
+            authority.clients.insert(ObjectName::new("default", name), [scope].into());
+        }
+    })
+    .await;
+    eventually_async("a certificate", async || identity(&test_env, "edge").await.is_some()).await;
+    let first = identity(&test_env, "edge").await.unwrap();
+    assert!(list(replica.served.address, &first, PLANE).await.unwrap() > 0);
+    eventually_async("a renewal", async || identity(&test_env, "edge").await.unwrap() != first).await;
+
+    // Whoever reads the Secret is served throughout a rotation, which waits for the Secrets and no longer.
+    let before = authorities(&test_env).await.unwrap();
+    let (mut asked, mut editions) = (0, vec![before.edition()]);
+    let rotate = Patch::Merge(json!({"metadata": {"annotations": {ROTATE: "one"}}}));
+    secrets(&test_env).patch(SECRET, &PatchParams::default(), &rotate).await.unwrap();
+    let begin = Instant::now();
+    eventually_async("the end of the rotation", async || {
+        let known = authorities(&test_env).await.unwrap();
+        if editions.last() != Some(&known.edition()) {
+            editions.push(known.edition());
+        }
+        let held = identity(&test_env, "edge").await.unwrap();
+        let listed = list(replica.served.address, &held, PLANE).await;
+        assert!(listed.is_ok(), "{editions:?}: {listed:?}");
+        asked += 1;
+        known.signing() != before.signing() && known.trusted().count() == 1
+    })
+    .await;
+    assert!(editions.len() == 4 && asked > 10, "{editions:?}, {asked} lists");
+    let expired = lifetimes.certificate() + lifetimes.overlap();
+    assert!(begin.elapsed() < expired, "each step waited for certificates to expire: {:?}", begin.elapsed());
+
+    secrets(&test_env).delete("edge", &DeleteParams::default()).await.unwrap();
+    eventually_async("another Secret", async || identity(&test_env, "edge").await.is_some()).await;
+    let still = secrets(&test_env).get("taken").await.unwrap();
+    assert_eq!(still.metadata.resource_version, of_others.metadata.resource_version);
     replica.running.stop().await;
 }
