@@ -55,8 +55,8 @@
 //! `acceptance`, `reconcile`, `delivery`, `provision`, `pki`, `status`, `leader`, `replicas`, `health`, `metrics`,
 //! `operations`, `permissions`.
 //!
-//! With the feature `store`, the crate has the module `store` alone: it keeps objects of any kind by name and their references
-//! to each other, from kube-runtime's watch events, for operators of any kind.
+//! The store is a crate of its own, `pingsix-store`: it keeps objects of any kind by name and their references to each other,
+//! from kube-runtime's watch events, for operators of any kind.
 //!
 //! The folder `examples` has a program for each way of use.
 //!
@@ -105,8 +105,6 @@ pub mod reconcile;
 pub mod replicas;
 #[cfg(feature = "controller")]
 pub mod status;
-#[cfg(feature = "store")]
-pub mod store;
 #[cfg(feature = "view")]
 pub mod view;
 #[cfg(feature = "controller")]
@@ -123,6 +121,8 @@ pub use clock::{Clock, LeaseClock};
 pub use expiry::{outdated_certificates, outdated_stream_certificates};
 pub use explain::{Explanation, explain};
 pub use pingsix_sink::{self, Desired, EmbeddedEtcd, MemorySink, Published, Sink, SinkError};
+#[cfg(feature = "controller")]
+pub use pingsix_store as store;
 pub use pingsix_translate::pingsix::Request;
 pub use pingsix_translate::{
     self, DataPlaneKey, Kind, Layout, Object, ObjectKey, ObjectName, Objects, Options, manifest, translate,

@@ -12,7 +12,7 @@ mod cluster;
 #[allow(dead_code, reason = "it has a main of its own")]
 mod embedded_controller;
 #[cfg(feature = "controller")]
-#[path = "../../examples/reflector_store.rs"]
+#[path = "../../../pingsix-store/examples/reflector_store.rs"]
 #[allow(dead_code, reason = "it has a main of its own")]
 mod reflector_store;
 #[path = "../../examples/translate_manifests.rs"]
@@ -39,18 +39,4 @@ async fn problems_of_manifests_are_printed() {
     translate_manifests::run(&misspelled, &mut out).await.unwrap();
     let output = String::from_utf8(out).unwrap();
     assert!(output.contains("problem: ") && output.contains("card"), "{output}");
-}
-
-#[cfg(feature = "controller")]
-#[tokio::test]
-async fn a_script_says_which_deployments_have_to_restart() {
-    let mut out = Vec::new();
-    reflector_store::follow(reflector_store::script(), &mut out).await.unwrap();
-    let expected = "\
-ConfigMap shop/settings has changed: restart shop/cart, shop/web
-Secret shop/session-key has come: restart shop/web
-Secret shop/session-key is gone: restart shop/web
-ConfigMap shop/settings is gone: restart shop/cart, shop/web
-";
-    assert_eq!(String::from_utf8(out).unwrap(), expected);
 }

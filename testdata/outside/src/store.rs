@@ -4,7 +4,7 @@ use std::error::Error;
 
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube_runtime::watcher::Event;
-use pingsix_gateway_api::store::{Change, Edge, ObjectName, ReflectorStore};
+use pingsix_store::{Change, Edge, ObjectName, ReflectorStore};
 use serde_json::json;
 
 fn edges() -> [Edge<ServiceAccount, String>; 2] {

@@ -194,11 +194,8 @@ fn every_value_that_cannot_be_used_is_named_as_it_was_given() {
         ("--feed-allow-plaintext=x", "expected true or false"),
         ("--feed-authority-secret=Feed", "is not a name as Kubernetes has them"),
         ("--feed-authority-service=a.b", "is not a name as Kubernetes has them"),
-        ("--feed-authority-names=a_b", "is neither an IP address nor a host name"),
         ("--feed-authority-names=feed.example.com", "needs feed.authority.secret as well"),
         ("--feed-authority-clients=infra/web=edge", "needs feed.authority.secret as well"),
-        ("--feed-authority-clients=infra/web=Infra/edge", "is not a name as Kubernetes has them"),
-        ("--feed-authority-clients=infra/web=Edge", "is not a name as Kubernetes has them"),
         ("--feed-authority-clients=web=edge", "expected DATAPLANE=SECRET"),
         ("--feed-authority-lifetime=1h", "is shorter than six times feed.authority.certificate-lifetime"),
         ("--feed-authority-lifetime=900000h", "is longer than 100 years"),
@@ -317,20 +314,25 @@ fn the_feed_proves_itself_with_files_or_with_the_authority() {
 }
 
 #[test]
-fn a_client_of_the_authority_has_a_secret_of_its_own() {
-    let flags = |secret: &str| {
-        let client = format!("--feed-authority-clients=infra/web={secret},stream/infra/web=edge");
-        read(&[
-            "--feed-authority-secret=authority",
-            "--feed-authority-names=192.0.2.1,feed.example.com",
-            &client,
-        ])
-    };
-    assert_eq!(flags("edge").unwrap().feed.authority.clients.len(), 2);
-    let faults = flags("authority").unwrap_err();
-    let expected =
-        "\"infra/web=authority\" names the Secret of the authority, which is feed.authority.secret";
-    assert_eq!(faults, [format!("--feed-authority-clients: {expected}")]);
+fn names_and_clients_of_the_authority_are_those_of_hosts_and_of_secrets() {
+    let read = |flag: &str| read(&["--feed-authority-secret=authority", flag]);
+    let authority = |flag: &str| read(flag).unwrap().feed.authority;
+    assert_eq!(authority("--feed-authority-names=192.0.2.1,feed.example.com").names.len(), 2);
+    let clients = "--feed-authority-clients=infra/web=edge,stream/infra/web=infra/authority";
+    assert_eq!(authority(clients).clients.len(), 2);
+    for (flag, message) in [
+        ("--feed-authority-names=a_b", "is neither an IP address nor a host name"),
+        ("--feed-authority-clients=infra/web=Infra/edge", "is not a name as Kubernetes has them"),
+        (
+            "--feed-authority-clients=infra/web=authority",
+            "names the Secret of the authority, which is feed.authority.secret",
+        ),
+    ] {
+        let faults = read(flag).unwrap_err();
+        let (name, value) = flag.split_once('=').unwrap();
+        let expected = format!("{name}: \"{value}\" {message}");
+        assert!(matches!(&faults[..], [fault] if fault.starts_with(&expected)), "{flag}: {faults:?}");
+    }
 }
 
 #[test]

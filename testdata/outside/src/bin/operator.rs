@@ -11,8 +11,8 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, Client, ResourceExt as _};
 use kube_runtime::controller::{Action, Controller};
 use kube_runtime::{WatchStreamExt as _, reflector, watcher};
-use pingsix_gateway_api::store::{Edge, ReflectorStore, SharedStore};
 use pingsix_gateway_api::{MemorySink, Objects, Options, Pipeline, Sink as _, SinkError};
+use pingsix_store::{Edge, ReflectorStore, SharedStore};
 
 #[tokio::main]
 async fn main() -> Result<(), kube::Error> {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use kube_runtime::watcher;
 use pingsix_translate::ObjectName;
 
-use super::edge::{Direction, Edge, Target};
-use super::index::Index;
-use super::reader::{Reader, StoredObject};
+use crate::edge::{Direction, Edge, Target};
+use crate::index::Index;
+use crate::reader::{Reader, StoredObject};
 
 /// The change of one object by an event. The three variants are final; their fields may grow.
 #[derive(Clone, Debug)]

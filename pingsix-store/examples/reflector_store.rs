@@ -2,7 +2,7 @@
 //! ConfigMap or a Secret that configures them.
 //!
 //! ```sh
-//! cargo run -p pingsix-gateway-api --features store --example reflector_store
+//! cargo run -p pingsix-store --example reflector_store
 //! ```
 //!
 //! The program follows the cluster of the current kubeconfig until Ctrl-C. It only reads, and of Secrets the metadata alone.
@@ -19,8 +19,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client};
 use kube_runtime::{WatchStreamExt as _, watcher};
-use pingsix_gateway_api::ObjectName;
-use pingsix_gateway_api::store::{Change, Edge, ReflectorStore, StoredObject};
+use pingsix_store::{Change, Edge, ObjectName, ReflectorStore, StoredObject};
 
 /// The target of a reference: the kind and the name of an existing or absent object.
 type Configuration = (&'static str, ObjectName);

@@ -76,12 +76,12 @@ impl<K> Reader<K> {
         self.0.read().is_empty()
     }
 
-    pub(super) fn names(&self) -> Vec<ObjectName> {
+    pub(crate) fn names(&self) -> Vec<ObjectName> {
         self.0.read().keys().cloned().collect()
     }
 
     /// Inserts an object. Returns its interned name and the former object.
-    pub(super) fn insert(&self, name: ObjectName, object: Arc<K>) -> (ObjectName, Option<Arc<K>>) {
+    pub(crate) fn insert(&self, name: ObjectName, object: Arc<K>) -> (ObjectName, Option<Arc<K>>) {
         let mut objects = self.0.write();
         let known = objects.get_key_value(&name).map(|(name, _)| name.clone());
         let name = known.unwrap_or(name);
@@ -89,12 +89,12 @@ impl<K> Reader<K> {
         (name, before)
     }
 
-    pub(super) fn remove(&self, name: &ObjectName) -> Option<(ObjectName, Arc<K>)> {
+    pub(crate) fn remove(&self, name: &ObjectName) -> Option<(ObjectName, Arc<K>)> {
         self.0.write().remove_entry(name)
     }
 
     /// Frees spare capacity, after a list was inserted.
-    pub(super) fn shrink(&self) {
+    pub(crate) fn shrink(&self) {
         let mut objects = self.0.write();
         *objects = std::mem::take(&mut *objects).into_iter().collect();
     }

@@ -8,7 +8,7 @@
 //! ```
 //! use k8s_openapi::api::networking::v1::Ingress;
 //! use kube_runtime::watcher::Event;
-//! use pingsix_gateway_api::store::{Edge, ReflectorStore};
+//! use pingsix_store::{Edge, ReflectorStore};
 //!
 //! // An Ingress depends on its class.
 //! let class = Edge::depends_on("class", |ingress: &Ingress, targets| {
@@ -52,3 +52,7 @@ pub use pingsix_translate::ObjectName;
 pub use reader::{Reader, StoredObject};
 pub use reflector::{Change, ReflectorStore, Work};
 pub use shared::{SharedStore, object_ref};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

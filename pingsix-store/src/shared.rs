@@ -10,8 +10,8 @@ use kube_runtime::watcher;
 use parking_lot::Mutex;
 use pingsix_translate::ObjectName;
 
-use super::edge::Target;
-use super::reflector::{Change, ReflectorStore};
+use crate::edge::Target;
+use crate::reflector::{Change, ReflectorStore};
 
 /// A [`ReflectorStore`] that tasks share, such as the reconciler of a kube-runtime `Controller` and its watches. Clones are
 /// the same store.

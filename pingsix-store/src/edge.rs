@@ -36,7 +36,7 @@ impl<K, T> Edge<K, T> {
     }
 
     /// Adds the targets of an object.
-    pub(super) fn add_targets(&self, object: &K, targets: &mut Vec<T>) {
+    pub(crate) fn add_targets(&self, object: &K, targets: &mut Vec<T>) {
         (self.targets)(object, targets);
     }
 }

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pingsix_translate::ObjectName;
 
-use super::edge::Target;
+use crate::edge::Target;
 
 /// The referrers of each target. The relation is many-to-many, and targets without referrers take no memory.
 #[derive(Clone, Debug)]
-pub(super) struct Index<T> {
+pub(crate) struct Index<T> {
     referrers: BTreeMap<T, Referrers<T>>,
     len: usize,
 }
@@ -107,7 +107,7 @@ impl<T: Target> Referrers<T> {
 impl<T: Target> Index<T> {
     /// Adds a reference by an object with these concerned targets; `concerned_by` has the targets of other referrers.
     /// Returns whether the reference is new.
-    pub(super) fn insert(
+    pub(crate) fn insert(
         &mut self,
         target: T,
         referrer: &ObjectName,
@@ -123,7 +123,7 @@ impl<T: Target> Index<T> {
     }
 
     /// Removes a reference by an object with these concerned targets; returns whether it was present.
-    pub(super) fn remove(&mut self, target: &T, referrer: &ObjectName, concerned: &BTreeSet<T>) -> bool {
+    pub(crate) fn remove(&mut self, target: &T, referrer: &ObjectName, concerned: &BTreeSet<T>) -> bool {
         let Some(referrers) = self.referrers.get_mut(target) else { return false };
         let (was_there, is_empty) = referrers.remove(referrer, concerned);
         if is_empty {
@@ -134,7 +134,7 @@ impl<T: Target> Index<T> {
     }
 
     /// Updates the counts after a referrer of a target has changed its concerned targets.
-    pub(super) fn recount(&mut self, target: &T, before: &BTreeSet<T>, after: &BTreeSet<T>) {
+    pub(crate) fn recount(&mut self, target: &T, before: &BTreeSet<T>, after: &BTreeSet<T>) {
         if let Some(Referrers::Many(many)) = self.referrers.get_mut(target) {
             many.discount(before);
             many.count(after);
@@ -142,12 +142,12 @@ impl<T: Target> Index<T> {
     }
 
     /// The referrers of a target, by name.
-    pub(super) fn referrers(&self, target: &T) -> impl Iterator<Item = &ObjectName> {
+    pub(crate) fn referrers(&self, target: &T) -> impl Iterator<Item = &ObjectName> {
         self.referrers.get(target).into_iter().flat_map(Referrers::iter)
     }
 
     /// The targets that the referrers of a target concern; `concerned_by` has those of a single referrer.
-    pub(super) fn concerned(
+    pub(crate) fn concerned(
         &self,
         target: &T,
         concerned_by: impl FnOnce(&ObjectName) -> BTreeSet<T>,
@@ -160,12 +160,12 @@ impl<T: Target> Index<T> {
     }
 
     /// All targets of references, in order.
-    pub(super) fn targets(&self) -> BTreeSet<&T> {
+    pub(crate) fn targets(&self) -> BTreeSet<&T> {
         self.referrers.keys().collect()
     }
 
     /// Frees spare capacity, after a list was inserted.
-    pub(super) fn shrink(&mut self) {
+    pub(crate) fn shrink(&mut self) {
         for referrers in self.referrers.values_mut() {
             if let Referrers::Many(many) = referrers {
                 many.names = std::mem::take(&mut many.names).into_iter().collect();
@@ -175,7 +175,7 @@ impl<T: Target> Index<T> {
     }
 
     /// The number of references.
-    pub(super) const fn len(&self) -> usize {
+    pub(crate) const fn len(&self) -> usize {
         self.len
     }
 }

@@ -10,7 +10,7 @@ use pingsix_translate::ObjectName;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
-use super::{Change, Edge, ReflectorStore, SharedStore, object_ref};
+use crate::{Change, Edge, ReflectorStore, SharedStore, object_ref};
 
 /// Keys of `data` that start with `to-` concern their value, those with `on-` depend on it.
 fn store() -> ReflectorStore<ConfigMap, String> {
