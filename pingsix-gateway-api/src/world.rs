@@ -144,7 +144,7 @@ macro_rules! world {
             pub fn work(&self) -> Work {
                 let mut all = Work::default();
                 $(
-                    let Work { objects, entries } = self.$field.work();
+                    let Work { objects, entries, .. } = self.$field.work();
                     all.objects += objects;
                     all.entries += entries;
                 )+
