@@ -40,32 +40,36 @@ async fn the_quick_start_runs_from_the_images() {
     let with_data_plane = data_plane.is_some();
     let node = node(Images::Archives(&folder), data_plane).await;
     let Some(cluster) = cluster_with(TEST, node).await else { return };
-    if with_data_plane {
-        follow_the_tutorial(&cluster).await;
+    let images = if with_data_plane {
+        follow_the_tutorial(&cluster).await
     } else {
         let mut reader = Reader::new(&cluster);
         let tutorial = page("tutorial/in-a-cluster.md");
         for command in commands(&tutorial).into_iter().take_while(|command| !command.contains("Programmed")) {
             reader.run(command).await;
         }
-    }
-    let pods = Api::<Pod>::namespaced(cluster.admin(), "pingsix-system");
-    let statuses =
-        pods.list(&ListParams::default()).await.unwrap().items.into_iter().filter_map(|pod| pod.status);
-    let images: Vec<String> = statuses
-        .filter_map(|status| status.container_statuses)
-        .flatten()
-        .map(|status| status.image_id)
-        .collect();
+        images(&cluster).await
+    };
     assert!(images.len() > 1 && images.iter().all(|image| image.starts_with("sha256:")), "{images:?}");
 }
 
-async fn follow_the_tutorial(cluster: &TestCluster) {
+/// The images of the controller's containers.
+async fn images(cluster: &TestCluster) -> Vec<String> {
+    let pods = Api::<Pod>::namespaced(cluster.admin(), "pingsix-system");
+    let pods = pods.list(&ListParams::default()).await.unwrap().items;
+    let containers = pods.into_iter().filter_map(|pod| pod.status?.container_statuses).flatten();
+    containers.map(|container| container.image_id).collect()
+}
+
+/// Types all commands, up to the end of everything. Returns the images of the controller before.
+async fn follow_the_tutorial(cluster: &TestCluster) -> Vec<String> {
     let mut reader = Reader::new(cluster);
+    let mut seen = Vec::new();
     for command in commands(&page("tutorial/in-a-cluster.md")) {
         reader.run(command).await;
         if command.starts_with("ADDRESS=") {
             assert_eq!(of_the_gateway(cluster).await, (1, 1), "a Deployment and a Service");
+            seen = images(cluster).await;
         }
     }
     assert!(reader.outputs > 1);
@@ -73,6 +77,7 @@ async fn follow_the_tutorial(cluster: &TestCluster) {
         of_the_gateway(cluster).await == (0, 0)
     })
     .await;
+    seen
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
