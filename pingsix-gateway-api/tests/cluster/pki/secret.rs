@@ -81,6 +81,29 @@ async fn test_env() -> Option<TestEnv> {
     Some(test_env)
 }
 
+/// Follows a rotation to its end: three steps, in all of which a client with the identity of the moment is served.
+async fn follow_rotation(
+    test_env: &TestEnv,
+    replica: &Replica,
+    before: &Authorities,
+    mut identity: impl AsyncFnMut(&Authorities) -> FeedIdentity,
+) {
+    let (mut editions, mut lists) = (vec![before.edition()], 0);
+    eventually_async("the end of the rotation", async || {
+        let known = authorities(test_env).await.unwrap();
+        if editions.last() != Some(&known.edition()) {
+            editions.push(known.edition());
+        }
+        let held = identity(&known).await;
+        let listed = list(replica.served.address, &held, PLANE).await;
+        assert!(listed.is_ok(), "{editions:?}: {listed:?}");
+        lists += 1;
+        known.signing() != before.signing() && known.trusted().count() == 1
+    })
+    .await;
+    assert!(editions.len() == 4 && lists > 10, "{editions:?}, {lists} lists");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replicas_agree_on_one_authority_and_each_proves_itself_with_it() {
     let Some(test_env) = test_env().await else { return };
@@ -123,23 +146,13 @@ async fn a_request_leads_through_a_rotation_and_a_deleted_secret_to_another_auth
     secrets(&test_env).patch(SECRET, &PatchParams::default(), &rotate("one")).await.unwrap();
     // A client that keeps to the rules is served throughout.
     let mut held = issued(&first, PLANE, None, &lifetimes).unwrap();
-    let mut editions = vec![first.edition()];
-    let mut lists = 0;
-    eventually_async("the end of the rotation", async || {
-        let known = authorities(&test_env).await.unwrap();
-        if editions.last() != Some(&known.edition()) {
-            editions.push(known.edition());
-        }
-        if let Some(identity) = issued(&known, PLANE, Some(&held), &lifetimes) {
+    follow_rotation(&test_env, &replica, &first, async |known| {
+        if let Some(identity) = issued(known, PLANE, Some(&held), &lifetimes) {
             held = identity;
         }
-        let listed = list(replica.served.address, &held, PLANE).await;
-        assert!(listed.is_ok(), "{editions:?}: {listed:?}");
-        lists += 1;
-        known.signing() != first.signing() && known.trusted().count() == 1
+        held.clone()
     })
     .await;
-    assert!(editions.len() == 4 && lists > 10, "{editions:?}, {lists} lists");
 
     // After the deletion, old certificates are no longer trusted, and there is a new CA at once.
     let known = authorities(&test_env).await.unwrap();
@@ -216,25 +229,13 @@ async fn the_leader_renews_the_certificates_of_others_and_leaves_their_secrets_a
     assert!(list(replica.served.address, &first, PLANE).await.unwrap() > 0);
     eventually_async("a renewal", async || identity(&test_env, "edge").await.unwrap() != first).await;
 
-    // Whoever reads the Secret is served throughout a rotation, which waits for the Secrets and no longer.
+    // A client with the identity in the Secret is served throughout a rotation. The rotation waits for the Secrets, and
+    // not until certificates expire.
     let before = authorities(&test_env).await.unwrap();
-    let (mut asked, mut editions) = (0, vec![before.edition()]);
     let rotate = Patch::Merge(json!({"metadata": {"annotations": {ROTATE: "one"}}}));
     secrets(&test_env).patch(SECRET, &PatchParams::default(), &rotate).await.unwrap();
     let begin = Instant::now();
-    eventually_async("the end of the rotation", async || {
-        let known = authorities(&test_env).await.unwrap();
-        if editions.last() != Some(&known.edition()) {
-            editions.push(known.edition());
-        }
-        let held = identity(&test_env, "edge").await.unwrap();
-        let listed = list(replica.served.address, &held, PLANE).await;
-        assert!(listed.is_ok(), "{editions:?}: {listed:?}");
-        asked += 1;
-        known.signing() != before.signing() && known.trusted().count() == 1
-    })
-    .await;
-    assert!(editions.len() == 4 && asked > 10, "{editions:?}, {asked} lists");
+    follow_rotation(&test_env, &replica, &before, async |_| identity(&test_env, "edge").await.unwrap()).await;
     let expired = lifetimes.certificate() + lifetimes.overlap();
     assert!(begin.elapsed() < expired, "each step waited for certificates to expire: {:?}", begin.elapsed());
 
