@@ -169,7 +169,7 @@ impl Judge<'_> {
         verdicts
     }
 
-    /// What is to be published for a data plane. Reports the reason if nothing is.
+    /// The documents of a data plane for a sink. Reports the error of a data plane without any.
     fn published<T>(&mut self, owner: &ObjectKey, bridged: Result<T, BridgeError>) -> Option<T> {
         let error = match bridged {
             Ok(bridged) => return Some(bridged),

@@ -47,10 +47,12 @@ pub struct AuthorityOptions {
     /// The DNS names and IP addresses of the server. A client that connects by another name has to verify one of them:
     /// `pingsix.etcd.tls.domain`.
     pub server_names: Vec<String>,
-    /// The prefixes that others read, by the Secret with their client certificate, which the leader creates and renews.
+    /// The prefixes of data planes that others run, by the Secret with their client certificate. The leader creates and
+    /// renews these Secrets.
     pub clients: BTreeMap<ObjectName, BTreeSet<Scope>>,
-    /// Whether somebody [reports](FeedAuthority::report_edition) editions. Without reports, a step of a rotation waits
-    /// for the Secrets of [`clients`](Self::clients), or, without these, until earlier certificates have expired.
+    /// Whether the writer of the Secrets of managed data planes [reports](FeedAuthority::report_edition) editions. Without
+    /// its reports, a step of a rotation waits for the Secrets of [`clients`](Self::clients) alone. Without these Secrets
+    /// either, a step waits until earlier certificates have expired.
     pub has_reports: bool,
     /// The lifetimes of certificates.
     pub lifetimes: Lifetimes,
