@@ -4,8 +4,6 @@
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark that cannot go on fails")]
 
-#[path = "../tests/support/documents.rs"]
-mod documents;
 #[path = "../tests/support/wire.rs"]
 mod wire;
 
@@ -13,8 +11,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use documents::{desired, document, scope};
 use futures::future::join_all;
+use pingsix_sink::contract::documents::{desired, document, scope};
 use pingsix_sink::embedded::Pace;
 use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Revision, Sink, plan};
 use tokio::runtime::Runtime;

@@ -9,6 +9,8 @@
 //! tokio = { version = "1", features = ["macros", "rt", "time"] }
 //! ```
 //!
+//! [`PlannedTarget`] is the target of a [`StepWriter`](crate::StepWriter). Other sinks implement the trait:
+//!
 //! ```
 //! use pingsix_sink::contract::{Ability, Contents, TestTarget, UNDISTURBED};
 //! use pingsix_sink::{MemorySink, Scope};
@@ -47,11 +49,13 @@
     reason = "a promise that is broken, or a test that cannot go on, fails by a panic"
 )]
 
-mod documents;
-mod graph;
+pub mod documents;
+pub mod graph;
+mod planned;
 mod suite;
 mod target;
 
+pub use planned::PlannedTarget;
 pub use suite::*;
 pub use target::{Ability, Contents, TestTarget, UNDISTURBED};
 

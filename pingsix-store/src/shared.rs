@@ -1,14 +1,15 @@
 //! A store that tasks share.
 
-use std::fmt;
+use std::fmt::{self, Debug};
 use std::sync::Arc;
 
 use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
-use kube::Resource;
+use kube::{Api, Resource};
 use kube_runtime::reflector::ObjectRef;
-use kube_runtime::watcher;
+use kube_runtime::{WatchStreamExt as _, reflector, watcher};
 use parking_lot::Mutex;
 use pingsix_translate::ObjectName;
+use serde::de::DeserializeOwned;
 
 use crate::edge::Target;
 use crate::reflector::{Change, ReflectorStore};
@@ -16,7 +17,8 @@ use crate::reflector::{Change, ReflectorStore};
 /// A [`ReflectorStore`] that tasks share, such as the reconciler of a kube-runtime `Controller` and its watches. Clones are
 /// the same store.
 ///
-/// One task feeds the store: [`reflect`](Self::reflect) and [`changes`](Self::changes) adapt the stream of a watcher.
+/// One task feeds the store: [`watch`](Self::watch) begins a watch, and [`reflect`](Self::reflect) and
+/// [`changes`](Self::changes) adapt the stream of one.
 pub struct SharedStore<K: 'static, T: 'static>(Arc<Mutex<ReflectorStore<K, T>>>);
 
 impl<K, T> Clone for SharedStore<K, T> {
@@ -25,7 +27,7 @@ impl<K, T> Clone for SharedStore<K, T> {
     }
 }
 
-impl<K, T> fmt::Debug for SharedStore<K, T> {
+impl<K, T> Debug for SharedStore<K, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.lock().fmt(f)
     }
@@ -41,6 +43,21 @@ impl<K: Resource<DynamicType = ()> + Send + Sync, T: Target + Send + Sync> Share
     /// Applies an event, and returns the changes; see [`ReflectorStore::apply`].
     pub fn apply(&self, event: watcher::Event<K>) -> Vec<Change<K, T>> {
         self.0.lock().apply(event)
+    }
+
+    /// Watches the objects of an API, with pauses after errors. Returns the changed objects, and a `Store` of kube-runtime, as
+    /// `Controller::for_stream` takes them.
+    pub fn watch(
+        &self,
+        api: Api<K>,
+        config: watcher::Config,
+    ) -> (impl Stream<Item = watcher::Result<K>> + use<K, T>, reflector::Store<K>)
+    where
+        K: Clone + Debug + DeserializeOwned + 'static,
+    {
+        let (reader, writer) = reflector::store();
+        let events = self.reflect(watcher(api, config).default_backoff());
+        (reflector(writer, events).applied_objects(), reader)
     }
 
     /// Applies the events of a stream, and passes them on, as kube-runtime's `reflector` does. Both can adapt one stream

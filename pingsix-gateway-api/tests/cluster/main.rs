@@ -11,6 +11,7 @@
 
 mod completeness;
 mod deploy;
+mod embedding;
 mod faults;
 mod history;
 mod kinds;

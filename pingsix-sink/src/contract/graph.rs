@@ -1,4 +1,4 @@
-//! Documents that refer to one another.
+//! Documents that refer to one another, for further tests of a sink.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use crate::desired::Desired;
 
 /// Documents by seed, of which later kinds refer to earlier ones. The order of keys differs from the order of
 /// deletion.
-pub(super) fn graph(seed: u64) -> Desired {
+pub fn graph(seed: u64) -> Desired {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut documents: Vec<(String, String)> = Vec::new();
     for kind in ["upstreams", "services", "zones"] {
@@ -23,8 +23,12 @@ pub(super) fn graph(seed: u64) -> Desired {
     desired("/p/web", &documents)
 }
 
-/// Asserts that every reference resolves.
-pub(super) fn assert_closed(state: &BTreeMap<String, String>) {
+/// Asserts that every reference of a [`graph`] resolves.
+///
+/// # Panics
+///
+/// When one does not.
+pub fn assert_closed(state: &BTreeMap<String, String>) {
     for (key, value) in state {
         for reference in value.split(' ').skip(1).filter(|reference| !reference.is_empty()) {
             assert!(state.contains_key(reference), "{key} refers to {reference} in {state:?}");

@@ -9,6 +9,7 @@ use super::target::{Ability, Contents, TestTarget};
 use crate::desired::{Desired, DocumentSet};
 use crate::error::SinkError;
 use crate::plan::Changed;
+use crate::revision::Revision;
 use crate::sink::Sink as _;
 
 /// Timeout of all waits, longer than any of them takes.
@@ -150,6 +151,15 @@ pub async fn is_closed_under_reference_at_every_step<T: TestTarget>(target: T) {
     }
 }
 
+/// A repetition writes the documents that a failed publication left, and has a new revision.
+async fn completes<T: TestTarget>(target: &T, sink: &T::Sink, after: &Desired, last: Revision) {
+    let rest = missing(&target.read(after.scope()).await, after);
+    let repeated = sink.publish(after).await.unwrap();
+    assert_eq!(repeated.changed.total(), rest, "the rest of the plan");
+    assert!(repeated.revision > last);
+    assert_eq!(target.read(after.scope()).await, expected_contents(after));
+}
+
 /// A repeated publication completes a failed one.
 pub async fn completes_a_failed_publication_when_repeated<T: TestTarget>(target: T) {
     if !T::can(Ability::CanFail) {
@@ -168,11 +178,7 @@ pub async fn completes_a_failed_publication_when_repeated<T: TestTarget>(target:
         target.fail_after(None);
         assert_eq!(target.states(before.scope()).await.len(), history + writes, "a prefix of the plan");
 
-        let rest = missing(&target.read(after.scope()).await, &after);
-        let second = sink.publish(&after).await.unwrap();
-        assert_eq!(second.changed.total(), rest, "the rest of the plan");
-        assert!(second.revision > first.revision);
-        assert_eq!(target.read(after.scope()).await, expected_contents(&after));
+        completes(&target, &sink, &after, first.revision).await;
         writes += 1;
     }
     assert!(writes > 5, "it was interrupted");
@@ -203,11 +209,7 @@ pub async fn completes_a_publication_with_a_lost_response<T: TestTarget>(target:
             "one more than was answered"
         );
 
-        let rest = missing(&target.read(after.scope()).await, &after);
-        let second = sink.publish(&after).await.unwrap();
-        assert_eq!(second.changed.total(), rest, "the rest of the plan");
-        assert!(second.revision > first.revision);
-        assert_eq!(target.read(after.scope()).await, expected_contents(&after));
+        completes(&target, &sink, &after, first.revision).await;
         writes += 1;
     }
     assert!(writes > 5, "answers were lost");

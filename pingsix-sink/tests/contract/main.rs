@@ -7,8 +7,6 @@
 mod admin;
 #[path = "../support/admin_double.rs"]
 mod admin_double;
-#[path = "../support/documents.rs"]
-mod documents;
 mod embedded;
 mod etcd;
 mod file;
@@ -29,6 +27,6 @@ pingsix_sink::contract_tests! {
     the_admin_sink: crate::admin::Admin;
     the_etcd_sink_with_a_keyring: crate::sealed::Sealed;
     the_file_sink: crate::file::File;
-    a_planned_sink: crate::planned::Readable;
+    a_planned_sink: pingsix_sink::contract::PlannedTarget<crate::planned::Readable>;
     a_planned_sink_of_a_target_without_reads: crate::planned::Unreadable;
 }

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use crate::documents::desired;
 use crate::wire::{Served, WAIT_TIMEOUT, Watcher, under, watch_under};
 use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
+use pingsix_sink::contract::documents::desired;
 use pingsix_sink::embedded::{Builder, Stats};
 use pingsix_sink::proto::etcdserverpb::range_request::SortTarget;
 use pingsix_sink::proto::etcdserverpb::request_op::Request as Operation;

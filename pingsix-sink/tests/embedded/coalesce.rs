@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::documents::{desired, document, scope};
 use crate::wire::{Served, Watcher, events, watch_under};
 use bytes::Bytes;
+use pingsix_sink::contract::documents::{desired, document, scope};
 use pingsix_sink::embedded::{Builder, Pace};
 use pingsix_sink::proto::etcdserverpb::WatchResponse;
 use pingsix_sink::proto::mvccpb::KeyValue;

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::documents::desired;
 use crate::wire::{Served, WAIT_TIMEOUT, Watcher, watch_under};
+use pingsix_sink::contract::documents::desired;
 use pingsix_sink::embedded::{Builder, Pace, Stats};
 use pingsix_sink::{EmbeddedEtcd, Sink};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -1,7 +1,6 @@
 //! Compatibility with `etcdctl`. Runs when `etcdctl` is on the PATH.
 
 use crate::authority;
-use crate::documents;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -9,10 +8,10 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::authority::Authority;
-use crate::documents::{desired, document, scope};
 use crate::wire::{Served, WAIT_TIMEOUT};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use pingsix_sink::contract::documents::{desired, document, scope};
 use pingsix_sink::embedded::{Access, Clients};
 use pingsix_sink::{Desired, EmbeddedEtcd, Key, Sink};
 use pingsix_test_programs::{Output, find, run};
@@ -355,7 +354,7 @@ async fn with_a_client_ca_a_certificate_of_it_is_needed() {
 #[tokio::test]
 async fn a_user_logs_in_and_reads_its_prefix() {
     let Some(program) = find("etcdctl") else { return };
-    let clients = Clients::new().user("web", "s3cret", [documents::scope("/p/web")]);
+    let clients = Clients::new().user("web", "s3cret", [scope("/p/web")]);
     let served = Served::start(EmbeddedEtcd::builder().access(Access::of(clients))).await;
     served.etcd.publish(&desired("/p/web", &[("routes/a", "A")])).await.unwrap();
     served.etcd.publish(&desired("/p/api", &[("routes/a", "A")])).await.unwrap();

@@ -3,10 +3,9 @@
 //!
 //! Revisions differ in value; they are compared as the number of their publication.
 
-use crate::documents;
-use crate::documents::desired;
 use crate::wire::{Served, WAIT_TIMEOUT, Watcher, channel, under, watch_under, with_token};
 use bytes::Bytes;
+use pingsix_sink::contract::documents::{desired, scope};
 use pingsix_sink::embedded::{Access, Clients};
 use pingsix_sink::proto::etcdserverpb::AuthenticateRequest;
 use pingsix_sink::proto::etcdserverpb::auth_client::AuthClient;
@@ -333,10 +332,10 @@ async fn clients_are_admitted_like_etcd_admits_them() {
     if !enable_auth(&real, &[("web", "/p/web/"), ("api", "/p/api/")]).await {
         return;
     }
-    let clients = Clients::new().user("web", "secret-of-web", [documents::scope("/p/web")]).user(
+    let clients = Clients::new().user("web", "secret-of-web", [scope("/p/web")]).user(
         "api",
         "secret-of-api",
-        [documents::scope("/p/api")],
+        [scope("/p/api")],
     );
     let served = Served::start(EmbeddedEtcd::builder().access(Access::of(clients))).await;
     publish(&served).await;

@@ -8,8 +8,6 @@ mod coalesce;
 mod connections;
 #[path = "../support/data_plane.rs"]
 mod data_plane;
-#[path = "../support/documents.rs"]
-mod documents;
 mod etcdctl;
 #[path = "../support/gateway.rs"]
 mod gateway;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::data_plane::{PingSix, backend, state};
-use crate::documents::{desired, scope};
 use crate::wire::Served;
+use pingsix_sink::contract::documents::{desired, scope};
 use pingsix_sink::embedded::{Access, Clients};
 use pingsix_sink::{EmbeddedEtcd, Sink};
 use pingsix_test_programs::free_address;

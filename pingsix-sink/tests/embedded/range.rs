@@ -1,9 +1,9 @@
 //! The KV service over the wire.
 
-use crate::documents::{desired, document, scope};
 use crate::wire;
 use crate::wire::{Served, pairs, under};
 use bytes::Bytes;
+use pingsix_sink::contract::documents::{desired, document, scope};
 use pingsix_sink::proto::etcdserverpb::compare::{CompareResult, CompareTarget, TargetUnion};
 use pingsix_sink::proto::etcdserverpb::range_request::{SortOrder, SortTarget};
 use pingsix_sink::proto::etcdserverpb::request_op::Request as Operation;

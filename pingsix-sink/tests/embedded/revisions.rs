@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
-use crate::documents::{desired, scope};
 use crate::wire::{Served, events, watch_under};
 use parking_lot::Mutex;
+use pingsix_sink::contract::documents::{desired, scope};
 use pingsix_sink::embedded::Builder;
 use pingsix_sink::embedded::revisions::{Block, Clock, Reservations, ReserveError, Reserving, SharedTime};
 use pingsix_sink::proto::etcdserverpb::WatchProgressRequest;

@@ -3,8 +3,8 @@
 use crate::wire;
 use std::time::Duration;
 
-use crate::documents::desired;
 use crate::wire::Served;
+use pingsix_sink::contract::documents::desired;
 use pingsix_sink::embedded::EmbeddedError;
 use pingsix_sink::proto::etcdserverpb::auth_client::AuthClient;
 use pingsix_sink::proto::etcdserverpb::cluster_client::ClusterClient;

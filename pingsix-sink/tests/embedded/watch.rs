@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::documents::{desired, document, scope};
 use crate::wire::{Served, WAIT_TIMEOUT, Watcher, events, watch_under};
+use pingsix_sink::contract::documents::{desired, document, scope};
 use pingsix_sink::embedded::Builder;
 use pingsix_sink::proto::etcdserverpb::watch_create_request::FilterType;
 use pingsix_sink::proto::etcdserverpb::{WatchCreateRequest, WatchResponse};

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::authority::{Authority, Pair};
-use crate::documents::{desired, scope};
 use crate::wire::{Served, WAIT_TIMEOUT, Watcher, events, pairs, under, watch_under, with_token};
 use futures::stream;
 use parking_lot::Mutex;
+use pingsix_sink::contract::documents::{desired, scope};
 use pingsix_sink::embedded::revisions::Clock;
 use pingsix_sink::embedded::{Access, Builder, Clients, Pace};
 use pingsix_sink::proto::etcdserverpb::auth_client::AuthClient;

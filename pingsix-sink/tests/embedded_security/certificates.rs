@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::authority::{Authority, Pair, Prober};
-use crate::documents::{desired, scope};
 use crate::wire::{Served, WAIT_TIMEOUT, Watcher, events, pairs, under, watch_under};
 use parking_lot::Mutex;
+use pingsix_sink::contract::documents::{desired, scope};
 use pingsix_sink::embedded::revisions::Clock;
 use pingsix_sink::embedded::{Access, Clients, EmbeddedError, ServerTls, Stats, feed_uri, feed_uri_of_owner};
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;

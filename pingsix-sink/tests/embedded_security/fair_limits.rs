@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Instant;
 
 use crate::authority::{Authority, Pair};
-use crate::documents::{desired, scope};
 use crate::wire::{Served, WAIT_TIMEOUT, Watcher, events, pairs, under, watch_under, with_token};
+use pingsix_sink::contract::documents::{desired, scope};
 use pingsix_sink::embedded::{Access, Builder, Clients, Stats, feed_uri};
 use pingsix_sink::proto::etcdserverpb::auth_client::AuthClient;
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;

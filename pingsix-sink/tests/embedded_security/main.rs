@@ -6,8 +6,6 @@ mod access;
 #[path = "../support/authority.rs"]
 mod authority;
 mod certificates;
-#[path = "../support/documents.rs"]
-mod documents;
 mod fair_limits;
 #[path = "../support/log.rs"]
 mod log;

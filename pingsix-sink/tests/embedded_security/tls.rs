@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use crate::authority::{Authority, Pair, Prober, channel, client};
-use crate::documents::desired;
 use crate::wire::{Served, WAIT_TIMEOUT, Watcher, events, pairs, under, watch_under};
+use pingsix_sink::contract::documents::desired;
 use pingsix_sink::embedded::{Builder, EmbeddedError, ServerTls, TlsFault, TlsPart};
 use pingsix_sink::proto::etcdserverpb::MemberListRequest;
 use pingsix_sink::proto::etcdserverpb::cluster_client::ClusterClient;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::authority::{Authority, Pair, Prober, channel, client};
-use crate::documents::desired;
 use crate::wire::{Served, WAIT_TIMEOUT, Watcher, events, watch_under};
 use parking_lot::Mutex;
+use pingsix_sink::contract::documents::desired;
 use pingsix_sink::embedded::revisions::Clock;
 use pingsix_sink::embedded::{ServerTls, Stats};
 use pingsix_sink::{EmbeddedEtcd, Sink};

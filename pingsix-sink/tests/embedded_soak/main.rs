@@ -5,8 +5,6 @@
 
 #[path = "../support/child_process.rs"]
 mod child_process;
-#[path = "../support/documents.rs"]
-mod documents;
 mod server;
 #[path = "../support/wire.rs"]
 mod wire;

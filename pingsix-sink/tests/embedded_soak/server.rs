@@ -3,8 +3,8 @@
 use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Sink as _};
 
 use crate::child_process::{ChildServer, answer, commands};
-use crate::documents::{document, scope};
 use crate::wire::Served;
+use pingsix_sink::contract::documents::{document, scope};
 
 /// The test function that only serves this process.
 const SERVER_TEST: &str = "server::serves_until_its_input_ends";

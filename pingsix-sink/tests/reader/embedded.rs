@@ -5,9 +5,9 @@ use pingsix_sink::etcd::ClientTls;
 use pingsix_sink::{EmbeddedEtcd, Sink as _};
 
 use crate::authority::{Authority, NAME};
-use crate::documents::desired;
 use crate::reading::{builder, builder_of, content, next, owned, until};
 use crate::wire::Served;
+use pingsix_sink::contract::documents::desired;
 
 async fn served() -> Served {
     let served = Served::start(EmbeddedEtcd::builder()).await;
@@ -71,7 +71,7 @@ async fn another_server_at_the_same_address_is_listed_and_replaces_everything() 
 #[tokio::test]
 async fn a_scope_that_is_not_there_yet_is_waited_for() {
     let served = served().await;
-    let scope = crate::documents::scope("/s/later");
+    let scope = pingsix_sink::contract::documents::scope("/s/later");
     let mut reader =
         pingsix_sink::etcd::EtcdReader::builder([served.address.to_string()], scope).build().unwrap();
     let error = next(&mut reader).await.unwrap_err();

@@ -11,9 +11,9 @@ use pingsix_sink::{EtcdSink, Sink as _};
 use pingsix_test_programs::{Etcd, Signal};
 
 use crate::authority::{Authority, NAME};
-use crate::documents::desired;
 use crate::reading::{builder, builder_of, content, next, owned, until};
 use crate::wire::channel;
+use pingsix_sink::contract::documents::desired;
 
 async fn put(etcd: &Etcd, key: &str, value: &str) {
     etcd.control(&["put", key, value]).await;
@@ -157,7 +157,7 @@ async fn another_endpoint_is_used_when_one_is_not_there() {
     let Some(etcd) = Etcd::start().await else { return };
     put(&etcd, "/s/web/a", "one").await;
     let endpoints = ["127.0.0.1:1".to_owned(), etcd.address().to_string()];
-    let scope = crate::documents::scope("/s/web");
+    let scope = pingsix_sink::contract::documents::scope("/s/web");
     let mut reader = pingsix_sink::etcd::EtcdReader::builder(endpoints, scope).build().unwrap();
     assert_eq!(until(&mut reader, &[("a", "one")]).await, ["etcd_unavailable"]);
 }

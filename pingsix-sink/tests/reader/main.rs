@@ -3,8 +3,6 @@
 
 #[path = "../support/authority.rs"]
 mod authority;
-#[path = "../support/documents.rs"]
-mod documents;
 mod embedded;
 mod etcd;
 mod garbage;

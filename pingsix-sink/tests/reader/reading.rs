@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pingsix_sink::etcd::{EtcdError, EtcdReader, KeyValues, ReaderBuilder};
 
-use crate::documents::scope;
+use pingsix_sink::contract::documents::scope;
 
 /// Timeout of all waits, longer than any of them takes.
 const WAIT_TIMEOUT: Duration = Duration::from_mins(1);

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use crate::admin_double::{AdminDouble, KEY};
 use crate::authority::Authority;
-use crate::documents::{desired, scope};
 use http::HeaderValue;
 use pingsix_sink::admin::{Builder, SCOPE_LABEL};
+use pingsix_sink::contract::documents::{desired, scope};
 use pingsix_sink::{AdminSink, Changed, Desired, Sink};
 use pingsix_test_programs::{Etcd, free_address, pingsix};
 use serde_json::{Value, json};

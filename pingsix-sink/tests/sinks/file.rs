@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::authority::Authority;
-use crate::documents::{desired, scope};
+use pingsix_sink::contract::documents::{desired, scope};
 use pingsix_sink::file::FileLocation;
 use pingsix_sink::{Changed, Desired, Effect, FileSink, Sink};
 use pingsix_test_programs::{free_address, pingsix};

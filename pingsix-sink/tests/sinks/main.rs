@@ -8,15 +8,11 @@ mod admin_double;
 mod authority;
 #[path = "../support/data_plane.rs"]
 mod data_plane;
-#[path = "../support/documents.rs"]
-mod documents;
 mod etcd;
 mod file;
 mod fuzzing;
 #[path = "../support/gateway.rs"]
 mod gateway;
-#[path = "../support/graph.rs"]
-mod graph;
 #[path = "../support/log.rs"]
 mod log;
 mod plan;

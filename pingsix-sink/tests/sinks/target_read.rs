@@ -4,8 +4,8 @@ use crate::admin_double;
 use std::net::SocketAddr;
 
 use crate::authority::Authority;
-use crate::documents::{desired, scope};
 use crate::wire::Served;
+use pingsix_sink::contract::documents::{desired, scope};
 use pingsix_sink::difference::differences;
 use pingsix_sink::target::{OpenError, Target};
 use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Sink};

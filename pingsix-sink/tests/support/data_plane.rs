@@ -9,9 +9,9 @@ use std::time::Duration;
 use pingsix_sink::Desired;
 use pingsix_test_programs::free_address;
 
-use crate::documents::desired;
 pub(crate) use crate::gateway::backend;
 use crate::gateway::{Gateway, get, pingora};
+use pingsix_sink::contract::documents::desired;
 
 /// A PingSIX that reads `/p/web` from one etcd address; dropping it kills it.
 pub(crate) struct PingSix {

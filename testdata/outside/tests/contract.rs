@@ -1,54 +1,29 @@
 //! The promises of every sink, for a sink of one's own.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
-use pingsix_sink::contract::{Ability, Contents, TestTarget, UNDISTURBED};
-use pingsix_sink::{PlannedSink, Scope, SinkError, Step, StepWriter};
+use pingsix_sink::contract::PlannedTarget;
+use pingsix_sink::{Document, DocumentSet, Key, Scope, SinkError, Step, StepWriter};
 
-/// Each state of the target, oldest first.
-#[derive(Clone, Debug, Default)]
-struct States(Arc<Mutex<Vec<BTreeMap<String, String>>>>);
+#[derive(Default)]
+struct Memory(Mutex<BTreeMap<Scope, BTreeMap<Key, Document>>>);
 
-impl StepWriter for States {
+impl StepWriter for Memory {
     async fn write(&self, scope: &Scope, step: &Step) -> Result<(), SinkError> {
-        let mut states = self.0.lock().expect("no test panics meanwhile");
-        let mut state = states.last().cloned().unwrap_or_default();
+        let mut scopes = self.0.lock().expect("no test panics meanwhile");
+        let documents = scopes.entry(scope.clone()).or_default();
         match step {
-            Step::Create(new) | Step::Update(new) => {
-                state.insert(scope.full_key(&new.key), String::from_utf8_lossy(&new.value).into_owned())
-            }
-            Step::Delete { key, .. } => state.remove(&scope.full_key(key)),
+            Step::Create(new) | Step::Update(new) => documents.insert(new.key.clone(), new.clone()),
+            Step::Delete { key, .. } => documents.remove(key),
         };
-        states.push(state);
         Ok(())
     }
-}
 
-impl TestTarget for States {
-    type Sink = PlannedSink<Self>;
-    const MISSING: &'static [(Ability, &'static str)] = UNDISTURBED;
-
-    async fn start() -> Option<Self> {
-        Some(Self::default())
-    }
-
-    async fn open(&self) -> Self::Sink {
-        PlannedSink::new(self.clone())
-    }
-
-    async fn read(&self, scope: &Scope) -> Contents {
-        self.states(scope).await.pop().unwrap_or_default()
-    }
-
-    async fn states(&self, scope: &Scope) -> Vec<Contents> {
-        let below = |(key, value): (&String, &String)| {
-            Some((key.strip_prefix(scope.key_prefix())?.to_owned(), value.clone()))
-        };
-        let states = self.0.lock().expect("no test panics meanwhile");
-        let states = states.iter().map(|state| state.iter().filter_map(below).collect());
-        [Contents::new()].into_iter().chain(states).collect()
+    async fn read(&self, scope: &Scope) -> Result<Option<DocumentSet>, SinkError> {
+        let scopes = self.0.lock().expect("no test panics meanwhile");
+        DocumentSet::new(scopes.get(scope).into_iter().flat_map(BTreeMap::values).cloned()).map(Some)
     }
 }
 
-pingsix_sink::contract_tests! { own: crate::States; }
+pingsix_sink::contract_tests! { memory: PlannedTarget<crate::Memory>; }

@@ -8,8 +8,8 @@ use crate::root;
 const PROGRAMS: [(&str, &str, usize); 4] = [
     ("src/bin/translate.rs", "pingsix-gateway-api/README.md", 20),
     ("src/bin/serve.rs", "pingsix-gateway-api/README.md", 20),
-    ("src/bin/operator.rs", "pingsix-gateway-api/README.md", 30),
-    ("tests/contract.rs", "pingsix-sink/README.md", 40),
+    ("src/bin/operator.rs", "pingsix-gateway-api/README.md", 25),
+    ("tests/contract.rs", "pingsix-sink/README.md", 20),
 ];
 
 /// The program without its description.

@@ -9,7 +9,7 @@ use pingsix_test_programs::{Etcd, find};
 
 use super::etcd_test::{WAIT_TIMEOUT, publish_error, publish_until_done};
 use crate::authority::{Authority, NAME};
-use crate::documents::desired;
+use pingsix_sink::contract::documents::desired;
 
 const PASSWORD: &str = "correct horse";
 

@@ -8,9 +8,9 @@ use pingsix_sink::{Desired, EtcdSink, Sink as _};
 use pingsix_test_programs::Signal;
 
 use super::etcd_test::{EtcdTest, WAIT_TIMEOUT, publish_until_done};
-use crate::documents::scope;
-use crate::graph::{assert_closed, graph};
 use crate::wire::{Watcher, channel, watch_under};
+use pingsix_sink::contract::documents::scope;
+use pingsix_sink::contract::graph::{assert_closed, graph};
 
 const ROUNDS: u64 = 24;
 

@@ -7,7 +7,7 @@ use pingsix_sink::{Changed, Desired, EtcdSink, Sink as _};
 use super::etcd_test::EtcdTest;
 use crate::authority::Authority;
 use crate::data_plane::{PingSix, backend};
-use crate::documents::{desired, scope};
+use pingsix_sink::contract::documents::{desired, scope};
 
 const ENVELOPE: &str = "$pingsix-enc:v1$";
 

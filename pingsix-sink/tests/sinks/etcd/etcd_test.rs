@@ -11,9 +11,9 @@ use pingsix_sink::{Desired, DocumentSet, EtcdSink, Published, Scope, Sink as _, 
 use pingsix_test_programs::Etcd;
 use tonic::transport::Channel;
 
-use crate::documents::{document, scope};
 use crate::relay::Relay;
 use crate::wire::{channel, under};
+use pingsix_sink::contract::documents::{document, scope};
 
 /// Timeout of all waits, longer than any of them takes.
 pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(30);

@@ -15,9 +15,9 @@ use pingsix_sink::{Desired, EtcdSink, Sink as _, plan};
 use super::etcd_test::{
     EtcdTest, WAIT_TIMEOUT, publish_error, publish_until_done, routes_of, wait_for_drift, wait_for_watch,
 };
-use crate::documents::{desired, scope};
 use crate::relay::Failure;
 use crate::wire::{Watcher, channel, watch_under};
+use pingsix_sink::contract::documents::{desired, scope};
 
 const GUARD: &str = "/p/web/.pingsix_graph_revision";
 

@@ -8,10 +8,10 @@ use pingsix_test_programs::{Etcd, Signal};
 use super::etcd_test::{
     EtcdTest, WAIT_TIMEOUT, publish_error, publish_until_done, routes_of, wait_for_drift, wait_for_watch,
 };
-use crate::documents::{desired, document, scope};
 use crate::log;
 use crate::relay::Relay;
 use crate::wire::channel;
+use pingsix_sink::contract::documents::{desired, document, scope};
 
 fn web(value: &str) -> Desired {
     desired("/p/web", &[("upstreams/u", "1"), ("routes/r", value)])

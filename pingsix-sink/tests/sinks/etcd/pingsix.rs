@@ -4,7 +4,7 @@ use pingsix_sink::{Desired, Sink as _};
 
 use super::etcd_test::{EtcdTest, publish_until_done, wait_for_drift};
 use crate::data_plane::{PingSix, backend, state};
-use crate::documents::scope;
+use pingsix_sink::contract::documents::scope;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pingsix_publishes_every_revision_that_the_sink_reports() {

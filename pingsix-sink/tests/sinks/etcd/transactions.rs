@@ -9,8 +9,8 @@ use pingsix_sink::{Desired, DocumentSet, EtcdSink, Sink as _};
 use super::etcd_test::{
     EtcdTest, WAIT_TIMEOUT, contents, publish_error, publish_until_done, routes_of, wait_for_watch,
 };
-use crate::documents::{desired, document, scope};
 use crate::relay::Failure;
+use pingsix_sink::contract::documents::{desired, document, scope};
 
 #[tokio::test]
 async fn a_change_that_fits_is_one_transaction_and_equal_content_none() {

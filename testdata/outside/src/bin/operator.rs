@@ -10,7 +10,7 @@ use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, Client, ResourceExt as _};
 use kube_runtime::controller::{Action, Controller};
-use kube_runtime::{WatchStreamExt as _, reflector, watcher};
+use kube_runtime::watcher::Config;
 use pingsix_gateway_api::{MemorySink, Objects, Options, Pipeline, Sink as _, SinkError};
 use pingsix_store::{Edge, ReflectorStore, SharedStore};
 
@@ -20,13 +20,11 @@ async fn main() -> Result<(), kube::Error> {
     let secret = Edge::depends_on("secret", |map: &ConfigMap, secrets| {
         secrets.extend(map.annotations().get("example.com/secret").cloned());
     });
-    let (store, (reader, writer)) = (SharedStore::from(ReflectorStore::new([secret])), reflector::store());
-    let events = watcher(Api::<ConfigMap>::default_namespaced(client.clone()), watcher::Config::default());
-    let maps = reflector(writer, store.reflect(events.default_backoff())).applied_objects();
+    let store = SharedStore::from(ReflectorStore::new([secret]));
+    let (maps, reader) = store.watch(Api::default_namespaced(client.clone()), Config::default());
+    let secrets = Api::<Secret>::default_namespaced(client);
     Controller::for_stream(maps, reader)
-        .watches(Api::<Secret>::default_namespaced(client), watcher::Config::default(), move |secret| {
-            store.dependents(&secret.name_any())
-        })
+        .watches(secrets, Config::default(), move |secret| store.dependents(&secret.name_any()))
         .run(reconcile, |_, _, _| Action::requeue(Duration::from_secs(5)), Arc::new(MemorySink::new()))
         .for_each(|_| ready(()))
         .await;
@@ -34,7 +32,7 @@ async fn main() -> Result<(), kube::Error> {
 }
 
 async fn reconcile(map: Arc<ConfigMap>, sink: Arc<MemorySink>) -> Result<Action, SinkError> {
-    let manifests: Vec<&str> = map.data.iter().flat_map(BTreeMap::values).map(String::as_str).collect();
+    let manifests: Vec<_> = map.data.iter().flat_map(BTreeMap::values).cloned().collect();
     let (objects, faults) = Objects::from_yaml(&manifests.join("\n---\n"));
     faults.iter().for_each(|fault| eprintln!("{fault}"));
     for (_, desired) in Pipeline::new(Options::default()).run(&objects).desired() {
