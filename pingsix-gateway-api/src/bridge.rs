@@ -38,6 +38,7 @@ pub use incremental::Bridge;
 pub use order::order_hint;
 pub use quarantine::{Measure, Quarantined};
 use quarantine::{QuarantineResult, quarantine};
+pub(crate) use stream::stream_origin_of;
 pub use stream::{BridgedStream, QuarantinedStream, bridge_stream, stream_order_hint};
 
 /// A data plane, ready to be published.

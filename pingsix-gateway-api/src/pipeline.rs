@@ -33,8 +33,7 @@ use pingsix_translate::pingsix::DocumentKey;
 use pingsix_translate::status::{
     GatewayClassVerdict, PingsixProxyVerdict, PolicyVerdict, Problem, RouteVerdict, Severity, Verdicts,
 };
-use pingsix_translate::stream::StreamKey;
-use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, Objects, Options, Provenance, StreamProvenance};
+use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, Objects, Options, Provenance, StreamPlane};
 
 use crate::bridge::{Bridged, BridgedStream};
 use crate::explain::{Explanation, Inquiry, InquiryAnswerError, Plane, RelatedObjects, StreamPorts};
@@ -125,8 +124,8 @@ impl ServedPlane {
 pub struct ServedStreams {
     /// The documents; `None` if they must not be published. A finding has the reason.
     pub bridged: Option<BridgedStream>,
-    /// The provenance of each document.
-    pub provenance: BTreeMap<StreamKey, StreamProvenance>,
+    /// The documents before the bridge, with the provenance of each.
+    pub plane: StreamPlane,
 }
 
 /// A fault of an object, or a loss that its author may not expect. Displays as
@@ -231,8 +230,8 @@ impl Output {
         self.gateways.iter().filter_map(|verdicts| {
             let gateway = &*verdicts.gateway.as_ref()?.key;
             let streams = self.streams.get(&DataPlaneKey::Stream { gateway: gateway.name.clone() });
-            let documents =
-                streams.and_then(|streams| Some((&streams.bridged.as_ref()?.config, &streams.provenance)));
+            let documents = streams
+                .and_then(|streams| Some((&streams.bridged.as_ref()?.config, &streams.plane.provenance)));
             Some(StreamPorts { gateway, documents, verdicts })
         })
     }

@@ -35,7 +35,7 @@ fn configuration(translated: &Translated, options: &Options) -> String {
     for (key, streams) in &translated.output.streams {
         let Some(bridged) = &streams.bridged else { continue };
         let documents = bridged.config.iter().map(|(key, document)| {
-            let comments = streams.provenance.get(key).map(stream_origin).unwrap_or_default();
+            let comments = streams.plane.provenance.get(key).map(stream_origin).unwrap_or_default();
             (key.to_string(), comments, document.to_shown_value())
         });
         write_documents(&mut out, &key.prefix(&options.root), documents);

@@ -88,7 +88,7 @@ pub fn bridge_stream(
 ) -> Result<BridgedStream, BridgeError> {
     let (config, quarantined) = quarantine(&plane.config);
     let owner = Arc::new(key.owner());
-    let origin = |key: &StreamKey| origin_of(plane.provenance.get(key), &owner);
+    let origin = |key: &StreamKey| stream_origin_of(plane.provenance.get(key), &owner);
     let documents = config.iter().map(|(key, document)| {
         Ok(Document {
             key: Key::new(key.to_string())?,
@@ -121,7 +121,7 @@ pub fn bridge_stream(
 }
 
 /// The origin of a document.
-fn origin_of(provenance: Option<&StreamProvenance>, owner: &Arc<ObjectKey>) -> Origin {
+pub(crate) fn stream_origin_of(provenance: Option<&StreamProvenance>, owner: &Arc<ObjectKey>) -> Origin {
     match provenance {
         Some(StreamProvenance::Route { origin, .. }) => origin.clone(),
         Some(

@@ -162,7 +162,7 @@ impl Judge<'_> {
             let bridged =
                 self.published(owner, bridge_stream(&key, &plane, self.options)).filter(|_| !is_kept);
             problems.extend(bridged.iter().flat_map(|bridged| bridged.problems.iter().cloned()));
-            self.output.streams.insert(key, ServedStreams { provenance: plane.provenance, bridged });
+            self.output.streams.insert(key, ServedStreams { bridged, plane });
         }
         self.add_findings(&problems);
         self.output.owners.insert(owner.clone(), verdicts.clone());

@@ -7,7 +7,7 @@ use pingsix_sink::Revision;
 use pingsix_translate::infrastructure::{AttachedParameters, Infrastructure};
 use pingsix_translate::snapshot::OwnAddresses;
 use pingsix_translate::status::{Delivery, PolicyVerdict, Problem, RouteVerdict, Verdicts, with_delivery};
-use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, SharedMap};
+use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, SharedMap, StreamPlane};
 use tokio::time::Instant;
 
 use super::Reconciler;
@@ -23,7 +23,7 @@ pub(super) struct OwnerEntry {
     pub(super) verdicts: Option<Verdicts>,
     pub(super) problems: Vec<Problem>,
     pub(super) planes: BTreeMap<DataPlaneKey, DataPlane>,
-    pub(super) streams: BTreeSet<DataPlaneKey>,
+    pub(super) streams: BTreeMap<DataPlaneKey, Arc<StreamPlane>>,
     /// The infrastructure of managed data planes.
     pub(super) infrastructure: Option<Arc<Infrastructure>>,
     /// The parameters of attached data planes.
@@ -178,6 +178,11 @@ impl Reconciler {
         self.owners.get(owner)?.planes.get(key)
     }
 
+    /// The last translation of stream documents, before the quarantine. For dumps.
+    pub fn stream_plane(&self, owner: &ObjectKey, key: &DataPlaneKey) -> Option<&Arc<StreamPlane>> {
+        self.owners.get(owner)?.streams.get(key)
+    }
+
     /// All problems of the objects of all owners.
     pub fn all_problems(&self) -> impl Iterator<Item = &Problem> {
         self.owners.values().flat_map(|entry| &entry.problems)
@@ -186,6 +191,6 @@ impl Reconciler {
     /// The data planes of an owner.
     pub fn data_planes(&self, owner: &ObjectKey) -> Vec<DataPlaneKey> {
         let planes = self.owners.get(owner).into_iter();
-        planes.flat_map(|entry| entry.planes.keys().chain(&entry.streams)).cloned().collect()
+        planes.flat_map(|entry| entry.planes.keys().chain(entry.streams.keys())).cloned().collect()
     }
 }

@@ -188,7 +188,7 @@ impl Reconciler {
             bridged.problems.sort();
             bridged.problems.dedup();
         }
-        let gone = entry.planes.keys().chain(&entry.streams);
+        let gone = entry.planes.keys().chain(entry.streams.keys());
         let gone: BTreeSet<&DataPlaneKey> =
             gone.filter(|key| !data_planes.contains_key(*key) && !stream_planes.contains_key(*key)).collect();
         for key in &gone {
@@ -207,7 +207,7 @@ impl Reconciler {
         entry.verdicts = Some(verdicts);
         entry.problems = std::mem::take(&mut bridged.problems);
         entry.planes = data_planes;
-        entry.streams = stream_planes.into_keys().collect();
+        entry.streams = stream_planes.into_iter().map(|(key, plane)| (key, Arc::new(plane))).collect();
         entry.tried.clear();
         entry.is_kept = false;
         Reconciled { changed_verdicts, ..bridged.reconciled() }
@@ -235,7 +235,7 @@ impl Reconciler {
         let Some(entry) = self.owners.remove(owner) else { return Reconciled::default() };
         self.references_changed |= !entry.referenced.is_empty();
         let mut bridged = BridgeOutput::default();
-        bridged.withdraw(entry.planes.keys().chain(&entry.streams), &self.options);
+        bridged.withdraw(entry.planes.keys().chain(entry.streams.keys()), &self.options);
         let changed_verdicts =
             self.owner_index.replace(&Arc::new(owner.clone()), entry.verdicts.as_ref(), None);
         Reconciled { changed_verdicts, ..bridged.reconciled() }

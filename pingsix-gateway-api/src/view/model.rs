@@ -1,13 +1,12 @@
 //! The data of the pages.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use pingsix_translate::pingsix::{Config, Document, DocumentKey, LazyDocument};
 use pingsix_translate::status::{Delivery, Problem, RouteVerdict, Severity, Verdicts};
-use pingsix_translate::stream::{StreamConfig, StreamKey};
 use pingsix_translate::{
-    DataPlaneKey, Kind, Object, ObjectKey, Objects, Options, Provenance, SharedMap, StreamProvenance,
+    DataPlaneKey, Kind, Object, ObjectKey, Objects, Options, Provenance, SharedMap, StreamPlane,
 };
 
 use crate::explain::{
@@ -67,8 +66,8 @@ pub enum PlaneDocuments {
         /// Their provenance.
         provenance: SharedMap<DocumentKey, Provenance>,
     },
-    /// Documents of a stream proxy; `None` if the program does not keep them.
-    Streams(Option<(StreamConfig, BTreeMap<StreamKey, StreamProvenance>)>),
+    /// Documents of a stream proxy.
+    Streams(Arc<StreamPlane>),
 }
 
 /// An instance that reads a data plane and has a status page.
@@ -246,43 +245,29 @@ impl Model {
         counts
     }
 
-    /// Explains a request. The second value names Gateways whose stream documents the program does not keep, so that
-    /// connections to them have no explanation.
-    pub(super) fn explain(
-        &self,
-        inquiry: &Inquiry,
-    ) -> Result<(Vec<Explanation>, Vec<&ObjectKey>), InquiryAnswerError> {
+    /// Explains a request.
+    pub(super) fn explain(&self, inquiry: &Inquiry) -> Result<Vec<Explanation>, InquiryAnswerError> {
         let mut planes = Vec::new();
         let mut stream_ports = Vec::new();
-        let mut without_streams = Vec::new();
         for (owner, OwnerView { verdicts, data_planes }) in &self.owners {
-            let mut streams = None;
+            let mut documents = None;
             for (key, plane) in data_planes {
                 match &plane.documents {
                     PlaneDocuments::Requests { config, provenance } => {
                         planes.push((key, config.detached(), provenance, verdicts));
                     }
-                    PlaneDocuments::Streams(documents) => streams = Some(documents),
+                    PlaneDocuments::Streams(plane) => documents = Some((&plane.config, &plane.provenance)),
                 }
             }
-            match streams {
-                Some(None) => without_streams.push(owner),
-                Some(Some((config, provenance))) => {
-                    let documents = Some((config, provenance));
-                    stream_ports.push(StreamPorts { gateway: owner, documents, verdicts });
-                }
-                None if verdicts.gateway.is_some() => {
-                    stream_ports.push(StreamPorts { gateway: owner, documents: None, verdicts });
-                }
-                None => {}
+            if verdicts.gateway.is_some() {
+                stream_ports.push(StreamPorts { gateway: owner, documents, verdicts });
             }
         }
         let planes: Vec<Plane<'_>> = planes
             .iter()
             .map(|(key, config, provenance, verdicts)| Plane { key, config, provenance, verdicts })
             .collect();
-        let explanations = inquiry.answer(&planes, &stream_ports, &self.related())?;
-        Ok((explanations, without_streams))
+        inquiry.answer(&planes, &stream_ports, &self.related())
     }
 
     fn related(&self) -> RelatedObjects {
@@ -290,13 +275,6 @@ impl Model {
             let verdicts = self.owners.values().filter_map(|owner| owner.verdicts.policies.get(policy));
             is_accepted(&verdicts.cloned().collect::<Vec<_>>())
         })
-    }
-
-    /// Whether a listener with this port is one for streams, whose documents are absent.
-    pub(super) fn has_stream_port(&self, owner: &ObjectKey, port: u16) -> bool {
-        let listeners = self.owners.get(owner).into_iter().flat_map(|owner| owner.verdicts.listeners());
-        let mut on_port = listeners.filter(|listener| listener.port == i32::from(port));
-        on_port.any(|listener| matches!(&*listener.protocol, "TCP" | "UDP" | "TLS"))
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use http::{Request, Response, StatusCode, header};
 use pingsix_translate::status::{Delivery, with_delivery};
 use pingsix_translate::{
-    Kind, Object, ObjectKey, ObjectName, Objects, Translation, translate, translate_ingress,
+    Kind, Object, ObjectKey, ObjectName, Objects, Options, Translation, translate, translate_ingress,
 };
 use serde_json::{Value, json};
 
@@ -39,7 +39,8 @@ fn add(model: &mut Model, owner: ObjectKey, translation: Translation) {
         let (config, provenance) = (plane.config, plane.provenance);
         (key, PlaneDocuments::Requests { config, provenance })
     });
-    let of_streams = stream_planes.into_keys().map(|key| (key, PlaneDocuments::Streams(None)));
+    let of_streams =
+        stream_planes.into_iter().map(|(key, plane)| (key, PlaneDocuments::Streams(Arc::new(plane))));
     let view = |documents| DataPlaneView {
         documents,
         revision: Some(7),
@@ -410,7 +411,7 @@ fn the_text_of_an_answer_is_that_of_the_command() {
     let inquiry =
         crate::explain::Inquiry::new("GET", &form.url, crate::explain::RequestOptions::default(), None)
             .unwrap();
-    let (explanations, _) = model.explain(&inquiry).unwrap();
+    let explanations = model.explain(&inquiry).unwrap();
     assert_eq!(Document::parse(&text).text_of("answer-text"), in_words(&explanations));
 }
 
@@ -437,30 +438,33 @@ fn a_fault_of_the_form_names_the_field() {
 }
 
 #[test]
-fn a_port_of_streams_without_documents_is_no_wrong_answer() {
+fn a_port_of_streams_is_explained_without_and_with_documents() {
+    let tcp = |name: &str| {
+        object::<pingsix_translate::snapshot::Gateway>(
+            Object::Gateway,
+            json!({
+                "metadata": { "namespace": "infra", "name": name },
+                "spec": { "gatewayClassName": "pingsix", "listeners": [{ "name": "db", "port": 5432, "protocol": "TCP" }] },
+            }),
+        )
+    };
+    let route = json!({
+        "metadata": { "namespace": "infra", "name": "db" },
+        "spec": { "parentRefs": [{ "name": "tcp" }], "rules": [{ "backendRefs": [{ "name": "a", "port": 80 }] }] },
+    });
     let mut objects = shop();
-    objects.insert(object::<pingsix_translate::snapshot::Gateway>(
-        Object::Gateway,
-        json!({
-            "metadata": { "namespace": "infra", "name": "tcp" },
-            "spec": { "gatewayClassName": "pingsix", "listeners": [{ "name": "db", "port": 5432, "protocol": "TCP" }] },
-        }),
-    ));
-    let mut model = model(&objects);
-    let key = pingsix_translate::DataPlaneKey::Stream { gateway: ObjectName::new("infra", "tcp") };
-    let owner = model.owners.get_mut(&key.owner()).unwrap();
-    owner.data_planes.insert(
-        key,
-        DataPlaneView {
-            documents: PlaneDocuments::Streams(None),
-            revision: Some(1),
-            delivery: Delivery::Delivered,
-            instances: Vec::new(),
-            connections: None,
-        },
-    );
-    let text = Document::parse(&page(&model, "/view/explain?url=http://a.test:5432/")).text();
-    assert!(text.contains("The port is one for streams of Gateway infra/tcp."), "{text}");
+    objects.insert(tcp("tcp"));
+    objects.insert(object::<pingsix_translate::snapshot::TcpRoute>(Object::TcpRoute, route));
+    let mut all = Model::new(options(), Vec::new(), []);
+    for stream in [false, true] {
+        let snapshot = objects.snapshot(&ObjectName::new("infra", "tcp")).unwrap();
+        let key = ObjectKey::new(Kind::Gateway, "infra", "tcp");
+        add(&mut all, key, translate(&snapshot, &Options { stream, ..options() }));
+        let text = Document::parse(&page(&all, "/view/explain?url=http://a.test:5432/")).text();
+        let expected =
+            if stream { "Service infra/a port 80" } else { "is for TCP, so no request arrives there" };
+        assert!(text.contains(expected), "{text}");
+    }
 }
 
 #[test]

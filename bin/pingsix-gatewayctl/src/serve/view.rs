@@ -117,9 +117,11 @@ fn documents<'t>(
         });
     let streams =
         translated.output.streams.iter().filter(|(key, _)| key.owner() == *owner).map(|(key, streams)| {
-            let config = streams.bridged.as_ref().map(|bridged| bridged.config.clone());
-            let documents = config.map(|config| (config, streams.provenance.clone()));
-            (key.clone(), PlaneDocuments::Streams(documents))
+            let mut plane = streams.plane.clone();
+            if let Some(bridged) = &streams.bridged {
+                plane.config.clone_from(&bridged.config);
+            }
+            (key.clone(), PlaneDocuments::Streams(Arc::new(plane)))
         });
     planes.chain(streams)
 }

@@ -1,15 +1,16 @@
 //! The dumps.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use pingsix_translate::status::Delivery;
-use pingsix_translate::{DataPlane, DataPlaneKey, Kind, ObjectKey};
+use pingsix_translate::{DataPlane, DataPlaneKey, Kind, ObjectKey, Origin, Size, StreamPlane};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::{DebugState, Dump};
 use crate::acceptance::Acceptance;
-use crate::bridge::origins_of;
+use crate::bridge::{origins_of, stream_origin_of};
 use crate::replicas::Replicas;
 use crate::store::Direction;
 use crate::watch::{Undecodable, Watched};
@@ -30,9 +31,9 @@ impl DebugState<'_> {
             (Dump::Queue, _) => self.queue(),
             (Dump::Translation, None) => {
                 let owners = self.reconciler.ours();
-                owners.iter().map(|owner| (owner.to_string(), self.translated(owner, summary))).collect()
+                owners.iter().map(|owner| (owner.to_string(), self.translated(owner, false))).collect()
             }
-            (Dump::Translation, Some(owner)) => self.translated(owner, documents),
+            (Dump::Translation, Some(owner)) => self.translated(owner, true),
             (Dump::Sink, None) => self.sink(),
             (Dump::Sink, Some(owner)) => self.served(owner),
         }
@@ -49,10 +50,23 @@ impl DebugState<'_> {
         waiting.collect()
     }
 
-    fn translated(&self, owner: &ObjectKey, show: fn(&DataPlane, &ObjectKey) -> Value) -> Value {
+    fn translated(&self, owner: &ObjectKey, has_documents: bool) -> Value {
+        let name = Arc::new(owner.clone());
+        let shown = |count: usize, size: Size, documents: &dyn Fn() -> Value| {
+            let mut shown =
+                json!({ "documents": count, "bytes": size.bytes, "matcherEntries": size.matcher_entries });
+            if has_documents {
+                shown["documents"] = documents();
+            }
+            shown
+        };
         let planes = self.reconciler.data_planes(owner).into_iter().map(|key| {
             let plane = self.reconciler.data_plane(owner, &key);
-            (key.to_string(), plane.map_or(Value::Null, |plane| show(plane, owner)))
+            let plane = plane.map(|plane| shown(plane.config.len(), plane.size, &|| documents(plane, &name)));
+            let streams = self.reconciler.stream_plane(owner, &key);
+            let streams = streams
+                .map(|plane| shown(plane.config.len(), plane.size, &|| stream_documents(plane, &name)));
+            (key.to_string(), plane.or(streams).unwrap_or_default())
         });
         json!({
             "dataPlanes": planes.collect::<Value>(),
@@ -152,31 +166,27 @@ fn seconds(at: Instant, now: Instant) -> f64 {
     if ahead > 0.0 { ahead } else { -now.saturating_duration_since(at).as_secs_f64() }
 }
 
-fn summary(plane: &DataPlane, _: &ObjectKey) -> Value {
-    json!({
-        "documents": plane.config.len(),
-        "bytes": plane.size.bytes,
-        "matcherEntries": plane.size.matcher_entries,
-    })
-}
-
-fn documents(plane: &DataPlane, owner: &ObjectKey) -> Value {
-    let owner = std::sync::Arc::new(owner.clone());
+fn documents(plane: &DataPlane, owner: &Arc<ObjectKey>) -> Value {
     // The decoded documents are dropped after the dump.
     let config = plane.config.detached();
     let documents = config.iter().map(|(key, document)| {
-        let origins = origins_of(&plane.provenance, key, &owner);
-        let origins = origins.iter().map(|origin| format!("{}: {}", origin.object, origin.field()));
-        let shown = json!({
-            "document": document.to_shown_value(),
-            "origins": origins.collect::<Value>(),
-        });
-        (key.to_string(), shown)
+        let origins = origins_of(&plane.provenance, key, owner);
+        (key.to_string(), with_origins(&document.to_shown_value(), &origins))
     });
-    let documents: Value = documents.collect();
-    let mut shown = summary(plane, &owner);
-    shown["documents"] = documents;
-    shown
+    documents.collect()
+}
+
+fn stream_documents(plane: &StreamPlane, owner: &Arc<ObjectKey>) -> Value {
+    let documents = plane.config.iter().map(|(key, document)| {
+        let origin = stream_origin_of(plane.provenance.get(key), owner);
+        (key.to_string(), with_origins(&document.to_shown_value(), &[origin]))
+    });
+    documents.collect()
+}
+
+fn with_origins(document: &Value, origins: &[Origin]) -> Value {
+    let origins = origins.iter().map(|origin| format!("{}: {}", origin.object, origin.field()));
+    json!({ "document": document, "origins": origins.collect::<Value>() })
 }
 
 fn by_kind<W: KindVisitor<Output = Value>>(work: &W, world: &World) -> Value {

@@ -7,6 +7,7 @@ use kube_runtime::watcher::Event as WatcherEvent;
 use pingsix_sink::Sink as _;
 use pingsix_translate::snapshot::{
     ConfigMap, EndpointSlice, Gateway, GatewayClass, HttpRoute, Ingress, IngressClass, Secret, Service,
+    TlsRoute,
 };
 use pingsix_translate::{DEFAULT_CONTROLLER_NAME, Kind, Options};
 use serde_json::json;
@@ -57,7 +58,7 @@ async fn held() -> Rig {
         .unwrap();
     let base64 = |text: String| base64::Engine::encode(&base64::engine::general_purpose::STANDARD, text);
     let mut held = Rig {
-        reconciler: Reconciler::new(Options::default()),
+        reconciler: Reconciler::new(Options { stream: true, ..Options::default() }),
         queue: Queue::new(Pace::default()),
         deliveries: Deliveries::default(),
         etcd: EmbeddedEtcd::builder().start().await.unwrap(),
@@ -75,6 +76,8 @@ async fn held() -> Rig {
             {"name": "http", "port": 80, "protocol": "HTTP"},
             {"name": "https", "port": 443, "protocol": "HTTPS", "hostname": "shop.example.com",
                 "tls": {"certificateRefs": [{"name": "shop"}]}},
+            {"name": "db", "port": 5432, "protocol": "TLS", "hostname": "shop.example.com",
+                "tls": {"mode": "Terminate", "certificateRefs": [{"name": "shop"}]}},
         ]},
     }));
     held.apply::<HttpRoute>(json!({
@@ -86,6 +89,12 @@ async fn held() -> Rig {
     }));
     held.apply::<HttpRoute>(json!({
         "metadata": {"namespace": "infra", "name": "broken"}, "spec": {"rules": [{"matches": "everything"}]},
+    }));
+    held.apply::<TlsRoute>(json!({
+        "metadata": {"namespace": "infra", "name": "db"},
+        "spec": {"parentRefs": [{"name": "web", "sectionName": "db"}], "hostnames": ["shop.example.com"], "rules": [
+            {"backendRefs": [{"name": "cart", "port": 80}]},
+        ]},
     }));
     held.apply::<Service>(json!({
         "metadata": {"namespace": "infra", "name": "cart"}, "spec": {"ports": [{"port": 80}]},
@@ -191,8 +200,9 @@ async fn no_page_shows_a_secret() {
         "HTTPRoute/infra/cart",
     ];
     let pages = ["/view", "/view/routes", "/view/data-planes", "/view/findings"].map(str::to_owned);
-    let explained = ["http://shop.example.com/", "https://shop.example.com/"]
-        .map(|url| format!("/view/explain?url={url}"));
+    let explained =
+        ["http://shop.example.com/", "https://shop.example.com/", "https://shop.example.com:5432/"]
+            .map(|url| format!("/view/explain?url={url}"));
     let of_objects = objects.map(|about| format!("/view/object?about={about}"));
     for address in pages.into_iter().chain(explained).chain(of_objects) {
         let text = page(&held, &address).into_body();
@@ -224,9 +234,13 @@ async fn pages_show_the_state_of_the_controller() {
     let explained = answer(&held, "/view/explain?url=http://a.test/x");
     assert!(explained.contains("Service infra/cart port 80"), "{explained}");
     assert!(
-        explained.contains("pingsix-gatewayctl explain --cluster --responder off GET http://a.test/x"),
+        explained
+            .contains("pingsix-gatewayctl explain --cluster --responder off --stream GET http://a.test/x"),
         "{explained}"
     );
+    let connection = answer(&held, "/view/explain?url=https://shop.example.com:5432/");
+    assert!(connection.contains("TLSRoute infra/db"), "{connection}");
+    assert!(connection.contains("Service infra/cart port 80"), "{connection}");
 
     let data_plane = held.reconciler.data_planes(&"Gateway/infra/web".parse::<About>().unwrap().0).remove(0);
     let revision = held.deliveries.revision(&data_plane).unwrap().get();
@@ -298,6 +312,10 @@ async fn queue_translation_and_sink_say_how_far_a_gateway_has_come() {
     assert_eq!(ssl["document"]["key"], "<redacted>");
     assert!(one.to_string().contains("HTTPRoute infra/cart: spec.rules[0]"), "{one}");
     assert!(one["problems"].to_string().contains("infra/lost"), "{one}");
+    let streams = &one["dataPlanes"]["stream/infra/web"]["documents"];
+    let ssl = streams.as_object().unwrap().iter().find(|(key, _)| key.starts_with("ssls/")).unwrap().1;
+    assert_eq!(ssl["document"]["key"], "<redacted>");
+    assert!(streams.to_string().contains("TLSRoute infra/db: spec.rules[0]"), "{streams}");
 
     let sink = held.dump(Dump::Sink, None);
     assert_eq!(sink["open"], true);

@@ -52,30 +52,29 @@ impl DebugState<'_> {
         let keys = self.reconciler.data_planes(owner);
         let verdicts = self.reconciler.all_verdicts(owner, &self.deliveries.of(&keys))?;
         let data_planes: BTreeMap<DataPlaneKey, DataPlaneView> =
-            keys.into_iter().map(|key| (key.clone(), self.data_plane(owner, &key))).collect();
+            keys.into_iter().filter_map(|key| Some((key.clone(), self.data_plane(owner, &key)?))).collect();
         Some(OwnerView { verdicts, data_planes })
     }
 
-    fn data_plane(&self, owner: &ObjectKey, key: &DataPlaneKey) -> DataPlaneView {
-        let documents = match self.reconciler.data_plane(owner, key) {
-            Some(plane) => PlaneDocuments::Requests {
-                config: plane.config.clone(),
-                provenance: plane.provenance.clone(),
-            },
-            None => PlaneDocuments::Streams(None),
-        };
+    fn data_plane(&self, owner: &ObjectKey, key: &DataPlaneKey) -> Option<DataPlaneView> {
+        let plane = self.reconciler.data_plane(owner, key).map(|plane| PlaneDocuments::Requests {
+            config: plane.config.clone(),
+            provenance: plane.provenance.clone(),
+        });
+        let streams = self.reconciler.stream_plane(owner, key).cloned().map(PlaneDocuments::Streams);
+        let documents = plane.or(streams)?;
         let (instances, connections) = match self.deliveries.instances(key) {
             Some(Instances::Pages(pages)) => (pages.iter().map(instance).collect(), None),
             Some(Instances::Connected(count)) => (Vec::new(), Some(*count)),
             Some(Instances::Unknown | Instances::AtRestart) | None => (Vec::new(), None),
         };
-        DataPlaneView {
+        Some(DataPlaneView {
             documents,
             revision: self.deliveries.revision(key).map(pingsix_sink::Revision::get),
             delivery: self.deliveries.delivery(key),
             instances,
             connections,
-        }
+        })
     }
 }
 

@@ -62,11 +62,10 @@ fn number(revision: Option<i64>) -> String {
     revision.map_or_else(|| "–".to_owned(), |revision| revision.to_string())
 }
 
-fn documents(documents: &PlaneDocuments) -> String {
+fn documents(documents: &PlaneDocuments) -> usize {
     match documents {
-        PlaneDocuments::Requests { config, .. } => config.len().to_string(),
-        PlaneDocuments::Streams(Some((config, _))) => config.len().to_string(),
-        PlaneDocuments::Streams(None) => "–".to_owned(),
+        PlaneDocuments::Requests { config, .. } => config.len(),
+        PlaneDocuments::Streams(plane) => plane.config.len(),
     }
 }
 

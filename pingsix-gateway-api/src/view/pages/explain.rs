@@ -12,8 +12,8 @@ use super::super::{Model, command};
 use super::routes;
 use crate::about::About;
 use crate::explain::{
-    ArrivalPort, Explanation, Inquiry, NO_SOURCE, RejectedMatch, RequestOptions, Source, Step, StepResult,
-    answer_lines, in_words, parse_header,
+    Explanation, Inquiry, NO_SOURCE, RejectedMatch, RequestOptions, Source, Step, StepResult, answer_lines,
+    in_words, parse_header,
 };
 
 /// The most headers of a request.
@@ -203,16 +203,7 @@ fn request_form(model: &Model, form: &Form) -> Markup {
 }
 
 fn answer(model: &Model, form: &Form, inquiry: &Inquiry) -> Result<Markup, String> {
-    let (explanations, without_streams) =
-        model.explain(inquiry).map_err(|fault| format!("There is no answer: {fault}."))?;
-    let port = match inquiry.port {
-        ArrivalPort::Known(port) | ArrivalPort::Likely(port) => Some(port),
-        ArrivalPort::Unknown => None,
-    };
-    let unknown: Vec<&ObjectKey> = without_streams
-        .into_iter()
-        .filter(|owner| port.is_some_and(|port| model.has_stream_port(owner, port)))
-        .collect();
+    let explanations = model.explain(inquiry).map_err(|fault| format!("There is no answer: {fault}."))?;
     let more = explanations.len().saturating_sub(SHOWN);
     Ok(html! {
         section.answer aria-label="Answer" {
@@ -221,12 +212,6 @@ fn answer(model: &Model, form: &Form, inquiry: &Inquiry) -> Result<Markup, Strin
                 (one(model, &inquiry.request, explanation))
             }
             @if more > 0 { p { "And the answers of " (more) " more data planes; the command line has all." } }
-            @for owner in unknown {
-                p {
-                    "The port is one for streams of " (cut(&owner.to_string()))
-                    ". This program does not keep stream documents; the command line explains the connection."
-                }
-            }
             (page::command("The same answer on a command line:", &command::line(model, "explain", &form.arguments())))
             details {
                 summary { "The answer as text" }
