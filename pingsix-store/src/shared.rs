@@ -46,7 +46,7 @@ impl<K: Resource<DynamicType = ()> + Send + Sync, T: Target + Send + Sync> Share
     }
 
     /// Watches the objects of an API, with pauses after errors. Returns the changed objects, and a `Store` of kube-runtime, as
-    /// `Controller::for_stream` takes them.
+    /// `Controller::for_stream` takes them. Both stores have the objects of the first list when the list ends.
     pub fn watch(
         &self,
         api: Api<K>,

@@ -6,6 +6,7 @@ go 1.26.0
 godebug default=go1.26
 
 require (
+	github.com/grafana/grafana-foundation-sdk/go v0.0.22
 	github.com/spf13/cobra v1.10.2
 	github.com/vishvananda/netlink v1.3.1
 	github.com/vishvananda/netns v0.0.5

@@ -29,7 +29,7 @@ async fn wait_for(changed: &mut (impl Stream<Item = watcher::Result<ConfigMap>> 
 async fn a_shared_store_follows_an_api() {
     let Some(test_env) = TestEnv::start().await else { return };
     let api: Api<ConfigMap> = Api::namespaced(test_env.cluster.admin(), "default");
-    api.create(&PostParams::default(), &config_map("old")).await.unwrap();
+    api.create(&PostParams::default(), &config_map("first")).await.unwrap();
     let edge = Edge::depends_on("secret", |map: &ConfigMap, secrets: &mut Vec<String>| {
         secrets.extend(map.annotations().get(ANNOTATION).cloned());
     });
@@ -41,11 +41,13 @@ async fn a_shared_store_follows_an_api() {
         dependents.map(|dependent| dependent.name).collect::<Vec<_>>()
     };
 
-    wait_for(&mut changed, "old").await;
-    assert_eq!(dependents("old"), ["manifests"]);
-    api.patch("manifests", &PatchParams::default(), &Patch::Merge(config_map("new"))).await.unwrap();
-    wait_for(&mut changed, "new").await;
-    assert_eq!((dependents("old"), dependents("new")), (Vec::new(), vec!["manifests".to_owned()]));
-    let kept = reader.find(|map| map.name_any() == "manifests").unwrap();
-    assert_eq!(kept.annotations()[ANNOTATION], "new");
+    // The store has the objects of a list when the list ends, and changes after it.
+    wait_for(&mut changed, "first").await;
+    for (old, new) in [("first", "second"), ("second", "third")] {
+        api.patch("manifests", &PatchParams::default(), &Patch::Merge(config_map(new))).await.unwrap();
+        wait_for(&mut changed, new).await;
+        assert_eq!((dependents(old), dependents(new)), (Vec::new(), vec!["manifests".to_owned()]));
+        let kept = reader.find(|map| map.name_any() == "manifests").unwrap();
+        assert_eq!(kept.annotations()[ANNOTATION], new);
+    }
 }

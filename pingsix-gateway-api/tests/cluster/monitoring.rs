@@ -7,7 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::ListParams;
-use pingsix_test_cluster::TestCluster;
+use pingsix_test_cluster::{TestCluster, tool_or_skip};
 use pingsix_test_programs::{commands, find, free_port, skipped};
 use serde_json::{Value, json};
 
@@ -54,6 +54,23 @@ fn metrics(query: &str) -> impl Iterator<Item = &str> {
     words.filter(|word| {
         ["pingsix_", "http_"].iter().any(|beginning| word.starts_with(beginning)) || *word == "bandwidth"
     })
+}
+
+#[test]
+fn the_dashboard_conforms_to_the_schema_of_grafana() {
+    let Some(checker) = tool_or_skip("dashboard") else { return };
+    let check = |file: &Path| {
+        let output = Command::new(&checker).arg(file).output().unwrap();
+        (output.status.success(), String::from_utf8(output.stderr).unwrap())
+    };
+    let file = folder().join("dashboard.json");
+    let (conforms, faults) = check(&file);
+    assert!(conforms, "{faults}");
+    let misspelt = std::fs::read_to_string(&file).unwrap().replacen("\"fillOpacity\"", "\"opacity\"", 1);
+    let scratch = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&scratch, misspelt).unwrap();
+    let (conforms, faults) = check(scratch.path());
+    assert!(!conforms && faults.contains("unexpected field 'opacity'"), "{faults}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::{Command, Output};
 
-use pingsix_test_cluster::tool_or_skip;
+use pingsix_test_cluster::{TestCluster, tool_or_skip};
 use serde_json::Value;
 
 use super::manifests::{Manifests, folder};
@@ -190,6 +190,25 @@ fn optional_objects_are_rendered_where_they_are_asked_for() {
     assert_eq!(pod["priorityClassName"], "high");
     assert_eq!(pod["nodeSelector"]["edge"], "yes");
     assert_eq!(pod["imagePullSecrets"][0]["name"], "registry");
+}
+
+#[tokio::test]
+async fn the_prometheus_operator_accepts_the_objects_for_monitoring() {
+    let values = ["serviceMonitor", "podMonitor", "prometheusRule"]
+        .map(|kind| format!("monitoring.{kind}.enabled=true,monitoring.{kind}.labels.release=prometheus"));
+    let Some(rendered) = template("pingsix-system", &values.each_ref().map(String::as_str)) else { return };
+    let Some(cluster) = TestCluster::builder().crds(None).start_or_skip().await else { return };
+    cluster.install_monitoring().await.unwrap();
+    cluster.namespace("pingsix-system").await.unwrap();
+    let mut objects: Vec<Value> = serde_saphyr::from_multiple(&rendered.unwrap()).unwrap();
+    objects.retain(|object| object["apiVersion"].as_str().unwrap().starts_with("monitoring.coreos.com/"));
+    assert_eq!(objects.len(), 3);
+    for mut object in objects {
+        cluster.apply(&object.to_string()).await.unwrap();
+        object["spec"]["misspelt"] = true.into();
+        let refusal = cluster.apply(&object.to_string()).await.unwrap_err();
+        assert!(format!("{refusal:?}").contains("spec.misspelt"), "{refusal:?}");
+    }
 }
 
 #[test]

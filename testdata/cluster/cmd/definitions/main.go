@@ -1,5 +1,5 @@
-// definitions copies the definitions of the standard channel out of the archive of a version of the Gateway API module.
-// The go command unpacks no version that asks for a newer Go, and its archive is there nevertheless.
+// definitions copies definitions out of the archive of a Go module, by a pattern of their paths in the module. The go
+// command unpacks no module that asks for a newer Go, but stores its archive.
 package main
 
 import (
@@ -13,17 +13,17 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: definitions ARCHIVE FOLDER")
+	if len(os.Args) != 4 {
+		fmt.Fprintln(os.Stderr, "usage: definitions ARCHIVE PATTERN FOLDER")
 		os.Exit(2)
 	}
-	if err := extract(os.Args[1], os.Args[2]); err != nil {
+	if err := extract(os.Args[1], os.Args[2], os.Args[3]); err != nil {
 		fmt.Fprintln(os.Stderr, "definitions:", err)
 		os.Exit(1)
 	}
 }
 
-func extract(archive, folder string) error {
+func extract(archive, pattern, folder string) error {
 	reader, err := zip.OpenReader(archive)
 	if err != nil {
 		return err
@@ -34,8 +34,14 @@ func extract(archive, folder string) error {
 	}
 	found := 0
 	for _, file := range reader.File {
-		name := path.Base(file.Name)
-		if !strings.HasSuffix(path.Dir(file.Name), "/config/crd/standard") || !strings.HasPrefix(name, "gateway.networking.") {
+		// Paths in an archive begin with the name and the version of the module, such as example.com/module@v1.2.3/.
+		_, versioned, _ := strings.Cut(file.Name, "@")
+		_, name, _ := strings.Cut(versioned, "/")
+		matches, err := path.Match(pattern, name)
+		if err != nil {
+			return err
+		}
+		if !matches {
 			continue
 		}
 		content, err := file.Open()
@@ -47,13 +53,13 @@ func extract(archive, folder string) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(folder, name), text, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, path.Base(name)), text, 0o644); err != nil {
 			return err
 		}
 		found++
 	}
 	if found == 0 {
-		return fmt.Errorf("%s has no definitions", archive)
+		return fmt.Errorf("%s has no %s", archive, pattern)
 	}
 	return nil
 }

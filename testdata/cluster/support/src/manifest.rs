@@ -1,6 +1,7 @@
 //! Manifests, and the definitions among them.
 
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use futures::future::try_join_all;
@@ -34,10 +35,19 @@ impl TestCluster {
     /// Installs the definitions of a channel of Gateway API, as its users do, with what guards them against
     /// downgrades, and returns when they can be used.
     pub async fn install(&self, channel: Channel) -> Result<(), Error> {
-        let folder = self.definitions(channel);
+        self.install_from(&self.definitions(channel)).await
+    }
+
+    /// Installs the definitions of PodMonitor, PrometheusRule and ServiceMonitor of the Prometheus operator, and returns when
+    /// they can be used.
+    pub async fn install_monitoring(&self) -> Result<(), Error> {
+        self.install_from(&self.build.crds("monitoring")).await
+    }
+
+    async fn install_from(&self, folder: &Path) -> Result<(), Error> {
         let reading = || Error::io(format!("could not read {}", folder.display()));
         let mut files = Vec::new();
-        for entry in fs::read_dir(&folder).map_err(reading())? {
+        for entry in fs::read_dir(folder).map_err(reading())? {
             let path = entry.map_err(reading())?.path();
             files.push((path.display().to_string(), fs::read_to_string(&path).map_err(reading())?));
         }
