@@ -41,6 +41,8 @@ mod server;
 #[cfg(test)]
 mod tests;
 
+use kube::core::ObjectMeta;
+
 pub use authority::Authority;
 pub use certificate::Certificate;
 pub use identity::{ClientIdentity, FeedIdentity, IdentityFault};
@@ -50,6 +52,19 @@ pub use reconciler::{
 pub use record::{ROTATE, RecordFault, WAITS_FOR};
 pub use rotation::{Authorities, Edition, Lifetimes, LifetimesError};
 pub use server::{ServerIdentity, serve};
+
+/// The label of the controller's own Secrets.
+const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "pingsix-gateway-controller");
+
+/// The metadata of a new Secret of the controller.
+fn secret_metadata(name: &str) -> ObjectMeta {
+    let (label, value) = MANAGED_BY;
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        labels: Some([(label.to_owned(), value.to_owned())].into()),
+        ..ObjectMeta::default()
+    }
+}
 
 /// A certificate could not be made.
 #[derive(Debug, thiserror::Error)]

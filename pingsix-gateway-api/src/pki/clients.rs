@@ -9,34 +9,20 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::PostParams;
-use kube::core::ObjectMeta;
 use kube::{Api, Client};
 use pingsix_sink::Scope;
 use pingsix_sink::embedded::feed_uri;
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use thiserror::Error;
 
-use super::IssueError;
 use super::identity::{ClientIdentity, FeedIdentity};
 use super::reconciler::{AuthorityOptions, LIMIT};
 use super::rotation::Authorities;
+use super::{IssueError, MANAGED_BY, secret_metadata};
 use crate::fault::{Fault, within};
-
-/// The label of the controller's own Secrets.
-const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "pingsix-gateway-controller");
 
 /// The type of a Secret with a certificate.
 const TYPE: &str = "kubernetes.io/tls";
-
-/// The metadata of a new Secret of the controller.
-pub(super) fn metadata(name: &str) -> ObjectMeta {
-    let (label, value) = MANAGED_BY;
-    ObjectMeta {
-        name: Some(name.to_owned()),
-        labels: Some([(label.to_owned(), value.to_owned())].into()),
-        ..ObjectMeta::default()
-    }
-}
 
 /// A Secret does not hold its identity.
 #[derive(Debug, Error)]
@@ -119,7 +105,7 @@ impl ClientSecrets {
         let (data, params) = (Some(identity.to_data()), PostParams::default());
         match present {
             None => {
-                let (metadata, type_) = (metadata(&name.name), Some(TYPE.to_owned()));
+                let (metadata, type_) = (secret_metadata(&name.name), Some(TYPE.to_owned()));
                 let secret = Secret { metadata, data, type_, ..Secret::default() };
                 within(LIMIT, api.create(&params, &secret)).await?;
             }

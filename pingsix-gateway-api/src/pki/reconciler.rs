@@ -16,11 +16,11 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::IssueError;
-use super::clients::{self, ClientSecrets};
+use super::clients::ClientSecrets;
 use super::identity::{ClientIdentity, FeedIdentity};
 use super::record::{ROTATE, RecordFault, WAITS_FOR};
 use super::rotation::{Authorities, Edition, Lifetimes};
+use super::{IssueError, secret_metadata};
 use crate::clock::Clock;
 use crate::fault::{Fault, FaultCategory, within};
 use crate::leader::Leadership;
@@ -388,7 +388,7 @@ impl AuthorityReconciler {
         let params = PostParams::default();
         let written = match present {
             None => {
-                let metadata = clients::metadata(&self.options.secret.name);
+                let metadata = secret_metadata(&self.options.secret.name);
                 let secret = Secret { metadata, data, ..Secret::default() };
                 within(LIMIT, self.api.create(&params, &secret)).await
             }
