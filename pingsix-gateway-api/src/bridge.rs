@@ -19,7 +19,7 @@
 mod incremental;
 mod order;
 mod quarantine;
-mod stream;
+pub(crate) mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -38,7 +38,6 @@ pub use incremental::Bridge;
 pub use order::order_hint;
 pub use quarantine::{Measure, Quarantined};
 use quarantine::{QuarantineResult, quarantine};
-pub(crate) use stream::stream_origin_of;
 pub use stream::{BridgedStream, QuarantinedStream, bridge_stream, stream_order_hint};
 
 /// A data plane, ready to be published.

@@ -10,7 +10,8 @@ use tokio::time::Instant;
 
 use super::{DebugState, Dump};
 use crate::acceptance::Acceptance;
-use crate::bridge::{origins_of, stream_origin_of};
+use crate::bridge::origins_of;
+use crate::bridge::stream::stream_origin_of;
 use crate::replicas::Replicas;
 use crate::store::Direction;
 use crate::watch::{Undecodable, Watched};
