@@ -15,8 +15,12 @@ use tokio::time::timeout;
 
 use super::input::Input;
 
-/// The address of the role. Documents of any bytes may have any port, which nobody else has at this address.
-const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 77, 7, 7);
+/// The address of the role, another one in each process. Documents of any bytes may have any port, and no other program
+/// listens there.
+fn address() -> Ipv4Addr {
+    let [.., high, low] = std::process::id().to_be_bytes();
+    Ipv4Addr::new(127, 77, high, low)
+}
 
 /// The ports of a route for TCP and one for TLS, and the name of the latter.
 const TCP: u16 = 7001;
@@ -67,7 +71,7 @@ impl Target {
             ("stream_routes/tls".to_owned(), named),
         ];
         let options =
-            StreamOptions { address: IpAddr::V4(ADDRESS), local_nodes: true, ..StreamOptions::default() };
+            StreamOptions { address: IpAddr::V4(address()), local_nodes: true, ..StreamOptions::default() };
         let guard = runtime.enter();
         let streams = Streams::start(options, Arc::new(StreamMetrics::new()));
         drop(guard);
@@ -83,7 +87,7 @@ impl Target {
         let portions: Vec<usize> = (0..4).map(|_| usize::from(input.byte())).collect();
         let flight = input.0;
         let received = self.within(async {
-            let (mut read, mut write) = TcpStream::connect((ADDRESS, TLS)).await.unwrap().into_split();
+            let (mut read, mut write) = TcpStream::connect((address(), TLS)).await.unwrap().into_split();
             let send = async {
                 for most in portions.into_iter().chain([usize::MAX]) {
                     // A reset by the other side is an answer.
@@ -126,7 +130,7 @@ impl Target {
             })
             .collect();
         let received = self.within(async {
-            let (mut read, mut write) = TcpStream::connect((ADDRESS, TCP)).await?.into_split();
+            let (mut read, mut write) = TcpStream::connect((address(), TCP)).await?.into_split();
             let send = async {
                 let mut rest = all.as_slice();
                 for (length, pause) in &sends {
