@@ -39,7 +39,7 @@
 //!     }
 //! }
 //!
-//! pingsix_sink::contract_tests! { memory: crate::Memory; }
+//! pingsix_sink::contract_tests! { memory: Memory; }
 //! # fn main() {}
 //! ```
 
@@ -59,12 +59,15 @@ pub use planned::PlannedTarget;
 pub use suite::*;
 pub use target::{Ability, Contents, TestTarget, UNDISTURBED};
 
-/// A test for each promise and sink: `name: path::of::TestTarget;`, with an absolute path. The tests need tokio with the
-/// features `macros`, `rt` and `time`.
+/// A module of tests for each sink, with a test for each promise: `name: TestTarget;`. The tests need tokio with the features
+/// `macros`, `rt` and `time`.
 #[macro_export]
 macro_rules! contract_tests {
     ($($sink:ident: $target:ty;)+) => {$(
         mod $sink {
+            #[allow(unused_imports, reason = "the target may have an absolute path")]
+            use super::*;
+
             $crate::contract_tests! { @promises $target:
                 holds_exactly_what_was_published
                 touches_no_other_scope

@@ -21,12 +21,12 @@ mod target;
 mod wire;
 
 pingsix_sink::contract_tests! {
-    the_memory_sink: crate::memory::Memory;
-    the_embedded_server: crate::embedded::Embedded;
-    the_etcd_sink: crate::etcd::Etcd;
-    the_admin_sink: crate::admin::Admin;
-    the_etcd_sink_with_a_keyring: crate::sealed::Sealed;
-    the_file_sink: crate::file::File;
-    a_planned_sink: pingsix_sink::contract::PlannedTarget<crate::planned::Readable>;
-    a_planned_sink_of_a_target_without_reads: crate::planned::Unreadable;
+    the_memory_sink: memory::Memory;
+    the_embedded_server: embedded::Embedded;
+    the_etcd_sink: etcd::Etcd;
+    the_admin_sink: admin::Admin;
+    the_etcd_sink_with_a_keyring: sealed::Sealed;
+    the_file_sink: file::File;
+    a_planned_sink: pingsix_sink::contract::PlannedTarget<planned::Readable>;
+    a_planned_sink_of_a_target_without_reads: planned::Unreadable;
 }

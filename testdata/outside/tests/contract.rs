@@ -26,4 +26,4 @@ impl StepWriter for Memory {
     }
 }
 
-pingsix_sink::contract_tests! { memory: PlannedTarget<crate::Memory>; }
+pingsix_sink::contract_tests! { memory: PlannedTarget<Memory>; }
