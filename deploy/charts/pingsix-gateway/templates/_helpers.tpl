@@ -8,6 +8,11 @@ pingsix-gateway-controller{{ .Values.nameSuffix }}
 {{ index .Values.controller.options "PINGSIX_GATEWAY_LEADER_LEASE" | default (print "pingsix-io-gateway-controller" .Values.nameSuffix) }}
 {{- end }}
 
+{{/* The Secret of the feed's authority. */}}
+{{- define "pingsix.authority" -}}
+{{ index .Values.controller.options "PINGSIX_GATEWAY_FEED_AUTHORITY_SECRET" | default "pingsix-gateway-feed-authority" }}
+{{- end }}
+
 {{- define "pingsix.feed" -}}
 pingsix-gateway-feed{{ .Values.nameSuffix }}
 {{- end }}
@@ -18,8 +23,16 @@ app.kubernetes.io/name: pingsix-gateway-controller
 
 {{/* The options of the controller, as environment variables. */}}
 {{- define "pingsix.options" -}}
-{{- $options := dict "PINGSIX_GATEWAY_FEED_AUTHORITY_SECRET" "pingsix-gateway-feed-authority" "PINGSIX_GATEWAY_RESPONDER" "127.0.0.1:8089" }}
-{{- if .Values.nameSuffix }}
+{{- if and .Values.nameSuffix (eq .Values.controller.name "pingsix.io/gateway-controller") }}
+{{- fail "nameSuffix is for a second installation, which needs a controller.name of its own" }}
+{{- end }}
+{{- $options := dict "PINGSIX_GATEWAY_RESPONDER" "127.0.0.1:8089" }}
+{{- if .Values.feed.authority }}
+{{- $_ := set $options "PINGSIX_GATEWAY_FEED_AUTHORITY_SECRET" (include "pingsix.authority" .) }}
+{{- else if or .Values.feed.names .Values.feed.clients }}
+{{- fail "feed.names and feed.clients need feed.authority" }}
+{{- end }}
+{{- if and .Values.nameSuffix .Values.feed.authority }}
 {{- $_ := set $options "PINGSIX_GATEWAY_FEED_AUTHORITY_SERVICE" (include "pingsix.feed" .) }}
 {{- end }}
 {{- if ne .Values.controller.name "pingsix.io/gateway-controller" }}
@@ -34,7 +47,7 @@ app.kubernetes.io/name: pingsix-gateway-controller
 {{- end }}
 {{- with .Values.dataPlanes }}
 {{- if .enabled }}
-{{- $_ := set $options "PINGSIX_GATEWAY_FEED_ENDPOINT" (printf "https://%s.%s.svc:2379" (include "pingsix.feed" $) $.Release.Namespace) }}
+{{- $_ := set $options "PINGSIX_GATEWAY_FEED_ENDPOINT" (printf "%s://%s.%s.svc:2379" (ternary "https" "http" $.Values.feed.authority) (include "pingsix.feed" $) $.Release.Namespace) }}
 {{- end }}
 {{- with .image }}{{ $_ := set $options "PINGSIX_GATEWAY_DATA_PLANE_IMAGE" . }}{{ end }}
 {{- with .sidecarImage }}{{ $_ := set $options "PINGSIX_GATEWAY_DATA_PLANE_SIDECAR_IMAGE" . }}{{ end }}
@@ -52,7 +65,9 @@ app.kubernetes.io/name: pingsix-gateway-controller
 {{- $_ := set $options "PINGSIX_GATEWAY_FEED_AUTHORITY_CLIENTS" (join "," .) }}
 {{- end }}
 {{- range $name, $value := .Values.controller.options }}
-{{- $_ := set $options $name (toString $value) }}
+{{- /* A whole number of a file is a float64, whose text may have an exponent. */}}
+{{- $isWhole := and (kindIs "float64" $value) (eq (printf "%v" (floor $value)) (printf "%v" $value)) }}
+{{- $_ := set $options $name (ternary (printf "%.0f" (float64 $value)) (toString $value) $isWhole) }}
 {{- end }}
 {{- toYaml $options }}
 {{- end }}
@@ -64,7 +79,7 @@ kind: {{ if .namespace }}RoleBinding{{ else }}ClusterRoleBinding{{ end }}
 metadata:
   name: {{ .name }}
   {{- with .namespace }}
-  namespace: {{ . }}
+  namespace: {{ . | quote }}
   {{- end }}
   labels:
     {{- include "pingsix.labels" .root | nindent 4 }}
@@ -75,5 +90,5 @@ roleRef:
 subjects:
   - kind: ServiceAccount
     name: {{ include "pingsix.controller" .root }}
-    namespace: {{ .root.Release.Namespace }}
+    namespace: {{ .root.Release.Namespace | quote }}
 {{- end }}

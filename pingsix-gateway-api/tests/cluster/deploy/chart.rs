@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::{Command, Output};
 
 use pingsix_test_cluster::{TestCluster, tool_or_skip};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::manifests::{Manifests, folder};
 
@@ -141,12 +141,78 @@ fn the_schema_refuses_what_the_chart_does_not_know_and_names_the_field() {
         ("nameSuffix=payments", "/nameSuffix"),
         ("feed.external.enabled=true", "/feed/external/networks"),
         ("feed.clients[0].secret=Edge", "/feed/clients/0"),
+        ("feed.clients[0].secret=edge,feed.clients[0].dataPlanes={q}", "/feed/clients/0/dataPlanes/0"),
+        ("feed.authority=false,feed.names={feed.example.com}", "feed.authority"),
+        ("controller.options.PINGSIX_GATEWAY_WATCH_NAMESPACES=shop", "PINGSIX_GATEWAY_WATCH_NAMESPACES"),
+        ("nameSuffix=-payments", "controller.name"),
+        ("podLabels.app\\.kubernetes\\.io/name=x", "app.kubernetes.io/name"),
+        ("gatewayClass.name=Foo", "/gatewayClass/name"),
+        ("autoscaling.enabled=true,autoscaling.minReplicas=9", "autoscaling.maxReplicas"),
         ("monitoring.podMonitor.interval=soon", "/monitoring/podMonitor/interval"),
     ] {
         let Some(rendered) = template("pingsix-system", &[value]) else { return };
         let message = rendered.unwrap_err();
         assert!(message.contains(field), "{value}: {message}");
     }
+}
+
+/// The objects of the chart with a file of values.
+fn with_values(values: &Value) -> Option<Vec<Value>> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&file, values.to_string()).unwrap();
+    let output = helm(&["template", "--namespace", "2024", "--values", file.path().to_str().unwrap()])?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(serde_saphyr::from_multiple(&String::from_utf8(output.stdout).unwrap()).unwrap())
+}
+
+#[test]
+fn numbers_of_a_file_stay_as_they_are_and_names_stay_texts() {
+    let values = json!({
+        "controller": {
+            "options": {"PINGSIX_GATEWAY_BUDGET_BYTES": 4_000_000, "PINGSIX_GATEWAY_LEADER_ELECT": true},
+            "watchNamespaces": ["2025"],
+        },
+        "dataPlanes": {"enabled": true},
+        "feed": {"clients": [{"secret": "123", "dataPlanes": ["edge/web"]}]},
+        "gatewayClass": {"name": "456"},
+        "networkPolicy": {"dataPlanes": {"namespaces": ["2025"]}},
+        "monitoring": {"dashboard": {"enabled": true, "labels": {"grafana_dashboard": null}}},
+    });
+    let Some(objects) = with_values(&values) else { return };
+    let options = objects.iter().find(|object| object["kind"] == "ConfigMap").unwrap();
+    assert_eq!(options["data"]["PINGSIX_GATEWAY_BUDGET_BYTES"], "4000000");
+    assert_eq!(options["data"]["PINGSIX_GATEWAY_LEADER_ELECT"], "true");
+    for object in &objects {
+        let metadata = &object["metadata"];
+        assert!(metadata["name"].is_string(), "{object}");
+        assert!(metadata.get("namespace").is_none_or(Value::is_string), "{object}");
+        for rule in object["rules"].as_array().into_iter().flatten() {
+            let names = rule["resourceNames"].as_array().into_iter().flatten();
+            assert!(names.into_iter().all(Value::is_string), "{object}");
+        }
+    }
+}
+
+#[test]
+fn the_authority_of_the_feed_can_be_named_and_left_out() {
+    const OPTION: &str = "PINGSIX_GATEWAY_FEED_AUTHORITY_SECRET";
+    let role = |objects: &[Value]| {
+        let name = "pingsix-gateway-controller-feed-authority";
+        objects.iter().find(|one| one["kind"] == "Role" && one["metadata"]["name"] == name).cloned()
+    };
+    let Some(named) = with_values(&json!({"controller": {"options": {OPTION: "mine"}}})) else { return };
+    assert_eq!(role(&named).unwrap()["rules"][1]["resourceNames"], json!(["mine"]));
+    let plaintext = json!({
+        "controller": {"options": {"PINGSIX_GATEWAY_FEED_ALLOW_PLAINTEXT": true}},
+        "dataPlanes": {"enabled": true}, "feed": {"authority": false},
+    });
+    let without = with_values(&plaintext).unwrap();
+    let options = &without.iter().find(|object| object["kind"] == "ConfigMap").unwrap()["data"];
+    assert_eq!(options.get(OPTION), None);
+    assert_eq!(options["PINGSIX_GATEWAY_FEED_ENDPOINT"], "http://pingsix-gateway-feed.2024.svc:2379");
+    assert_eq!(role(&without).unwrap()["rules"].as_array().unwrap().len(), 1, "to create the key of status pages");
+    let own = with_values(&json!({"feed": {"authority": false}})).unwrap();
+    assert_eq!(role(&own), None);
 }
 
 #[test]
