@@ -3,7 +3,7 @@
 //! ```text
 //! controller ──► Health, Metrics ◄── GET /livez, /readyz, /metrics    (any address)
 //!     ▲
-//!     └── DebugRequest, answered when it is its turn ◄── GET /debug/…  (loopback)
+//!     └── DebugRequest, answered when it is its turn ◄── GET /debug/…  (`debug.address`)
 //! ```
 //!
 //! - [`health`](crate::health): gates that have to be open for readiness, and a heartbeat.

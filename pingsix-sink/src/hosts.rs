@@ -10,12 +10,12 @@ use std::net::IpAddr;
 use http::uri::Authority;
 use http::{Request, header};
 
-/// Domains that nobody can register: of one machine, one network or one cluster (RFC 6761, RFC 6762, RFC 9476).
-const LOCAL_DOMAINS: [&str; 5] = [".localhost", ".local", ".internal", ".svc", ".test"];
+/// Domains that nobody can register: of one machine, one network or one cluster (RFC 6761, RFC 9476). A neighbour can claim
+/// any other name below `.local` by multicast (RFC 6762).
+const LOCAL_DOMAINS: [&str; 5] = [".localhost", ".cluster.local", ".internal", ".svc", ".test"];
 
 /// The message for requests under a foreign name.
-pub const ASK_LOCALLY: &str =
-    "ask by IP address, or by a name that ends in .localhost, .local, .internal or .svc\n";
+pub const ASK_LOCALLY: &str = "ask by IP address, by a name without dots, or by one that ends in .localhost, .cluster.local, .internal, .svc or .test\n";
 
 /// Whether a request names no host that a stranger can have, in its target or in `Host`.
 ///
@@ -62,7 +62,8 @@ mod tests {
             ("evil-svc.example", false),
             ("user@evil.example.com", false),
             ("evil.example.com:80@127.0.0.1", true),
-            (".local", false),
+            ("neighbour.local", false),
+            (".cluster.local", false),
             ("", false),
             ("a b", false),
         ] {

@@ -41,6 +41,7 @@ pub mod etcd;
 mod factory;
 pub mod file;
 pub mod hosts;
+pub mod http_server;
 mod ledger;
 mod loopback;
 pub mod memory;

@@ -1,13 +1,12 @@
 //! The declaration of references of a kind.
 
 use std::fmt;
-use std::hash::Hash;
 use std::sync::Arc;
 
 /// A target of references: a name of any type. There is a blanket implementation.
-pub trait Target: Clone + Eq + Ord + Hash + fmt::Debug + 'static {}
+pub trait Target: Clone + Ord + fmt::Debug + 'static {}
 
-impl<T: Clone + Eq + Ord + Hash + fmt::Debug + 'static> Target for T {}
+impl<T: Clone + Ord + fmt::Debug + 'static> Target for T {}
 
 /// A type of references from objects of kind `K`. Clones share the function.
 #[non_exhaustive]

@@ -13,7 +13,7 @@ pub trait StoredObject: 'static {
     /// The namespace and name; the namespace of a cluster-scoped object is empty.
     fn object_name(&self) -> ObjectName;
 
-    /// Whether the `resourceVersion`s are equal or both absent.
+    /// Whether both have the same `resourceVersion`. Objects without one are never the same.
     fn is_same_version(&self, other: &Self) -> bool;
 }
 
@@ -25,7 +25,8 @@ impl<K: Resource + 'static> StoredObject for K {
     }
 
     fn is_same_version(&self, other: &Self) -> bool {
-        self.meta().resource_version == other.meta().resource_version
+        let version = self.meta().resource_version.as_ref();
+        version.is_some() && version == other.meta().resource_version.as_ref()
     }
 }
 

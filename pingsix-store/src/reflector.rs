@@ -108,7 +108,8 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
     }
 
     /// Sets the equality of two versions of an object, which decides between [`Change::Touched`] and
-    /// [`Change::Applied`]. The default compares their `resourceVersion`.
+    /// [`Change::Applied`]. The default compares their `resourceVersion`. Edges may read only the compared parts of an object,
+    /// because equal versions keep their targets.
     #[must_use]
     pub fn comparing(mut self, same: fn(&K, &K) -> bool) -> Self {
         self.same = same;

@@ -7,48 +7,26 @@
 //! | `/status/config` | the status as JSON, in the form of PingSIX's page; with a key, 403 without it |
 //! | `/metrics` | the metrics, in the text format of `OpenMetrics` |
 //!
-//! The pages are served only under names that no stranger can have. Every wait has an end, and every buffer a limit.
+//! The pages are served only under names that no stranger can have. Every wait has an end, and every buffer a limit
+//! ([`http_server`]).
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
-use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use pingsix_sink::hosts::{ASK_LOCALLY, is_local};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{sleep, timeout};
+use pingsix_sink::http_server;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
-use tracing::{debug, info, warn};
+use tracing::info;
 
 use crate::metrics::{self, Metrics};
 use crate::status::Status;
 use crate::status_key::StatusKey;
-
-/// Connections at a time; further ones wait to be accepted.
-const MAX_CONNECTIONS: usize = 64;
-
-/// The time limit of a request's head, from the time when the connection could carry one.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The lifetime of a connection; a request in progress is still answered.
-const CONNECTION_LIFETIME: Duration = Duration::from_mins(5);
-
-/// The time limit of the end of connections.
-const GRACE: Duration = Duration::from_secs(5);
-
-/// Bytes of a request's head.
-const HEAD_LIMIT: usize = 16 * 1024;
-
-/// The delay after a failure to accept a connection, most likely for lack of file descriptors.
-const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
 /// The sources of the pages.
 #[derive(Clone, Debug)]
@@ -105,73 +83,13 @@ fn page_of(content_type: &'static str, body: Vec<u8>) -> Response<Full<Bytes>> {
     response
 }
 
-/// Answers requests until it is stopped; then lets those under way end for a short while.
+/// Answers requests until it is stopped; then lets those in progress end for a short while.
 pub(crate) async fn serve(listener: TcpListener, pages: Pages, stop: CancellationToken) {
     let address = listener.local_addr().ok();
     info!(address = address.map(tracing::field::display), "serving status pages");
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    let tasks = TaskTracker::new();
-    loop {
-        let next = async {
-            // The semaphore is never closed.
-            let place = Arc::clone(&places).acquire_owned().await.ok();
-            (place, accept(&listener).await)
-        };
-        let (place, stream) = tokio::select! {
-            biased;
-            () = stop.cancelled() => break,
-            next = next => next,
-        };
-        tasks.spawn(converse(stream, pages.clone(), stop.clone(), place));
-    }
-    drop(listener);
-    tasks.close();
-    tasks.wait().await;
-}
-
-async fn accept(listener: &TcpListener) -> TcpStream {
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => return stream,
-            Err(error) => {
-                warn!(%error, "cannot accept a connection, retrying");
-                sleep(ACCEPT_BACKOFF).await;
-            }
-        }
-    }
-}
-
-/// Serves a connection to its end.
-async fn converse(
-    stream: TcpStream,
-    pages: Pages,
-    stop: CancellationToken,
-    _place: Option<OwnedSemaphorePermit>,
-) {
-    let answer = service_fn(|request| {
+    let answer = service_fn(move |request| {
         let response = pages.answer(&request);
         async { Ok::<_, Infallible>(response) }
     });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
-        .max_buf_size(HEAD_LIMIT)
-        .serve_connection(TokioIo::new(stream), answer);
-    tokio::pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => Some(ended),
-        () = stop.cancelled() => None,
-        () = sleep(CONNECTION_LIFETIME) => None,
-    };
-    let ended = if let Some(ended) = ended {
-        Ok(ended)
-    } else {
-        connection.as_mut().graceful_shutdown();
-        timeout(GRACE, connection).await
-    };
-    match ended {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => debug!(%error, "connection ended with a fault"),
-        Err(_) => debug!("connection cut at its end"),
-    }
+    http_server::serve(listener, answer, stop).await;
 }

@@ -3,8 +3,9 @@
 //! The task that owns the state answers without locks, so a dump shows one moment. Large parts are shown for one named
 //! object only.
 //!
-//! Secrets never appear: the values of Secrets and ConfigMaps, what could not be decoded of them, and the private keys of
-//! documents are replaced, and of what a sink holds only sizes and digests are shown.
+//! Secrets never appear. `<redacted>` replaces the values of Secrets and ConfigMaps, the texts that could not be decoded of
+//! them, the private keys and passwords of documents, and the values that documents write into headers. Of the documents of a
+//! sink, only sizes and digests are shown.
 
 mod dump;
 #[cfg(test)]
@@ -81,8 +82,11 @@ impl DebugRequest {
     pub fn answer(self, state: &DebugState<'_>) {
         // The receiver may be gone.
         match self {
-            Self::Dump { dump, about, reply } => drop(reply.send(state.dump(dump, about.as_ref()))),
-            Self::View { reply } => drop(reply.send(state.model())),
+            Self::Dump { dump, about, reply } if !reply.is_closed() => {
+                drop(reply.send(state.dump(dump, about.as_ref())));
+            }
+            Self::View { reply } if !reply.is_closed() => drop(reply.send(state.model())),
+            Self::Dump { .. } | Self::View { .. } => {}
         }
     }
 }

@@ -10,7 +10,7 @@
 //! Each answers only under names that no stranger can have, and what `/livez` and `/readyz` say
 //! names no object.
 //!
-//! Every wait has an end: for the head of a request, for the next one, for an answer, and for a client that reads slowly.
+//! Every wait has an end ([`http_server`]).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,47 +23,27 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use axum::{Json, Router};
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use pingsix_sink::hosts::{ASK_LOCALLY, is_local};
+use pingsix_sink::http_server;
 use serde::Deserialize;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
-use tracing::{debug, info, warn};
+use tracing::info;
 
 use super::debug::{About, DebugClient, DebugError, Dump};
 use crate::health::{Health, Report};
 use crate::metrics::{CONTENT_TYPE, Metrics};
 use crate::view::question;
-use pingsix_sink::hosts::{ASK_LOCALLY, is_local};
-
-/// Connections at a time; further ones wait to be accepted.
-const MAX_CONNECTIONS: usize = 64;
-
-/// The time limit of a request's head, from the time when the connection could carry one.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The lifetime of a connection; a request in progress is still answered.
-const CONNECTION_LIFETIME: Duration = Duration::from_mins(5);
-
-/// The time limit of the end of connections.
-const GRACE: Duration = Duration::from_secs(5);
-
-/// Bytes of a request's head.
-const HEAD_LIMIT: usize = 16 * 1024;
 
 /// The time limit of a dump; the task that answers has other work, too.
 const DUMP_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The pages that are made at a time. Each takes a processor for a moment.
 const MAX_VIEWS: usize = 2;
-
-/// The delay after a failure to accept a connection, most likely for lack of file descriptors.
-const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
 /// `/livez`, `/readyz` and `/metrics`.
 pub fn health_and_metrics(health: Health, metrics: Arc<Metrics>) -> Router {
@@ -168,72 +148,12 @@ async fn dump(
     }
 }
 
-/// Answers requests that arrive at a listener until it is stopped; then lets those under way end for a short while.
+/// Answers requests that arrive at a listener until it is stopped; then lets those in progress end for a short while.
 pub async fn serve(name: &'static str, listener: TcpListener, router: Router, stop: CancellationToken) {
     let address = listener.local_addr().ok();
     info!(server = name, address = address.map(tracing::field::display), "serving HTTP");
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    let tasks = TaskTracker::new();
-    loop {
-        let next = async {
-            // The semaphore is never closed.
-            let place = Arc::clone(&places).acquire_owned().await.ok();
-            (place, accept(&listener).await)
-        };
-        let (place, stream) = tokio::select! {
-            biased;
-            () = stop.cancelled() => break,
-            next = next => next,
-        };
-        tasks.spawn(converse(stream, router.clone(), stop.clone(), place));
-    }
-    drop(listener);
-    tasks.close();
-    tasks.wait().await;
+    http_server::serve(listener, TowerToHyperService::new(router), stop).await;
     info!(server = name, "stopped serving HTTP");
-}
-
-async fn accept(listener: &TcpListener) -> TcpStream {
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => return stream,
-            Err(error) => {
-                warn!(%error, "cannot accept a connection, retrying");
-                sleep(ACCEPT_BACKOFF).await;
-            }
-        }
-    }
-}
-
-/// Serves a connection to its end.
-async fn converse(
-    stream: TcpStream,
-    router: Router,
-    stop: CancellationToken,
-    _place: Option<OwnedSemaphorePermit>,
-) {
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
-        .max_buf_size(HEAD_LIMIT)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    tokio::pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => Some(ended),
-        () = stop.cancelled() => None,
-        () = sleep(CONNECTION_LIFETIME) => None,
-    };
-    let ended = if let Some(ended) = ended {
-        Ok(ended)
-    } else {
-        connection.as_mut().graceful_shutdown();
-        timeout(GRACE, connection).await
-    };
-    match ended {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => debug!(%error, "connection ended with a fault"),
-        Err(_) => debug!("connection cut at its end"),
-    }
 }
 
 #[cfg(test)]
@@ -241,6 +161,7 @@ mod tests {
     use pingsix_translate::{Kind, ObjectKey, Options};
     use serde_json::{Value, json};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpStream;
     use tokio::task::JoinHandle;
 
     use super::super::debug::{self, DebugRequest};
@@ -431,20 +352,6 @@ mod tests {
         for question in waiting {
             assert_eq!(question.await.unwrap(), Err(DebugError::Gone));
         }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_client_that_says_nothing_is_not_waited_for() {
-        let health = Health::new(Duration::from_mins(1));
-        let served = Served::new(health_and_metrics(health, Arc::new(Metrics::new("")))).await;
-        let mut silent = TcpStream::connect(served.address).await.unwrap();
-        silent.write_all(b"GET /livez HTTP/1.1\r\nhost").await.unwrap();
-        let begin = tokio::time::Instant::now();
-        let mut rest = Vec::new();
-        // An answer with 408 or none: the connection ends.
-        let _ = silent.read_to_end(&mut rest).await;
-        assert!(begin.elapsed() <= HEAD_TIMEOUT + Duration::from_secs(1), "{:?}", begin.elapsed());
-        served.end().await;
     }
 
     #[tokio::test]

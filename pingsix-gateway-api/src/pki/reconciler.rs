@@ -105,7 +105,7 @@ enum WriteError {
     Api(#[from] Fault),
 }
 
-/// No data plane needs an identity.
+/// No identity can be issued.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IdentityError {
@@ -386,6 +386,7 @@ impl AuthorityReconciler {
     async fn write(&self, present: Option<Secret>, authorities: &Authorities) -> Result<bool, WriteError> {
         let data = Some(authorities.to_data());
         let params = PostParams::default();
+        let is_new = present.is_none();
         let written = match present {
             None => {
                 let metadata = secret_metadata(&self.options.secret.name);
@@ -406,11 +407,8 @@ impl AuthorityReconciler {
                 Ok(true)
             }
             // Another client was faster, which the watch will observe.
-            Err(fault)
-                if fault.category == FaultCategory::Conflict || fault.category == FaultCategory::NotFound =>
-            {
-                Ok(true)
-            }
+            Err(fault) if fault.category == FaultCategory::Conflict => Ok(true),
+            Err(fault) if fault.category == FaultCategory::NotFound && !is_new => Ok(true),
             Err(fault) => Err(fault.into()),
         }
     }

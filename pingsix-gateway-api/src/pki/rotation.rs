@@ -9,7 +9,7 @@
 //!                                                                  nothing that A signed is in use any more ─┘
 //! ```
 //!
-//! The writer of the Secrets of data planes reports when all of them hold the present edition ([`Authorities::told`]).
+//! The writer of the Secrets of data planes reports when all of them hold the present edition ([`Authorities::confirm_edition`]).
 //! Files follow their Secret, and the servers of replicas follow ours, within the overlap ([`Lifetimes::overlap`]). The
 //! overlap also covers the clock skew between leaders. So one overlap after the report, all processes have the edition,
 //! and the next step is safe.

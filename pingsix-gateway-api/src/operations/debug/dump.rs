@@ -172,9 +172,31 @@ fn documents(plane: &DataPlane, owner: &Arc<ObjectKey>) -> Value {
     let config = plane.config.detached();
     let documents = config.iter().map(|(key, document)| {
         let origins = origins_of(&plane.provenance, key, owner);
-        (key.to_string(), with_origins(&document.to_shown_value(), &origins))
+        (key.to_string(), with_origins(&without_header_values(document.to_shown_value()), &origins))
     });
     documents.collect()
+}
+
+/// Replaces the values that plugins write into headers. They may come from a ConfigMap.
+fn without_header_values(mut document: Value) -> Value {
+    for plugin in ["proxy-rewrite", "response-rewrite"] {
+        let headers =
+            document.get_mut("plugins").and_then(|plugins| plugins.get_mut(plugin)?.get_mut("headers"));
+        let Some(Value::Object(headers)) = headers else { continue };
+        for (_, value) in headers.iter_mut().filter(|(name, value)| *name != "remove" || !value.is_array()) {
+            if let Some(headers) = value.as_array_mut() {
+                for header in headers {
+                    let value = if header.is_object() { &mut header["value"] } else { header };
+                    *value = REDACTED.into();
+                }
+            } else if let Some(values) = value.as_object_mut() {
+                values.values_mut().for_each(|value| *value = REDACTED.into());
+            } else {
+                *value = REDACTED.into();
+            }
+        }
+    }
+    document
 }
 
 fn stream_documents(plane: &StreamPlane, owner: &Arc<ObjectKey>) -> Value {

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use kube_runtime::watcher::Event as WatcherEvent;
 use pingsix_sink::Sink as _;
 use pingsix_translate::snapshot::{
-    ConfigMap, EndpointSlice, Gateway, GatewayClass, HttpRoute, Ingress, IngressClass, Secret, Service,
-    TlsRoute,
+    ConfigMap, EndpointSlice, Gateway, GatewayClass, HttpRoute, Ingress, IngressClass, PingsixProxy, Secret,
+    Service, TlsRoute,
 };
 use pingsix_translate::{DEFAULT_CONTROLLER_NAME, Kind, Options};
 use serde_json::json;
@@ -68,7 +68,14 @@ async fn held() -> Rig {
         "metadata": {"name": "pingsix"}, "spec": {"controllerName": DEFAULT_CONTROLLER_NAME},
     }));
     held.apply::<IngressClass>(json!({
-        "metadata": {"name": "public"}, "spec": {"controller": DEFAULT_CONTROLLER_NAME},
+        "metadata": {"name": "public"},
+        "spec": {"controller": DEFAULT_CONTROLLER_NAME, "parameters": {
+            "apiGroup": "pingsix.io", "kind": "PingsixProxy", "scope": "Namespace", "namespace": "infra", "name": "nginx",
+        }},
+    }));
+    held.apply::<PingsixProxy>(json!({
+        "metadata": {"namespace": "infra", "name": "nginx"},
+        "spec": {"attached": {}, "ingress": {"annotations": ["nginx.ingress.kubernetes.io"]}},
     }));
     held.apply::<Gateway>(json!({
         "metadata": {"namespace": "infra", "name": "web"},
@@ -104,6 +111,12 @@ async fn held() -> Rig {
         "addressType": "IPv4", "ports": [{"port": 8080}], "endpoints": [{"addresses": ["10.0.0.1"]}],
     }));
     held.apply::<Ingress>(json!({
+        "metadata": {"namespace": "infra", "name": "headers", "annotations": {
+            "nginx.ingress.kubernetes.io/custom-headers": "infra/odd",
+        }},
+        "spec": {"ingressClassName": "public", "defaultBackend": {"service": {"name": "cart", "port": {"number": 80}}}},
+    }));
+    held.apply::<Ingress>(json!({
         "metadata": {"namespace": "infra", "name": "shop"},
         "spec": {"ingressClassName": "public", "tls": [{"hosts": ["shop.example.com"], "secretName": "shop"}]},
     }));
@@ -117,12 +130,13 @@ async fn held() -> Rig {
     }));
     held.apply::<Secret>(json!({"metadata": {"namespace": "infra", "name": "broken"}, "data": CANARY}));
     held.apply::<ConfigMap>(json!({
-        "metadata": {"namespace": "infra", "name": "odd"}, "data": {"token": CANARY},
+        "metadata": {"namespace": "infra", "name": "odd"}, "data": {"X-Token": CANARY},
     }));
     held.apply::<ConfigMap>(json!({
         "metadata": {"namespace": "infra", "name": "broken"}, "data": {"token": [CANARY]}, "binaryData": CANARY,
     }));
     held.reconciler.answered(ObjectKey::new(Kind::Secret, "infra", "shop"));
+    held.reconciler.answered(ObjectKey::new(Kind::ConfigMap, "infra", "odd"));
     for owner in held.reconciler.ours() {
         let ReconcileOutcome::Current(reconciled) = held.reconciler.reconcile(&owner, Timestamp::UNIX_EPOCH)
         else {
@@ -150,6 +164,8 @@ async fn no_dump_shows_a_secret() {
             .any(|document| String::from_utf8_lossy(&document.value).contains(private_key))
     });
     assert!(in_the_feed, "a private key is published, so that dumps could show it");
+    let ingresses = held.dump(Dump::Translation, Some("IngressClass/public")).to_string();
+    assert!(ingresses.contains("x-token"), "a value of a ConfigMap is published: {ingresses}");
     let objects = [
         "Secret/infra/shop",
         "Secret/infra/spare",

@@ -38,8 +38,8 @@ impl TestCluster {
         self.install_from(&self.definitions(channel)).await
     }
 
-    /// Installs the definitions of PodMonitor, PrometheusRule and ServiceMonitor of the Prometheus operator, and returns when
-    /// they can be used.
+    /// Installs the definitions of the Prometheus operator for monitors of Services, monitors of Pods and rules, and returns
+    /// when they can be used.
     pub async fn install_monitoring(&self) -> Result<(), Error> {
         self.install_from(&self.build.crds("monitoring")).await
     }
