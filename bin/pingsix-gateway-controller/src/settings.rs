@@ -136,7 +136,8 @@ impl Settings {
             .clone()
             .mut_args(|arg| if is_key(&arg) { arg.value_parser(ValueParser::string()) } else { arg });
         let matches = any_text.try_get_matches_from(arguments).map_err(Rejection::Usage)?;
-        let mut faults = Vec::new();
+        let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        let mut faults = unknown_variables(variables, &command);
         let mut given = from_command_line(&command, &matches);
         if let Some(file) = given.remove("config").and_then(|mut config| config.texts.pop()) {
             add_file(Path::new(&file), &command, &mut given, &mut faults);
@@ -183,6 +184,33 @@ fn from_command_line(command: &Command, matches: &ArgMatches) -> BTreeMap<String
         given.insert(id.to_owned(), Given { name, texts });
     }
     given
+}
+
+/// Variables with the prefix that are no option. Kubernetes makes some for Services of the namespace, such as
+/// `PINGSIX_GATEWAY_FEED_SERVICE_HOST` and `PINGSIX_GATEWAY_FEED_PORT_2379_TCP`.
+fn unknown_variables(names: impl Iterator<Item = String>, command: &Command) -> Vec<Fault> {
+    let is_of_service = |name: &str| {
+        name.ends_with("_SERVICE_HOST")
+            || name.contains("_SERVICE_PORT")
+            || name.ends_with("_PORT")
+            || name.contains("_PORT_")
+    };
+    let known: BTreeSet<String> = command
+        .get_arguments()
+        .filter(|arg| is_key(arg))
+        .filter_map(|arg| Some(arg.get_env()?.to_str()?.to_owned()))
+        .collect();
+    let unknown =
+        names.filter(|name| name.starts_with(PREFIX) && !known.contains(name) && !is_of_service(name));
+    let faults = unknown.map(|name| {
+        let similar = known.iter().map(|known| (levenshtein(&name, known), known)).min();
+        let message = match similar.filter(|(distance, _)| *distance <= 2) {
+            Some((_, known)) => format!("there is no such option; is {known} meant?"),
+            None => "there is no such option".to_owned(),
+        };
+        Fault { name, message }
+    });
+    faults.collect()
 }
 
 /// Adds what the file says of keys that are not given otherwise.

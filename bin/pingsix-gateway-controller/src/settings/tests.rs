@@ -268,6 +268,27 @@ fn everything_that_is_wrong_is_told_at_once() {
 }
 
 #[test]
+fn a_variable_that_is_no_option_is_named() {
+    let names = [
+        "PINGSIX_GATEWAY_WATCH_SECRET",
+        "PINGSIX_GATEWAY_NOTHING",
+        "PINGSIX_GATEWAY_ROOT",
+        "PINGSIX_GATEWAY_FEED_SERVICE_HOST",
+        "PINGSIX_GATEWAY_FEED_SERVICE_PORT_FEED",
+        "PINGSIX_GATEWAY_FEED_PORT_2379_TCP_ADDR",
+        "PINGSIX_GATEWAYS",
+    ];
+    let faults = unknown_variables(names.into_iter().map(str::to_owned), &command());
+    assert_eq!(
+        faults.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        [
+            "PINGSIX_GATEWAY_WATCH_SECRET: there is no such option; is PINGSIX_GATEWAY_WATCH_SECRETS meant?",
+            "PINGSIX_GATEWAY_NOTHING: there is no such option",
+        ]
+    );
+}
+
+#[test]
 fn a_default_that_does_not_go_with_what_is_given_is_named_by_its_key() {
     assert_eq!(
         read(&["--leader-duration=5s"]).unwrap_err(),
