@@ -103,6 +103,11 @@ pub fn parse_header(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.trim().to_owned()))
 }
 
+/// Whether a URL has a scheme. Its path or query may hold another URL.
+fn has_scheme(url: &str) -> bool {
+    url.split_once("://").is_some_and(|(scheme, _)| !scheme.contains(['/', '?', '#']))
+}
+
 impl Inquiry {
     /// An inquiry about a request. A URL without a scheme is an `http` URL.
     ///
@@ -116,7 +121,7 @@ impl Inquiry {
         owner: Option<ObjectKey>,
     ) -> Result<Self, InquiryError> {
         method.parse::<Method>().map_err(|_| InquiryError::Method(method.to_owned()))?;
-        let text = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
+        let text = if has_scheme(url) { url.to_owned() } else { format!("http://{url}") };
         let uri: Uri = text.parse().map_err(|source| InquiryError::Url { url: url.to_owned(), source })?;
         let tls = match uri.scheme_str() {
             Some("http") => false,
@@ -167,9 +172,24 @@ impl Inquiry {
         stream_ports: &[StreamPorts<'_>],
         related: &RelatedObjects,
     ) -> Result<Vec<Explanation>, InquiryAnswerError> {
+        Ok(self.answer_at_most(usize::MAX, planes, stream_ports, related)?.0)
+    }
+
+    /// As [`answer`](Self::answer), for at most so many data planes. The second value is the number of the others.
+    ///
+    /// # Errors
+    ///
+    /// As [`answer`](Self::answer).
+    pub fn answer_at_most(
+        &self,
+        most: usize,
+        planes: &[Plane<'_>],
+        stream_ports: &[StreamPorts<'_>],
+        related: &RelatedObjects,
+    ) -> Result<(Vec<Explanation>, usize), InquiryAnswerError> {
         let is_asked = |owner: &ObjectKey| self.owner.as_ref().is_none_or(|asked| asked == owner);
         let planes: Vec<&Plane<'_>> = planes.iter().filter(|plane| is_asked(&plane.key.owner())).collect();
-        let connections = self.connections(stream_ports);
+        let mut connections = self.connections(stream_ports);
         if let (Some(owner), true) = (&self.owner, planes.is_empty() && connections.is_empty()) {
             return Err(InquiryAnswerError::NotServed(owner.clone()));
         }
@@ -185,7 +205,11 @@ impl Inquiry {
         };
         let near = match (with_port.is_empty(), connections.is_empty()) {
             (true, true) => planes,
-            (true, false) => return Ok(connections),
+            (true, false) => {
+                let more = connections.len().saturating_sub(most);
+                connections.truncate(most);
+                return Ok((connections, more));
+            }
             (false, _) => with_port,
         };
         let serves = |plane: &&Plane<'_>| !serving_listeners(plane, &self.request, port).is_empty();
@@ -193,6 +217,9 @@ impl Inquiry {
         if chosen.is_empty() {
             chosen = near;
         }
+        let more = (chosen.len() + connections.len()).saturating_sub(most);
+        chosen.truncate(most);
+        connections.truncate(most - chosen.len());
         let explanations = chosen.into_iter().map(|plane| {
             let mut explanation = explain(plane, &self.request, port)?;
             explanation.name_objects(|document| related.of_document(plane.provenance, document));
@@ -200,7 +227,7 @@ impl Inquiry {
         });
         let mut explanations: Vec<Explanation> = explanations.collect::<Result<_, ExplainError>>()?;
         explanations.extend(connections);
-        Ok(explanations)
+        Ok((explanations, more))
     }
 
     /// The explanations of Gateways for a connection to a stream port.

@@ -3,6 +3,8 @@
 //! The parser reads the options that shape a request, skips those that do not, and refuses all others by name: an option
 //! that is silently dropped would make the explanation one of another request.
 
+use std::collections::BTreeSet;
+
 use super::pages::explain::Form;
 
 /// The most words of a command line.
@@ -40,6 +42,8 @@ enum Effect {
     Body,
     /// A body of JSON, with its headers.
     Json,
+    /// The offer of compressed answers.
+    Compressed,
     /// Cookies, unless the value is the name of a file.
     Cookie,
     /// A request without body of the answer: the method HEAD.
@@ -65,7 +69,9 @@ impl Effect {
             | Self::Json
             | Self::Cookie
             | Self::NoneWithValue => true,
-            Self::Head | Self::Http2 | Self::Http1 | Self::None | Self::Refused(_) => false,
+            Self::Compressed | Self::Head | Self::Http2 | Self::Http1 | Self::None | Self::Refused(_) => {
+                false
+            }
         }
     }
 }
@@ -124,7 +130,7 @@ const OPTIONS: &[Row] = &[
     (Some('4'), "ipv4", Effect::None),
     (Some('6'), "ipv6", Effect::None),
     (Some('#'), "progress-bar", Effect::None),
-    (None, "compressed", Effect::None),
+    (None, "compressed", Effect::Compressed),
     (None, "path-as-is", Effect::None),
     (Some('o'), "output", Effect::NoneWithValue),
     (Some('w'), "write-out", Effect::NoneWithValue),
@@ -148,6 +154,10 @@ struct Read {
     /// The method that options without a method imply.
     implied: Option<&'static str>,
     headers: Vec<String>,
+    /// The headers that curl adds of its own accord, unless `-H` names them.
+    added: Vec<(&'static str, &'static str)>,
+    /// The headers that `-H` takes from those of curl.
+    removed: Vec<String>,
     http2: bool,
 }
 
@@ -158,12 +168,15 @@ impl Read {
             Effect::HeaderNamed(header) => self.headers.push(format!("{header}: {value}")),
             Effect::Method => self.method = Some(value),
             Effect::Url => self.url(value)?,
-            Effect::Body => self.implied = Some("POST"),
+            Effect::Body => {
+                self.implied = Some("POST");
+                self.added.push(("Content-Type", "application/x-www-form-urlencoded"));
+            }
             Effect::Json => {
                 self.implied = Some("POST");
-                self.headers
-                    .extend(["Content-Type", "Accept"].map(|header| format!("{header}: application/json")));
+                self.added.extend(["Content-Type", "Accept"].map(|header| (header, "application/json")));
             }
+            Effect::Compressed => self.added.push(("Accept-Encoding", "deflate, gzip")),
             Effect::Cookie if value.contains('=') => self.headers.push(format!("Cookie: {value}")),
             Effect::Cookie => return Err(CurlError::Unsupported(name.to_owned(), "the file is not read")),
             Effect::Head => self.implied = Some("HEAD"),
@@ -178,10 +191,24 @@ impl Read {
     /// curl sends a header without value for `NAME;`, and removes a header of its own for `NAME:`.
     fn header(&mut self, text: String) {
         match (text.split_once(':'), text.strip_suffix(';')) {
-            (Some((_, value)), _) if value.trim().is_empty() => {}
+            (Some((name, value)), _) if value.trim().is_empty() => self.removed.push(name.to_owned()),
             (None, Some(name)) => self.headers.push(format!("{name}:")),
             (Some(_) | None, _) => self.headers.push(text),
         }
+    }
+
+    /// All headers of the request, one per line.
+    fn all_headers(mut self) -> String {
+        let given = self.headers.iter().filter_map(|header| header.split_once(':')).map(|(name, _)| name);
+        let mut known: BTreeSet<String> =
+            given.chain(self.removed.iter().map(String::as_str)).map(str::to_ascii_lowercase).collect();
+        // The last option decides.
+        for (name, value) in self.added.into_iter().rev() {
+            if known.insert(name.to_ascii_lowercase()) {
+                self.headers.push(format!("{name}: {value}"));
+            }
+        }
+        self.headers.join("\n")
     }
 
     fn url(&mut self, url: String) -> Result<(), CurlError> {
@@ -219,9 +246,10 @@ pub(super) fn parse(line: &str) -> Result<Form, CurlError> {
             letters(&word, &mut words, &mut read)?;
         }
     }
-    let url = read.url.ok_or(CurlError::NoUrl)?;
-    let method = read.method.unwrap_or_else(|| read.implied.unwrap_or("GET").to_owned());
-    Ok(Form { method, url, headers: read.headers.join("\n"), http2: read.http2, ..Form::default() })
+    let url = read.url.take().ok_or(CurlError::NoUrl)?;
+    let method = read.method.take().unwrap_or_else(|| read.implied.unwrap_or("GET").to_owned());
+    let http2 = read.http2;
+    Ok(Form { method, url, headers: read.all_headers(), http2, ..Form::default() })
 }
 
 /// Options of one letter, several of which share a word. The value of the last one may follow in the same word.
@@ -280,8 +308,6 @@ mod tests {
             ("curl -I URL", "HEAD"),
             ("curl -XDELETE URL", "DELETE"),
             ("curl --request PUT URL", "PUT"),
-            ("curl URL -d a=b", "POST"),
-            ("curl -X PATCH -da=b URL", "PATCH"),
             ("curl -sX PURGE URL", "PURGE"),
         ] {
             assert_eq!(read(line), read_as(method, "URL", ""), "{line}");
@@ -291,11 +317,25 @@ mod tests {
     #[test]
     fn headers_keep_their_order_and_their_values() {
         let line = "curl -H 'X-Env: canary' -H\"Host: shop.test\" -A me -b a=b --json '{}' -H 'X-Empty;' URL";
-        let headers = "X-Env: canary\nHost: shop.test\nUser-Agent: me\nCookie: a=b\nContent-Type: application/json\n\
-                       Accept: application/json\nX-Empty:";
+        let headers = "X-Env: canary\nHost: shop.test\nUser-Agent: me\nCookie: a=b\nX-Empty:\n\
+                       Accept: application/json\nContent-Type: application/json";
         assert_eq!(read(line), read_as("POST", "URL", headers));
         assert!(parse("curl --http2 URL").unwrap().http2);
         assert!(!parse("curl --http2 --http1.1 URL").unwrap().http2);
+    }
+
+    #[test]
+    fn headers_of_curl_are_added_unless_they_are_given() {
+        let form = "Content-Type: application/x-www-form-urlencoded";
+        for (line, method, headers) in [
+            ("curl URL -d a=b", "POST", form),
+            ("curl -X PATCH -da=b URL", "PATCH", form),
+            ("curl -d a=b -H 'content-type: text/plain' URL", "POST", "content-type: text/plain"),
+            ("curl -d a=b -H Content-Type: URL", "POST", ""),
+            ("curl --compressed URL", "GET", "Accept-Encoding: deflate, gzip"),
+        ] {
+            assert_eq!(read(line), read_as(method, "URL", headers), "{line}");
+        }
     }
 
     #[test]

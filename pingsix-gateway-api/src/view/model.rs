@@ -245,8 +245,12 @@ impl Model {
         counts
     }
 
-    /// Explains a request.
-    pub(super) fn explain(&self, inquiry: &Inquiry) -> Result<Vec<Explanation>, InquiryAnswerError> {
+    /// Explains a request for at most so many data planes. The second value is the number of the others.
+    pub(super) fn explain(
+        &self,
+        inquiry: &Inquiry,
+        most: usize,
+    ) -> Result<(Vec<Explanation>, usize), InquiryAnswerError> {
         let mut planes = Vec::new();
         let mut stream_ports = Vec::new();
         for (owner, OwnerView { verdicts, data_planes }) in &self.owners {
@@ -267,7 +271,7 @@ impl Model {
             .iter()
             .map(|(key, config, provenance, verdicts)| Plane { key, config, provenance, verdicts })
             .collect();
-        inquiry.answer(&planes, &stream_ports, &self.related())
+        inquiry.answer_at_most(most, &planes, &stream_ports, &self.related())
     }
 
     fn related(&self) -> RelatedObjects {

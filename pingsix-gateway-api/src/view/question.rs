@@ -236,7 +236,7 @@ impl Parameters {
         match self.0.first() {
             None => Ok(()),
             Some((name, _)) => {
-                Err(format!("The page has no parameter \"{}\", or has it once only.", page::cut(name)))
+                Err(format!("The page has no parameter \"{0}\", or \"{0}\" is there twice.", page::cut(name)))
             }
         }
     }

@@ -36,6 +36,7 @@ pub(super) struct RuleText {
 /// One match.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MatchText {
+    /// The type of the match and its path.
     pub(super) path: String,
     /// A path for an example of a request; `None` for a match without a literal path.
     pub(super) example: Option<String>,
@@ -92,7 +93,11 @@ pub(super) fn contains(object: &Object, search: &str) -> bool {
     }
     let Some(route) = RouteText::of(object) else { return false };
     let of_rules = route.rules.iter().flat_map(|rule| &rule.matches);
-    route.hosts.iter().any(|host| has(host)) || of_rules.map(|matched| &matched.path).any(|path| has(path))
+    // Without the type of the match, such as `Exact`.
+    let written =
+        |path: &str| path.split_once(' ').map_or_else(|| path.to_owned(), |(_, path)| path.to_owned());
+    route.hosts.iter().any(|host| has(host))
+        || of_rules.map(|matched| written(&matched.path)).any(|path| has(&path))
 }
 
 fn text(value: &Value) -> String {

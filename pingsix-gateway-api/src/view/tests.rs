@@ -411,7 +411,7 @@ fn the_text_of_an_answer_is_that_of_the_command() {
     let inquiry =
         crate::explain::Inquiry::new("GET", &form.url, crate::explain::RequestOptions::default(), None)
             .unwrap();
-    let explanations = model.explain(&inquiry).unwrap();
+    let (explanations, _) = model.explain(&inquiry, usize::MAX).unwrap();
     assert_eq!(Document::parse(&text).text_of("answer-text"), in_words(&explanations));
 }
 

@@ -1,6 +1,6 @@
 //! The pages of `serve --view`: the model from the newest translation and the etcd server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -54,10 +54,13 @@ impl Pages {
         let objects = all(&translated.objects);
         let mut model = Model::new(self.options.clone(), self.input.clone(), objects);
         model.add_findings(translated.findings.iter().map(finding));
+        let desired: BTreeSet<&DataPlaneKey> = translated.output.desired().map(|(key, _)| key).collect();
         for (owner, verdicts) in &translated.output.owners {
             let data_planes: BTreeMap<DataPlaneKey, DataPlaneView> = documents(&translated, owner)
                 .map(|(key, documents)| {
-                    let view = self.data_plane(&key, documents, publications.get(&key));
+                    // A former publication says nothing about documents that are refused.
+                    let publication = publications.get(&key).filter(|_| desired.contains(&key));
+                    let view = self.data_plane(&key, documents, publication);
                     (key, view)
                 })
                 .collect();

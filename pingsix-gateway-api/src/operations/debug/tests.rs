@@ -40,6 +40,25 @@ impl Rig {
         self.reconciler.apply(WatcherEvent::Apply(watched).into());
     }
 
+    /// Translates and publishes everything.
+    async fn publish(&mut self) {
+        self.reconciler.answered(ObjectKey::new(Kind::Secret, "infra", "shop"));
+        self.reconciler.answered(ObjectKey::new(Kind::ConfigMap, "infra", "odd"));
+        for owner in self.reconciler.ours() {
+            let ReconcileOutcome::Current(reconciled) =
+                self.reconciler.reconcile(&owner, Timestamp::UNIX_EPOCH)
+            else {
+                panic!("{owner} is not reconciled");
+            };
+            for publication in reconciled.publications {
+                let published = self.etcd.publish(&publication.desired).await.unwrap();
+                self.deliveries.published(&publication.data_plane, published.revision);
+            }
+            self.queue.retry(owner, self.now);
+        }
+        self.etcd.open();
+    }
+
     fn dump(&self, dump: Dump, about: Option<&str>) -> Value {
         let about = about.map(|about| about.parse::<About>().unwrap().0);
         let Self { reconciler, queue, deliveries, etcd, now } = self;
@@ -135,20 +154,7 @@ async fn held() -> Rig {
     held.apply::<ConfigMap>(json!({
         "metadata": {"namespace": "infra", "name": "broken"}, "data": {"token": [CANARY]}, "binaryData": CANARY,
     }));
-    held.reconciler.answered(ObjectKey::new(Kind::Secret, "infra", "shop"));
-    held.reconciler.answered(ObjectKey::new(Kind::ConfigMap, "infra", "odd"));
-    for owner in held.reconciler.ours() {
-        let ReconcileOutcome::Current(reconciled) = held.reconciler.reconcile(&owner, Timestamp::UNIX_EPOCH)
-        else {
-            panic!("{owner} is not reconciled");
-        };
-        for publication in reconciled.publications {
-            let published = held.etcd.publish(&publication.desired).await.unwrap();
-            held.deliveries.published(&publication.data_plane, published.revision);
-        }
-        held.queue.retry(owner, held.now);
-    }
-    held.etcd.open();
+    held.publish().await;
     held
 }
 

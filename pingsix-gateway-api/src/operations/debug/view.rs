@@ -15,7 +15,7 @@ use crate::world::{KindVisitor, Stored, World, with_kind};
 const INPUT: &str = "--cluster";
 
 impl DebugState<'_> {
-    /// The model of the pages. Objects and documents are shared with the state, so the call costs some pointers per object.
+    /// The model of the pages. Objects and documents are shared with the state. Verdicts and problems are copied.
     pub fn model(&self) -> Model {
         let world = self.reconciler.world();
         let objects = Model::kinds().flat_map(|kind| with_kind(&Decoded(kind), kind, world));

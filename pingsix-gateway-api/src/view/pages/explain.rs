@@ -22,6 +22,9 @@ const MAX_HEADERS: usize = 100;
 /// The number of explanations on a page, one per data plane.
 const SHOWN: usize = 20;
 
+/// The number of lines of an answer. Each endpoint has one.
+const LINES: usize = 1000;
+
 /// The fields of the form, as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Form {
@@ -203,22 +206,29 @@ fn request_form(model: &Model, form: &Form) -> Markup {
 }
 
 fn answer(model: &Model, form: &Form, inquiry: &Inquiry) -> Result<Markup, String> {
-    let explanations = model.explain(inquiry).map_err(|fault| format!("There is no answer: {fault}."))?;
-    let more = explanations.len().saturating_sub(SHOWN);
+    let (explanations, more) =
+        model.explain(inquiry, SHOWN).map_err(|fault| format!("There is no answer: {fault}."))?;
     Ok(html! {
         section.answer aria-label="Answer" {
             @if explanations.is_empty() { p { "No Gateway or IngressClass is served." } }
-            @for explanation in explanations.iter().take(SHOWN) {
+            @for explanation in &explanations {
                 (one(model, &inquiry.request, explanation))
             }
             @if more > 0 { p { "And the answers of " (more) " more data planes; the command line has all." } }
             (page::command("The same answer on a command line:", &command::line(model, "explain", &form.arguments())))
             details {
                 summary { "The answer as text" }
-                pre #answer-text tabindex="0" { (in_words(&explanations)) }
+                pre #answer-text tabindex="0" { (first_lines(&in_words(&explanations))) }
             }
         }
     })
+}
+
+/// The first lines of a text, and the number of the others.
+fn first_lines(text: &str) -> String {
+    let more = text.lines().count().saturating_sub(LINES);
+    let shown: String = text.split_inclusive('\n').take(LINES).collect();
+    if more > 0 { format!("{shown}and {more} more lines") } else { shown }
 }
 
 fn one(model: &Model, request: &Request, explanation: &Explanation) -> Markup {
@@ -236,11 +246,12 @@ fn one(model: &Model, request: &Request, explanation: &Explanation) -> Markup {
             p { "Data plane: " strong { (cut(data_plane.as_deref().unwrap_or("none"))) } }
             h3 { "Answer" }
             ul.plain.lines {
-                @for (index, line) in lines.iter().enumerate() {
+                @for (index, line) in lines.iter().take(LINES).enumerate() {
                     @if index == 0 { li { (mark.with(line)) } }
                     @else if let Some(detail) = line.strip_prefix("  ") { li.detail { (cut(detail)) } }
                     @else { li { (cut(line)) } }
                 }
+                @if lines.len() > LINES { li { "and " (lines.len() - LINES) " more lines" } }
             }
             @if !problems.is_empty() {
                 h3 { "Problems" }

@@ -41,23 +41,38 @@ pub(in super::super) fn page(model: &Model, part: Part) -> String {
     document("Overview", Some(Entry::Overview), "", &body)
 }
 
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 fn counts(model: &Model) -> Markup {
     let routes: usize =
         Kind::routes().chain([Kind::Ingress]).map(|kind| model.objects.of_kind(kind).count()).sum();
+    let (owners, data_planes) = (model.owners.len(), model.data_planes().count());
     let level = |level| model.findings.iter().filter(|finding| finding.level == level).count();
     let (errors, warnings) = (level(FindingLevel::Error), level(FindingLevel::Warning));
     let mark_of_errors = if errors > 0 { Mark::Bad } else { Mark::Good };
     let mark_of_warnings = if warnings > 0 { Mark::Warning } else { Mark::Good };
     html! {
         ul.counts {
-            li { strong { (model.owners.len()) } " Gateways and IngressClasses" }
-            li { a href="/view/routes" { strong { (routes) } " routes and Ingresses" } }
-            li { a href="/view/data-planes" { strong { (model.data_planes().count()) } " data planes" } }
+            li { strong { (owners) } @if owners == 1 { " Gateway or IngressClass" } @else { " Gateways and IngressClasses" } }
+            li {
+                a href="/view/routes" {
+                    strong { (routes) }
+                    @if routes == 1 { " route or Ingress" } @else { " routes and Ingresses" }
+                }
+            }
+            li {
+                a href="/view/data-planes" {
+                    strong { (data_planes) }
+                    @if data_planes == 1 { " data plane" } @else { " data planes" }
+                }
+            }
             li {
                 a href="/view/findings" {
-                    (mark_of_errors.with(&format!("{errors} errors")))
+                    (mark_of_errors.with(&counted(errors, "error")))
                     " "
-                    (mark_of_warnings.with(&format!("{warnings} warnings")))
+                    (mark_of_warnings.with(&counted(warnings, "warning")))
                 }
             }
         }

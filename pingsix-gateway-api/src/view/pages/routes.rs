@@ -26,6 +26,7 @@ pub(in super::super) fn page(model: &Model, filter: &RouteFilter, part: Part) ->
     let more = [("search", filter.search.as_str()), ("owner", owner.as_str()), ("only-problems", only)];
     let body = html! {
         form.filter action="/view/routes" method="get" {
+            @if !part.is_default_size() { input type="hidden" name="rows" value=(part.rows); }
             p {
                 label for="filter" { "Name, host or path" }
                 input #filter type="search" name="search" value=(filter.search) maxlength="200";
