@@ -109,10 +109,12 @@ fn api() -> String {
             let short: Vec<String> = short.map(|name| format!(", `kubectl get {name}`")).collect();
             writeln!(
                 page,
-                "`apiVersion: {}/{}`, `kind: {kind}`, {}. `kubectl get {plural}`{}.\n",
+                "`apiVersion: {}/{}`, `kind: {kind}`, {}. `kubectl get {plural}.{}`{}.\n",
                 spec["group"].as_str().unwrap(),
                 version["name"].as_str().unwrap(),
                 spec["scope"].as_str().unwrap().to_lowercase(),
+                // Other gateways have kinds of the same names.
+                spec["group"].as_str().unwrap(),
                 short.concat()
             )
             .unwrap();
