@@ -34,12 +34,12 @@ done
 exec pingsix-gatewayctl explain all.yaml $OPTIONS GET "$@"
 "#;
 
-/// Runs the program, which reads the input of the guide in the place of a cluster.
+/// Runs the program, which reads the input of the guide and its class in the place of a cluster.
 const PROGRAM: &str = r#"#!/bin/sh
 for argument; do
   shift
   case "$argument" in
-  --cluster) set -- "$@" "$INPUT" ;;
+  --cluster) set -- "$@" "$INPUT" class.yaml ;;
   *) set -- "$@" "$argument" ;;
   esac
 done
@@ -77,6 +77,10 @@ impl Guide {
         program(&programs, "kubectl", KUBECTL);
         program(&programs, "curl", CURL);
         program(&programs, "pingsix-gatewayctl", PROGRAM);
+        // The reader saves the first manifest of the page, which is the class.
+        let (_, class) = page.split_once("```yaml\n").unwrap();
+        let (class, _) = class.split_once("```").unwrap();
+        fs::write(directory.path().join("class.yaml"), class).unwrap();
         let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
         let mut answers = Vec::new();
         for command in &commands {
@@ -106,11 +110,11 @@ fn every_command_of_the_guide_from_ingress_nginx_succeeds() {
         page: "docs/how-to/from-ingress-nginx.md",
         input: "testdata/migrations/nginx-guide/input.yaml",
         options: "--layout per-port",
-        commands: 13,
+        commands: 14,
     };
     let (directory, answers) = guide.run();
     let [served, redirected] = answers.as_slice() else { panic!("{answers:?}") };
-    assert!(served.contains("Service shop/shop"), "{served}");
+    assert!(served.contains("shop/pingsix:443") && served.contains("Service shop/shop"), "{served}");
     assert!(redirected.contains("308"), "{redirected}");
     let kept = fs::read_to_string(directory.path().join("ingresses.yaml")).unwrap();
     assert!(kept.contains("  name: orders-pingsix\n") && kept.contains("kind: PingsixProxy\n"), "{kept}");
@@ -124,13 +128,15 @@ fn every_command_of_the_guide_from_apisix_succeeds() {
         page: "docs/how-to/from-apisix.md",
         input: "testdata/migrations/keys/input.yaml",
         options: "",
-        commands: 7,
+        commands: 8,
     };
     let (directory, answers) = guide.run();
     assert_eq!(answers.len(), 2);
     for answer in answers {
         // The model does not know keys, and names the policy that asks for them.
         assert!(answer.contains("SecurityPolicy shop/orders: key-auth"), "{answer}");
+        // The class has managed data planes, one for each port.
+        assert!(answer.contains("shop/pingsix:80"), "{answer}");
     }
     let written = fs::read_to_string(directory.path().join("gateway-api.yaml")).unwrap();
     assert!(written.contains("kind: SecurityPolicy\n") && !written.contains("kind: Service\n"), "{written}");
@@ -142,7 +148,7 @@ fn every_command_of_the_guide_from_the_go_controller_succeeds() {
         page: "docs/how-to/from-the-go-controller.md",
         input: "testdata/migrations/go-controller-copies/input.yaml",
         options: "",
-        commands: 13,
+        commands: 14,
     };
     let (directory, answers) = guide.run();
     let [asked, open] = answers.as_slice() else { panic!("{answers:?}") };

@@ -210,7 +210,11 @@ fn the_authority_of_the_feed_can_be_named_and_left_out() {
     let options = &without.iter().find(|object| object["kind"] == "ConfigMap").unwrap()["data"];
     assert_eq!(options.get(OPTION), None);
     assert_eq!(options["PINGSIX_GATEWAY_FEED_ENDPOINT"], "http://pingsix-gateway-feed.2024.svc:2379");
-    assert_eq!(role(&without).unwrap()["rules"].as_array().unwrap().len(), 1, "to create the key of status pages");
+    assert_eq!(
+        role(&without).unwrap()["rules"].as_array().unwrap().len(),
+        1,
+        "to create the key of status pages"
+    );
     let own = with_values(&json!({"feed": {"authority": false}})).unwrap();
     assert_eq!(role(&own), None);
 }
