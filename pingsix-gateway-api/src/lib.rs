@@ -120,6 +120,8 @@ pub use bridge::{Bridge, BridgeError, Bridged, BridgedStream, bridge, bridge_str
 pub use clock::{Clock, LeaseClock};
 pub use expiry::{outdated_certificates, outdated_stream_certificates};
 pub use explain::{Explanation, explain};
+// The time of `Pipeline::at`.
+pub use jiff;
 pub use pingsix_sink::{self, Desired, EmbeddedEtcd, MemorySink, Published, Sink, SinkError};
 #[cfg(feature = "controller")]
 pub use pingsix_store as store;

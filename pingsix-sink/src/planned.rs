@@ -45,7 +45,8 @@ pub trait StepWriter: Send + Sync {
 ///
 /// - Steps come in an order that is valid at every step; equal content causes no step.
 /// - Publications run one after another. A publication that is dropped is like a failed one.
-/// - Revisions count the publications with changes, from 1 in each process.
+/// - Revisions begin with 1 in each process. A publication has a new one if it changes documents, is the first of its scope,
+///   or follows a failed one.
 ///
 /// The sink does not learn of foreign writes to its target.
 ///

@@ -1,6 +1,6 @@
 //! IngressClasses to data planes, and Ingresses that no class of ours serves.
 
-use pingsix_translate::snapshot::{Ingress, class_of_ingress, default_ingress_classes};
+use pingsix_translate::snapshot::{Ingress, Proxies, class_of_ingress, default_ingress_classes};
 use pingsix_translate::status::{Severity, judge_ingress_class};
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Objects, Options, translate_ingress};
 
@@ -27,7 +27,9 @@ impl Judge<'_> {
         let defaults = default_ingress_classes(objects.ingress_classes().map(|(_, class)| &**class));
         let default = defaults.first().map(|class| &**class);
         for (name, ingress) in objects.ingresses() {
-            if let Membership::Refused(severity, fault) = membership(objects, ingress, default, options) {
+            if let Membership::Refused(severity, fault) =
+                membership(objects, &proxies, ingress, default, options)
+            {
                 let object = ObjectKey { kind: Kind::Ingress, name: name.clone() };
                 self.report(&object, severity, fault);
             }
@@ -36,7 +38,13 @@ impl Judge<'_> {
 }
 
 /// Whether the class of an Ingress is there, ours and served; a cluster would leave the others without a word.
-fn membership(objects: &Objects, ingress: &Ingress, default: Option<&str>, options: &Options) -> Membership {
+fn membership(
+    objects: &Objects,
+    proxies: &Proxies,
+    ingress: &Ingress,
+    default: Option<&str>,
+    options: &Options,
+) -> Membership {
     let written = class_of_ingress(ingress);
     let field = match ingress.spec.as_ref().and_then(|spec| spec.ingress_class_name.as_ref()) {
         None if written.is_some() => "metadata.annotations",
@@ -54,7 +62,7 @@ fn membership(objects: &Objects, ingress: &Ingress, default: Option<&str>, optio
         let message = format!("IngressClass \"{wanted}\" does not exist, so the Ingress is not served.");
         return refused(Severity::Error, reason::INGRESS_CLASS_NOT_FOUND, message);
     };
-    match judge_ingress_class(class, &proxies(objects), options) {
+    match judge_ingress_class(class, proxies, options) {
         None => {
             let controller =
                 class.spec.as_ref().and_then(|spec| spec.controller.as_deref()).unwrap_or_default();
