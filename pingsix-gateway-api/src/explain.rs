@@ -25,7 +25,7 @@ use pingsix_translate::pingsix::{
     Config, DocumentKey, Outcome, PluginConfig as _, Request, ResourceKind, Route, Router, Upstream,
 };
 use pingsix_translate::responder::RedirectInstruction;
-use pingsix_translate::status::{ConditionType, Verdicts};
+use pingsix_translate::status::{ConditionType, Problem, Reason, Verdicts};
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Provenance, SharedMap};
 
 pub use candidates::{RejectedMatch, RejectionReason};
@@ -234,7 +234,7 @@ fn answer(
                 (None, Some(source)) if !body.is_empty() => {
                     format!("{} {} asks for it.", source.object, source.field)
                 }
-                (None, Some(_) | None) => why_status(status, decided),
+                (None, Some(_) | None) => why_status(plane, status, decided),
             };
             Answer::Status { status, by: "PingSIX", why }
         }
@@ -258,7 +258,11 @@ fn answer(
                             why: "The conditions of every match with this path and method fail.".to_owned(),
                         };
                     }
-                    Answer::Status { status: *status, by: "the responder", why: why_status(*status, decided) }
+                    Answer::Status {
+                        status: *status,
+                        by: "the responder",
+                        why: why_status(plane, *status, decided),
+                    }
                 }
                 [Backend { target: Target::Redirect {}, .. }] => redirect_of_responder(plane, route, request)
                     .unwrap_or_else(|| Answer::Status {
@@ -286,8 +290,9 @@ fn redirect_of_responder(plane: &Plane<'_>, route: &DocumentKey, request: &Reque
     Some(Answer::Redirect { status: instruction.status.code().as_u16(), location })
 }
 
-fn why_status(status: u16, decided: Option<&Step>) -> String {
-    let who = decided.and_then(|step| step.source.as_ref());
+fn why_status(plane: &Plane<'_>, status: u16, decided: Option<&Step>) -> String {
+    let source = decided.and_then(|step| step.source.as_ref());
+    let who = source;
     let is_grpc = who.is_some_and(|source| source.object.starts_with(Kind::GrpcRoute.as_str()));
     let who =
         who.map_or_else(|| "The table".to_owned(), |source| format!("{} {}", source.object, source.field));
@@ -302,11 +307,32 @@ fn why_status(status: u16, decided: Option<&Step>) -> String {
                 .to_owned()
         }
         500 => format!("{who} cannot be honoured, so it fails closed."),
-        503 => format!(
-            "{who} has no endpoint that takes traffic, or is refused; the problems of the object say which."
-        ),
+        503 => format!("{who} {}.", why_unavailable(plane, source)),
         _ => format!("{who} asks for it."),
     }
+}
+
+/// The cause of a 503 that no object asks for: a Service without endpoints, or a budget that is used up.
+fn why_unavailable(plane: &Plane<'_>, source: Option<&Source>) -> &'static str {
+    let of_budget =
+        |problem: &&Problem| matches!(problem.reason, Reason::BudgetExceeded | Reason::ShareExceeded);
+    let mut of_budget = plane.verdicts.problems.iter().filter(of_budget).peekable();
+    if of_budget.peek().is_none() {
+        "has no endpoint that takes traffic"
+    } else if of_budget.any(|problem| source.is_some_and(|source| is_about(problem, source))) {
+        "is refused, because the data plane has no room for it"
+    } else {
+        // A rule may also be closed for want of room for another one.
+        "has no endpoint that takes traffic, or the data plane has no room for it"
+    }
+}
+
+/// Whether a problem is one of the rule of a route, or of the path of an Ingress, because each path has its own backend.
+fn is_about(problem: &Problem, source: &Source) -> bool {
+    let rule = source.field.split_once(".matches[").map_or(&*source.field, |(rule, _)| rule);
+    let field = problem.field.as_str();
+    let in_rule = field == rule || field.strip_prefix(rule).is_some_and(|rest| rest.starts_with(['.', '[']));
+    in_rule && problem.object.to_string() == source.object
 }
 
 fn backend(plane: &Plane<'_>, weight: u32, upstream: UpstreamRef) -> Backend {
@@ -364,15 +390,11 @@ fn problems(plane: &Plane<'_>, steps: &[Step], answer: &Answer) -> Vec<String> {
     if let Some(source) =
         steps.iter().find(|step| step.result == StepResult::Decides).and_then(|s| s.source.as_ref())
     {
-        // The scope is the rule of a route, or the path of an Ingress, because each path has its own backend.
-        let rule = source.field.split_once(".matches[").map_or(&*source.field, |(rule, _)| rule);
         for problem in &plane.verdicts.problems {
-            let field = problem.field.as_str();
-            let in_rule =
-                field == rule || field.strip_prefix(rule).is_some_and(|rest| rest.starts_with(['.', '[']));
             let of_attachment = matches!(answer, Answer::Status { status: 500.., .. })
-                && field.starts_with("spec.parentRefs[");
-            if problem.object.to_string() == source.object && (in_rule || of_attachment) {
+                && problem.field.as_str().starts_with("spec.parentRefs[")
+                && problem.object.to_string() == source.object;
+            if is_about(problem, source) || of_attachment {
                 sentences.push(problem.to_string());
             }
         }

@@ -17,8 +17,12 @@ pub(crate) fn run(
     default: DefaultInput,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Exit> {
-    let [paths @ .., method, url] = arguments.arguments.as_slice() else {
-        bail!("expected manifests or --cluster, then a method and a URL");
+    let (paths, method, url) = match arguments.arguments.as_slice() {
+        [paths @ .., method, url] if !is_common_method(url) => (paths, method, url),
+        // The URL was forgotten: a method is no host.
+        _ => bail!(
+            "explain needs METHOD and URL after the manifests or --cluster: GET http://shop.example.com/"
+        ),
     };
     let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
     let input = Input::choose(&paths, &arguments.cluster, default)?;
@@ -45,6 +49,11 @@ pub(crate) fn run(
     }
     let answered = explanations.iter().any(Explanation::is_answered);
     Ok(if answered { Exit::Success } else { Exit::Problems })
+}
+
+/// Whether a text is the name of a method of HTTP. Any word may be a method, so it takes a list.
+fn is_common_method(text: &str) -> bool {
+    matches!(text, "CONNECT" | "DELETE" | "GET" | "HEAD" | "OPTIONS" | "PATCH" | "POST" | "PUT" | "TRACE")
 }
 
 fn inquiry(method: &str, url: &str, arguments: &ExplainArguments) -> Result<Inquiry, InquiryError> {

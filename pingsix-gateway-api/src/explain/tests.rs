@@ -185,7 +185,8 @@ fn a_rule_behind_an_equal_one_is_named() {
 fn a_rule_that_fails_closed_is_not_an_answer() {
     let explanation = shop().explain(&Request::get("other.test", "/empty"));
     assert!(!explanation.is_answered());
-    let Answer::Status { status: 503, .. } = explanation.answer else { panic!("{explanation}") };
+    let Answer::Status { status: 503, why, .. } = explanation.answer else { panic!("{explanation}") };
+    assert_eq!(why, "HTTPRoute infra/other spec.rules[1].matches[0] has no endpoint that takes traffic.");
 }
 
 #[test]
@@ -228,4 +229,25 @@ fn an_injected_fault_names_its_policy_and_a_closed_rule_names_none() {
     assert_eq!(answered("/cart"), (503, "PingSIX", why));
     let (status, _, why) = answered("/pay");
     assert!(status == 500 && !why.contains("injects"), "{status}: {why}");
+}
+
+#[test]
+fn a_url_in_a_path_or_query_is_no_scheme() {
+    let url = |text: &str| {
+        let inquiry = Inquiry::new("GET", text, RequestOptions::default(), None).unwrap();
+        let Request { host, path, query, tls, .. } = inquiry.request;
+        (host.unwrap_or_default(), path, query.unwrap_or_default(), tls)
+    };
+    let expected =
+        |host: &str, path: &str, query: &str, tls| (host.to_owned(), path.to_owned(), query.to_owned(), tls);
+    let login = expected("shop.test", "/login", "next=https://a.test/", false);
+    assert_eq!(url("shop.test/login?next=https://a.test/"), login);
+    assert_eq!(
+        url("shop.test?next=https://a.test/"),
+        expected("shop.test", "/", "next=https://a.test/", false)
+    );
+    assert_eq!(url("shop.test/https://a.test/"), expected("shop.test", "/https://a.test/", "", false));
+    assert_eq!(url("https://shop.test/?next=http://a"), expected("shop.test", "/", "next=http://a", true));
+    let other = Inquiry::new("GET", "ftp://shop.test/", RequestOptions::default(), None);
+    assert!(matches!(other, Err(InquiryError::Scheme(_))), "{other:?}");
 }

@@ -110,7 +110,7 @@ pub(crate) fn answer_lines(answer: &Answer) -> Vec<String> {
         Answer::Preflight { allowed: false } => vec!["403, CORS preflight that is not allowed".to_owned()],
         Answer::NotFound { why, .. } => vec!["404".to_owned(), why.clone()],
         Answer::Closed { why, if_open } => {
-            let mut lines = vec!["none, for want of a connection".to_owned(), why.clone()];
+            let mut lines = vec!["none: no listener accepts the connection".to_owned(), why.clone()];
             if let Some(answer) = if_open {
                 lines.push(
                     "PingSIX cannot tell ports apart. If it has one open for this all the same, it answers:"

@@ -24,6 +24,30 @@ fn port_gateway_and_scheme_choose_the_data_plane() {
         .prints_error("Gateway shop/other is not served");
 }
 
+#[test]
+fn a_forgotten_url_is_not_taken_for_missing_manifests() {
+    for arguments in [&["x.yaml"][..], &["x.yaml", "GET"], &["x.yaml", "y.yaml", "POST"]] {
+        let run = run(["explain"].iter().chain(arguments)).exits(2);
+        run.prints_error("explain needs METHOD and URL after the manifests or --cluster");
+    }
+    run(["explain", "GET", "http://a.test/"]).exits(2).prints_error("no input; name files or directories");
+}
+
+#[test]
+fn a_503_names_the_endpoints_or_the_budget() {
+    let cart = crate::support::CART.replace("[10.0.0.1]", "[10.0.0.1], conditions: { ready: false }");
+    let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
+    manifests.write("cart.yaml", &cart);
+    run(["explain", manifests.path().to_str().unwrap(), "GET", "http://a.test/cart"])
+        .exits(1)
+        .prints("HTTPRoute shop/cart spec.rules[0].matches[0] has no endpoint that takes traffic.");
+    let scenario =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/scenarios/budget/namespace-share/input.yaml");
+    run(["explain", scenario, "GET", "http://old.example.com/four", "--budget-bytes", "42000"])
+        .exits(1)
+        .prints("HTTPRoute old/old spec.rules[3] is refused, because the data plane has no room for it.");
+}
+
 /// Gateway `shop/web` with a port without routes, and one whose listener has no certificate.
 fn refused() -> Manifests {
     let listeners = "  - { name: spare, port: 8080, protocol: HTTP, hostname: spare.test }
@@ -67,7 +91,7 @@ fn a_port_that_may_be_open_though_its_listener_is_refused_is_explained_with_what
     let explain =
         |more: &[&str]| run(["explain", path, "GET", "https://a.test/cart"].iter().chain(more)).exits(1);
     explain(&[])
-        .prints("none, for want of a connection")
+        .prints("none: no listener accepts the connection")
         .prints("Listener https (HTTPS port 443, any host) is not served.")
         .prints("Secret shop/missing does not exist.")
         .prints("PingSIX cannot tell ports apart. If it has one open for this all the same, it answers:\n                Service shop/cart port 80");
