@@ -1,6 +1,8 @@
 //! YAML in: the only file that knows the crate behind it.
 
 use serde_json::Value;
+use serde_saphyr::Error;
+use serde_saphyr::budget::BudgetBreach;
 
 /// Text that is no YAML. The message never quotes the text, which may hold a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,8 +31,40 @@ fn decode(text: &str) -> Result<Value, TextError> {
     };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let line = error.location().and_then(|location| usize::try_from(location.line()).ok());
-        (line.filter(|line| *line > 0), readable(&error.without_snippet().to_string()))
+        let error = error.without_snippet();
+        let message = exceeded_limit(error).map_or_else(|| readable(&error.to_string()), str::to_owned);
+        (line.filter(|line| *line > 0), message)
     })
+}
+
+/// The limit of the parser that a text exceeds, in words.
+fn exceeded_limit(error: &Error) -> Option<&'static str> {
+    if let Error::AliasError { error, .. } = error {
+        return exceeded_limit(error);
+    }
+    let by_aliases = matches!(
+        error,
+        Error::AliasExpansionLimitExceeded { .. }
+            | Error::AliasReplayCounterOverflow { .. }
+            | Error::AliasReplayLimitExceeded { .. }
+            | Error::AliasReplayStackDepthExceeded { .. }
+            | Error::Budget {
+                breach: BudgetBreach::Aliases { .. }
+                    | BudgetBreach::AliasAnchorRatio { .. }
+                    | BudgetBreach::Anchors { .. }
+                    | BudgetBreach::MergeKeys { .. }
+                    | BudgetBreach::RecordedAnchorBytes { .. }
+                    | BudgetBreach::RecordedAnchorEvents { .. },
+                ..
+            }
+    );
+    if by_aliases {
+        Some("the aliases are too many, or stand for too much content")
+    } else if matches!(error, Error::Budget { breach: BudgetBreach::Depth { .. }, .. }) {
+        Some("the nesting is too deep")
+    } else {
+        matches!(error, Error::Budget { .. }).then_some("the document is too large")
+    }
 }
 
 /// The message of the parser without its quotations, its position, which is shown apart, and its advice to programmers.
@@ -184,6 +218,22 @@ mod tests {
         assert_eq!((twice.line, twice.message.as_str()), (4, "duplicate mapping key: a"));
         let second = documents("a: 1\n---\nb: 1\nb: 2\n")[1].decode().unwrap_err();
         assert_eq!(second.to_string(), "line 4: duplicate mapping key: b");
+    }
+
+    #[test]
+    fn limits_are_told_in_words() {
+        let message = |text: &str| documents(text)[0].decode().unwrap_err().message;
+        let lists = |names: &str| -> String {
+            let lines = names.as_bytes().windows(2).map(|pair| {
+                let (from, to) = (char::from(pair[0]), char::from(pair[1]));
+                format!("{to}: &{to} [{}]\n", vec![format!("*{from}"); 10].join(", "))
+            });
+            lines.collect()
+        };
+        let bomb = format!("a: &a [x, x, x, x, x, x, x, x, x, x]\n{}", lists("abcdefghi"));
+        assert_eq!(message(&bomb), "the aliases are too many, or stand for too much content");
+        let deep = format!("{}{}", "[".repeat(80), "]".repeat(80));
+        assert_eq!(message(&deep), "the nesting is too deep");
     }
 
     #[test]
