@@ -387,7 +387,7 @@ impl TlsArguments {
     }
 }
 
-/// Shows the changes of a target by a publication of manifests, without a publication.
+/// Shows what publishing the manifests would change on a target. Changes nothing.
 ///
 /// The output names each document that would be created, updated or deleted, its object, and the fields that differ. The
 /// values of secrets are never shown. Secrets that the target masks or encrypts are not compared. Findings about the
