@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use pingsix_translate::Kind;
 use pingsix_translate::manifest::documents;
 use pingsix_translate::pingsix::Config;
 use pingsix_translate::pingsix::validate::{
@@ -14,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::{CheckArguments, DefaultInput, Input, ReportOutput};
 use crate::finding::{DocumentLocation, Finding, Level, Tally, counted, print_grouped, reason};
-use crate::manifest::{self, Manifests, read_all};
+use crate::manifest::{self, read_all};
 use crate::plane::Translated;
 use crate::{Exit, Streams};
 
@@ -29,21 +28,24 @@ pub(crate) fn run(
     if arguments.pingsix.is_empty() || !arguments.paths.is_empty() || arguments.cluster.cluster {
         let input = Input::choose(&arguments.paths, &arguments.cluster, default)?;
         let manifests = manifest::load_input(&input, &arguments.translation.endpoints, streams.err)?;
-        let translated = Translated::new(&manifests, &arguments.translation.options());
+        let options = arguments.translation.options();
+        let mut translated = Translated::new(&manifests, &options);
+        translated.require_verdicts(&options);
         subjects.push(format!(
             "{}, {}",
             counted(manifests.count, "object"),
             counted(translated.output.planes.len() + translated.output.streams.len(), "data plane")
         ));
-        let is_silent = Tally::of(&translated.findings).errors == 0 && !has_verdicts(&manifests, &translated);
-        findings.extend(is_silent.then(|| nothing_to_check(&objects_with_verdicts())));
         findings.extend(translated.findings);
     }
     if !arguments.pingsix.is_empty() {
         let checked = check_pingsix(&arguments.pingsix, arguments)?;
         subjects.push(counted(checked.documents, "PingSIX document"));
         let is_silent = checked.documents == 0 && checked.findings.is_empty();
-        findings.extend(is_silent.then(|| nothing_to_check("route, upstream or other document of PingSIX")));
+        findings.extend(is_silent.then(|| {
+            let message = "The input has no route, upstream or other document of PingSIX to check.";
+            Finding::nothing_to_check(message.to_owned())
+        }));
         findings.extend(checked.findings);
     }
     findings.sort();
@@ -61,41 +63,6 @@ pub(crate) fn run(
     }
     let failed = tally.errors > 0 || (arguments.strict && tally.warnings > 0);
     Ok(if failed { Exit::Problems } else { Exit::Success })
-}
-
-/// Whether `check` judges an object of the input. Services, Secrets and the like are judged only as references of others,
-/// and a class of another controller is not judged at all.
-fn has_verdicts(manifests: &Manifests, translated: &Translated) -> bool {
-    let objects = &manifests.objects;
-    let judged_as_such = Kind::ALL.iter().filter(|kind| is_judged_as_such(**kind));
-    judged_as_such.flat_map(|kind| objects.of_kind(*kind)).next().is_some()
-        || !translated.output.classes.is_empty()
-        || !translated.output.planes.is_empty()
-}
-
-/// Whether `check` judges every object of the kind.
-fn is_judged_as_such(kind: Kind) -> bool {
-    kind.is_route()
-        || kind.is_policy()
-        || matches!(kind, Kind::Gateway | Kind::ListenerSet | Kind::Ingress | Kind::PingsixProxy)
-}
-
-/// The kinds that `check` judges, for a sentence.
-fn objects_with_verdicts() -> String {
-    let kinds = Kind::ALL.iter().filter(|kind| is_judged_as_such(**kind));
-    format!("class of this controller, {}", kinds.map(|kind| kind.as_str()).collect::<Vec<_>>().join(", "))
-}
-
-/// The result of an input without an object to judge. A pipeline with the wrong input would pass otherwise.
-fn nothing_to_check(wanted: &str) -> Finding {
-    Finding {
-        place: None,
-        object: String::new(),
-        field: String::new(),
-        severity: Level::Error,
-        reason: reason::NOTHING_TO_CHECK.to_owned(),
-        message: format!("The input has none of these to check: {wanted}."),
-    }
 }
 
 #[derive(Default)]

@@ -35,7 +35,9 @@ pub(crate) fn run(
 ) -> anyhow::Result<Exit> {
     let input = Input::choose(&arguments.paths, &arguments.cluster, default)?;
     let manifests = manifest::load_input(&input, &arguments.translation.endpoints, streams.err)?;
-    let translated = Translated::new(&manifests, &arguments.translation.options());
+    let options = arguments.translation.options();
+    let mut translated = Translated::new(&manifests, &options);
+    translated.require_verdicts(&options);
     let tally = Tally::of(&translated.findings);
     if tally != Tally::default() {
         print_grouped(&translated.findings, streams.err)?;

@@ -120,6 +120,18 @@ impl Finding {
         }
     }
 
+    /// An input without anything to judge.
+    pub(crate) fn nothing_to_check(message: String) -> Self {
+        Self {
+            place: None,
+            object: String::new(),
+            field: String::new(),
+            severity: Level::Error,
+            reason: reason::NOTHING_TO_CHECK.to_owned(),
+            message,
+        }
+    }
+
     /// A document that is no YAML.
     pub(crate) fn not_yaml(place: DocumentLocation, error: &YamlError) -> Self {
         Self {

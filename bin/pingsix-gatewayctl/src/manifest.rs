@@ -16,7 +16,7 @@ use pingsix_translate::snapshot::{self, Object, Objects};
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 
 use crate::arguments::Input;
-use crate::finding::{DocumentLocation, Finding, Level, reason};
+use crate::finding::{DocumentLocation, Finding, Level, counted, reason};
 pub(crate) use endpoints::SuppliedEndpoints;
 pub(crate) use files::{FileText, Origin, list, read_all};
 
@@ -33,7 +33,15 @@ pub(crate) struct FileObjects {
     without_manifests: bool,
     pub(crate) findings: Vec<Finding>,
     /// Kinds that translation does not read, and where they occur first.
-    unknown_kinds: BTreeMap<(String, String), (DocumentLocation, usize)>,
+    unknown_kinds: BTreeMap<UnknownKind, (DocumentLocation, usize)>,
+}
+
+/// A kind that translation does not read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct UnknownKind {
+    group: String,
+    kind: String,
+    version: String,
 }
 
 impl FileObjects {
@@ -75,7 +83,7 @@ impl FileObjects {
         let place = DocumentLocation { file: name.to_owned(), document: 0, line: 0 };
         let mut decoded = Self::default();
         for value in values {
-            decoded.add(&place, decode(value));
+            decoded.add(&place, value);
         }
         decoded
     }
@@ -92,12 +100,13 @@ impl FileObjects {
     }
 
     fn add_document(&mut self, place: &DocumentLocation, value: serde_json::Value, document: &Document<'_>) {
+        let version = version_of(&value);
         let decoded = decode(value);
-        let Decoded::List(items) = decoded else { return self.add(place, decoded) };
+        let Decoded::List(items) = decoded else { return self.add_decoded(place, version, decoded) };
         let lines = document.item_lines(items.len());
         for (index, item) in items.into_iter().enumerate() {
             let line = lines.get(index).copied().unwrap_or(place.line);
-            self.add(&DocumentLocation { line, ..place.clone() }, decode(item));
+            self.add(&DocumentLocation { line, ..place.clone() }, item);
         }
     }
 
@@ -117,10 +126,15 @@ impl FileObjects {
         }
     }
 
-    fn add(&mut self, place: &DocumentLocation, decoded: Decoded) {
+    fn add(&mut self, place: &DocumentLocation, value: serde_json::Value) {
+        let version = version_of(&value);
+        self.add_decoded(place, version, decode(value));
+    }
+
+    fn add_decoded(&mut self, place: &DocumentLocation, version: String, decoded: Decoded) {
         match decoded {
             Decoded::Nothing => {}
-            Decoded::List(items) => items.into_iter().for_each(|item| self.add(place, decode(item))),
+            Decoded::List(items) => items.into_iter().for_each(|item| self.add(place, item)),
             Decoded::Object { object, ignored } => {
                 let name = object.key().to_string();
                 self.findings.extend(ignored.into_iter().map(|field| Finding {
@@ -134,9 +148,8 @@ impl FileObjects {
                 self.objects.push((place.clone(), object));
             }
             Decoded::UnknownKind { group, kind } => {
-                let (_, count) =
-                    self.unknown_kinds.entry((group, kind)).or_insert_with(|| (place.clone(), 0));
-                *count += 1;
+                let unknown = UnknownKind { group, kind, version };
+                self.unknown_kinds.entry(unknown).or_insert_with(|| (place.clone(), 0)).1 += 1;
             }
             Decoded::Fault(Fault { object, key, field, reason, message, .. }) => {
                 self.undecodable.extend(key);
@@ -151,6 +164,12 @@ impl FileObjects {
             }
         }
     }
+}
+
+/// The version of an object, without its group.
+fn version_of(value: &serde_json::Value) -> String {
+    let api_version = value.get("apiVersion").and_then(serde_json::Value::as_str).unwrap_or_default();
+    api_version.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
 fn about(place: DocumentLocation, severity: Level, reason: &str, message: String) -> Finding {
@@ -181,7 +200,7 @@ impl Manifests {
         supplied: &[SuppliedEndpoints],
     ) -> Self {
         let mut all = Self::default();
-        let mut unknown: BTreeMap<&(String, String), (&DocumentLocation, usize)> = BTreeMap::new();
+        let mut unknown: BTreeMap<&UnknownKind, (&DocumentLocation, usize)> = BTreeMap::new();
         for file in files {
             all.findings.extend(file.findings.iter().cloned());
             for (kind, (place, count)) in &file.unknown_kinds {
@@ -191,18 +210,18 @@ impl Manifests {
                 all.insert(place, object);
             }
         }
-        for ((group, kind), (place, count)) in unknown {
+        for (UnknownKind { group, kind, version }, (place, count)) in unknown {
             let of_group = if group.is_empty() { "the core group" } else { group };
-            let times = if count == 1 { "one is".to_owned() } else { format!("{count} are") };
-            all.findings.push(if let Some(other) = other_gateways::find(group, kind) {
+            let ignored =
+                format!("{} {} ignored", counted(count, "object"), if count == 1 { "is" } else { "are" });
+            all.findings.push(if let Some(other) = other_gateways::find(group, version, kind) {
                 let message = format!(
-                    "Objects of kind {kind} of {of_group} are for {}, so PingSIX does not serve them; {times} ignored. {}",
+                    "Objects of kind {kind} of {of_group} are for {}, so PingSIX does not serve them; {ignored}. {}",
                     other.gateway, other.advice
                 );
-                about(place.clone(), Level::Warning, reason::KIND_OF_OTHER_GATEWAY, message)
+                about(place.clone(), other.level, reason::KIND_OF_OTHER_GATEWAY, message)
             } else {
-                let message =
-                    format!("Objects of kind {kind} of {of_group} have no part in this; {times} ignored.");
+                let message = format!("{kind} ({of_group}) is not read; {ignored}.");
                 about(place.clone(), Level::Info, reason::UNKNOWN_KIND, message)
             });
         }
@@ -276,7 +295,12 @@ pub(crate) fn load(paths: &[PathBuf], supplied: &[SuppliedEndpoints]) -> anyhow:
     // A pipeline that checks the wrong directory, or the output of a program that failed, must not be told that all is
     // well.
     if decoded.iter().all(|file| file.without_manifests) {
-        bail!("no file holds a manifest in {}", files::in_words(paths));
+        let is_empty = |file: &FileText| file.text.as_ref().is_ok_and(|text| text.trim().is_empty());
+        match files.as_slice() {
+            [file] if file.is_standard_input() && is_empty(file) => bail!("standard input is empty"),
+            [file] if file.is_standard_input() => bail!("standard input holds no manifest"),
+            _ => bail!("no file holds a manifest in {}", files::in_words(paths)),
+        }
     }
     Ok(Manifests::collect(&decoded, supplied))
 }

@@ -30,7 +30,7 @@ use report::Report;
 #[cfg(feature = "cluster")]
 pub(crate) use source::APISIX_GROUP;
 use source::Sources;
-pub(crate) use source::converts;
+pub(crate) use source::version_to_convert;
 
 pub(crate) fn run(
     arguments: &MigrateArguments,

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use pingsix_gateway_api::Pipeline;
 use pingsix_gateway_api::pipeline::Output;
 use pingsix_translate::status::Reason;
-use pingsix_translate::{DataPlaneKey, ObjectKey, Objects, Options};
+use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Objects, Options};
 
-use crate::finding::{Finding, Level, reason};
+use crate::finding::{Finding, Level, Tally, reason};
 use crate::manifest::Manifests;
 
 /// The result of all manifests.
@@ -33,6 +33,48 @@ impl Translated {
         drop_repetitions(&mut findings);
         Self { output, objects: manifests.objects.clone(), findings }
     }
+
+    /// Adds an error to the findings of an input without an object to judge. A pipeline with the wrong input would pass
+    /// otherwise.
+    pub(crate) fn require_verdicts(&mut self, options: &Options) {
+        if Tally::of(&self.findings).errors > 0 || has_verdicts(&self.output) {
+            return;
+        }
+        let mut judged = Kind::ALL.iter().copied().filter(|kind| is_judged(*kind));
+        let has_objects = judged.clone().any(|kind| self.objects.of_kind(kind).next().is_some());
+        let finding = if has_objects {
+            Finding::nothing_to_check(format!(
+                "No class, Gateway, Ingress, route or policy of the input is served by controller {}, so nothing was \
+                 checked. --controller-name sets another controller.",
+                options.controller_name
+            ))
+        } else {
+            let kinds: Vec<&str> = judged.by_ref().map(Kind::as_str).collect();
+            Finding::nothing_to_check(format!(
+                "The input has none of these to check: class of this controller, {}.",
+                kinds.join(", ")
+            ))
+        };
+        self.findings.push(finding);
+        self.findings.sort();
+    }
+}
+
+/// Whether an object of the input got a verdict. Objects of other controllers get none; Services, Secrets and the like are
+/// judged only as references of others.
+fn has_verdicts(output: &Output) -> bool {
+    !output.classes.is_empty()
+        || !output.proxies.is_empty()
+        || !output.owners.is_empty()
+        || !output.routes.is_empty()
+        || !output.policies.is_empty()
+}
+
+/// Whether objects of a kind get verdicts if they belong to this controller.
+fn is_judged(kind: Kind) -> bool {
+    kind.is_route()
+        || kind.is_policy()
+        || matches!(kind, Kind::Gateway | Kind::ListenerSet | Kind::Ingress | Kind::PingsixProxy)
 }
 
 /// The problems of stream routes hold for PingSIX alone, and the sidecar may serve them.

@@ -19,7 +19,8 @@ pub(crate) fn run(
     let input = Input::choose(&arguments.paths, &arguments.cluster, default)?;
     let manifests = manifest::load_input(&input, &arguments.translation.endpoints, streams.err)?;
     let options = arguments.translation.options();
-    let translated = Translated::new(&manifests, &options);
+    let mut translated = Translated::new(&manifests, &options);
+    translated.require_verdicts(&options);
     match arguments.output {
         TranslateOutput::Yaml => {
             for (key, config) in configs(&translated) {

@@ -16,6 +16,15 @@ pub(crate) struct FileText {
     pub(crate) text: io::Result<String>,
 }
 
+/// The name under which standard input is shown.
+const STANDARD_INPUT: &str = "<stdin>";
+
+impl FileText {
+    pub(crate) fn is_standard_input(&self) -> bool {
+        self.name == STANDARD_INPUT
+    }
+}
+
 /// The origin of a file in the arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -38,7 +47,7 @@ pub(crate) fn read_all(paths: &[PathBuf]) -> anyhow::Result<Vec<FileText>> {
         if path == Path::new("-") {
             let mut text = String::new();
             let text = io::stdin().lock().read_to_string(&mut text).map(|_| text);
-            files.push(FileText { name: "<stdin>".to_owned(), origin: Origin::Named, text });
+            files.push(FileText { name: STANDARD_INPUT.to_owned(), origin: Origin::Named, text });
             continue;
         }
         let origin = if path.is_dir() { Origin::Found } else { Origin::Named };

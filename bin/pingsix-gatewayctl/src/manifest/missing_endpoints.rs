@@ -27,9 +27,7 @@ pub(super) fn report(manifests: &mut Manifests) {
         let key = key(Kind::Service, &name);
         let consequence = match substitute {
             Substitute::Always => "the default backends of Ingresses answer in its place",
-            Substitute::NotAlways => {
-                "its share of requests is answered with 503, and that of connections is refused"
-            }
+            Substitute::NotAlways => "requests to this Service get 503, and connections are refused",
         };
         manifests.findings.push(Finding {
             place: manifests.location(&key).cloned(),

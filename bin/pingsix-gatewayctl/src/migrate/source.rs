@@ -38,8 +38,8 @@ macro_rules! source_kinds {
                 match self { $(Self::$kind => $name,)+ }
             }
 
-            /// The names, in the order of declaration.
-            const NAMES: &[&str] = &[$($name,)+];
+            /// The versions and names, in the order of declaration.
+            const TYPES: &[(&str, &str)] = &[$(($version, $name),)+];
 
             fn of(version: &str, kind: &str) -> Option<Self> {
                 match (version, kind) { $(($version, $name) => Some(Self::$kind),)+ _ => None }
@@ -63,9 +63,10 @@ source_kinds! {
     L4RoutePolicy, "v1alpha1", "L4RoutePolicy";
 }
 
-/// Whether a conversion reads objects of a kind, apart from kinds that stay as they are.
-pub(crate) fn converts(group: &str, kind: &str) -> bool {
-    group == APISIX_GROUP && SourceKind::NAMES.contains(&kind)
+/// The version of a kind of which a conversion reads objects, apart from kinds that stay as they are.
+pub(crate) fn version_to_convert(group: &str, kind: &str) -> Option<&'static str> {
+    let (version, _) = SourceKind::TYPES.iter().find(|(_, name)| group == APISIX_GROUP && *name == kind)?;
+    Some(version)
 }
 
 /// An object of a predecessor.
@@ -214,7 +215,13 @@ impl Sources {
             return;
         }
         let Some(kind) = SourceKind::of(version, kind) else {
-            report.blocking(&place, format!("{api_version} has no such kind, or its meaning is unknown."));
+            report.blocking(
+                &place,
+                match version_to_convert(group, kind) {
+                    Some(known) => format!("Of {kind}, {group}/{known} is converted, not {api_version}."),
+                    None => format!("{api_version} has no such kind, or its meaning is unknown."),
+                },
+            );
             return;
         };
         if !is_name(&name.name) || !is_name(&name.namespace) {

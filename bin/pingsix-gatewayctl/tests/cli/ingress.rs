@@ -91,8 +91,10 @@ fn ingresses_that_no_class_of_ours_serves_are_named() {
     check(CLASS, &annotated)
         .exits(1)
         .prints("error: metadata.annotations: IngressClass \"other\" does not exist");
+    // Nothing else was judged.
     check(&CLASS.replace("pingsix.io/", "example.com/"), &ingress)
-        .exits(0)
+        .exits(1)
+        .prints("[NothingToCheck]")
         .prints("warning: spec.ingressClassName: IngressClass \"pingsix\" has controller \"example.com/gateway-controller\"");
     let parameters = CLASS.replace(
         "controller }",

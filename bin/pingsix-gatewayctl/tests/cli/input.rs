@@ -97,7 +97,7 @@ fn unknown_kinds_are_named_once_and_are_no_errors() {
                metadata: { name: b }\n";
     let run = with_cart(two).check().exits(0);
     assert_eq!(run.out.matches("[UnknownKind]").count(), 1, "{}", run.out);
-    run.prints("Objects of kind Deployment of apps have no part in this; 2 are ignored.");
+    run.prints("info: Deployment (apps) is not read; 2 objects are ignored.");
     let foreign = "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: { name: a }\n";
     with_cart(foreign).check().exits(0).prints("kind Gateway of networking.istio.io");
 }
@@ -110,9 +110,21 @@ fn kinds_of_other_gateways_are_warnings_with_advice() {
     let apisix = object("apisix.apache.org/v2", "ApisixRoute");
     let run = with_cart(&apisix.repeat(2)).check().exits(0);
     run.prints(
-        "warning: Objects of kind ApisixRoute of apisix.apache.org are for APISIX, so PingSIX does not serve them; 2 are \
-         ignored. pingsix-gatewayctl migrate converts them. [KindOfOtherGateway]",
+        "warning: Objects of kind ApisixRoute of apisix.apache.org are for APISIX, so PingSIX does not serve them; 2 \
+         objects are ignored. pingsix-gatewayctl migrate converts them. [KindOfOtherGateway]",
     );
+    // `migrate` reads one version.
+    let old = object("apisix.apache.org/v2beta3", "ApisixRoute");
+    with_cart(&old).check().exits(0).prints("migrate converts those of apisix.apache.org/v2 only.");
+    let dropped =
+        "impossible  Of ApisixRoute, apisix.apache.org/v2 is converted, not apisix.apache.org/v2beta3.";
+    run_with(&old, ["migrate", "-"]).exits(1).prints_error(dropped);
+    let protection = object("security.istio.io/v1", "AuthorizationPolicy");
+    with_cart(&protection).check().exits(0).prints("warning: ").prints("Their protection is not applied.");
+    let of_mesh = object("networking.istio.io/v1", "DestinationRule");
+    run_with(&format!("{of_mesh}{GATEWAY}"), ["check", "--strict", "-"])
+        .exits(0)
+        .prints("info: Objects of kind DestinationRule");
     let experiment = object("gateway.networking.x-k8s.io/v1alpha1", "XListenerSet");
     with_cart(&experiment).check().exits(0).prints("Use ListenerSet of gateway.networking.k8s.io/v1.");
     // Alone, no object is left to judge.
@@ -129,6 +141,18 @@ fn an_input_without_an_object_to_judge_is_an_error() {
     for nothing in [CART, &class.replace("pingsix.io/gateway-controller", "example.com/other")] {
         run_with(nothing, ["check", "-"]).exits(1).prints("[NothingToCheck]");
     }
+    let foreign = GATEWAY.replace("pingsix.io/gateway-controller", "example.com/other");
+    let policy = "apiVersion: pingsix.io/v1alpha1\nkind: TrafficPolicy\nmetadata: { name: a, namespace: shop }\n\
+                  spec: { targetRefs: [{ group: '', kind: Service, name: cart }], rateLimit: { local: { limit: { requests: 1, unit: Second } } } }\n";
+    let of_foreign = format!("{foreign}---\n{}", route("cart", "/cart", "gone"));
+    let of_mesh = route("cart", "/cart", "cart").replace("parentRefs: [{ name: web }]", "parentRefs: []");
+    for unserved in [&*of_foreign, &of_mesh, policy] {
+        run_with(unserved, ["check", "-"])
+            .exits(1)
+            .prints("is served by controller pingsix.io/gateway-controller, so nothing was checked.")
+            .prints("1 error, 1 warning");
+    }
+    run_with(&foreign, ["check", "-", "--controller-name", "example.com/other"]).exits(0);
     let report = run_with(CART, ["check", "-", "-o", "json"]).exits(1).json();
     assert_eq!((&report["errors"], &report["findings"][0]["reason"]), (&1.into(), &"NothingToCheck".into()));
     for judged in [class, &route("cart", "/cart", "cart")] {
@@ -139,6 +163,20 @@ fn an_input_without_an_object_to_judge_is_an_error() {
     let run = run_with("apiVersion: v1\nkind: Service\nmetadata: {}\n", ["check", "-"]).exits(1);
     assert!(!run.out.contains("[NothingToCheck]"), "{}", run.out);
     run_with("pingsix: {}\n", ["check", "--pingsix", "-"]).exits(1).prints("[NothingToCheck]");
+}
+
+#[test]
+fn an_input_without_an_object_to_translate_is_an_error() {
+    let foreign = GATEWAY.replace("pingsix.io/gateway-controller", "example.com/other");
+    for nothing in ["{ apiVersion: v1, kind: List, items: [] }", CART, &foreign] {
+        run_with(nothing, ["translate", "-"]).exits(1).prints_error("[NothingToCheck]");
+        run_with(nothing, ["diff", "-", "--target", "embedded:"])
+            .exits(2)
+            .prints_error("[NothingToCheck]")
+            .prints_error("the manifests have no data plane");
+    }
+    let class = GATEWAY.split("---").next().unwrap();
+    run_with(class, ["translate", "-"]).exits(0);
 }
 
 #[test]
@@ -173,10 +211,12 @@ fn a_class_that_is_unknown_or_not_ours_is_named() {
     without.check().exits(1).prints("Gateway shop/web").prints("GatewayClass \"other\" does not exist");
     let foreign =
         Manifests::new(&[("g.yaml", &GATEWAY.replace("pingsix.io/gateway-controller", "example.com/other"))]);
-    // Another controller may be meant to serve it, as with an Ingress of another's class.
+    // Another controller may be meant to serve it, as with an Ingress of another's class. The error is that nothing else is
+    // served.
     foreign
         .check()
-        .exits(0)
+        .exits(1)
+        .prints("[NothingToCheck]")
         .prints("warning: spec.gatewayClassName")
         .prints("has controllerName example.com/other, not pingsix.io/gateway-controller");
     let path = foreign.path().to_str().unwrap();
@@ -273,11 +313,13 @@ spec: { attached: {}, ingress: { annotations: DIALECTS } }
     let unnamed = |checked: &Run| !checked.out.contains("[NoEndpointSlices]");
     assert!(unnamed(&check(by_cluster_ip, "cart", nginx)));
     check(by_cluster_ip, "headless", nginx).prints("Service shop/headless").prints("[NoEndpointSlices]");
-    check(by_cluster_ip, "cart", "[]").prints("answered with 503").prints("[NoEndpointSlices]");
+    check(by_cluster_ip, "cart", "[]")
+        .prints("requests to this Service get 503")
+        .prints("[NoEndpointSlices]");
     let default_backend = "nginx.ingress.kubernetes.io/default-backend: sorry";
     let checked = check(default_backend, "cart", nginx);
     let checked = checked.prints("the default backends of Ingresses answer in its place");
-    checked.prints("Service shop/sorry").prints("answered with 503");
+    checked.prints("Service shop/sorry").prints("requests to this Service get 503");
     let checked = check(default_backend, "cart", "[]");
     assert!(!checked.out.contains("Service shop/sorry"), "{}", checked.out);
 }
@@ -298,8 +340,12 @@ fn paths_that_cannot_be_read_are_errors_of_whoever_typed_them() {
     empty.check().exits(2).prints_error("no manifests");
     run(["check"]).exits(2).prints_error("no input; name files or directories");
     // The output of a program that failed before the pipe.
-    for nothing in ["", "\n", "# only a comment\n---\n"] {
-        run_with(nothing, ["check", "-"]).exits(2).prints_error("no file holds a manifest in -");
+    for (nothing, message) in [
+        ("", "error: standard input is empty"),
+        ("\n", "error: standard input is empty"),
+        ("# only a comment\n---\n", "error: standard input holds no manifest"),
+    ] {
+        run_with(nothing, ["check", "-"]).exits(2).prints_error(message);
         run_with(nothing, ["check", "--pingsix", "-"])
             .exits(2)
             .prints_error("no PingSIX configuration in <stdin>");
