@@ -25,7 +25,7 @@ use pingsix_translate::pingsix::{
     Config, DocumentKey, Outcome, PluginConfig as _, Request, ResourceKind, Route, Router, Upstream,
 };
 use pingsix_translate::responder::RedirectInstruction;
-use pingsix_translate::status::{ConditionType, Problem, Reason, Verdicts};
+use pingsix_translate::status::{ConditionType, Problem, Reason, Severity, Verdicts};
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Provenance, SharedMap};
 
 pub use candidates::{RejectedMatch, RejectionReason};
@@ -312,19 +312,35 @@ fn why_status(plane: &Plane<'_>, status: u16, decided: Option<&Step>) -> String 
     }
 }
 
-/// The cause of a 503 that no object asks for: a Service without endpoints, or a budget that is used up.
+/// The cause of a 503 that no object asks for: a Service without endpoints, or a refusal. Says both if both may hold.
 fn why_unavailable(plane: &Plane<'_>, source: Option<&Source>) -> &'static str {
-    let of_budget =
-        |problem: &&Problem| matches!(problem.reason, Reason::BudgetExceeded | Reason::ShareExceeded);
-    let mut of_budget = plane.verdicts.problems.iter().filter(of_budget).peekable();
-    if of_budget.peek().is_none() {
-        "has no endpoint that takes traffic"
-    } else if of_budget.any(|problem| source.is_some_and(|source| is_about(problem, source))) {
+    let problems = &plane.verdicts.problems;
+    let of_source = |is_one: fn(&Problem, &Source) -> bool| {
+        source.is_some_and(|source| problems.iter().any(|problem| is_one(problem, source)))
+    };
+    if of_source(closes_ingress) {
+        "is refused, because an annotation of the Ingress cannot be honoured"
+    } else if of_source(|problem, source| is_of_budget(problem) && is_about(problem, source)) {
         "is refused, because the data plane has no room for it"
+    } else if of_source(is_error_of) || problems.iter().any(is_of_budget) {
+        // A rule is also closed for want of room for another one.
+        "has no endpoint that takes traffic, or is refused"
     } else {
-        // A rule may also be closed for want of room for another one.
-        "has no endpoint that takes traffic, or the data plane has no room for it"
+        "has no endpoint that takes traffic"
     }
+}
+
+fn is_of_budget(problem: &Problem) -> bool {
+    matches!(problem.reason, Reason::BudgetExceeded | Reason::ShareExceeded)
+}
+
+fn is_error_of(problem: &Problem, source: &Source) -> bool {
+    problem.severity == Severity::Error && problem.object.to_string() == source.object
+}
+
+/// Whether a problem is that of an annotation for which all paths of an Ingress answer an error.
+fn closes_ingress(problem: &Problem, source: &Source) -> bool {
+    problem.reason == Reason::UnsupportedAnnotation && is_error_of(problem, source)
 }
 
 /// Whether a problem is one of the rule of a route, or of the path of an Ingress, because each path has its own backend.
@@ -383,7 +399,7 @@ fn not_found(plane: &Plane<'_>, is_served: bool, rejected: &[RejectedMatch]) -> 
     Answer::NotFound { cause, why }
 }
 
-/// The problems of the deciding object. For a failed request, they include those of its attachment. For an unmatched
+/// The problems of the deciding object. For a failed request, they include those of its attachment and annotations. For an unmatched
 /// request, the result has the messages of routes that are not accepted.
 fn problems(plane: &Plane<'_>, steps: &[Step], answer: &Answer) -> Vec<String> {
     let mut sentences = Vec::new();
@@ -391,10 +407,10 @@ fn problems(plane: &Plane<'_>, steps: &[Step], answer: &Answer) -> Vec<String> {
         steps.iter().find(|step| step.result == StepResult::Decides).and_then(|s| s.source.as_ref())
     {
         for problem in &plane.verdicts.problems {
-            let of_attachment = matches!(answer, Answer::Status { status: 500.., .. })
-                && problem.field.as_str().starts_with("spec.parentRefs[")
+            let of_attachment = problem.field.as_str().starts_with("spec.parentRefs[")
                 && problem.object.to_string() == source.object;
-            if is_about(problem, source) || of_attachment {
+            let fails = matches!(answer, Answer::Status { status: 500.., .. });
+            if is_about(problem, source) || (fails && (of_attachment || closes_ingress(problem, source))) {
                 sentences.push(problem.to_string());
             }
         }

@@ -34,18 +34,25 @@ fn a_forgotten_url_is_not_taken_for_missing_manifests() {
 }
 
 #[test]
-fn a_503_names_the_endpoints_or_the_budget() {
+fn a_503_names_the_endpoints_the_budget_or_the_annotation() {
     let cart = crate::support::CART.replace("[10.0.0.1]", "[10.0.0.1], conditions: { ready: false }");
     let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
     manifests.write("cart.yaml", &cart);
     run(["explain", manifests.path().to_str().unwrap(), "GET", "http://a.test/cart"])
         .exits(1)
         .prints("HTTPRoute shop/cart spec.rules[0].matches[0] has no endpoint that takes traffic.");
-    let scenario =
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/scenarios/budget/namespace-share/input.yaml");
-    run(["explain", scenario, "GET", "http://old.example.com/four", "--budget-bytes", "42000"])
-        .exits(1)
+    let explain = |scenario: &str, request: [&str; 2], more: &[&str]| {
+        let scenarios = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/scenarios");
+        let path = format!("{scenarios}/{scenario}/input.yaml");
+        let run = run(["explain", &path].iter().chain(&request).chain(more));
+        run.exits(1).prints("503, given by PingSIX")
+    };
+    let budget = ["--budget-bytes", "42000"];
+    explain("budget/namespace-share", ["GET", "http://old.example.com/four"], &budget)
         .prints("HTTPRoute old/old spec.rules[3] is refused, because the data plane has no room for it.");
+    explain("annotation/apisix-csrf-key", ["POST", "http://shop.example.com/orders"], &[])
+        .prints("is refused, because an annotation of the Ingress cannot be honoured.")
+        .prints("problem     Ingress shop/orders: metadata.annotations: k8s.apisix.apache.org/enable-csrf: ");
 }
 
 /// Gateway `shop/web` with a port without routes, and one whose listener has no certificate.
