@@ -292,10 +292,9 @@ fn redirect_of_responder(plane: &Plane<'_>, route: &DocumentKey, request: &Reque
 
 fn why_status(plane: &Plane<'_>, status: u16, decided: Option<&Step>) -> String {
     let source = decided.and_then(|step| step.source.as_ref());
-    let who = source;
-    let is_grpc = who.is_some_and(|source| source.object.starts_with(Kind::GrpcRoute.as_str()));
+    let is_grpc = source.is_some_and(|source| source.object.starts_with(Kind::GrpcRoute.as_str()));
     let who =
-        who.map_or_else(|| "The table".to_owned(), |source| format!("{} {}", source.object, source.field));
+        source.map_or_else(|| "The table".to_owned(), |source| format!("{} {}", source.object, source.field));
     match status {
         // To gRPC clients, both are UNAVAILABLE.
         503 if is_grpc => {
@@ -399,8 +398,8 @@ fn not_found(plane: &Plane<'_>, is_served: bool, rejected: &[RejectedMatch]) -> 
     Answer::NotFound { cause, why }
 }
 
-/// The problems of the deciding object. For a failed request, they include those of its attachment and annotations. For an unmatched
-/// request, the result has the messages of routes that are not accepted.
+/// The problems of the deciding object. For a failed request, they include those of its attachment and annotations. For an
+/// unmatched request, the result has the messages of routes that are not accepted.
 fn problems(plane: &Plane<'_>, steps: &[Step], answer: &Answer) -> Vec<String> {
     let mut sentences = Vec::new();
     if let Some(source) =

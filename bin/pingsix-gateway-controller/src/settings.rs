@@ -203,11 +203,7 @@ fn unknown_variables(names: impl Iterator<Item = String>, command: &Command) -> 
     let unknown =
         names.filter(|name| name.starts_with(PREFIX) && !known.contains(name) && !is_of_service(name));
     let faults = unknown.map(|name| {
-        let similar = known.iter().map(|known| (levenshtein(&name, known), known)).min();
-        let message = match similar.filter(|(distance, _)| *distance <= 2) {
-            Some((_, known)) => format!("there is no such option; is {known} meant?"),
-            None => "there is no such option".to_owned(),
-        };
+        let message = no_such("option", &name, known.iter().map(String::as_str));
         Fault { name, message }
     });
     faults.collect()
@@ -224,10 +220,8 @@ fn add_file(path: &Path, command: &Command, given: &mut BTreeMap<String, Given>,
         let name = format!("{key} in {}", path.display());
         let arg = command.get_arguments().find(|arg| arg.get_id().as_str() == key);
         let Some(arg) = arg.filter(|arg| is_key(arg) && key != "config") else {
-            let message = match similar(&key, command) {
-                Some(known) => format!("there is no such key; is {known} meant?"),
-                None => "there is no such key".to_owned(),
-            };
+            let known = command.get_arguments().filter(|arg| is_key(arg)).map(|arg| arg.get_id().as_str());
+            let message = no_such("key", &key, known.filter(|known| *known != "config"));
             faults.push(Fault { name, message });
             continue;
         };
@@ -246,12 +240,12 @@ fn add_file(path: &Path, command: &Command, given: &mut BTreeMap<String, Given>,
     }
 }
 
-/// A key that differs from this one in a few letters.
-fn similar(key: &str, command: &Command) -> Option<String> {
-    let known = command.get_arguments().filter(|arg| is_key(arg)).map(|arg| arg.get_id().as_str());
-    let known = known.filter(|known| *known != "config");
-    let close = known.map(|known| (levenshtein(key, known), known)).min()?;
-    (close.0 <= 2).then(|| close.1.to_owned())
+/// The message about an unknown name, with the known name that differs from it in a few letters.
+fn no_such<'k>(what: &str, name: &str, known: impl Iterator<Item = &'k str>) -> String {
+    match known.map(|known| (levenshtein(name, known), known)).min() {
+        Some((0..=2, known)) => format!("there is no such {what}; is {known} meant?"),
+        Some(_) | None => format!("there is no such {what}"),
+    }
 }
 
 /// Takes out the keys whose values cannot be read, and says why.

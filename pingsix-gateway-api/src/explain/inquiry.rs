@@ -205,11 +205,7 @@ impl Inquiry {
         };
         let near = match (with_port.is_empty(), connections.is_empty()) {
             (true, true) => planes,
-            (true, false) => {
-                let more = connections.len().saturating_sub(most);
-                connections.truncate(most);
-                return Ok((connections, more));
-            }
+            (true, false) => Vec::new(),
             (false, _) => with_port,
         };
         let serves = |plane: &&Plane<'_>| !serving_listeners(plane, &self.request, port).is_empty();

@@ -45,6 +45,13 @@ pub(super) struct MatchText {
     pub(super) query: Vec<String>,
 }
 
+impl MatchText {
+    /// The path without the type of the match.
+    fn written_path(&self) -> &str {
+        self.path.split_once(' ').map_or(&*self.path, |(_, written)| written)
+    }
+}
+
 /// A backend.
 #[derive(Clone, Debug)]
 pub(super) struct BackendText {
@@ -93,11 +100,7 @@ pub(super) fn contains(object: &Object, search: &str) -> bool {
     }
     let Some(route) = RouteText::of(object) else { return false };
     let of_rules = route.rules.iter().flat_map(|rule| &rule.matches);
-    // Without the type of the match, such as `Exact`.
-    let written =
-        |path: &str| path.split_once(' ').map_or_else(|| path.to_owned(), |(_, path)| path.to_owned());
-    route.hosts.iter().any(|host| has(host))
-        || of_rules.map(|matched| written(&matched.path)).any(|path| has(&path))
+    route.hosts.iter().any(|host| has(host)) || of_rules.map(MatchText::written_path).any(has)
 }
 
 fn text(value: &Value) -> String {

@@ -12,7 +12,7 @@ use pingsix_gateway_api::view::{
 };
 use pingsix_sink::{EmbeddedEtcd, Scope};
 use pingsix_translate::status::{Delivery, with_delivery};
-use pingsix_translate::{DataPlaneKey, Kind, Object, ObjectKey, Objects, Options};
+use pingsix_translate::{DataPlaneKey, Kind, Object, ObjectKey, Objects, Options, StreamPlane};
 use tokio::sync::watch;
 
 use super::publisher::Publication;
@@ -120,10 +120,9 @@ fn documents<'t>(
         });
     let streams =
         translated.output.streams.iter().filter(|(key, _)| key.owner() == *owner).map(|(key, streams)| {
-            let mut plane = streams.plane.clone();
-            if let Some(bridged) = &streams.bridged {
-                plane.config.clone_from(&bridged.config);
-            }
+            let StreamPlane { config, provenance, size } = &streams.plane;
+            let config = streams.bridged.as_ref().map_or(config, |bridged| &bridged.config).clone();
+            let plane = StreamPlane { config, provenance: provenance.clone(), size: *size };
             (key.clone(), PlaneDocuments::Streams(Arc::new(plane)))
         });
     planes.chain(streams)

@@ -53,20 +53,15 @@ impl DebugState<'_> {
 
     fn translated(&self, owner: &ObjectKey, has_documents: bool) -> Value {
         let name = Arc::new(owner.clone());
-        let shown = |count: usize, size: Size, documents: &dyn Fn() -> Value| {
-            let mut shown =
-                json!({ "documents": count, "bytes": size.bytes, "matcherEntries": size.matcher_entries });
-            if has_documents {
-                shown["documents"] = documents();
-            }
-            shown
-        };
         let planes = self.reconciler.data_planes(owner).into_iter().map(|key| {
-            let plane = self.reconciler.data_plane(owner, &key);
-            let plane = plane.map(|plane| shown(plane.config.len(), plane.size, &|| documents(plane, &name)));
-            let streams = self.reconciler.stream_plane(owner, &key);
-            let streams = streams
-                .map(|plane| shown(plane.config.len(), plane.size, &|| stream_documents(plane, &name)));
+            let plane = self.reconciler.data_plane(owner, &key).map(|plane| {
+                let documents = has_documents.then(|| documents(plane, &name));
+                data_plane(&documents.unwrap_or_else(|| plane.config.len().into()), plane.size)
+            });
+            let streams = self.reconciler.stream_plane(owner, &key).map(|plane| {
+                let documents = has_documents.then(|| stream_documents(plane, &name));
+                data_plane(&documents.unwrap_or_else(|| plane.config.len().into()), plane.size)
+            });
             (key.to_string(), plane.or(streams).unwrap_or_default())
         });
         json!({
@@ -165,6 +160,11 @@ fn acceptance(acceptance: &Acceptance) -> Value {
 fn seconds(at: Instant, now: Instant) -> f64 {
     let ahead = at.saturating_duration_since(now).as_secs_f64();
     if ahead > 0.0 { ahead } else { -now.saturating_duration_since(at).as_secs_f64() }
+}
+
+/// A data plane. `documents` are the documents, or their number.
+fn data_plane(documents: &Value, size: Size) -> Value {
+    json!({ "documents": documents, "bytes": size.bytes, "matcherEntries": size.matcher_entries })
 }
 
 fn documents(plane: &DataPlane, owner: &Arc<ObjectKey>) -> Value {
