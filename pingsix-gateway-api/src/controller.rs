@@ -287,7 +287,7 @@ impl Controller {
             })
         });
         let collector = OrphanCollector::new(&options, &client, &sinks, &leadership, &progress);
-        let orphaned = collector.start(&parts, &mut tasks);
+        let collector = collector.start(&parts, &mut tasks);
         let drifted = drift::start(sinks.drifts(), sinks.attached().watch(), &parts, &mut tasks);
         let (mut watches, inputs) = Watches::start(client, options.watch.clone(), &parts);
         if let Some(metrics) = &metrics {
@@ -314,7 +314,7 @@ impl Controller {
             lists_secrets: matches!(options.watch.secrets, SecretWatch::All { .. }),
             drain: options.drain,
         });
-        let sources = engine::Sources { inputs, pages, drifted, orphans: orphaned, debug, stop };
+        let sources = engine::Sources { inputs, pages, drifted, collector, debug, stop };
         // The engine is on the heap, so that the future of an embedding program stays small.
         let run = tokio::select! {
             ran = Box::pin(engine.run(sources, &watches)) => ran,

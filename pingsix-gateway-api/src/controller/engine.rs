@@ -44,6 +44,7 @@ use tracing::field::Empty;
 use tracing::{Span, info_span};
 
 use super::ControllerError;
+use super::orphans::CollectorEvent;
 use crate::delivery::Deliveries;
 use crate::delivery::reception::PageReader;
 use crate::leader::Leadership;
@@ -181,7 +182,10 @@ impl Engine {
                 () = changed(replicas.as_mut()) => self.refresh_replicas(),
                 Some((data_plane, instances)) = sources.pages.recv() => self.observe_status_pages(&data_plane, instances),
                 Some(scope) = sources.drifted.recv() => self.repair(&scope),
-                Some(orphans) = sources.orphans.recv() => self.withdraw(orphans),
+                Some(event) = sources.collector.recv() => match event {
+                    CollectorEvent::MarksBegin => self.publish_again(),
+                    CollectorEvent::Found(orphans) => self.withdraw(orphans),
+                },
                 Ok(()) = addresses.changed() => self.refresh_addresses(),
                 () = changed(provisioned.as_mut()) => self.apply_provisioned(),
                 () = changed(key.as_mut()) => self.refresh_all_instances(),

@@ -48,6 +48,15 @@ pub(super) struct Orphan {
     pub(super) at: Option<SinkId>,
 }
 
+/// A message of the collector to the engine.
+#[derive(Debug)]
+pub(super) enum CollectorEvent {
+    /// Publications have marks from now on. A publication from before has none, so a later process would not find it.
+    MarksBegin,
+    /// A search found these publications.
+    Found(Vec<Orphan>),
+}
+
 /// Searches for orphans.
 pub(super) struct OrphanCollector {
     client: Client,
@@ -114,18 +123,18 @@ impl OrphanCollector {
         self,
         stop: &CancellationToken,
         tasks: &mut JoinSet<()>,
-    ) -> mpsc::Receiver<Vec<Orphan>> {
-        let (found, receiver) = mpsc::channel(1);
+    ) -> mpsc::Receiver<CollectorEvent> {
+        let (events, receiver) = mpsc::channel(1);
         let stop = stop.clone();
         tasks.spawn(async move {
-            stop.run_until_cancelled(Box::pin(self.run(found))).await;
+            stop.run_until_cancelled(Box::pin(self.run(events))).await;
         });
         receiver
     }
 
     /// Marks publications, then searches once in each term of leadership. A sink that is opened in the term is searched
     /// then.
-    async fn run(mut self, orphans: mpsc::Sender<Vec<Orphan>>) {
+    async fn run(mut self, events: mpsc::Sender<CollectorEvent>) {
         let publisher = loop {
             match self.publisher().await {
                 Ok(Some(publisher)) => break publisher,
@@ -135,7 +144,7 @@ impl OrphanCollector {
             sleep(with_jitter(RETRY)).await;
         };
         self.sinks.publish_as(&publisher);
-        if !self.sees_all {
+        if events.send(CollectorEvent::MarksBegin).await.is_err() || !self.sees_all {
             return;
         }
         let (mut complaint, mut asked) = (None, BTreeSet::new());
@@ -149,7 +158,7 @@ impl OrphanCollector {
             }
             self.attached.mark_unchanged();
             let SearchResult { found, error } = self.search(&mut asked).await;
-            if !found.is_empty() && orphans.send(found).await.is_err() {
+            if !found.is_empty() && events.send(CollectorEvent::Found(found)).await.is_err() {
                 return;
             }
             let fault = error.as_ref().map(|error| {

@@ -19,7 +19,7 @@ use super::report::Report;
 use crate::controller::bundles::Bundles;
 use crate::controller::instances::Pages;
 use crate::controller::observers::Gates;
-use crate::controller::orphans::Orphan;
+use crate::controller::orphans::CollectorEvent;
 use crate::controller::poll_targets::PollTargets;
 use crate::controller::{Progress, SinkRouter};
 use crate::delivery::Deliveries;
@@ -66,8 +66,7 @@ pub(in crate::controller) struct Sources {
     pub(in crate::controller) pages: mpsc::Receiver<Pages>,
     /// Scopes with drift.
     pub(in crate::controller) drifted: mpsc::Receiver<Scope>,
-    /// Publications of earlier processes without owners.
-    pub(in crate::controller) orphans: mpsc::Receiver<Vec<Orphan>>,
+    pub(in crate::controller) collector: mpsc::Receiver<CollectorEvent>,
     pub(in crate::controller) debug: Option<mpsc::Receiver<DebugRequest>>,
     pub(in crate::controller) stop: CancellationToken,
 }

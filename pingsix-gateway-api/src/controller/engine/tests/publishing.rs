@@ -197,6 +197,17 @@ async fn what_somebody_else_has_changed_is_published_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn everything_published_before_marks_begin_is_published_again() {
+    let mut rig = Rig::with_blog();
+    let before = rig.feed().begun().len();
+    rig.engine.publish_again();
+    rig.settle();
+    let begun = rig.feed().begun().split_off(before);
+    let scopes: BTreeSet<String> = begun.into_iter().map(|(scope, _)| scope).collect();
+    assert_eq!(scopes, [BLOG, WEB].map(str::to_owned).into());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_slow_target_gets_the_newest_and_statuses_do_not_turn_to_and_fro() {
     let mut rig = Rig::ready();
     let moment = Duration::from_millis(300);
