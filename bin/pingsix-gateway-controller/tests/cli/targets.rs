@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
+use pingsix_sink::admin::PUBLISHER_LABEL;
 use pingsix_sink::proto::etcdserverpb::auth_client::AuthClient;
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
 use pingsix_sink::proto::etcdserverpb::{AuthenticateRequest, RangeRequest};
@@ -275,6 +276,8 @@ async fn the_admin_api_of_a_real_pingsix_is_a_target_and_what_is_left_there_is_w
     until("the change is there", async || etcd.holds("10.1.2.4").await && !etcd.holds("10.1.2.3").await)
         .await;
     is_programmed(&shop, "True", CONFIRMED).await;
+    let marked = async || ours().await.values().all(|(.., value)| value.contains(PUBLISHER_LABEL));
+    until("the publisher has its mark", marked).await;
 
     first.signal("-KILL");
     first.ended();
