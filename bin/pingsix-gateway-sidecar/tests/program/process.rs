@@ -44,13 +44,19 @@ impl Sidecar {
         sidecar
     }
 
-    /// The next line of the log with this message.
+    /// The first line of the log with this message, from the log so far or still to come, because threads log in any order.
     pub(crate) fn line(&mut self, message: &str) -> Value {
+        let with_message = |line: &str| {
+            let value: Value = serde_json::from_str(line).unwrap();
+            (value["message"] == message).then_some(value)
+        };
+        if let Some(value) = self.logged.lines().find_map(with_message) {
+            return value;
+        }
         loop {
             let Ok(line) = self.log.recv_timeout(WAIT_TIMEOUT) else { panic!("{}", self.logged) };
-            self.logged += &line;
-            let value: Value = serde_json::from_str(&line).unwrap();
-            if value["message"] == message {
+            self.logged += &format!("{line}\n");
+            if let Some(value) = with_message(&line) {
                 return value;
             }
         }
@@ -108,7 +114,7 @@ impl Sidecar {
     /// Waits for the end, and returns the rest of the log, too.
     pub(crate) fn ended(mut self) -> (ExitStatus, String) {
         while let Ok(line) = self.log.recv_timeout(WAIT_TIMEOUT) {
-            self.logged += &line;
+            self.logged += &format!("{line}\n");
         }
         let status = self.child.wait().unwrap();
         (status, std::mem::take(&mut self.logged))
