@@ -101,6 +101,7 @@ async fn keep(authority: FeedAuthority, etcd: EmbeddedEtcd, ready: Option<Gate>)
     let look = (options.lifetimes.certificate() / CHECKS_PER_LIFETIME).min(LONGEST_PAUSE);
     let mut changes = authority.changes();
     let mut identity: Option<ServerIdentity> = None;
+    let mut reported: Option<String> = None;
     loop {
         let known = changes.borrow_and_update().clone();
         let mut pause = look;
@@ -118,12 +119,18 @@ async fn keep(authority: FeedAuthority, etcd: EmbeddedEtcd, ready: Option<Gate>)
                             gate.open();
                         }
                         identity = Some(made);
+                        reported = None;
                     }
+                    // Logged once, and not at each retry.
                     Err(error) => {
-                        tracing::error!(
-                            %error,
-                            "cannot issue the feed's server certificate; the previous certificate stays"
-                        );
+                        let error = error.to_string();
+                        if reported.as_ref() != Some(&error) {
+                            tracing::error!(
+                                error,
+                                "cannot issue the feed's server certificate; the previous certificate stays"
+                            );
+                        }
+                        reported = Some(error);
                         pause = RETRY;
                     }
                 }

@@ -27,6 +27,10 @@ pub(super) enum CurlError {
     NoUrl,
     #[error("The command line has several URLs.")]
     SeveralUrls,
+    #[error("The URL {0} is a variable of the shell. Write its value.")]
+    Variable(String),
+    #[error("curl makes several URLs of {0}. Write one of them, or add the option -g.")]
+    Pattern(String),
 }
 
 /// The effect of an option on a request.
@@ -50,6 +54,8 @@ enum Effect {
     Head,
     Http2,
     Http1,
+    /// Brackets and braces of the URL have no meaning.
+    PlainUrl,
     /// No effect on the request, and no value.
     None,
     /// No effect on the request, and a value.
@@ -69,9 +75,13 @@ impl Effect {
             | Self::Json
             | Self::Cookie
             | Self::NoneWithValue => true,
-            Self::Compressed | Self::Head | Self::Http2 | Self::Http1 | Self::None | Self::Refused(_) => {
-                false
-            }
+            Self::Compressed
+            | Self::Head
+            | Self::Http2
+            | Self::Http1
+            | Self::PlainUrl
+            | Self::None
+            | Self::Refused(_) => false,
         }
     }
 }
@@ -125,7 +135,7 @@ const OPTIONS: &[Row] = &[
     (None, "fail-with-body", Effect::None),
     (Some('L'), "location", Effect::None),
     (Some('N'), "no-buffer", Effect::None),
-    (Some('g'), "globoff", Effect::None),
+    (Some('g'), "globoff", Effect::PlainUrl),
     (Some('O'), "remote-name", Effect::None),
     (Some('4'), "ipv4", Effect::None),
     (Some('6'), "ipv6", Effect::None),
@@ -159,6 +169,8 @@ struct Read {
     /// The headers that `-H` takes from those of curl.
     removed: Vec<String>,
     http2: bool,
+    /// Whether brackets and braces of the URL have no meaning.
+    plain_url: bool,
 }
 
 impl Read {
@@ -182,6 +194,7 @@ impl Read {
             Effect::Head => self.implied = Some("HEAD"),
             Effect::Http2 => self.http2 = true,
             Effect::Http1 => self.http2 = false,
+            Effect::PlainUrl => self.plain_url = true,
             Effect::None | Effect::NoneWithValue => {}
             Effect::Refused(why) => return Err(CurlError::Unsupported(name.to_owned(), why)),
         }
@@ -247,6 +260,12 @@ pub(super) fn parse(line: &str) -> Result<Form, CurlError> {
         }
     }
     let url = read.url.take().ok_or(CurlError::NoUrl)?;
+    if url.starts_with('$') {
+        return Err(CurlError::Variable(shortened(&url)));
+    }
+    if !read.plain_url && is_pattern(&url) {
+        return Err(CurlError::Pattern(shortened(&url)));
+    }
     let method = read.method.take().unwrap_or_else(|| read.implied.unwrap_or("GET").to_owned());
     let http2 = read.http2;
     Ok(Form { method, url, headers: read.all_headers(), http2, ..Form::default() })
@@ -274,9 +293,18 @@ fn next_value(name: &str, words: &mut impl Iterator<Item = String>) -> Result<St
     words.next().ok_or_else(|| CurlError::Value(name.to_owned()))
 }
 
+/// Whether curl takes a URL for several: sets in braces, or ranges in brackets. An IPv6 address is no range.
+fn is_pattern(url: &str) -> bool {
+    let ranges = url.match_indices('[').filter_map(|(at, _)| url[at + 1..].split_once(']'));
+    url.contains('{') || ranges.into_iter().any(|(range, _)| range.contains('-'))
+}
+
 fn unknown(name: &str) -> CurlError {
-    let name: String = name.chars().take(40).collect();
-    CurlError::Unsupported(name, "its effect on the request is unknown")
+    CurlError::Unsupported(shortened(name), "its effect on the request is unknown")
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(40).collect()
 }
 
 #[cfg(test)]
@@ -303,6 +331,12 @@ mod tests {
             "curl -H Accept: http://shop.example.com/cart",
         ] {
             assert_eq!(read(line), read_as("GET", shop, ""), "{line}");
+        }
+        for (line, url) in [
+            ("curl -g 'http://a.test/[1-3]{a}'", "http://a.test/[1-3]{a}"),
+            ("curl 'http://[::1]/?$filter[name]=x'", "http://[::1]/?$filter[name]=x"),
+        ] {
+            assert_eq!(read(line), read_as("GET", url, ""), "{line}");
         }
         for (line, method) in [
             ("curl -I URL", "HEAD"),
@@ -349,6 +383,9 @@ mod tests {
             ("curl -H", "The option -H of curl has no value."),
             ("curl -X GET", "The command line has no URL."),
             ("curl A B", "The command line has several URLs."),
+            ("curl \"$URL/cart\"", "The URL $URL/cart is a variable of the shell."),
+            ("curl http://a.test/[1-3]", "curl makes several URLs of http://a.test/[1-3]."),
+            ("curl 'http://{a,b}.test/'", "curl makes several URLs of http://{a,b}.test/."),
             ("wget A", "The command line does not begin with curl."),
             ("", "The command line does not begin with curl."),
             ("curl 'A", "The command line has an open quote."),

@@ -117,8 +117,8 @@ impl DebugState<'_> {
         json!({ "revision": revision, "delivery": state, "message": message })
     }
 
-    /// The documents of an owner at the sink. The values contain private keys and are not shown; the dump of the
-    /// translation has redacted values.
+    /// The documents of an owner at the sink. The values contain private keys and passwords, so neither they nor their
+    /// digests are shown: a weak password could be guessed from a digest. The dump of the translation has redacted values.
     fn served(&self, owner: &ObjectKey) -> Value {
         let root = &self.reconciler.options().root;
         let planes = self.reconciler.data_planes(owner).into_iter().map(|key| {
@@ -128,7 +128,6 @@ impl DebugState<'_> {
                 let shown = json!({
                     "owner": document.owner.to_string(),
                     "bytes": document.value.len(),
-                    "sha256": document.digest().to_string(),
                 });
                 (document.key.to_string(), shown)
             });

@@ -7,7 +7,7 @@ use pingsix_translate::status::Delivery;
 use super::super::page::{self, Entry, cut, document, object_link};
 use super::super::question::Part;
 use super::super::status_mark::{Mark, delivery};
-use super::super::{DataPlaneView, Instance, Model, PlaneDocuments};
+use super::super::{DataPlaneView, Instance, Model, PlaneDocuments, command};
 
 /// The number of shown instances of a data plane.
 const INSTANCES: usize = 50;
@@ -23,6 +23,10 @@ pub(in super::super) fn page(model: &Model, part: Part) -> String {
         @if total == 0 { p { "There are no data planes." } }
         @else { (table(model, &shown, "Data planes")) }
         (page::parts("/view/data-planes", &[], part, total))
+        (page::command(
+            "The documents of all data planes on a command line:",
+            &command::line(model, "translate", &["--output".to_owned(), "review".to_owned()]),
+        ))
     };
     document("Data planes", Some(Entry::DataPlanes), "", &body)
 }

@@ -3,11 +3,11 @@
 use maud::{Markup, html};
 use pingsix_translate::{Kind, Object, ObjectKey};
 
-use super::super::Model;
 use super::super::page::{self, Entry, cut, document, object_link};
 use super::super::question::{Part, RouteFilter};
 use super::super::route_text::{self, RouteText};
 use super::super::status_mark::{Mark, worst};
+use super::super::{Model, command};
 use crate::about::About;
 
 /// The number of shown hostnames of a route.
@@ -47,6 +47,10 @@ pub(in super::super) fn page(model: &Model, filter: &RouteFilter, part: Part) ->
         p role="status" { (total) @if total == 1 { " route or Ingress" } @else { " routes and Ingresses" } }
         @if total > 0 { (table(model, shown, "Routes and Ingresses")) }
         (page::parts("/view/routes", &more, part, total))
+        (page::command(
+            "The status of all objects on a command line:",
+            &command::line(model, "translate", &["--output".to_owned(), "status".to_owned()]),
+        ))
     };
     document("Routes", Some(Entry::Routes), &filter.search, &body)
 }
