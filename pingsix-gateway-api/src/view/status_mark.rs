@@ -38,7 +38,7 @@ impl Mark {
 
     pub(super) fn with(self, words: &str) -> Markup {
         html! {
-            span class=(self.class()) { span aria-hidden="true" { (self.sign()) } " " (cut(words)) }
+            span class=(self.class()) { span aria-hidden="true" { (self.sign()) } "\u{a0}" (cut(words)) }
         }
     }
 }
