@@ -17,6 +17,11 @@ pingsix-gateway-controller{{ .Values.nameSuffix }}
 pingsix-gateway-feed{{ .Values.nameSuffix }}
 {{- end }}
 
+{{- define "pingsix.feedUrl" -}}
+{{- $hasTls := or .Values.feed.authority (hasKey .Values.controller.options "PINGSIX_GATEWAY_FEED_TLS_CERT") -}}
+{{ ternary "https" "http" $hasTls }}://{{ include "pingsix.feed" . }}.{{ .Release.Namespace }}.svc:2379
+{{- end }}
+
 {{- define "pingsix.labels" -}}
 app.kubernetes.io/name: pingsix-gateway-controller
 {{- end }}
@@ -26,7 +31,7 @@ app.kubernetes.io/name: pingsix-gateway-controller
 {{- if and .Values.nameSuffix (eq .Values.controller.name "pingsix.io/gateway-controller") }}
 {{- fail "nameSuffix is for a second installation, which needs a controller.name of its own" }}
 {{- end }}
-{{- $options := dict "PINGSIX_GATEWAY_RESPONDER" "127.0.0.1:8089" }}
+{{- $options := dict "PINGSIX_GATEWAY_LOG_FORMAT" "json" "PINGSIX_GATEWAY_RESPONDER" "127.0.0.1:8089" }}
 {{- if .Values.feed.authority }}
 {{- $_ := set $options "PINGSIX_GATEWAY_FEED_AUTHORITY_SECRET" (include "pingsix.authority" .) }}
 {{- else if or .Values.feed.names .Values.feed.clients }}
@@ -47,7 +52,7 @@ app.kubernetes.io/name: pingsix-gateway-controller
 {{- end }}
 {{- with .Values.dataPlanes }}
 {{- if .enabled }}
-{{- $_ := set $options "PINGSIX_GATEWAY_FEED_ENDPOINT" (printf "%s://%s.%s.svc:2379" (ternary "https" "http" $.Values.feed.authority) (include "pingsix.feed" $) $.Release.Namespace) }}
+{{- $_ := set $options "PINGSIX_GATEWAY_FEED_ENDPOINT" (include "pingsix.feedUrl" $) }}
 {{- end }}
 {{- with .image }}{{ $_ := set $options "PINGSIX_GATEWAY_DATA_PLANE_IMAGE" . }}{{ end }}
 {{- with .sidecarImage }}{{ $_ := set $options "PINGSIX_GATEWAY_DATA_PLANE_SIDECAR_IMAGE" . }}{{ end }}

@@ -144,6 +144,12 @@ fn the_schema_refuses_what_the_chart_does_not_know_and_names_the_field() {
         ("feed.clients[0].secret=edge,feed.clients[0].dataPlanes={q}", "/feed/clients/0/dataPlanes/0"),
         ("feed.authority=false,feed.names={feed.example.com}", "feed.authority"),
         ("controller.options.PINGSIX_GATEWAY_WATCH_NAMESPACES=shop", "PINGSIX_GATEWAY_WATCH_NAMESPACES"),
+        ("controller.options.PINGSIX_GATEWAY_LEADER_NAMESPACE=x", "PINGSIX_GATEWAY_LEADER_NAMESPACE"),
+        (
+            "controller.options.PINGSIX_GATEWAY_RESPONDER=false",
+            "/controller/options/PINGSIX_GATEWAY_RESPONDER",
+        ),
+        ("controller.extraVolumes[0].name=feed-tls", "/controller/extraVolumes/0/name"),
         ("nameSuffix=-payments", "controller.name"),
         ("podLabels.app\\.kubernetes\\.io/name=x", "app.kubernetes.io/name"),
         ("gatewayClass.name=Foo", "/gatewayClass/name"),
@@ -217,6 +223,34 @@ fn the_authority_of_the_feed_can_be_named_and_left_out() {
     );
     let own = with_values(&json!({"feed": {"authority": false}})).unwrap();
     assert_eq!(role(&own), None);
+}
+
+#[test]
+fn variables_and_files_of_the_user_reach_the_controller_and_it_can_leave_its_user_to_the_cluster() {
+    let variable =
+        json!({"name": "PINGSIX_ADMIN_KEY", "valueFrom": {"secretKeyRef": {"name": "a", "key": "k"}}});
+    let (volume, mount) = (
+        json!({"name": "status", "secret": {"secretName": "s"}}),
+        json!({"name": "status", "mountPath": "/s"}),
+    );
+    let values = json!({
+        "enabled": true,
+        "controller": {"extraEnv": [variable], "extraVolumes": [volume], "extraVolumeMounts": [mount]},
+        "podSecurityContext": {"runAsUser": null, "runAsGroup": null, "fsGroup": null},
+    });
+    let Some(objects) = with_values(&values) else { return };
+    let deployment = objects.iter().find(|object| object["kind"] == "Deployment").unwrap();
+    let pod = &deployment["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    for (list, last) in
+        [(&container["env"], variable), (&container["volumeMounts"], mount), (&pod["volumes"], volume)]
+    {
+        assert_eq!(list.as_array().unwrap().last(), Some(&last));
+    }
+    assert_eq!(
+        pod["securityContext"],
+        json!({"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}})
+    );
 }
 
 #[test]
@@ -309,7 +343,10 @@ fn a_policy_of_data_planes_opens_the_named_ports_alone() {
         assert_eq!(ports(&rules[0]), of_clients);
         assert_eq!(ports(&rules[1]), ["TCP \"status-80\"", "TCP \"status-443\"", "TCP \"metrics-sidecar\""]);
         assert_eq!(rules.len(), 2, "nobody reads metrics");
+        assert_eq!(rules[0].get("from"), None, "everyone");
     }
+    let peers = open(&["networkPolicy.dataPlanes.clients[0].ipBlock.cidr=192.0.2.0/24"]).unwrap();
+    assert_eq!(peers[0].1[0]["from"], json!([{"ipBlock": {"cidr": "192.0.2.0/24"}}]));
     // A rule without ports would open all of them.
     let none = [
         "networkPolicy.dataPlanes.httpPorts=null",
