@@ -15,6 +15,7 @@ mod related;
 mod tests;
 mod text;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use http::uri::PathAndQuery;
@@ -383,12 +384,19 @@ fn not_found(plane: &Plane<'_>, is_served: bool, rejected: &[RejectedMatch]) -> 
     let has = |reason: &dyn Fn(&RejectionReason) -> bool| {
         rejected.iter().find(|rejected_match| reason(&rejected_match.reason))
     };
+    let methods: BTreeSet<&str> = rejected
+        .iter()
+        .filter_map(|rejected_match| match &rejected_match.reason {
+            RejectionReason::Method { methods } => Some(methods.iter().map(String::as_str)),
+            _ => None,
+        })
+        .flatten()
+        .collect();
     let (cause, why) = if !is_served {
         let known: Vec<String> = listener::listeners(plane).iter().map(ToString::to_string).collect();
         (NotFoundCause::Listener, format!("No listener is for this host. Served: {}.", known.join("; ")))
-    } else if let Some(RejectedMatch { reason: RejectionReason::Method { methods }, .. }) =
-        has(&|reason| matches!(reason, RejectionReason::Method { .. }))
-    {
+    } else if !methods.is_empty() {
+        let methods: Vec<&str> = methods.into_iter().collect();
         (NotFoundCause::Method, format!("The path is served for {} only.", methods.join(", ")))
     } else if has(&|reason| matches!(reason, RejectionReason::Path { .. })).is_some() {
         (NotFoundCause::Path, "No rule for this host matches the path.".to_owned())

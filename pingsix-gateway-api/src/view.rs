@@ -18,6 +18,7 @@
 
 mod command;
 mod curl;
+mod example;
 mod model;
 mod page;
 mod pages;

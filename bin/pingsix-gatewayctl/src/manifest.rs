@@ -286,7 +286,7 @@ pub(crate) fn load(paths: &[PathBuf], supplied: &[SuppliedEndpoints]) -> anyhow:
     if files.is_empty() {
         bail!("no manifests (*.yaml, *.yml, *.json) in {}", files::in_words(paths));
     }
-    for file in &files {
+    for file in files.iter().filter(|file| file.origin == Origin::Named) {
         if let Err(error) = &file.text {
             bail!("cannot read {}: {error}", file.name);
         }

@@ -42,7 +42,10 @@ fn shop() -> Fixture {
         "backendRefs": [{ "name": "b", "port": 80, "weight": 3 }, { "name": "missing", "port": 80, "weight": 1 }],
     });
     let post = json!({
-        "matches": [{ "path": { "type": "Exact", "value": "/orders" }, "method": "POST" }],
+        "matches": [
+            { "path": { "type": "Exact", "value": "/orders" }, "method": "POST" },
+            { "path": { "type": "PathPrefix", "value": "/orders" }, "method": "DELETE" },
+        ],
         "backendRefs": [{ "name": "c", "port": 80 }],
     });
     let conditional = json!({
@@ -123,6 +126,8 @@ fn the_first_mismatch_is_named() {
     let shop = shop();
     let get = |host: &str, path: &str| shop.explain(&Request::get(host, path));
     assert_eq!(cause(&get("shop.example.com", "/orders")), NotFoundCause::Method);
+    let orders = get("shop.example.com", "/orders").to_string();
+    assert!(orders.contains("The path is served for DELETE, POST only."), "{orders}");
     assert_eq!(cause(&get("shop.example.com", "/none")), NotFoundCause::Path);
     assert_eq!(cause(&get("shop.example.com", "/beta")), NotFoundCause::Conditions);
     assert_eq!(cause(&get("blog.example.com", "/cart")), NotFoundCause::Host);

@@ -1,9 +1,10 @@
 //! Command lines of curl, as requests to explain.
 //!
 //! The parser reads the options that shape a request, skips those that do not, and refuses all others by name: an option
-//! that is silently dropped would make the explanation one of another request.
+//! that is silently dropped would make the explanation one of another request. The same holds for what a shell would
+//! replace. The command line ends where a shell begins another command or redirects the output.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::pages::explain::Form;
 
@@ -27,8 +28,12 @@ pub(super) enum CurlError {
     NoUrl,
     #[error("The command line has several URLs.")]
     SeveralUrls,
-    #[error("The URL {0} is a variable of the shell. Write its value.")]
-    Variable(String),
+    #[error("A shell replaces {0}. Write its value, or put the text into single quotes.")]
+    Expansion(String),
+    #[error("curl refuses -I beside a body.")]
+    HeadWithBody,
+    #[error("Leave credentials out of the URL: the address of this page holds everything that is pasted.")]
+    Credentials,
     #[error("curl makes several URLs of {0}. Write one of them, or add the option -g.")]
     Pattern(String),
 }
@@ -38,7 +43,7 @@ pub(super) enum CurlError {
 enum Effect {
     /// A header `NAME: VALUE`.
     Header,
-    /// A header with this name.
+    /// A header with this name, which an empty value removes. The last option counts.
     HeaderNamed(&'static str),
     Method,
     Url,
@@ -56,6 +61,8 @@ enum Effect {
     Http1,
     /// Brackets and braces of the URL have no meaning.
     PlainUrl,
+    /// Dot segments of the path stay.
+    PathAsIs,
     /// No effect on the request, and no value.
     None,
     /// No effect on the request, and a value.
@@ -80,6 +87,7 @@ impl Effect {
             | Self::Http2
             | Self::Http1
             | Self::PlainUrl
+            | Self::PathAsIs
             | Self::None
             | Self::Refused(_) => false,
         }
@@ -112,12 +120,16 @@ const OPTIONS: &[Row] = &[
     (
         Some('u'),
         "user",
-        Effect::Refused("leave credentials out, because the address of the answer would hold them"),
+        Effect::Refused(
+            "leave credentials out, because the address of this page holds everything that is pasted",
+        ),
     ),
     (
         None,
         "oauth2-bearer",
-        Effect::Refused("leave credentials out, because the address of the answer would hold them"),
+        Effect::Refused(
+            "leave credentials out, because the address of this page holds everything that is pasted",
+        ),
     ),
     (Some('G'), "get", Effect::Refused("write the query into the URL")),
     (Some('F'), "form", Effect::Refused("use -X POST with the header Content-Type")),
@@ -141,7 +153,7 @@ const OPTIONS: &[Row] = &[
     (Some('6'), "ipv6", Effect::None),
     (Some('#'), "progress-bar", Effect::None),
     (None, "compressed", Effect::Compressed),
-    (None, "path-as-is", Effect::None),
+    (None, "path-as-is", Effect::PathAsIs),
     (Some('o'), "output", Effect::NoneWithValue),
     (Some('w'), "write-out", Effect::NoneWithValue),
     (Some('m'), "max-time", Effect::NoneWithValue),
@@ -153,6 +165,12 @@ const OPTIONS: &[Row] = &[
     (None, "cacert", Effect::NoneWithValue),
     (None, "key", Effect::NoneWithValue),
     (None, "retry", Effect::NoneWithValue),
+    (None, "retry-all-errors", Effect::None),
+    (None, "retry-connrefused", Effect::None),
+    (None, "retry-delay", Effect::NoneWithValue),
+    (None, "retry-max-time", Effect::NoneWithValue),
+    (None, "max-redirs", Effect::NoneWithValue),
+    (None, "no-progress-meter", Effect::None),
     (None, "interface", Effect::NoneWithValue),
 ];
 
@@ -161,40 +179,54 @@ const OPTIONS: &[Row] = &[
 struct Read {
     url: Option<String>,
     method: Option<String>,
-    /// The method that options without a method imply.
-    implied: Option<&'static str>,
+    has_body: bool,
+    is_head: bool,
     headers: Vec<String>,
-    /// The headers that curl adds of its own accord, unless `-H` names them.
-    added: Vec<(&'static str, &'static str)>,
+    /// Headers of other options than `-H`, which replaces them.
+    added: BTreeMap<&'static str, String>,
     /// The headers that `-H` takes from those of curl.
     removed: Vec<String>,
     http2: bool,
     /// Whether brackets and braces of the URL have no meaning.
     plain_url: bool,
+    path_as_is: bool,
 }
 
 impl Read {
     fn apply(&mut self, name: &str, effect: Effect, value: String) -> Result<(), CurlError> {
         match effect {
             Effect::Header => self.header(value),
-            Effect::HeaderNamed(header) => self.headers.push(format!("{header}: {value}")),
+            Effect::HeaderNamed(header) => {
+                let value = value.strip_suffix(";auto").unwrap_or(&value).to_owned();
+                self.added.insert(header, value);
+            }
             Effect::Method => self.method = Some(value),
             Effect::Url => self.url(value)?,
             Effect::Body => {
-                self.implied = Some("POST");
-                self.added.push(("Content-Type", "application/x-www-form-urlencoded"));
+                self.has_body = true;
+                let form = || "application/x-www-form-urlencoded".to_owned();
+                self.added.entry("Content-Type").or_insert_with(form);
             }
             Effect::Json => {
-                self.implied = Some("POST");
-                self.added.extend(["Content-Type", "Accept"].map(|header| (header, "application/json")));
+                self.has_body = true;
+                let json = || "application/json".to_owned();
+                self.added.extend([("Content-Type", json()), ("Accept", json())]);
             }
-            Effect::Compressed => self.added.push(("Accept-Encoding", "deflate, gzip")),
-            Effect::Cookie if value.contains('=') => self.headers.push(format!("Cookie: {value}")),
+            Effect::Compressed => {
+                self.added.insert("Accept-Encoding", "deflate, gzip".to_owned());
+            }
+            Effect::Cookie if value.is_empty() => {}
+            Effect::Cookie if value.contains('=') => {
+                let cookies = self.added.entry("Cookie").or_default();
+                let separator = if cookies.is_empty() { "" } else { ";" };
+                *cookies += &format!("{separator}{value}");
+            }
             Effect::Cookie => return Err(CurlError::Unsupported(name.to_owned(), "the file is not read")),
-            Effect::Head => self.implied = Some("HEAD"),
+            Effect::Head => self.is_head = true,
             Effect::Http2 => self.http2 = true,
             Effect::Http1 => self.http2 = false,
             Effect::PlainUrl => self.plain_url = true,
+            Effect::PathAsIs => self.path_as_is = true,
             Effect::None | Effect::NoneWithValue => {}
             Effect::Refused(why) => return Err(CurlError::Unsupported(name.to_owned(), why)),
         }
@@ -213,11 +245,11 @@ impl Read {
     /// All headers of the request, one per line.
     fn all_headers(mut self) -> String {
         let given = self.headers.iter().filter_map(|header| header.split_once(':')).map(|(name, _)| name);
-        let mut known: BTreeSet<String> =
+        let known: BTreeSet<String> =
             given.chain(self.removed.iter().map(String::as_str)).map(str::to_ascii_lowercase).collect();
-        // The last option decides.
-        for (name, value) in self.added.into_iter().rev() {
-            if known.insert(name.to_ascii_lowercase()) {
+        self.added.entry("Accept").or_insert_with(|| "*/*".to_owned());
+        for (name, value) in self.added {
+            if !value.is_empty() && !known.contains(&name.to_ascii_lowercase()) {
                 self.headers.push(format!("{name}: {value}"));
             }
         }
@@ -227,11 +259,28 @@ impl Read {
     fn url(&mut self, url: String) -> Result<(), CurlError> {
         if self.url.replace(url).is_some() { Err(CurlError::SeveralUrls) } else { Ok(()) }
     }
+
+    /// The URL of the request.
+    fn request_url(&mut self) -> Result<String, CurlError> {
+        let url = self.url.take().ok_or(CurlError::NoUrl)?;
+        if !self.plain_url && is_pattern(&url) {
+            return Err(CurlError::Pattern(shortened(&url)));
+        }
+        let authority = url.find("://").map_or(0, |at| at + 3);
+        let end = url[authority..].find(['/', '?', '#']).map_or(url.len(), |at| authority + at);
+        if url[authority..end].contains('@') {
+            return Err(CurlError::Credentials);
+        }
+        let (before, rest) = url.split_at(end);
+        let (path, query) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+        let path = if self.path_as_is { path.to_owned() } else { without_dot_segments(path) };
+        Ok(format!("{before}{path}{query}"))
+    }
 }
 
 /// The request of a command line.
 pub(super) fn parse(line: &str) -> Result<Form, CurlError> {
-    let words = shell_words::split(line.trim()).map_err(|_| CurlError::Quote)?;
+    let words = shell_words::split(command(line.trim())?).map_err(|_| CurlError::Quote)?;
     if words.len() > MAX_WORDS {
         return Err(CurlError::TooLong);
     }
@@ -259,16 +308,77 @@ pub(super) fn parse(line: &str) -> Result<Form, CurlError> {
             letters(&word, &mut words, &mut read)?;
         }
     }
-    let url = read.url.take().ok_or(CurlError::NoUrl)?;
-    if url.starts_with('$') {
-        return Err(CurlError::Variable(shortened(&url)));
-    }
-    if !read.plain_url && is_pattern(&url) {
-        return Err(CurlError::Pattern(shortened(&url)));
-    }
-    let method = read.method.take().unwrap_or_else(|| read.implied.unwrap_or("GET").to_owned());
+    let url = read.request_url()?;
+    let implied = match (read.is_head, read.has_body) {
+        (true, true) => return Err(CurlError::HeadWithBody),
+        (true, false) => "HEAD",
+        (false, true) => "POST",
+        (false, false) => "GET",
+    };
+    let method = read.method.take().unwrap_or_else(|| implied.to_owned());
     let http2 = read.http2;
     Ok(Form { method, url, headers: read.all_headers(), http2, ..Form::default() })
+}
+
+/// The first command of a line, without pipes and redirections after it.
+///
+/// # Errors
+///
+/// [`CurlError::Expansion`]: a part that a shell replaces.
+fn command(line: &str) -> Result<&str, CurlError> {
+    let mut quote = None;
+    let mut characters = line.char_indices().peekable();
+    while let Some((at, character)) = characters.next() {
+        match (quote, character) {
+            (Some('\''), '\'') | (Some('"'), '"') => quote = None,
+            (Some('\''), _) => {}
+            (_, '\\') => {
+                characters.next();
+            }
+            (None, '\'' | '"') => quote = Some(character),
+            (_, '`') => return Err(CurlError::Expansion("`...`".to_owned())),
+            (_, '$') => {
+                let next = characters.peek().map_or(' ', |(_, next)| *next);
+                let is_quote = next == '\'' && quote.is_none();
+                if is_quote || next.is_ascii_alphabetic() || matches!(next, '(' | '{' | '_') {
+                    let word = line[at..].split([' ', '"', '/']).next().unwrap_or_default();
+                    return Err(CurlError::Expansion(shortened(word)));
+                }
+            }
+            (None, '|' | ';' | '&' | '<' | '>') => {
+                let before = &line[..at];
+                // The number of a descriptor, as in 2>/dev/null.
+                let without = before.trim_end_matches(|digit: char| digit.is_ascii_digit());
+                let is_descriptor = matches!(character, '<' | '>') && without.ends_with(char::is_whitespace);
+                return Ok(if is_descriptor { without } else { before });
+            }
+            (_, _) => {}
+        }
+    }
+    Ok(line)
+}
+
+/// A path without its segments `.` and `..` (RFC 3986, 5.2.4).
+fn without_dot_segments(path: &str) -> String {
+    let Some(path) = path.strip_prefix('/') else { return path.to_owned() };
+    let mut kept: Vec<&str> = Vec::new();
+    let mut segments = path.split('/').peekable();
+    while let Some(segment) = segments.next() {
+        let is_last = segments.peek().is_none();
+        match segment {
+            "." | ".." => {
+                if segment == ".." {
+                    kept.pop();
+                }
+                // A slash stays at the end.
+                if is_last {
+                    kept.push("");
+                }
+            }
+            segment => kept.push(segment),
+        }
+    }
+    format!("/{}", kept.join("/"))
 }
 
 /// Options of one letter, several of which share a word. The value of the last one may follow in the same word.
@@ -311,6 +421,9 @@ fn shortened(text: &str) -> String {
 mod tests {
     use super::*;
 
+    /// The header that curl adds to each request.
+    const ACCEPT: &str = "Accept: */*";
+
     fn read(line: &str) -> (String, String, String, bool) {
         let form = parse(line).unwrap();
         (form.method, form.url, form.headers, form.http2)
@@ -328,15 +441,23 @@ mod tests {
             "  $ curl -sSvik http://shop.example.com/cart ",
             "/usr/bin/curl --silent -o /dev/null -w '%{http_code}' --url http://shop.example.com/cart",
             "curl --resolve shop.example.com:80:127.0.0.1 \\\n  -L -- http://shop.example.com/cart",
-            "curl -H Accept: http://shop.example.com/cart",
+            "curl -i --retry 5 --retry-all-errors -b '' -A '' http://shop.example.com/cart  # 200",
+            "curl http://shop.example.com/cart 2>/dev/null | jq .",
+            "curl http://shop.example.com/cart > out && echo 'done'",
+            "curl http://shop.example.com/old/.././cart",
         ] {
-            assert_eq!(read(line), read_as("GET", shop, ""), "{line}");
+            assert_eq!(read(line), read_as("GET", shop, ACCEPT), "{line}");
         }
         for (line, url) in [
             ("curl -g 'http://a.test/[1-3]{a}'", "http://a.test/[1-3]{a}"),
             ("curl 'http://[::1]/?$filter[name]=x'", "http://[::1]/?$filter[name]=x"),
+            ("curl --path-as-is http://a.test/a/../b", "http://a.test/a/../b"),
+            ("curl http://a.test/../a/./b/..?c=/../d", "http://a.test/a/?c=/../d"),
+            ("curl http://a.test/a/%2e%2e/b", "http://a.test/a/%2e%2e/b"),
+            ("curl a.test", "a.test"),
+            ("curl \"http://a.test/\\$b|c\"", "http://a.test/$b|c"),
         ] {
-            assert_eq!(read(line), read_as("GET", url, ""), "{line}");
+            assert_eq!(read(line), read_as("GET", url, ACCEPT), "{line}");
         }
         for (line, method) in [
             ("curl -I URL", "HEAD"),
@@ -344,15 +465,15 @@ mod tests {
             ("curl --request PUT URL", "PUT"),
             ("curl -sX PURGE URL", "PURGE"),
         ] {
-            assert_eq!(read(line), read_as(method, "URL", ""), "{line}");
+            assert_eq!(read(line), read_as(method, "URL", ACCEPT), "{line}");
         }
     }
 
     #[test]
     fn headers_keep_their_order_and_their_values() {
         let line = "curl -H 'X-Env: canary' -H\"Host: shop.test\" -A me -b a=b --json '{}' -H 'X-Empty;' URL";
-        let headers = "X-Env: canary\nHost: shop.test\nUser-Agent: me\nCookie: a=b\nX-Empty:\n\
-                       Accept: application/json\nContent-Type: application/json";
+        let headers = "X-Env: canary\nHost: shop.test\nX-Empty:\nAccept: application/json\n\
+                       Content-Type: application/json\nCookie: a=b\nUser-Agent: me";
         assert_eq!(read(line), read_as("POST", "URL", headers));
         assert!(parse("curl --http2 URL").unwrap().http2);
         assert!(!parse("curl --http2 --http1.1 URL").unwrap().http2);
@@ -360,13 +481,26 @@ mod tests {
 
     #[test]
     fn headers_of_curl_are_added_unless_they_are_given() {
-        let form = "Content-Type: application/x-www-form-urlencoded";
+        let form = "Accept: */*\nContent-Type: application/x-www-form-urlencoded";
+        let json = "Accept: application/json\nContent-Type: application/json";
         for (line, method, headers) in [
+            ("curl -H Accept: URL", "GET", ""),
+            ("curl --json '{}' -d x URL", "POST", json),
+            ("curl -d x --json '{}' URL", "POST", json),
+            ("curl -A me -H 'user-agent: you' URL", "GET", "user-agent: you\nAccept: */*"),
+            ("curl -A one -A two URL", "GET", "Accept: */*\nUser-Agent: two"),
+            ("curl -b a=b -b c=d URL", "GET", "Accept: */*\nCookie: a=b;c=d"),
+            ("curl -b a=b -H 'Cookie: c=d' URL", "GET", "Cookie: c=d\nAccept: */*"),
+            ("curl -e 'http://x;auto' URL", "GET", "Accept: */*\nReferer: http://x"),
             ("curl URL -d a=b", "POST", form),
             ("curl -X PATCH -da=b URL", "PATCH", form),
-            ("curl -d a=b -H 'content-type: text/plain' URL", "POST", "content-type: text/plain"),
-            ("curl -d a=b -H Content-Type: URL", "POST", ""),
-            ("curl --compressed URL", "GET", "Accept-Encoding: deflate, gzip"),
+            (
+                "curl -d a=b -H 'content-type: text/plain' URL",
+                "POST",
+                "content-type: text/plain\nAccept: */*",
+            ),
+            ("curl -d a=b -H Content-Type: URL", "POST", ACCEPT),
+            ("curl --compressed URL", "GET", "Accept: */*\nAccept-Encoding: deflate, gzip"),
         ] {
             assert_eq!(read(line), read_as(method, "URL", headers), "{line}");
         }
@@ -383,7 +517,12 @@ mod tests {
             ("curl -H", "The option -H of curl has no value."),
             ("curl -X GET", "The command line has no URL."),
             ("curl A B", "The command line has several URLs."),
-            ("curl \"$URL/cart\"", "The URL $URL/cart is a variable of the shell."),
+            ("curl \"$URL/cart\"", "A shell replaces $URL."),
+            ("curl URL -H $'x-a: b'", "A shell replaces $'x-a:."),
+            ("curl URL -H \"x-a: $(date)\"", "A shell replaces $(date)."),
+            ("curl `cat url`", "A shell replaces `...`."),
+            ("curl -I -d a URL", "curl refuses -I beside a body."),
+            ("curl http://me:secret@a.test/", "Leave credentials out of the URL"),
             ("curl http://a.test/[1-3]", "curl makes several URLs of http://a.test/[1-3]."),
             ("curl 'http://{a,b}.test/'", "curl makes several URLs of http://{a,b}.test/."),
             ("wget A", "The command line does not begin with curl."),

@@ -23,7 +23,7 @@ fn head(text: &str) -> Option<Result<Form, String>> {
     let mut lines = text.lines().map(str::trim_end);
     let mut words = lines.next()?.split(' ');
     let (method, target) = (words.next()?, words.next()?);
-    let version = words.next().and_then(|version| version.strip_prefix("HTTP/"));
+    let version = words.next();
     let is_method =
         !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-');
     let is_target =
@@ -31,7 +31,18 @@ fn head(text: &str) -> Option<Result<Form, String>> {
     if !is_method || !is_target || words.next().is_some() {
         return None;
     }
-    let headers: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
+    let http2 = match version {
+        None | Some("HTTP/1.1") => false,
+        Some("HTTP/2" | "HTTP/2.0") => true,
+        Some(_) => return Some(Err("PingSIX is modelled for HTTP/1.1 and HTTP/2.".to_owned())),
+    };
+    // Browsers show the host of HTTP/2 as a pseudo-header.
+    let headers = lines.take_while(|line| !line.is_empty());
+    let headers: Vec<String> = headers
+        .map(|line| {
+            line.strip_prefix(":authority").map_or_else(|| line.to_owned(), |rest| format!("Host{rest}"))
+        })
+        .collect();
     let host = headers.iter().find_map(|line| {
         let (name, value) = line.split_once(':')?;
         name.eq_ignore_ascii_case("host").then(|| value.trim())
@@ -43,16 +54,10 @@ fn head(text: &str) -> Option<Result<Form, String>> {
     };
     // The URL has the host already.
     let is_kept =
-        |line: &&&str| line.split_once(':').is_none_or(|(name, _)| !name.eq_ignore_ascii_case("host"));
+        |line: &&str| line.split_once(':').is_none_or(|(name, _)| !name.eq_ignore_ascii_case("host"));
     let kept: Vec<&str> =
-        headers.iter().filter(|line| !target.starts_with('/') || is_kept(line)).copied().collect();
-    Some(Ok(Form {
-        method: method.to_owned(),
-        url,
-        headers: kept.join("\n"),
-        http2: version.is_some_and(|version| version.starts_with('2')),
-        ..Form::default()
-    }))
+        headers.iter().map(String::as_str).filter(|line| !target.starts_with('/') || is_kept(line)).collect();
+    Some(Ok(Form { method: method.to_owned(), url, headers: kept.join("\n"), http2, ..Form::default() }))
 }
 
 #[cfg(test)]
@@ -68,7 +73,13 @@ mod tests {
         assert_eq!((&*form.headers, form.http2), ("X-Env: canary", false));
         let form = parse("GET https://a.test/ HTTP/2\nhost: b.test").unwrap();
         assert_eq!((&*form.url, &*form.headers, form.http2), ("https://a.test/", "host: b.test", true));
+        let form = parse("GET /a HTTP/2\n:authority: c.test\nx-a: b").unwrap();
+        assert_eq!((&*form.url, &*form.headers, form.http2), ("http://c.test/a", "x-a: b", true));
         assert_eq!(parse("GET /").unwrap_err(), "The request has no header Host.");
+        assert_eq!(
+            parse("GET / HTTP/3\nHost: a").unwrap_err(),
+            "PingSIX is modelled for HTTP/1.1 and HTTP/2."
+        );
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub(super) struct RuleText {
     pub(super) field: String,
     /// `name`, if the rule has one, or the host of the rule of an Ingress.
     pub(super) name: Option<String>,
+    /// The host of the rule of an Ingress.
+    pub(super) host: Option<String>,
     pub(super) matches: Vec<MatchText>,
     /// The filters in words, without values that may be secret.
     pub(super) filters: Vec<String>,
@@ -93,8 +95,9 @@ pub(super) fn contains(object: &Object, search: &str) -> bool {
     if has(&object.key().name.to_string()) {
         return true;
     }
-    // JSON escapes these characters, so the text may be missed.
+    // JSON escapes these characters, so the text may be missed. The path of a GRPCRoute is written in two parts.
     let is_plain = !search.contains(['"', '\\']) && !search.chars().any(char::is_control);
+    let is_plain = is_plain && !(object.key().kind == Kind::GrpcRoute && search.contains('/'));
     if is_plain && !haystack(object).is_some_and(|text| has(&text)) {
         return false;
     }
@@ -137,14 +140,17 @@ impl RouteText {
         let mut rules: Vec<RuleText> = Vec::new();
         for (index, rule) in list(spec, "rules").enumerate() {
             let at = format!("spec.rules[{index}]");
-            let mut read =
-                RuleText { field: at.clone(), name: rule.get("host").map(text), ..RuleText::default() };
+            let host = rule.get("host").map(text);
+            let mut read = RuleText { field: at.clone(), name: host.clone(), host, ..RuleText::default() };
             for (number, path) in list(&rule["http"], "paths").enumerate() {
                 let (kind, written) = (field(path, "pathType"), field(path, "path"));
                 let written = if written.is_empty() { "/".to_owned() } else { written };
+                // An annotation may make the path an expression.
+                let may_be_expression = kind == "ImplementationSpecific"
+                    && written.contains(['(', ')', '[', '{', '|', '*', '+', '?', '\\', '^', '$']);
                 read.matches.push(MatchText {
                     path: format!("{kind} {written}"),
-                    example: Some(written),
+                    example: (!may_be_expression).then_some(written),
                     ..MatchText::default()
                 });
                 let matched = Some(format!("{at}.http.paths[{number}]"));
@@ -200,6 +206,7 @@ fn rule_of_route(key: &ObjectKey, index: usize, rule: &Value) -> RuleText {
     RuleText {
         field: format!("spec.rules[{index}]"),
         name: rule.get("name").filter(|name| !name.is_null()).map(text),
+        host: None,
         matches,
         filters: list(rule, "filters").map(filter).collect(),
         settings: settings.collect(),

@@ -372,6 +372,41 @@ fn ten_thousand_routes_have_pages_and_a_search() {
 }
 
 #[test]
+fn an_example_of_a_match_is_decided_by_that_match() {
+    let paths = |path: &str| json!([{ "path": path, "pathType": "Prefix", "backend": { "service": { "name": "c", "port": { "number": 80 } } } }]);
+    let mut objects = shop();
+    objects.insert(object::<pingsix_translate::snapshot::Ingress>(
+        Object::Ingress,
+        json!({
+            "metadata": { "namespace": "infra", "name": "two" },
+            "spec": { "ingressClassName": "public", "rules": [
+                { "host": "one.test", "http": { "paths": paths("/a") } },
+                { "host": "*.two.test", "http": { "paths": paths("/b") } },
+            ] },
+        }),
+    ));
+    let model = model(&objects);
+    let matches = |rules: &[usize]| -> Vec<String> {
+        rules.iter().map(|rule| format!("infra/shop spec.rules[{rule}].matches[0]")).collect()
+    };
+    let of_ingress = [0, 1].map(|rule| format!("infra/two spec.rules[{rule}].http.paths[0]")).to_vec();
+    let cart = vec!["infra/cart spec.rules[0].matches[0]".to_owned()];
+    for (route, expected) in [
+        ("HTTPRoute/infra/shop", matches(&[0, 1, 2])),
+        ("HTTPRoute/infra/cart", cart),
+        ("Ingress/infra/two", of_ingress),
+    ] {
+        let links = Document::parse(&page(&model, &about(route))).links();
+        let examples = links.iter().filter(|link| link.starts_with("/view/explain?"));
+        let answers: Vec<String> = examples.map(|link| Document::parse(&page(&model, link)).text()).collect();
+        assert_eq!(answers.len(), expected.len(), "{route}");
+        for (answer, expected) in answers.iter().zip(expected) {
+            assert!(answer.contains(&format!("{expected} ✓ decides")), "{route}: {expected}: {answer}");
+        }
+    }
+}
+
+#[test]
 fn a_command_line_of_curl_becomes_a_shareable_address() {
     let model = model(&shop());
     let line = "curl -X POST 'http://shop.example.com/cart?beta=1' -H 'X-Env: canary'";
@@ -386,7 +421,7 @@ fn a_command_line_of_curl_becomes_a_shareable_address() {
         "3 of 4: Service infra/a port 80",
         "HTTPRoute infra/shop spec.rules[0].matches[0] ✓ decides",
         "it matches, but comes after the more specific hostname shop.example.com",
-        "pingsix-gatewayctl explain manifests/ --header 'X-Env: canary' POST 'http://shop.example.com/cart?beta=1'",
+        "pingsix-gatewayctl explain manifests/ --header 'X-Env: canary' --header 'Accept: */*' POST 'http://shop.example.com/cart?beta=1'",
     ] {
         assert!(shown.contains(expected), "{expected}: {shown}");
     }

@@ -49,7 +49,8 @@ fn fault(object: &str, field: &str, reason: FaultReason, message: impl Into<Stri
 }
 
 /// Decodes a value: an object, as far as translation reads its kind, or a list. The object gets the defaults of an API
-/// server that translation needs. Messages never quote the data of a Secret.
+/// server that translation needs. Messages never quote the data of a Secret or a
+/// ConfigMap, or a field `value`.
 pub fn decode(value: Value) -> Decoded {
     let mut fields = match value {
         Value::Null => return Decoded::Nothing,
@@ -72,9 +73,15 @@ pub fn decode(value: Value) -> Decoded {
         return fault(object.trim(), missing, FaultReason::NotAnObject, message);
     }
     if kind.ends_with("List")
-        && let Some(Value::Array(items)) = fields.get_mut("items")
+        && let Some(items) = fields.get_mut("items")
     {
-        return Decoded::List(with_type(std::mem::take(items), &api_version, &kind));
+        return match items {
+            Value::Array(items) => Decoded::List(with_type(std::mem::take(items), &api_version, &kind)),
+            Value::Null => Decoded::List(Vec::new()),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+                fault(&kind, "items", FaultReason::NotAnObject, "The items of a list are an array.")
+            }
+        };
     }
     let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
     let Some(known) = Kind::from_group_kind(group, &kind) else {
@@ -110,6 +117,13 @@ pub fn decode(value: Value) -> Decoded {
     let name = fields.get("metadata").and_then(|metadata| metadata.get("name")).and_then(Value::as_str);
     if name.is_none_or(str::is_empty) {
         return fault(&kind, "metadata.name", FaultReason::NotAnObject, format!("A {kind} needs a name."));
+    }
+    if known == Kind::Secret
+        && let Some(field) = field_of_no_text(&fields)
+    {
+        let object = format!("{kind} {}", shown_name(&fields));
+        let message = "The object does not decode: the value is no string.";
+        return fault(&object, &field, FaultReason::DoesNotDecode, message);
     }
     as_stored(known, &mut fields);
     decode_as(known, fields)
@@ -169,6 +183,20 @@ fn as_stored(kind: Kind, fields: &mut Map<String, Value>) {
     }
 }
 
+/// The first field below `stringData` of a Secret that the API server refuses, because its value is no string.
+fn field_of_no_text(fields: &Map<String, Value>) -> Option<String> {
+    let texts = match fields.get("stringData")? {
+        Value::Object(texts) => texts,
+        Value::Null => return None,
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            return Some("stringData".to_owned());
+        }
+    };
+    let is_text = |value: &Value| value.is_string() || value.is_null();
+    let (name, _) = texts.iter().find(|(_, value)| !is_text(value))?;
+    Some(format!("stringData.{name}"))
+}
+
 /// `stringData` is for writing only: the API server moves it into `data`.
 fn merge_string_data(fields: &mut Map<String, Value>) {
     let Some(Value::Object(texts)) = fields.remove("stringData") else { return };
@@ -210,8 +238,9 @@ fn typed<K: Identified>(fields: Map<String, Value>, object: impl FnOnce(Arc<K>) 
                 path => path,
             };
             let message = error.inner().to_string();
-            // The decoder quotes what it does not understand.
-            let message = if kind == Kind::Secret { unquoted(&message) } else { message };
+            // The decoder quotes what it does not understand. Values of headers that filters set may be credentials.
+            let may_be_secret = matches!(kind, Kind::Secret | Kind::ConfigMap) || field.ends_with(".value");
+            let message = if may_be_secret { unquoted(&message) } else { message };
             // The decoder's word for a value of an enumeration.
             let message = message.replacen("unknown variant", "unknown value", 1);
             Decoded::Fault(Fault {

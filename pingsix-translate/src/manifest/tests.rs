@@ -79,3 +79,18 @@ fn the_data_of_a_secret_is_in_no_fault() {
     assert_eq!(faults.len(), 2);
     assert!(!format!("{faults:?}").contains("hunter2"), "{faults:?}");
 }
+
+#[test]
+fn values_that_may_be_secret_are_quoted_nowhere() {
+    let texts = "apiVersion: v1\nkind: ConfigMap\nmetadata: { name: c }\ndata: { password: 918273646 }\n---\n\
+                 apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: { name: r }\nspec: { rules: [{ filters: [{ \
+                 type: RequestHeaderModifier, requestHeaderModifier: { set: [{ name: a, value: 918273646 }] } }] }] }\n---\n\
+                 apiVersion: v1\nkind: Secret\nmetadata: { name: s }\nstringData: { a: b, c: 918273646 }\n---\n\
+                 apiVersion: v1\nkind: Secret\nmetadata: { name: t }\nstringData: [918273646]\n---\n\
+                 apiVersion: v1\nkind: List\nitems: { a: 918273646 }\n---\napiVersion: v1\nkind: List\nitems:\n";
+    let (_, faults) = Objects::from_yaml(texts);
+    let fields: Vec<&str> = faults.iter().map(|fault| &*fault.field).collect();
+    let value = "spec.rules[0].filters[0].requestHeaderModifier.set[0].value";
+    assert_eq!(fields, ["data.password", value, "stringData.c", "stringData", "items"]);
+    assert!(!format!("{faults:?}").contains("918273646"), "{faults:?}");
+}

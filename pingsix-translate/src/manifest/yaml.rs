@@ -28,6 +28,8 @@ fn decode(text: &str) -> Result<Value, TextError> {
     let options = serde_saphyr::options! {
         with_snippet: false,
         budget: serde_saphyr::budget! { max_events: 10_000_000, max_nodes: 5_000_000 },
+        // An alias makes a short text long.
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 100_000 },
     };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let line = error.location().and_then(|location| usize::try_from(location.line()).ok());

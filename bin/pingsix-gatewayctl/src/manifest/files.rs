@@ -89,15 +89,17 @@ fn list_directory(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> 
                     list_directory(&path, files)?;
                 }
             }
-            Ok(_) => {
+            // Devices and pipes have no end.
+            Ok(metadata) if metadata.is_file() => {
                 let extension =
                     path.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());
                 if extension.is_some_and(|extension| matches!(&*extension, "yaml" | "yml" | "json")) {
                     files.push(path);
                 }
             }
-            // The file has been deleted meanwhile, or is a dangling link.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Ok(_) => {}
+            // The file has been deleted meanwhile, or is a link that leads nowhere or to itself.
+            Err(error) if error.kind() == io::ErrorKind::NotFound || path.is_symlink() => {}
             Err(error) => return Err(error),
         }
     }

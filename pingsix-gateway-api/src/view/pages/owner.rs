@@ -11,6 +11,9 @@ use super::super::{Finding, Model, OwnerView, command};
 use super::{data_planes, overview, routes};
 use crate::about::About;
 
+/// The number of shown listeners. A Gateway has up to 64, and its ListenerSets have no bound together.
+const LISTENERS: usize = 200;
+
 /// The number of shown problems; the page of findings has all of them.
 const PROBLEMS: usize = 50;
 
@@ -63,10 +66,14 @@ fn listeners(model: &Model, verdicts: &Verdicts) -> Markup {
         th.number scope="col" { "Attached routes" }
         th scope="col" { "Conditions" }
     };
+    let total = own.clone().chain(of_sets.clone()).count();
     let rows = html! {
-        @for (set, listener) in own.chain(of_sets) { (listener_row(model, set, listener)) }
+        @for (set, listener) in own.chain(of_sets).take(LISTENERS) { (listener_row(model, set, listener)) }
     };
-    page::table("Listeners", &head, &rows)
+    html! {
+        (page::table("Listeners", &head, &rows))
+        @if total > LISTENERS { p { "And " (total - LISTENERS) " more listeners." } }
+    }
 }
 
 fn listener_row(model: &Model, set: Option<&ObjectKey>, listener: &ListenerVerdict) -> Markup {

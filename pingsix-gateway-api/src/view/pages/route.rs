@@ -7,16 +7,16 @@ use pingsix_translate::status::ParentVerdict;
 use pingsix_translate::{Kind, ObjectKey};
 
 use super::super::page::{self, Entry, cut, document, findings_table, object_link};
-use super::super::route_text::{BackendText, MatchText, RouteText, RuleText};
+use super::super::route_text::{BackendText, RouteText, RuleText};
 use super::super::status_mark::{Mark, conditions_in_full};
-use super::super::{Finding, Model, command};
-use super::explain::Form;
+use super::super::{Finding, Model, command, example};
 
-/// The number of shown hostnames, rules, and matches or backends of a rule. The API allows 16 rules of 64 matches; Ingresses
-/// have no bound.
+/// The number of shown hostnames, rules, and parents, matches or backends of a rule, and conditions of a match. The API
+/// allows 32 parents, 16 rules of 64 matches, and 16 conditions of a match; files and Ingresses have no bound.
 const HOSTS: usize = 200;
 const RULES: usize = 200;
 const ENTRIES: usize = 200;
+const CONDITIONS: usize = 20;
 
 pub(super) fn page(model: &Model, key: &ObjectKey) -> Option<String> {
     let object = model.objects.get(key)?;
@@ -78,8 +78,9 @@ fn parents(model: &Model, key: &ObjectKey) -> Markup {
                     th scope="col" { "Conditions" }
                 },
                 &html! {
-                    @for parent in parents { (parent_row(model, key, parent)) }
+                    @for parent in parents.iter().take(ENTRIES) { (parent_row(model, key, parent)) }
                 }))
+            @if parents.len() > ENTRIES { p { "And " (parents.len() - ENTRIES) " more parents." } }
         }
     }
 }
@@ -133,7 +134,7 @@ fn rule_section(
                 @if problems == 1 { (Mark::Warning.with("1 problem")) }
                 @else if problems > 1 { (Mark::Warning.with(&format!("{problems} problems"))) }
             }
-            @if !rule.matches.is_empty() { (matches(route, rule)) }
+            @if !rule.matches.is_empty() { (matches(model, route, rule)) }
             @if !rule.filters.is_empty() {
                 h3 { "Filters" }
                 ul { @for filter in rule.filters.iter().take(ENTRIES) { li { (cut(filter)) } } }
@@ -147,7 +148,7 @@ fn rule_section(
     }
 }
 
-fn matches(route: &RouteText, rule: &RuleText) -> Markup {
+fn matches(model: &Model, route: &RouteText, rule: &RuleText) -> Markup {
     let more = rule.matches.len().saturating_sub(ENTRIES);
     html! {
         (page::table(&format!("Matches of {}; a request needs one of them", rule.field),
@@ -163,10 +164,10 @@ fn matches(route: &RouteText, rule: &RuleText) -> Markup {
                     tr {
                         th scope="row" { code { (cut(&matched.path)) } }
                         td { (matched.method.as_deref().map_or("any".into(), cut)) }
-                        td { @for header in &matched.headers { code { (cut(header)) } br; } }
-                        td { @for parameter in &matched.query { code { (cut(parameter)) } br; } }
+                        td { (conditions(&matched.headers)) }
+                        td { (conditions(&matched.query)) }
                         td {
-                            @if let Some(address) = example(route, matched) {
+                            @if let Some(address) = example::address(model, route, rule, matched) {
                                 a href=(address) { "Explain" span.hidden { " a request for " (cut(&matched.path)) } }
                             }
                         }
@@ -177,27 +178,13 @@ fn matches(route: &RouteText, rule: &RuleText) -> Markup {
     }
 }
 
-/// The address of an explanation of a request for a match.
-fn example(route: &RouteText, matched: &MatchText) -> Option<String> {
-    let path = matched.example.as_ref().filter(|path| path.starts_with('/'))?;
-    // The route may have wildcards, which stand for any label.
-    let host =
-        route.hosts.first().map_or_else(|| "example.com".to_owned(), |host| host.replace('*', "example"));
-    let is_call = route.key.kind == Kind::GrpcRoute;
-    let method = matched.method.clone().unwrap_or_else(|| if is_call { "POST" } else { "GET" }.to_owned());
-    let header =
-        |condition: &String| condition.split_once(" = ").map(|(name, value)| format!("{name}: {value}"));
-    let headers: Vec<String> = matched.headers.iter().filter_map(header).collect();
-    let query: Vec<(&str, &str)> =
-        matched.query.iter().filter_map(|condition| condition.split_once(" = ")).collect();
-    let form = Form {
-        method,
-        url: page::address(&format!("http://{host}{path}"), &query),
-        headers: headers.join("\n"),
-        http2: is_call,
-        ..Form::default()
-    };
-    Some(form.address())
+/// Conditions of a match on headers or query parameters.
+fn conditions(conditions: &[String]) -> Markup {
+    let more = conditions.len().saturating_sub(CONDITIONS);
+    html! {
+        @for condition in conditions.iter().take(CONDITIONS) { code { (cut(condition)) } br; }
+        @if more > 0 { "and " (more) " more" }
+    }
 }
 
 fn backends(rule: &RuleText, endpoints: &Endpoints) -> Markup {
