@@ -107,8 +107,9 @@ impl<T, E> std::ops::Deref for WithExtraFields<T, E> {
 impl<'de, T: Deserialize<'de>, E: for<'p> Deserialize<'p>> Deserialize<'de> for WithExtraFields<T, E> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
-        let extra = E::deserialize(&value).map_err(serde::de::Error::custom)?;
-        let known = T::deserialize(value).map_err(serde::de::Error::custom)?;
+        // The path of the outer object ends here, so the message has the rest of it.
+        let extra = serde_path_to_error::deserialize(&value).map_err(serde::de::Error::custom)?;
+        let known = serde_path_to_error::deserialize(value).map_err(serde::de::Error::custom)?;
         Ok(Self { known, extra })
     }
 }
@@ -209,5 +210,13 @@ mod tests {
         assert!(gateway.spec.extra.listeners[1].filters.contains_key("requests"));
         assert_eq!(gateway.spec.extra.addresses[0].routability, Some(json!("Private")));
         assert_eq!(serde_json::to_value(&gateway).unwrap(), written);
+    }
+
+    #[test]
+    fn a_message_has_the_path_of_the_field() {
+        let spec = json!({"gatewayClassName": "pingsix", "listeners": [{"name": "a", "port": "80", "protocol": "HTTP"}]});
+        let written = json!({"metadata": {"name": "public"}, "spec": spec});
+        let error = serde_json::from_value::<Gateway>(written).unwrap_err().to_string();
+        assert!(error.starts_with("listeners[0].port: invalid type: string \"80\""), "{error}");
     }
 }
