@@ -386,9 +386,9 @@ fn not_found(plane: &Plane<'_>, is_served: bool, rejected: &[RejectedMatch]) -> 
     };
     let methods: BTreeSet<&str> = rejected
         .iter()
-        .filter_map(|rejected_match| match &rejected_match.reason {
-            RejectionReason::Method { methods } => Some(methods.iter().map(String::as_str)),
-            _ => None,
+        .filter_map(|rejected_match| {
+            let RejectionReason::Method { methods } = &rejected_match.reason else { return None };
+            Some(methods.iter().map(String::as_str))
         })
         .flatten()
         .collect();

@@ -179,8 +179,8 @@ const OPTIONS: &[Row] = &[
 struct Read {
     url: Option<String>,
     method: Option<String>,
-    has_body: bool,
-    is_head: bool,
+    /// The methods that options imply.
+    implied: BTreeSet<&'static str>,
     headers: Vec<String>,
     /// Headers of other options than `-H`, which replaces them.
     added: BTreeMap<&'static str, String>,
@@ -203,12 +203,12 @@ impl Read {
             Effect::Method => self.method = Some(value),
             Effect::Url => self.url(value)?,
             Effect::Body => {
-                self.has_body = true;
+                self.implied.insert("POST");
                 let form = || "application/x-www-form-urlencoded".to_owned();
                 self.added.entry("Content-Type").or_insert_with(form);
             }
             Effect::Json => {
-                self.has_body = true;
+                self.implied.insert("POST");
                 let json = || "application/json".to_owned();
                 self.added.extend([("Content-Type", json()), ("Accept", json())]);
             }
@@ -218,11 +218,15 @@ impl Read {
             Effect::Cookie if value.is_empty() => {}
             Effect::Cookie if value.contains('=') => {
                 let cookies = self.added.entry("Cookie").or_default();
-                let separator = if cookies.is_empty() { "" } else { ";" };
-                *cookies += &format!("{separator}{value}");
+                if !cookies.is_empty() {
+                    cookies.push(';');
+                }
+                cookies.push_str(&value);
             }
             Effect::Cookie => return Err(CurlError::Unsupported(name.to_owned(), "the file is not read")),
-            Effect::Head => self.is_head = true,
+            Effect::Head => {
+                self.implied.insert("HEAD");
+            }
             Effect::Http2 => self.http2 = true,
             Effect::Http1 => self.http2 = false,
             Effect::PlainUrl => self.plain_url = true,
@@ -309,12 +313,10 @@ pub(super) fn parse(line: &str) -> Result<Form, CurlError> {
         }
     }
     let url = read.request_url()?;
-    let implied = match (read.is_head, read.has_body) {
-        (true, true) => return Err(CurlError::HeadWithBody),
-        (true, false) => "HEAD",
-        (false, true) => "POST",
-        (false, false) => "GET",
-    };
+    if read.implied.len() > 1 {
+        return Err(CurlError::HeadWithBody);
+    }
+    let implied = read.implied.first().copied().unwrap_or("GET");
     let method = read.method.take().unwrap_or_else(|| implied.to_owned());
     let http2 = read.http2;
     Ok(Form { method, url, headers: read.all_headers(), http2, ..Form::default() })

@@ -239,7 +239,8 @@ fn typed<K: Identified>(fields: Map<String, Value>, object: impl FnOnce(Arc<K>) 
             };
             let message = error.inner().to_string();
             // The decoder quotes what it does not understand. Values of headers that filters set may be credentials.
-            let may_be_secret = matches!(kind, Kind::Secret | Kind::ConfigMap) || field.ends_with(".value");
+            let may_be_secret =
+                matches!(kind, Kind::Secret | Kind::ConfigMap) || field.rsplit('.').next() == Some("value");
             let message = if may_be_secret { unquoted(&message) } else { message };
             // The decoder's word for a value of an enumeration.
             let message = message.replacen("unknown variant", "unknown value", 1);

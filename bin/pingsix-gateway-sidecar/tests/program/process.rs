@@ -55,7 +55,7 @@ impl Sidecar {
         }
         loop {
             let Ok(line) = self.log.recv_timeout(WAIT_TIMEOUT) else { panic!("{}", self.logged) };
-            self.logged += &format!("{line}\n");
+            self.logged.extend([&line, "\n"]);
             if let Some(value) = with_message(&line) {
                 return value;
             }
@@ -114,7 +114,7 @@ impl Sidecar {
     /// Waits for the end, and returns the rest of the log, too.
     pub(crate) fn ended(mut self) -> (ExitStatus, String) {
         while let Ok(line) = self.log.recv_timeout(WAIT_TIMEOUT) {
-            self.logged += &format!("{line}\n");
+            self.logged.extend([&line, "\n"]);
         }
         let status = self.child.wait().unwrap();
         (status, std::mem::take(&mut self.logged))
