@@ -35,6 +35,8 @@ pub use decision::{FailedCondition, Step, StepResult};
 pub use explanation::{
     Answer, Backend, Explanation, MatchedRoute, NotFoundCause, PolicyPlugins, RequestLine, Source, Target,
 };
+#[cfg(feature = "view")]
+pub(crate) use inquiry::has_scheme;
 pub use inquiry::{ArrivalPort, Inquiry, InquiryAnswerError, InquiryError, RequestOptions, parse_header};
 use listener::Closed;
 pub use listener::{Listener, has_port, listeners, serving_listeners};

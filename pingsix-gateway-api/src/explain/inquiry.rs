@@ -104,7 +104,7 @@ pub fn parse_header(text: &str) -> Result<(String, String), String> {
 }
 
 /// Whether a URL has a scheme. Its path or query may hold another URL.
-fn has_scheme(url: &str) -> bool {
+pub(crate) fn has_scheme(url: &str) -> bool {
     url.split_once("://").is_some_and(|(scheme, _)| !scheme.contains(['/', '?', '#']))
 }
 

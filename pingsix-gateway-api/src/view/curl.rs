@@ -2,11 +2,13 @@
 //!
 //! The parser reads the options that shape a request, skips those that do not, and refuses all others by name: an option
 //! that is silently dropped would make the explanation one of another request. The same holds for what a shell would
-//! replace. The command line ends where a shell begins another command or redirects the output.
+//! replace. The command line ends where a shell begins another command.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use super::pages::explain::Form;
+use crate::explain::has_scheme;
 
 /// The most words of a command line.
 const MAX_WORDS: usize = 200;
@@ -30,11 +32,13 @@ pub(super) enum CurlError {
     SeveralUrls,
     #[error("A shell replaces {0}. Write its value, or put the text into single quotes.")]
     Expansion(String),
+    #[error("A redirection is followed by further words. Write redirections at the end.")]
+    Redirection,
     #[error("curl refuses -I beside a body.")]
     HeadWithBody,
     #[error("Leave credentials out of the URL: the address of this page holds everything that is pasted.")]
     Credentials,
-    #[error("curl makes several URLs of {0}. Write one of them, or add the option -g.")]
+    #[error("curl takes brackets and braces for patterns: {0}. Write one URL, or add the option -g.")]
     Pattern(String),
 }
 
@@ -197,8 +201,9 @@ impl Read {
         match effect {
             Effect::Header => self.header(value),
             Effect::HeaderNamed(header) => {
-                let value = value.strip_suffix(";auto").unwrap_or(&value).to_owned();
-                self.added.insert(header, value);
+                // The rest of a referer says what redirects get.
+                let end = value.find(";auto").filter(|_| header == "Referer").unwrap_or(value.len());
+                self.added.insert(header, value[..end].to_owned());
             }
             Effect::Method => self.method = Some(value),
             Effect::Url => self.url(value)?,
@@ -270,9 +275,8 @@ impl Read {
         if !self.plain_url && is_pattern(&url) {
             return Err(CurlError::Pattern(shortened(&url)));
         }
-        let authority = url.find("://").map_or(0, |at| at + 3);
-        let end = url[authority..].find(['/', '?', '#']).map_or(url.len(), |at| authority + at);
-        if url[authority..end].contains('@') {
+        let end = authority(&url).end;
+        if has_credentials(&url) {
             return Err(CurlError::Credentials);
         }
         let (before, rest) = url.split_at(end);
@@ -322,15 +326,17 @@ pub(super) fn parse(line: &str) -> Result<Form, CurlError> {
     Ok(Form { method, url, headers: read.all_headers(), http2, ..Form::default() })
 }
 
-/// The first command of a line, without pipes and redirections after it.
+/// The first command of a line, without redirections at its end.
 ///
 /// # Errors
 ///
-/// [`CurlError::Expansion`]: a part that a shell replaces.
+/// [`CurlError::Expansion`]: a part that a shell replaces. [`CurlError::Redirection`]: words after a redirection.
 fn command(line: &str) -> Result<&str, CurlError> {
     let mut quote = None;
+    let mut before = ' ';
     let mut characters = line.char_indices().peekable();
     while let Some((at, character)) = characters.next() {
+        let next = characters.peek().map_or(' ', |(_, next)| *next);
         match (quote, character) {
             (Some('\''), '\'') | (Some('"'), '"') => quote = None,
             (Some('\''), _) => {}
@@ -340,24 +346,69 @@ fn command(line: &str) -> Result<&str, CurlError> {
             (None, '\'' | '"') => quote = Some(character),
             (_, '`') => return Err(CurlError::Expansion("`...`".to_owned())),
             (_, '$') => {
-                let next = characters.peek().map_or(' ', |(_, next)| *next);
                 let is_quote = next == '\'' && quote.is_none();
-                if is_quote || next.is_ascii_alphabetic() || matches!(next, '(' | '{' | '_') {
-                    let word = line[at..].split([' ', '"', '/']).next().unwrap_or_default();
-                    return Err(CurlError::Expansion(shortened(word)));
+                if is_quote || next.is_ascii_alphanumeric() || "({_@*?$!#-".contains(next) {
+                    return Err(expansion(&line[at..]));
                 }
             }
-            (None, '|' | ';' | '&' | '<' | '>') => {
-                let before = &line[..at];
+            (None, '{') => {
+                let inside = line[at..].split(['}', ' ']).next().unwrap_or_default();
+                if inside.contains(',') || inside.contains("..") {
+                    return Err(expansion(&line[at..]));
+                }
+            }
+            (None, '|' | ';' | '&' | '\n') => return Ok(&line[..at]),
+            (None, '#') if before.is_whitespace() => return Ok(&line[..at]),
+            (None, '<' | '>') => {
                 // The number of a descriptor, as in 2>/dev/null.
-                let without = before.trim_end_matches(|digit: char| digit.is_ascii_digit());
-                let is_descriptor = matches!(character, '<' | '>') && without.ends_with(char::is_whitespace);
-                return Ok(if is_descriptor { without } else { before });
+                let without = line[..at].trim_end_matches(|digit: char| digit.is_ascii_digit());
+                let start = if without.ends_with(char::is_whitespace) { without.len() } else { at };
+                return if is_redirection(&line[start..]) {
+                    Ok(&line[..start])
+                } else {
+                    Err(CurlError::Redirection)
+                };
             }
             (_, _) => {}
         }
+        before = character;
     }
     Ok(line)
+}
+
+/// Whether the rest of a line has nothing but redirections, up to another command.
+fn is_redirection(rest: &str) -> bool {
+    let mut has_target = true;
+    for word in rest.lines().next().unwrap_or_default().split_whitespace() {
+        if word.starts_with(['|', ';', '&', '#']) {
+            return true;
+        }
+        if !word.contains(['<', '>']) && has_target {
+            return false;
+        }
+        if word.ends_with(';') {
+            return true;
+        }
+        has_target = !word.ends_with(['<', '>']);
+    }
+    true
+}
+
+fn expansion(text: &str) -> CurlError {
+    let word = text.split([' ', '"', '/']).next().unwrap_or_default();
+    CurlError::Expansion(shortened(word))
+}
+
+/// The place of host and port in a URL.
+fn authority(url: &str) -> Range<usize> {
+    let start = if has_scheme(url) { url.find("://").map_or(0, |at| at + 3) } else { 0 };
+    let end = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);
+    start..end
+}
+
+/// Whether a URL has a user or a password.
+pub(super) fn has_credentials(url: &str) -> bool {
+    url[authority(url)].contains('@')
 }
 
 /// A path without its segments `.` and `..` (RFC 3986, 5.2.4).
@@ -405,10 +456,12 @@ fn next_value(name: &str, words: &mut impl Iterator<Item = String>) -> Result<St
     words.next().ok_or_else(|| CurlError::Value(name.to_owned()))
 }
 
-/// Whether curl takes a URL for several: sets in braces, or ranges in brackets. An IPv6 address is no range.
+/// Whether curl takes a part of a URL for a pattern: braces, or brackets around anything but an IPv6 address.
 fn is_pattern(url: &str) -> bool {
-    let ranges = url.match_indices('[').filter_map(|(at, _)| url[at + 1..].split_once(']'));
-    url.contains('{') || ranges.into_iter().any(|(range, _)| range.contains('-'))
+    let is_address = |text: &str| text.contains(':') && !text.contains('-');
+    let brackets = url.match_indices('[').filter_map(|(at, _)| url[at + 1..].split_once(']'));
+    let mut inside = brackets.map(|(inside, _)| inside);
+    url.contains('{') || inside.any(|inside| !inside.is_empty() && !is_address(inside))
 }
 
 fn unknown(name: &str) -> CurlError {
@@ -452,10 +505,14 @@ mod tests {
         }
         for (line, url) in [
             ("curl -g 'http://a.test/[1-3]{a}'", "http://a.test/[1-3]{a}"),
-            ("curl 'http://[::1]/?$filter[name]=x'", "http://[::1]/?$filter[name]=x"),
+            ("curl -g 'http://[::1]/?$filter[name]=x'", "http://[::1]/?$filter[name]=x"),
+            ("curl 'http://[::1]:80/?a[]=x'", "http://[::1]:80/?a[]=x"),
+            ("curl 'a.test/b/../c?next=http://me@b.test/a/../d'", "a.test/c?next=http://me@b.test/a/../d"),
+            ("curl http://a.test/ # costs $FOO", "http://a.test/"),
+            ("curl http://a.test/\ncurl http://b.test/", "http://a.test/"),
+            ("curl http://a.test/#b >out 2>&1 < in; echo", "http://a.test/#b"),
             ("curl --path-as-is http://a.test/a/../b", "http://a.test/a/../b"),
             ("curl http://a.test/../a/./b/..?c=/../d", "http://a.test/a/?c=/../d"),
-            ("curl http://a.test/a/%2e%2e/b", "http://a.test/a/%2e%2e/b"),
             ("curl a.test", "a.test"),
             ("curl \"http://a.test/\\$b|c\"", "http://a.test/$b|c"),
         ] {
@@ -494,6 +551,7 @@ mod tests {
             ("curl -b a=b -b c=d URL", "GET", "Accept: */*\nCookie: a=b;c=d"),
             ("curl -b a=b -H 'Cookie: c=d' URL", "GET", "Cookie: c=d\nAccept: */*"),
             ("curl -e 'http://x;auto' URL", "GET", "Accept: */*\nReferer: http://x"),
+            ("curl -A 'bot;auto' URL", "GET", "Accept: */*\nUser-Agent: bot;auto"),
             ("curl URL -d a=b", "POST", form),
             ("curl -X PATCH -da=b URL", "PATCH", form),
             (
@@ -525,8 +583,14 @@ mod tests {
             ("curl `cat url`", "A shell replaces `...`."),
             ("curl -I -d a URL", "curl refuses -I beside a body."),
             ("curl http://me:secret@a.test/", "Leave credentials out of the URL"),
-            ("curl http://a.test/[1-3]", "curl makes several URLs of http://a.test/[1-3]."),
-            ("curl 'http://{a,b}.test/'", "curl makes several URLs of http://{a,b}.test/."),
+            ("curl http://a.test/[1-3]", "curl takes brackets and braces for patterns: http://a.test/[1-3]."),
+            ("curl 'http://{a,b}.test/'", "curl takes brackets and braces for patterns"),
+            ("curl 'http://a.test/?filter[name]=x'", "curl takes brackets and braces for patterns"),
+            ("curl -g http://a.test/{b,c}", "A shell replaces {b,c}."),
+            ("curl \"http://a.test/$1/x\"", "A shell replaces $1."),
+            ("curl URL 2>/dev/null -H 'X-Env: canary'", "A redirection is followed by further words."),
+            ("curl > out URL", "A redirection is followed by further words."),
+            ("curl 'me:pw@a.test/x?next=http://b.test/'", "Leave credentials out of the URL"),
             ("wget A", "The command line does not begin with curl."),
             ("", "The command line does not begin with curl."),
             ("curl 'A", "The command line has an open quote."),

@@ -1,7 +1,8 @@
 //! Examples of requests to explain: one for a match of a route or an Ingress, at a listener that takes it.
 
-use pingsix_translate::Kind;
-use pingsix_translate::status::ListenerVerdict;
+use pingsix_translate::status::{ConditionType, ListenerVerdict, ParentVerdict, Verdicts};
+use pingsix_translate::{Kind, Object, ObjectKey};
+use serde_json::Value;
 
 use super::Model;
 use super::page;
@@ -11,55 +12,106 @@ use super::route_text::{MatchText, RouteText, RuleText};
 /// The host of a request for a route and a listener without hostnames.
 const ANY_HOST: &str = "example.com";
 
-/// The address of an explanation of a request for a match; `None` for a match without a literal path.
-pub(super) fn address(
-    model: &Model,
-    route: &RouteText,
-    rule: &RuleText,
-    matched: &MatchText,
-) -> Option<String> {
-    let path = matched.example.as_ref().filter(|path| path.starts_with('/'))?;
-    let is_call = route.key.kind == Kind::GrpcRoute;
-    let method = matched.method.clone().unwrap_or_else(|| if is_call { "POST" } else { "GET" }.to_owned());
-    let header =
-        |condition: &String| condition.split_once(" = ").map(|(name, value)| format!("{name}: {value}"));
-    let headers: Vec<String> = matched.headers.iter().filter_map(header).collect();
-    let query: Vec<(&str, &str)> =
-        matched.query.iter().filter_map(|condition| condition.split_once(" = ")).collect();
-    let (is_https, port, host) = match listener_of(model, route) {
-        Some((listener, host)) => (listener.protocol == "HTTPS", listener.port, Some(host)),
-        None => (false, 80, rule.host.as_ref().or(route.hosts.first()).map(String::as_str)),
-    };
-    let (scheme, default_port) = if is_https { ("https", 443) } else { ("http", 80) };
-    // The host may have a wildcard, which stands for any label.
-    let host = host.map_or_else(|| ANY_HOST.to_owned(), |host| host.replace('*', "example"));
-    let form = Form {
-        method,
-        url: page::address(&format!("{scheme}://{host}{path}"), &query),
-        headers: headers.join("\n"),
-        port: if port == default_port { String::new() } else { port.to_string() },
-        http2: is_call,
-        owner: model.owners_of(&route.key).next().map(|(owner, _)| owner.clone()),
-        ..Form::default()
-    };
-    Some(form.address())
+/// The examples of a route or an Ingress.
+pub(super) struct Examples<'m> {
+    route: &'m RouteText,
+    owner: Option<&'m ObjectKey>,
+    /// A listener that takes requests of a route of Gateway API, with a hostname of both.
+    listener: Option<(&'m ListenerVerdict, &'m str)>,
 }
 
-/// The first listener that takes requests of a route of Gateway API, with a hostname of both.
-fn listener_of<'m>(model: &'m Model, route: &'m RouteText) -> Option<(&'m ListenerVerdict, &'m str)> {
-    let (_, owner) = model.owners_of(&route.key).next()?;
-    let parents = &owner.verdicts.routes.get(&route.key)?.parents;
-    let is_named = |listener: &ListenerVerdict| {
-        parents.iter().any(|parent| {
-            let parent = &parent.parent_ref;
-            parent.section_name.as_ref().is_none_or(|name| *name == listener.name)
-                && parent.port.is_none_or(|port| port == listener.port)
-        })
+impl<'m> Examples<'m> {
+    pub(super) fn of(model: &'m Model, route: &'m RouteText) -> Self {
+        let owner = model.owners_of(&route.key).next();
+        let listener = owner.and_then(|(owner, view)| listener_of(model, owner, &view.verdicts, route));
+        Self { route, owner: owner.map(|(owner, _)| owner), listener }
+    }
+
+    /// The address of an explanation of a request for a match; `None` for a match with an expression.
+    pub(super) fn address(&self, rule: &RuleText, matched: &MatchText) -> Option<String> {
+        let path = matched.example.as_ref().filter(|path| path.starts_with('/'))?;
+        let kind = self.route.key.kind;
+        let is_call = kind == Kind::GrpcRoute;
+        let method = matched.method.clone();
+        let method = method.unwrap_or_else(|| if is_call { "POST" } else { "GET" }.to_owned());
+        let header =
+            |condition: &String| condition.split_once(" = ").map(|(name, value)| format!("{name}: {value}"));
+        let headers: Vec<String> = matched.headers.iter().filter_map(header).collect();
+        let query: Vec<(&str, &str)> =
+            matched.query.iter().filter_map(|condition| condition.split_once(" = ")).collect();
+        let (is_https, port, host) = match self.listener {
+            Some((listener, host)) => (listener.protocol == "HTTPS", listener.port, host),
+            None if kind == Kind::Ingress => (false, 80, rule.host.as_deref().unwrap_or(ANY_HOST)),
+            None => (false, 80, self.route.hosts.first().map_or(ANY_HOST, String::as_str)),
+        };
+        let (scheme, default_port) = if is_https { ("https", 443) } else { ("http", 80) };
+        // The host may have a wildcard, which stands for any label.
+        let host = host.replace('*', "example");
+        let form = Form {
+            method,
+            url: page::address(&format!("{scheme}://{host}{path}"), &query),
+            headers: headers.join("\n"),
+            port: if port == default_port { String::new() } else { port.to_string() },
+            http2: is_call,
+            owner: self.owner.cloned(),
+            ..Form::default()
+        };
+        Some(form.address())
+    }
+}
+
+/// The first listener that takes requests of a route, with a hostname of both.
+fn listener_of<'m>(
+    model: &Model,
+    owner: &ObjectKey,
+    verdicts: &'m Verdicts,
+    route: &'m RouteText,
+) -> Option<(&'m ListenerVerdict, &'m str)> {
+    let parents = &verdicts.routes.get(&route.key)?.parents;
+    let takes = |holder: &ObjectKey, listener: &ListenerVerdict| {
+        matches!(&*listener.protocol, "HTTP" | "HTTPS")
+            && listener.data_plane.is_some()
+            && parents.iter().any(|parent| is_named(parent, route, holder, listener))
+            && admits(model, holder, listener, route)
     };
-    let mut listeners = owner.verdicts.listeners().filter(|listener| {
-        matches!(&*listener.protocol, "HTTP" | "HTTPS") && listener.data_plane.is_some() && is_named(listener)
-    });
-    listeners.find_map(|listener| Some((listener, common_host(listener.hostname.as_deref(), &route.hosts)?)))
+    let of_gateway = verdicts.gateway.iter().flat_map(|gateway| &gateway.listeners);
+    let of_sets = verdicts
+        .listener_sets
+        .iter()
+        .flat_map(|(set, verdict)| verdict.listeners.iter().map(move |listener| (&**set, listener)));
+    let all = of_gateway.map(|listener| (owner, listener)).chain(of_sets);
+    all.filter(|(holder, listener)| takes(holder, listener))
+        .find_map(|(_, listener)| Some((listener, common_host(listener.hostname.as_deref(), &route.hosts)?)))
+}
+
+/// Whether an accepted parentRef names a listener of a Gateway or a ListenerSet.
+fn is_named(
+    parent: &ParentVerdict,
+    route: &RouteText,
+    holder: &ObjectKey,
+    listener: &ListenerVerdict,
+) -> bool {
+    let ParentVerdict { parent_ref, conditions } = parent;
+    parent_ref.target(&route.key.name.namespace).as_ref() == Some(holder)
+        && conditions.is_true(ConditionType::Accepted)
+        && parent_ref.section_name.as_ref().is_none_or(|name| *name == listener.name)
+        && parent_ref.port.is_none_or(|port| port == listener.port)
+}
+
+/// Whether the namespaces and kinds of a listener allow a route. A selector of namespaces counts as true.
+fn admits(model: &Model, holder: &ObjectKey, listener: &ListenerVerdict, route: &RouteText) -> bool {
+    let spec = match model.objects.get(holder) {
+        Some(Object::Gateway(gateway)) => serde_json::to_value(&gateway.spec),
+        Some(Object::ListenerSet(set)) => serde_json::to_value(&set.spec),
+        Some(_) | None => return true,
+    };
+    let spec = spec.unwrap_or_default();
+    let mut listeners = spec["listeners"].as_array().into_iter().flatten();
+    let written = listeners.find(|written| written["name"] == *listener.name).unwrap_or(&Value::Null);
+    let from = &written["allowedRoutes"]["namespaces"]["from"];
+    let is_near = from.as_str().is_none_or(|from| from == "Same");
+    (!is_near || holder.name.namespace == route.key.name.namespace)
+        && listener.supported_kinds.iter().any(|kind| kind.kind == route.key.kind.as_str())
 }
 
 /// A hostname of a listener and of a route with these hosts; `None` if they have none in common.

@@ -52,6 +52,9 @@ fn head(text: &str) -> Option<Result<Form, String>> {
         Some(host) => format!("http://{host}{target}"),
         None => return Some(Err("The request has no header Host.".to_owned())),
     };
+    if curl::has_credentials(&url) {
+        return Some(Err(curl::CurlError::Credentials.to_string()));
+    }
     // The URL has the host already.
     let is_kept =
         |line: &&str| line.split_once(':').is_none_or(|(name, _)| !name.eq_ignore_ascii_case("host"));
@@ -76,6 +79,8 @@ mod tests {
         let form = parse("GET /a HTTP/2\n:authority: c.test\nx-a: b").unwrap();
         assert_eq!((&*form.url, &*form.headers, form.http2), ("http://c.test/a", "x-a: b", true));
         assert_eq!(parse("GET /").unwrap_err(), "The request has no header Host.");
+        let credentials = parse("GET https://me:pw@a.test/ HTTP/2").unwrap_err();
+        assert!(credentials.starts_with("Leave credentials out"), "{credentials}");
         assert_eq!(
             parse("GET / HTTP/3\nHost: a").unwrap_err(),
             "PingSIX is modelled for HTTP/1.1 and HTTP/2."

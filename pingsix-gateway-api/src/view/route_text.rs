@@ -40,7 +40,7 @@ pub(super) struct RuleText {
 pub(super) struct MatchText {
     /// The type of the match and its path.
     pub(super) path: String,
-    /// A path for an example of a request; `None` for a match without a literal path.
+    /// A path for an example of a request; `None` for a match with an expression.
     pub(super) example: Option<String>,
     pub(super) method: Option<String>,
     pub(super) headers: Vec<String>,
@@ -220,12 +220,17 @@ fn match_of(kind: Kind, matched: &Value) -> MatchText {
         format!("{} {sign} {}", field(condition, "name"), field(condition, "value"))
     };
     let headers = list(matched, "headers").map(condition).collect();
+    let is_literal = list(matched, "headers")
+        .chain(list(matched, "queryParams"))
+        .all(|condition| field(condition, "type") != "RegularExpression");
     if kind == Kind::GrpcRoute {
         let method = &matched["method"];
         let (service, name) = (field(method, "service"), field(method, "method"));
         let part = |part: &str| if part.is_empty() { "*".to_owned() } else { part.to_owned() };
-        let is_literal =
-            !service.is_empty() && !name.is_empty() && field(method, "type") != "RegularExpression";
+        let is_literal = is_literal
+            && !service.is_empty()
+            && !name.is_empty()
+            && field(method, "type") != "RegularExpression";
         let example = is_literal.then(|| format!("/{service}/{name}"));
         return MatchText {
             path: format!("/{}/{}", part(&service), part(&name)),
@@ -240,7 +245,7 @@ fn match_of(kind: Kind, matched: &Value) -> MatchText {
     let written = path.get("value").map_or_else(|| "/".to_owned(), text);
     MatchText {
         path: format!("{kind} {written}"),
-        example: (kind != "RegularExpression").then_some(written),
+        example: (is_literal && kind != "RegularExpression").then_some(written),
         method: matched.get("method").filter(|method| !method.is_null()).map(text),
         headers,
         query: list(matched, "queryParams").map(condition).collect(),

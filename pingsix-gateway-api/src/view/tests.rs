@@ -382,6 +382,7 @@ fn an_example_of_a_match_is_decided_by_that_match() {
             "spec": { "ingressClassName": "public", "rules": [
                 { "host": "one.test", "http": { "paths": paths("/a") } },
                 { "host": "*.two.test", "http": { "paths": paths("/b") } },
+                { "http": { "paths": paths("/a") } },
             ] },
         }),
     ));
@@ -389,7 +390,7 @@ fn an_example_of_a_match_is_decided_by_that_match() {
     let matches = |rules: &[usize]| -> Vec<String> {
         rules.iter().map(|rule| format!("infra/shop spec.rules[{rule}].matches[0]")).collect()
     };
-    let of_ingress = [0, 1].map(|rule| format!("infra/two spec.rules[{rule}].http.paths[0]")).to_vec();
+    let of_ingress = [0, 1, 2].map(|rule| format!("infra/two spec.rules[{rule}].http.paths[0]")).to_vec();
     let cart = vec!["infra/cart spec.rules[0].matches[0]".to_owned()];
     for (route, expected) in [
         ("HTTPRoute/infra/shop", matches(&[0, 1, 2])),
@@ -403,6 +404,62 @@ fn an_example_of_a_match_is_decided_by_that_match() {
         for (answer, expected) in answers.iter().zip(expected) {
             assert!(answer.contains(&format!("{expected} ✓ decides")), "{route}: {expected}: {answer}");
         }
+    }
+}
+
+#[test]
+fn an_example_is_asked_at_a_listener_that_takes_the_route() {
+    use pingsix_translate::snapshot::{Gateway, HttpRoute, ListenerSet};
+
+    let all = json!({ "namespaces": { "from": "All" } });
+    let mut objects = objects(&[]);
+    objects.insert(object::<Gateway>(
+        Object::Gateway,
+        json!({
+            "metadata": { "namespace": "infra", "name": "two" },
+            "spec": {
+                "gatewayClassName": "pingsix", "allowedListeners": { "namespaces": { "from": "Same" } },
+                "listeners": [
+                    { "name": "near", "port": 8080, "protocol": "HTTP", "hostname": "near.test" },
+                    { "name": "calls", "port": 8082, "protocol": "HTTP", "hostname": "calls.test",
+                        "allowedRoutes": { "namespaces": { "from": "All" }, "kinds": [{ "kind": "GRPCRoute" }] } },
+                    { "name": "all", "port": 8081, "protocol": "HTTP", "hostname": "*.all.test", "allowedRoutes": all },
+                ],
+            },
+        }),
+    ));
+    objects.insert(object::<ListenerSet>(
+        Object::ListenerSet,
+        json!({
+            "metadata": { "namespace": "infra", "name": "more" },
+            "spec": {
+                "parentRef": { "name": "two" },
+                "listeners": [{ "name": "near", "port": 9090, "protocol": "HTTP", "hostname": "set.test" }],
+            },
+        }),
+    ));
+    let set = json!({ "kind": "ListenerSet", "name": "more", "sectionName": "near" });
+    let gateway = json!({ "name": "two", "namespace": "infra" });
+    for (namespace, parent, url) in [
+        ("shop", gateway.clone(), "http%3A%2F%2Fexample.all.test%2Fa&port=8081"),
+        ("infra", gateway, "http%3A%2F%2Fnear.test%2Fa&port=8080"),
+        ("infra", set, "http%3A%2F%2Fset.test%2Fa&port=9090"),
+    ] {
+        let mut objects = objects.clone();
+        objects.insert(object::<HttpRoute>(
+            Object::HttpRoute,
+            json!({
+                "metadata": { "namespace": namespace, "name": "r" },
+                "spec": { "parentRefs": [parent], "rules": [rule("/a", "a")] },
+            }),
+        ));
+        let model = model(&objects);
+        let text = page(&model, &about(&format!("HTTPRoute/{namespace}/r")));
+        let links = Document::parse(&text).links();
+        let example = links.iter().find(|link| link.starts_with("/view/explain?")).unwrap();
+        assert!(example.contains(url), "{example}: {url}");
+        let answer = Document::parse(&page(&model, example)).text();
+        assert!(answer.contains("spec.rules[0].matches[0] ✓ decides"), "{example}: {answer}");
     }
 }
 

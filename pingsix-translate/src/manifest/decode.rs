@@ -49,8 +49,7 @@ fn fault(object: &str, field: &str, reason: FaultReason, message: impl Into<Stri
 }
 
 /// Decodes a value: an object, as far as translation reads its kind, or a list. The object gets the defaults of an API
-/// server that translation needs. Messages never quote the data of a Secret or a
-/// ConfigMap, or a field `value`.
+/// server that translation needs. Messages never quote the data of a Secret or a ConfigMap, or headers that filters set.
 pub fn decode(value: Value) -> Decoded {
     let mut fields = match value {
         Value::Null => return Decoded::Nothing,
@@ -238,9 +237,9 @@ fn typed<K: Identified>(fields: Map<String, Value>, object: impl FnOnce(Arc<K>) 
                 path => path,
             };
             let message = error.inner().to_string();
-            // The decoder quotes what it does not understand. Values of headers that filters set may be credentials.
-            let may_be_secret =
-                matches!(kind, Kind::Secret | Kind::ConfigMap) || field.rsplit('.').next() == Some("value");
+            // The decoder quotes what it does not understand. Headers that filters set may be credentials.
+            let may_be_secret = matches!(kind, Kind::Secret | Kind::ConfigMap)
+                || field.split(['.', '[']).any(|part| matches!(part, "set" | "add" | "value"));
             let message = if may_be_secret { unquoted(&message) } else { message };
             // The decoder's word for a value of an enumeration.
             let message = message.replacen("unknown variant", "unknown value", 1);

@@ -85,12 +85,15 @@ fn values_that_may_be_secret_are_quoted_nowhere() {
     let texts = "apiVersion: v1\nkind: ConfigMap\nmetadata: { name: c }\ndata: { password: 918273646 }\n---\n\
                  apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: { name: r }\nspec: { rules: [{ filters: [{ \
                  type: RequestHeaderModifier, requestHeaderModifier: { set: [{ name: a, value: 918273646 }] } }] }] }\n---\n\
+                 apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: { name: r }\nspec: { rules: [{ filters: [{ \
+                 type: RequestHeaderModifier, requestHeaderModifier: { set: \"a=918273646\" } }] }] }\n---\n\
                  apiVersion: v1\nkind: Secret\nmetadata: { name: s }\nstringData: { a: b, c: 918273646 }\n---\n\
                  apiVersion: v1\nkind: Secret\nmetadata: { name: t }\nstringData: [918273646]\n---\n\
                  apiVersion: v1\nkind: List\nitems: { a: 918273646 }\n---\napiVersion: v1\nkind: List\nitems:\n";
     let (_, faults) = Objects::from_yaml(texts);
     let fields: Vec<&str> = faults.iter().map(|fault| &*fault.field).collect();
-    let value = "spec.rules[0].filters[0].requestHeaderModifier.set[0].value";
-    assert_eq!(fields, ["data.password", value, "stringData.c", "stringData", "items"]);
+    let set = "spec.rules[0].filters[0].requestHeaderModifier.set";
+    let value = format!("{set}[0].value");
+    assert_eq!(fields, ["data.password", &*value, set, "stringData.c", "stringData", "items"]);
     assert!(!format!("{faults:?}").contains("918273646"), "{faults:?}");
 }

@@ -66,7 +66,7 @@ pub(crate) fn list(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let describe = || format!("cannot read {}", path.display());
     let mut files = Vec::new();
     if fs::metadata(path).with_context(describe)?.is_dir() {
-        list_directory(path, &mut files).with_context(describe)?;
+        list_directory(path, &mut files)?;
         files.sort();
     } else {
         files.push(path.to_owned());
@@ -74,9 +74,10 @@ pub(crate) fn list(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn list_directory(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
-    for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
+fn list_directory(directory: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+    let describe = || format!("cannot read {}", directory.display());
+    for entry in fs::read_dir(directory).with_context(describe)? {
+        let path = entry.with_context(describe)?.path();
         let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
         if hidden {
             continue;
@@ -85,22 +86,22 @@ fn list_directory(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> 
         // files are links themselves.
         match fs::metadata(&path) {
             Ok(metadata) if metadata.is_dir() => {
-                if !fs::symlink_metadata(&path)?.is_symlink() {
+                if !path.is_symlink() {
                     list_directory(&path, files)?;
                 }
             }
             // Devices and pipes have no end.
-            Ok(metadata) if metadata.is_file() => {
+            Ok(metadata) if !metadata.is_file() => {}
+            // The file has been deleted meanwhile, or is a dangling link.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            // Reading it says what is wrong.
+            Ok(_) | Err(_) => {
                 let extension =
                     path.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());
                 if extension.is_some_and(|extension| matches!(&*extension, "yaml" | "yml" | "json")) {
                     files.push(path);
                 }
             }
-            Ok(_) => {}
-            // The file has been deleted meanwhile, or is a link that leads nowhere or to itself.
-            Err(error) if error.kind() == io::ErrorKind::NotFound || path.is_symlink() => {}
-            Err(error) => return Err(error),
         }
     }
     Ok(())

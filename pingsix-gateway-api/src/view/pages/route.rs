@@ -6,10 +6,11 @@ use maud::{Markup, html};
 use pingsix_translate::status::ParentVerdict;
 use pingsix_translate::{Kind, ObjectKey};
 
+use super::super::example::Examples;
 use super::super::page::{self, Entry, cut, document, findings_table, object_link};
 use super::super::route_text::{BackendText, RouteText, RuleText};
 use super::super::status_mark::{Mark, conditions_in_full};
-use super::super::{Finding, Model, command, example};
+use super::super::{Finding, Model, command};
 
 /// The number of shown hostnames, rules, and parents, matches or backends of a rule, and conditions of a match. The API
 /// allows 32 parents, 16 rules of 64 matches, and 16 conditions of a match; files and Ingresses have no bound.
@@ -24,6 +25,7 @@ pub(super) fn page(model: &Model, key: &ObjectKey) -> Option<String> {
     let findings: Vec<&Finding> = model.findings_of(key).take(RULES).collect();
     let backends = route.rules.iter().flat_map(|rule| &rule.backends);
     let ports = backends.filter_map(|backend| backend.service.clone());
+    let examples = Examples::of(model, &route);
     let endpoints = model.endpoints(key, &ports.collect());
     let body = html! {
         h2 { "Hosts" }
@@ -37,7 +39,7 @@ pub(super) fn page(model: &Model, key: &ObjectKey) -> Option<String> {
         @if findings.is_empty() { p { "There are none." } }
         @else { (findings_table(model, "Problems of the object", findings.iter().copied(), false)) }
         @for (index, rule) in route.rules.iter().take(RULES).enumerate() {
-            (rule_section(model, &route, index, rule, &endpoints))
+            (rule_section(model, &route.key, index, rule, &endpoints, &examples))
         }
         @if route.rules.len() > RULES { p { "And " (route.rules.len() - RULES) " more rules." } }
         (page::command("The findings about all objects on a command line:", &command::line(model, "check", &[])))
@@ -112,17 +114,18 @@ type Endpoints = BTreeMap<(ObjectKey, i32), usize>;
 
 fn rule_section(
     model: &Model,
-    route: &RouteText,
+    route: &ObjectKey,
     index: usize,
     rule: &RuleText,
     endpoints: &Endpoints,
+    examples: &Examples<'_>,
 ) -> Markup {
     // The whole field, or a part of it.
     let is_its = |finding: &&Finding| {
         let rest = finding.field.strip_prefix(&*rule.field);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     };
-    let problems = model.findings_of(&route.key).filter(is_its).count();
+    let problems = model.findings_of(route).filter(is_its).count();
     html! {
         section aria-labelledby={ "rule-" (index) } {
             h2 id={ "rule-" (index) } {
@@ -134,7 +137,7 @@ fn rule_section(
                 @if problems == 1 { (Mark::Warning.with("1 problem")) }
                 @else if problems > 1 { (Mark::Warning.with(&format!("{problems} problems"))) }
             }
-            @if !rule.matches.is_empty() { (matches(model, route, rule)) }
+            @if !rule.matches.is_empty() { (matches(examples, rule)) }
             @if !rule.filters.is_empty() {
                 h3 { "Filters" }
                 ul { @for filter in rule.filters.iter().take(ENTRIES) { li { (cut(filter)) } } }
@@ -148,7 +151,7 @@ fn rule_section(
     }
 }
 
-fn matches(model: &Model, route: &RouteText, rule: &RuleText) -> Markup {
+fn matches(examples: &Examples<'_>, rule: &RuleText) -> Markup {
     let more = rule.matches.len().saturating_sub(ENTRIES);
     html! {
         (page::table(&format!("Matches of {}; a request needs one of them", rule.field),
@@ -167,7 +170,7 @@ fn matches(model: &Model, route: &RouteText, rule: &RuleText) -> Markup {
                         td { (conditions(&matched.headers)) }
                         td { (conditions(&matched.query)) }
                         td {
-                            @if let Some(address) = example::address(model, route, rule, matched) {
+                            @if let Some(address) = examples.address(rule, matched) {
                                 a href=(address) { "Explain" span.hidden { " a request for " (cut(&matched.path)) } }
                             }
                         }
