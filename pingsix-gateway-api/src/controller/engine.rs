@@ -183,7 +183,7 @@ impl Engine {
                 Some((data_plane, instances)) = sources.pages.recv() => self.observe_status_pages(&data_plane, instances),
                 Some(scope) = sources.drifted.recv() => self.repair(&scope),
                 Some(event) = sources.collector.recv() => match event {
-                    CollectorEvent::MarksBegin => self.publish_again(),
+                    CollectorEvent::MarksBegin => self.reconsider(),
                     CollectorEvent::Found(orphans) => self.withdraw(orphans),
                 },
                 Ok(()) = addresses.changed() => self.refresh_addresses(),

@@ -42,6 +42,10 @@ pub(super) enum CurlError {
     Pattern(String),
 }
 
+/// The reason for the refusal of options with credentials.
+const CREDENTIALS: &str =
+    "leave credentials out, because the address of this page holds everything that is pasted";
+
 /// The effect of an option on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
@@ -64,7 +68,7 @@ enum Effect {
     Http2,
     Http1,
     /// Brackets and braces of the URL have no meaning.
-    PlainUrl,
+    GlobOff,
     /// Dot segments of the path stay.
     PathAsIs,
     /// No effect on the request, and no value.
@@ -90,7 +94,7 @@ impl Effect {
             | Self::Head
             | Self::Http2
             | Self::Http1
-            | Self::PlainUrl
+            | Self::GlobOff
             | Self::PathAsIs
             | Self::None
             | Self::Refused(_) => false,
@@ -121,20 +125,8 @@ const OPTIONS: &[Row] = &[
     (None, "http1.1", Effect::Http1),
     (Some('0'), "http1.0", Effect::Refused("PingSIX is modelled for HTTP/1.1 and HTTP/2")),
     (None, "http3", Effect::Refused("PingSIX is modelled for HTTP/1.1 and HTTP/2")),
-    (
-        Some('u'),
-        "user",
-        Effect::Refused(
-            "leave credentials out, because the address of this page holds everything that is pasted",
-        ),
-    ),
-    (
-        None,
-        "oauth2-bearer",
-        Effect::Refused(
-            "leave credentials out, because the address of this page holds everything that is pasted",
-        ),
-    ),
+    (Some('u'), "user", Effect::Refused(CREDENTIALS)),
+    (None, "oauth2-bearer", Effect::Refused(CREDENTIALS)),
     (Some('G'), "get", Effect::Refused("write the query into the URL")),
     (Some('F'), "form", Effect::Refused("use -X POST with the header Content-Type")),
     (Some('T'), "upload-file", Effect::Refused("use -X PUT")),
@@ -151,7 +143,7 @@ const OPTIONS: &[Row] = &[
     (None, "fail-with-body", Effect::None),
     (Some('L'), "location", Effect::None),
     (Some('N'), "no-buffer", Effect::None),
-    (Some('g'), "globoff", Effect::PlainUrl),
+    (Some('g'), "globoff", Effect::GlobOff),
     (Some('O'), "remote-name", Effect::None),
     (Some('4'), "ipv4", Effect::None),
     (Some('6'), "ipv6", Effect::None),
@@ -192,7 +184,7 @@ struct Read {
     removed: Vec<String>,
     http2: bool,
     /// Whether brackets and braces of the URL have no meaning.
-    plain_url: bool,
+    glob_off: bool,
     path_as_is: bool,
 }
 
@@ -201,7 +193,7 @@ impl Read {
         match effect {
             Effect::Header => self.header(value),
             Effect::HeaderNamed(header) => {
-                // The rest of a referer says what redirects get.
+                // `;auto` is about redirects alone.
                 let end = value.find(";auto").filter(|_| header == "Referer").unwrap_or(value.len());
                 self.added.insert(header, value[..end].to_owned());
             }
@@ -234,7 +226,7 @@ impl Read {
             }
             Effect::Http2 => self.http2 = true,
             Effect::Http1 => self.http2 = false,
-            Effect::PlainUrl => self.plain_url = true,
+            Effect::GlobOff => self.glob_off = true,
             Effect::PathAsIs => self.path_as_is = true,
             Effect::None | Effect::NoneWithValue => {}
             Effect::Refused(why) => return Err(CurlError::Unsupported(name.to_owned(), why)),
@@ -272,7 +264,7 @@ impl Read {
     /// The URL of the request.
     fn request_url(&mut self) -> Result<String, CurlError> {
         let url = self.url.take().ok_or(CurlError::NoUrl)?;
-        if !self.plain_url && is_pattern(&url) {
+        if !self.glob_off && is_pattern(&url) {
             return Err(CurlError::Pattern(shortened(&url)));
         }
         let end = authority(&url).end;
@@ -458,10 +450,9 @@ fn next_value(name: &str, words: &mut impl Iterator<Item = String>) -> Result<St
 
 /// Whether curl takes a part of a URL for a pattern: braces, or brackets around anything but an IPv6 address.
 fn is_pattern(url: &str) -> bool {
-    let is_address = |text: &str| text.contains(':') && !text.contains('-');
-    let brackets = url.match_indices('[').filter_map(|(at, _)| url[at + 1..].split_once(']'));
-    let mut inside = brackets.map(|(inside, _)| inside);
-    url.contains('{') || inside.any(|inside| !inside.is_empty() && !is_address(inside))
+    let is_literal = |text: &str| text.is_empty() || (text.contains(':') && !text.contains('-'));
+    let mut brackets = url.match_indices('[').filter_map(|(at, _)| url[at + 1..].split_once(']'));
+    url.contains('{') || brackets.any(|(inside, _)| !is_literal(inside))
 }
 
 fn unknown(name: &str) -> CurlError {

@@ -1,8 +1,8 @@
 //! Examples of requests to explain: one for a match of a route or an Ingress, at a listener that takes it.
 
-use pingsix_translate::status::{ConditionType, ListenerVerdict, ParentVerdict, Verdicts};
-use pingsix_translate::{Kind, Object, ObjectKey};
-use serde_json::Value;
+use pingsix_translate::status::{ConditionType, ListenerVerdict, Verdicts};
+use pingsix_translate::{Kind, Object, ObjectKey, ParentRef};
+use serde::Serialize;
 
 use super::Model;
 use super::page;
@@ -41,7 +41,8 @@ impl<'m> Examples<'m> {
             matched.query.iter().filter_map(|condition| condition.split_once(" = ")).collect();
         let (is_https, port, host) = match self.listener {
             Some((listener, host)) => (listener.protocol == "HTTPS", listener.port, host),
-            None if kind == Kind::Ingress => (false, 80, rule.host.as_deref().unwrap_or(ANY_HOST)),
+            // The name of a rule of an Ingress is its host.
+            None if kind == Kind::Ingress => (false, 80, rule.name.as_deref().unwrap_or(ANY_HOST)),
             None => (false, 80, self.route.hosts.first().map_or(ANY_HOST, String::as_str)),
         };
         let (scheme, default_port) = if is_https { ("https", 443) } else { ("http", 80) };
@@ -67,51 +68,48 @@ fn listener_of<'m>(
     verdicts: &'m Verdicts,
     route: &'m RouteText,
 ) -> Option<(&'m ListenerVerdict, &'m str)> {
+    let namespace = &route.key.name.namespace;
     let parents = &verdicts.routes.get(&route.key)?.parents;
-    let takes = |holder: &ObjectKey, listener: &ListenerVerdict| {
+    let accepted = parents.iter().filter(|parent| parent.conditions.is_true(ConditionType::Accepted));
+    let refs: Vec<(ObjectKey, &ParentRef)> = accepted
+        .filter_map(|parent| Some((parent.parent_ref.target(namespace)?, &parent.parent_ref)))
+        .collect();
+    let takes = |parent: &ObjectKey, listener: &ListenerVerdict| {
         matches!(&*listener.protocol, "HTTP" | "HTTPS")
             && listener.data_plane.is_some()
-            && parents.iter().any(|parent| is_named(parent, route, holder, listener))
-            && admits(model, holder, listener, route)
+            && listener.supported_kinds.iter().any(|kind| kind.kind == route.key.kind.as_str())
+            && refs.iter().any(|(target, parent_ref)| {
+                target == parent
+                    && parent_ref.section_name.as_ref().is_none_or(|name| *name == listener.name)
+                    && parent_ref.port.is_none_or(|port| port == listener.port)
+            })
     };
-    let of_gateway = verdicts.gateway.iter().flat_map(|gateway| &gateway.listeners);
-    let of_sets = verdicts
-        .listener_sets
-        .iter()
-        .flat_map(|(set, verdict)| verdict.listeners.iter().map(move |listener| (&**set, listener)));
-    let all = of_gateway.map(|listener| (owner, listener)).chain(of_sets);
-    all.filter(|(holder, listener)| takes(holder, listener))
-        .find_map(|(_, listener)| Some((listener, common_host(listener.hostname.as_deref(), &route.hosts)?)))
+    let of_gateway = verdicts.gateway.iter().map(|gateway| (owner, &gateway.listeners));
+    let of_sets = verdicts.listener_sets.iter().map(|(set, verdict)| (&**set, &verdict.listeners));
+    of_gateway.chain(of_sets).find_map(|(parent, listeners)| {
+        let object = model.objects.get(parent)?;
+        let specs = if let Object::Gateway(gateway) = &object {
+            &gateway.spec.listeners
+        } else if let Object::ListenerSet(set) = &object {
+            &set.spec.listeners
+        } else {
+            return None;
+        };
+        // A selector of namespaces counts as true.
+        let is_near = parent.name.namespace == *namespace;
+        let mut listeners = listeners.iter().zip(specs).filter(|(listener, spec)| {
+            takes(parent, listener) && (is_near || !is_for_same_namespace(&spec.allowed_routes))
+        });
+        listeners.find_map(|(listener, _)| {
+            Some((listener, common_host(listener.hostname.as_deref(), &route.hosts)?))
+        })
+    })
 }
 
-/// Whether an accepted parentRef names a listener of a Gateway or a ListenerSet.
-fn is_named(
-    parent: &ParentVerdict,
-    route: &RouteText,
-    holder: &ObjectKey,
-    listener: &ListenerVerdict,
-) -> bool {
-    let ParentVerdict { parent_ref, conditions } = parent;
-    parent_ref.target(&route.key.name.namespace).as_ref() == Some(holder)
-        && conditions.is_true(ConditionType::Accepted)
-        && parent_ref.section_name.as_ref().is_none_or(|name| *name == listener.name)
-        && parent_ref.port.is_none_or(|port| port == listener.port)
-}
-
-/// Whether the namespaces and kinds of a listener allow a route. A selector of namespaces counts as true.
-fn admits(model: &Model, holder: &ObjectKey, listener: &ListenerVerdict, route: &RouteText) -> bool {
-    let spec = match model.objects.get(holder) {
-        Some(Object::Gateway(gateway)) => serde_json::to_value(&gateway.spec),
-        Some(Object::ListenerSet(set)) => serde_json::to_value(&set.spec),
-        Some(_) | None => return true,
-    };
-    let spec = spec.unwrap_or_default();
-    let mut listeners = spec["listeners"].as_array().into_iter().flatten();
-    let written = listeners.find(|written| written["name"] == *listener.name).unwrap_or(&Value::Null);
-    let from = &written["allowedRoutes"]["namespaces"]["from"];
-    let is_near = from.as_str().is_none_or(|from| from == "Same");
-    (!is_near || holder.name.namespace == route.key.name.namespace)
-        && listener.supported_kinds.iter().any(|kind| kind.kind == route.key.kind.as_str())
+/// Whether `allowedRoutes` of a listener allows routes of its own namespace alone, which is the default.
+fn is_for_same_namespace(allowed_routes: &impl Serialize) -> bool {
+    let allowed = serde_json::to_value(allowed_routes).unwrap_or_default();
+    allowed["namespaces"]["from"].as_str().is_none_or(|from| from == "Same")
 }
 
 /// A hostname of a listener and of a route with these hosts; `None` if they have none in common.

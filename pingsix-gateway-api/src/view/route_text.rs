@@ -25,8 +25,6 @@ pub(super) struct RuleText {
     pub(super) field: String,
     /// `name`, if the rule has one, or the host of the rule of an Ingress.
     pub(super) name: Option<String>,
-    /// The host of the rule of an Ingress.
-    pub(super) host: Option<String>,
     pub(super) matches: Vec<MatchText>,
     /// The filters in words, without values that may be secret.
     pub(super) filters: Vec<String>,
@@ -96,9 +94,10 @@ pub(super) fn contains(object: &Object, search: &str) -> bool {
         return true;
     }
     // JSON escapes these characters, so the text may be missed. The path of a GRPCRoute is written in two parts.
-    let is_plain = !search.contains(['"', '\\']) && !search.chars().any(char::is_control);
-    let is_plain = is_plain && !(object.key().kind == Kind::GrpcRoute && search.contains('/'));
-    if is_plain && !haystack(object).is_some_and(|text| has(&text)) {
+    let may_be_missed = search.contains(['"', '\\'])
+        || search.chars().any(char::is_control)
+        || (object.key().kind == Kind::GrpcRoute && search.contains('/'));
+    if !may_be_missed && !haystack(object).is_some_and(|text| has(&text)) {
         return false;
     }
     let Some(route) = RouteText::of(object) else { return false };
@@ -140,8 +139,8 @@ impl RouteText {
         let mut rules: Vec<RuleText> = Vec::new();
         for (index, rule) in list(spec, "rules").enumerate() {
             let at = format!("spec.rules[{index}]");
-            let host = rule.get("host").map(text);
-            let mut read = RuleText { field: at.clone(), name: host.clone(), host, ..RuleText::default() };
+            let mut read =
+                RuleText { field: at.clone(), name: rule.get("host").map(text), ..RuleText::default() };
             for (number, path) in list(&rule["http"], "paths").enumerate() {
                 let (kind, written) = (field(path, "pathType"), field(path, "path"));
                 let written = if written.is_empty() { "/".to_owned() } else { written };
@@ -206,7 +205,6 @@ fn rule_of_route(key: &ObjectKey, index: usize, rule: &Value) -> RuleText {
     RuleText {
         field: format!("spec.rules[{index}]"),
         name: rule.get("name").filter(|name| !name.is_null()).map(text),
-        host: None,
         matches,
         filters: list(rule, "filters").map(filter).collect(),
         settings: settings.collect(),

@@ -118,7 +118,7 @@ pub fn decode(value: Value) -> Decoded {
         return fault(&kind, "metadata.name", FaultReason::NotAnObject, format!("A {kind} needs a name."));
     }
     if known == Kind::Secret
-        && let Some(field) = field_of_no_text(&fields)
+        && let Err(field) = merge_string_data(&mut fields)
     {
         let object = format!("{kind} {}", shown_name(&fields));
         let message = "The object does not decode: the value is no string.";
@@ -171,9 +171,7 @@ fn as_stored(kind: Kind, fields: &mut Map<String, Value>) {
             metadata.insert("namespace".to_owned(), json!("default"));
         }
     }
-    if kind == Kind::Secret {
-        merge_string_data(fields);
-    } else if kind == Kind::EndpointSlice {
+    if kind == Kind::EndpointSlice {
         for endpoints in ["endpoints", "ports"] {
             if fields.get(endpoints).is_none_or(Value::is_null) {
                 fields.insert(endpoints.to_owned(), json!([]));
@@ -182,30 +180,33 @@ fn as_stored(kind: Kind, fields: &mut Map<String, Value>) {
     }
 }
 
-/// The first field below `stringData` of a Secret that the API server refuses, because its value is no string.
-fn field_of_no_text(fields: &Map<String, Value>) -> Option<String> {
-    let texts = match fields.get("stringData")? {
-        Value::Object(texts) => texts,
-        Value::Null => return None,
-        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            return Some("stringData".to_owned());
+/// `stringData` is for writing only: the API server moves it into `data`.
+///
+/// # Errors
+///
+/// The field whose value is no string, which the API server refuses.
+fn merge_string_data(fields: &mut Map<String, Value>) -> Result<(), String> {
+    let texts = match fields.remove("stringData") {
+        None | Some(Value::Null) => return Ok(()),
+        Some(Value::Object(texts)) => texts,
+        Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+            return Err("stringData".to_owned());
         }
     };
-    let is_text = |value: &Value| value.is_string() || value.is_null();
-    let (name, _) = texts.iter().find(|(_, value)| !is_text(value))?;
-    Some(format!("stringData.{name}"))
-}
-
-/// `stringData` is for writing only: the API server moves it into `data`.
-fn merge_string_data(fields: &mut Map<String, Value>) {
-    let Some(Value::Object(texts)) = fields.remove("stringData") else { return };
-    let data = fields.entry("data").or_insert_with(|| json!({}));
-    if let Value::Object(data) = data {
-        for (name, text) in texts {
+    let encoded = texts.into_iter().map(|(name, text)| match text {
+        Value::String(_) | Value::Null => {
             let text = text.as_str().unwrap_or_default();
-            data.insert(name, json!(base64::engine::general_purpose::STANDARD.encode(text)));
+            Ok((name, json!(base64::engine::general_purpose::STANDARD.encode(text))))
         }
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            Err(format!("stringData.{name}"))
+        }
+    });
+    let encoded: Map<String, Value> = encoded.collect::<Result<_, _>>()?;
+    if let Value::Object(data) = fields.entry("data").or_insert_with(|| json!({})) {
+        data.extend(encoded);
     }
+    Ok(())
 }
 
 macro_rules! decode_as {

@@ -347,12 +347,6 @@ impl Engine {
         self.push(owners);
     }
 
-    /// Publishes the documents of all published data planes again.
-    pub(super) fn publish_again(&mut self) {
-        let owners = self.deliveries.data_planes().map(DataPlaneKey::owner).collect();
-        self.push(owners);
-    }
-
     /// Takes over the publications that were left to the former leader.
     pub(super) fn take_over(&mut self) {
         let left = std::mem::take(&mut self.publish.left);

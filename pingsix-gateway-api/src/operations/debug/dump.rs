@@ -56,11 +56,11 @@ impl DebugState<'_> {
         let planes = self.reconciler.data_planes(owner).into_iter().map(|key| {
             let plane = self.reconciler.data_plane(owner, &key).map(|plane| {
                 let documents = has_documents.then(|| documents(plane, &name));
-                data_plane(&documents.unwrap_or_else(|| plane.config.len().into()), plane.size)
+                data_plane(documents, plane.config.len(), plane.size)
             });
             let streams = self.reconciler.stream_plane(owner, &key).map(|plane| {
                 let documents = has_documents.then(|| stream_documents(plane, &name));
-                data_plane(&documents.unwrap_or_else(|| plane.config.len().into()), plane.size)
+                data_plane(documents, plane.config.len(), plane.size)
             });
             (key.to_string(), plane.or(streams).unwrap_or_default())
         });
@@ -161,8 +161,9 @@ fn seconds(at: Instant, now: Instant) -> f64 {
     if ahead > 0.0 { ahead } else { -now.saturating_duration_since(at).as_secs_f64() }
 }
 
-/// A data plane. `documents` are the documents, or their number.
-fn data_plane(documents: &Value, size: Size) -> Value {
+/// A data plane with its documents, or with their number alone.
+fn data_plane(documents: Option<Value>, count: usize, size: Size) -> Value {
+    let documents = documents.unwrap_or_else(|| count.into());
     json!({ "documents": documents, "bytes": size.bytes, "matcherEntries": size.matcher_entries })
 }
 

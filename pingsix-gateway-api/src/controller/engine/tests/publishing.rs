@@ -200,7 +200,7 @@ async fn what_somebody_else_has_changed_is_published_again() {
 async fn everything_published_before_marks_begin_is_published_again() {
     let mut rig = Rig::with_blog();
     let before = rig.feed().begun().len();
-    rig.engine.publish_again();
+    rig.engine.reconsider();
     rig.settle();
     let begun = rig.feed().begun().split_off(before);
     let scopes: BTreeSet<String> = begun.into_iter().map(|(scope, _)| scope).collect();
