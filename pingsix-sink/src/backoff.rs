@@ -16,11 +16,16 @@ impl Backoff {
         Self { first, limit, next: first }
     }
 
-    /// Waits for the next delay.
-    pub(crate) async fn pause(&mut self) {
-        let pause = self.next.mul_f64(0.5 + fastrand::f64() / 2.0);
+    /// The next delay.
+    pub(crate) fn next_delay(&mut self) -> Duration {
+        let delay = self.next.mul_f64(0.5 + fastrand::f64() / 2.0);
         self.next = (self.next * 2).min(self.limit);
-        tokio::time::sleep(pause).await;
+        delay
+    }
+
+    /// Waits for the next delay. A future that is dropped and created again waits for a longer one.
+    pub(crate) async fn pause(&mut self) {
+        tokio::time::sleep(self.next_delay()).await;
     }
 
     /// Starts over after a success.

@@ -9,7 +9,8 @@
 //! tokio = { version = "1", features = ["macros", "rt", "time"] }
 //! ```
 //!
-//! [`PlannedTarget`] is the target of a [`StepWriter`](crate::StepWriter). Other sinks implement the trait:
+//! [`PlannedTarget`] is the target of a [`StepWriter`](crate::StepWriter), and [`TestWriter`] starts the writer. Other sinks
+//! implement [`TestTarget`]:
 //!
 //! ```
 //! use pingsix_sink::contract::{Ability, Contents, TestTarget, UNDISTURBED};
@@ -55,7 +56,7 @@ mod planned;
 mod suite;
 mod target;
 
-pub use planned::PlannedTarget;
+pub use planned::{PLANNED, PlannedTarget, TestWriter};
 pub use suite::*;
 pub use target::{Ability, Contents, TestTarget, UNDISTURBED};
 

@@ -1,6 +1,6 @@
 //! The reference implementation of a sink, without a target.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,7 +13,10 @@ use crate::plan::{Step, Steps, plan};
 use crate::revision::Revision;
 use crate::sink::{Published, Sink};
 
-/// Holds documents in memory and records the steps of every publication.
+/// The number of publications that [`MemorySink::history`] keeps.
+pub const HISTORY_LIMIT: usize = 1_000;
+
+/// Holds documents in memory and records the steps of the newest publications.
 ///
 /// For tests, and for programs that deliver documents themselves. Clones share the target, so a clone behaves as a
 /// restarted program. Foreign writes and failures of the target can be simulated.
@@ -26,7 +29,7 @@ pub struct MemorySink {
 struct Target {
     last: i64,
     scopes: BTreeMap<Scope, ScopeContent>,
-    history: Vec<(Revision, Scope, Steps)>,
+    history: VecDeque<(Revision, Scope, Steps)>,
     /// The number of writes that succeed from now on; `None` for all.
     writes: Option<usize>,
 }
@@ -85,9 +88,9 @@ impl MemorySink {
         published.map(|(scope, _)| scope.clone()).collect()
     }
 
-    /// Every publication with changes, oldest first, with its steps.
+    /// The newest publications with changes, oldest first, with their steps: at most 1,000 ([`HISTORY_LIMIT`]).
     pub fn history(&self) -> Vec<(Revision, Scope, Steps)> {
-        self.target.lock().history.clone()
+        self.target.lock().history.iter().cloned().collect()
     }
 
     /// Writes or deletes a key as a foreign writer.
@@ -161,7 +164,10 @@ impl Sink for MemorySink {
             published.revision = Some(revision);
         }
         if !taken.is_empty() {
-            target.history.push((revision, scope.clone(), taken));
+            if target.history.len() == HISTORY_LIMIT {
+                target.history.pop_front();
+            }
+            target.history.push_back((revision, scope.clone(), taken));
         }
         if is_complete {
             Ok(Published { revision, changed })

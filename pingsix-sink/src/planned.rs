@@ -4,13 +4,14 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::future::ready;
+use std::mem::take;
 
 use tokio::sync::Mutex;
 
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::document::{Document, Key};
 use crate::error::SinkError;
-use crate::plan::{Changed, Step, Steps, plan};
+use crate::plan::{Changed, Step, Steps, UnknownDocuments, plan_with_unknown, server_names};
 use crate::revision::Revision;
 use crate::sink::{Effect, Published, Sink};
 
@@ -25,7 +26,8 @@ pub trait StepWriter: Send + Sync {
     fn write(&self, scope: &Scope, step: &Step) -> impl Future<Output = Result<(), SinkError>> + Send;
 
     /// The documents of a scope that this sink has written, also before a restart. Called before the first publication of a
-    /// scope, and after an error. Default: `None`, for a target that cannot be read and that is empty at the start.
+    /// scope, after an error, and after [`Sink::forget`]. Default: `None`, for a target that cannot be read and that is empty
+    /// at the start.
     ///
     /// # Errors
     ///
@@ -46,7 +48,9 @@ pub trait StepWriter: Send + Sync {
 /// - Steps come in an order that is valid at every step; equal content causes no step.
 /// - Publications run one after another. A publication that is dropped is like a failed one.
 /// - Revisions begin with 1 in each process. A publication has a new one if it changes documents, is the first of its scope,
-///   or follows a failed one.
+///   or follows a failed one or [`Sink::forget`].
+/// - The publication after [`Sink::forget`] reads the target again. If the target cannot be read, it writes all documents, and
+///   deletes the other documents that the sink has written.
 ///
 /// The sink does not learn of foreign writes to its target.
 ///
@@ -73,6 +77,8 @@ pub trait StepWriter: Send + Sync {
 pub struct PlannedSink<W> {
     writer: W,
     state: Mutex<State>,
+    /// Scopes to forget before the next publication.
+    forgotten: parking_lot::Mutex<BTreeSet<Scope>>,
 }
 
 #[derive(Default)]
@@ -87,9 +93,11 @@ struct Held {
     documents: DocumentSet,
     /// The steps since `documents`, as far as they may be in the target.
     written: BTreeMap<Key, Option<Document>>,
-    /// Keys whose last write has no result, so that their values are unknown.
-    unknown: BTreeSet<Key>,
+    /// Keys whose last write has no result, or all keys after [`Sink::forget`]. Their values are unknown.
+    unknown: UnknownDocuments,
     revision: Option<Revision>,
+    /// Another scope may take the place of a forgotten one.
+    is_forgotten: bool,
 }
 
 /// Without the writer, which may hold values of documents.
@@ -102,7 +110,7 @@ impl<W> fmt::Debug for PlannedSink<W> {
 impl<W> PlannedSink<W> {
     /// A sink that has published nothing yet.
     pub fn new(writer: W) -> Self {
-        Self { writer, state: Mutex::default() }
+        Self { writer, state: Mutex::default(), forgotten: parking_lot::Mutex::default() }
     }
 
     /// The writer.
@@ -111,26 +119,53 @@ impl<W> PlannedSink<W> {
     }
 }
 
+impl State {
+    /// Forgets the scope, and drops it if the target has none of its documents.
+    fn forget(&mut self, scope: Scope) {
+        if let Entry::Occupied(mut held) = self.scopes.entry(scope) {
+            held.get_mut().forget();
+            if held.get().documents.is_empty() {
+                held.remove();
+            }
+        }
+    }
+}
+
 impl Held {
     /// The steps to the desired documents. An unknown value is written anew.
     fn plan(&mut self, desired: &DocumentSet) -> Steps {
-        let written = std::mem::take(&mut self.written);
+        self.apply_written();
+        plan_with_unknown(&self.documents, &self.unknown, desired)
+    }
+
+    fn apply_written(&mut self) {
+        let written = take(&mut self.written);
         if !written.is_empty() {
             self.documents = self.documents.with_changes(written);
         }
-        let is_desired = |key: &&Key| desired.get(key).is_some();
-        let unknown: BTreeMap<Key, Option<Document>> =
-            self.unknown.iter().filter(is_desired).map(|key| (key.clone(), None)).collect();
-        if unknown.is_empty() {
-            return plan(&self.documents, desired);
+    }
+
+    /// Makes all values unknown, because others may write to the scope from now on.
+    fn forget(&mut self) {
+        self.apply_written();
+        for document in &self.documents {
+            self.unknown.entry(document.key.clone()).or_default().extend(server_names(document));
         }
-        plan(&self.documents.with_changes(unknown), desired)
+        self.revision = None;
+        self.is_forgotten = true;
     }
 
     /// Records a step that is about to be written, because its result may be lost.
     fn begin(&mut self, step: &Step) {
-        self.unknown.insert(step.key().clone());
+        let key = step.key();
+        let before = match self.written.get(key) {
+            Some(written) => written.as_ref(),
+            None => self.documents.get(key),
+        };
+        let possible = self.unknown.entry(key.clone());
+        let possible = possible.or_insert_with(|| before.map(server_names).unwrap_or_default());
         if let Step::Create(document) | Step::Update(document) = step {
+            possible.extend(server_names(document));
             self.written.insert(document.key.clone(), Some(document.clone()));
         }
     }
@@ -146,9 +181,13 @@ impl Held {
 impl<W: StepWriter> Sink for PlannedSink<W> {
     async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
         let mut guard = self.state.lock().await;
+        for scope in take(&mut *self.forgotten.lock()) {
+            guard.forget(scope);
+        }
         let State { last, scopes } = &mut *guard;
         let scope = desired.scope();
-        scope.check_overlap(scopes.keys())?;
+        let followed = scopes.iter().filter(|(_, held)| !held.is_forgotten);
+        scope.check_overlap(followed.map(|(scope, _)| scope))?;
         let held = match scopes.entry(scope.clone()) {
             Entry::Occupied(held) => held.into_mut(),
             Entry::Vacant(place) => {
@@ -156,6 +195,7 @@ impl<W: StepWriter> Sink for PlannedSink<W> {
                 place.insert(Held { documents, ..Held::default() })
             }
         };
+        held.is_forgotten = false;
         if !held.unknown.is_empty()
             && let Some(documents) = self.writer.read(scope).await?
         {
@@ -180,5 +220,9 @@ impl<W: StepWriter> Sink for PlannedSink<W> {
 
     fn effect(&self) -> Effect {
         self.writer.effect()
+    }
+
+    fn forget(&self, scope: &Scope) {
+        self.forgotten.lock().insert(scope.clone());
     }
 }

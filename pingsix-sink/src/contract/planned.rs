@@ -13,10 +13,74 @@ use crate::plan::Step;
 use crate::planned::{PlannedSink, StepWriter};
 use crate::sink::Effect;
 
-/// The target of a [`StepWriter`], for the promises of its [`PlannedSink`]. The promises read the target after each write,
-/// restart the sink, let writes fail, and lose their responses.
+/// The missing abilities of a [`PlannedTarget`] whose writer has all others.
+pub const PLANNED: &[(Ability, &str)] = &[
+    (Ability::RemembersRevisions, "a planned sink counts revisions in its process"),
+    (Ability::HasOtherWriters, "a planned sink does not learn of foreign writes"),
+    (Ability::CanStall, "timeouts are the duty of the writer"),
+];
+
+/// A [`StepWriter`] with a target for tests.
 ///
-/// `W::default()` has a new and empty target, which [`StepWriter::read`] can read.
+/// A writer with [`Default`] is one: `W::default()` has a new and empty target, which [`StepWriter::read`] can read. A writer
+/// that needs more, such as the URL of a server, implements this trait:
+///
+/// ```
+/// use pingsix_sink::contract::{PlannedTarget, TestWriter};
+/// use pingsix_sink::{Scope, SinkError, Step, StepWriter};
+///
+/// struct Server {
+///     url: String,
+/// }
+///
+/// impl TestWriter for Server {
+///     async fn start() -> Option<Self> {
+///         let Ok(url) = std::env::var("SERVER_URL") else {
+///             eprintln!("NOT RUN: SERVER_URL is not set");
+///             return None;
+///         };
+///         Some(Self { url })
+///     }
+/// }
+/// # impl StepWriter for Server {
+/// #     async fn write(&self, _scope: &Scope, _step: &Step) -> Result<(), SinkError> {
+/// #         Err(SinkError::target(self.url.clone()))
+/// #     }
+/// # }
+///
+/// pingsix_sink::contract_tests! { server: PlannedTarget<Server>; }
+/// # fn main() {}
+/// ```
+#[allow(async_fn_in_trait, reason = "the promises run in the task of their test")]
+pub trait TestWriter: StepWriter + Sized {
+    /// The missing abilities with reasons, as [`TestTarget::MISSING`]. Another list contains those of [`PLANNED`], too.
+    const MISSING: &'static [(Ability, &'static str)] = PLANNED;
+
+    /// A writer with a new and empty target; `None`, with a message, if a program is missing.
+    async fn start() -> Option<Self>;
+
+    /// The present contents of a scope. Default: those of [`StepWriter::read`].
+    ///
+    /// # Panics
+    ///
+    /// When the target cannot be read.
+    fn contents(&self, scope: &Scope) -> impl Future<Output = Contents> + Send {
+        async {
+            let documents = self.read(scope).await.unwrap().expect("the writer can read its target");
+            let text = |value: &[u8]| String::from_utf8(value.to_vec()).unwrap();
+            documents.iter().map(|document| (document.key.to_string(), text(&document.value))).collect()
+        }
+    }
+}
+
+impl<W: StepWriter + Default> TestWriter for W {
+    async fn start() -> Option<Self> {
+        Some(Self::default())
+    }
+}
+
+/// The target of a [`TestWriter`], for the promises of its [`PlannedSink`]. The promises read the target after each write,
+/// restart the sink, let writes fail, and lose their responses.
 pub struct PlannedTarget<W>(Arc<Recorder<W>>);
 
 struct Recorder<W> {
@@ -51,13 +115,13 @@ impl<W> fmt::Debug for PlannedTarget<W> {
     }
 }
 
-impl<W: StepWriter> StepWriter for PlannedTarget<W> {
+impl<W: TestWriter> StepWriter for PlannedTarget<W> {
     async fn write(&self, scope: &Scope, step: &Step) -> Result<(), SinkError> {
         if !take(&self.0.writes_until_failure) {
             return Err(SinkError::target("the write fails"));
         }
         self.0.writer.write(scope, step).await?;
-        let contents = self.contents(scope).await;
+        let contents = self.0.writer.contents(scope).await;
         self.0.states.lock().entry(scope.clone()).or_default().push(contents);
         if take(&self.0.responses_until_loss) {
             Ok(())
@@ -75,26 +139,14 @@ impl<W: StepWriter> StepWriter for PlannedTarget<W> {
     }
 }
 
-impl<W: StepWriter> PlannedTarget<W> {
-    async fn contents(&self, scope: &Scope) -> Contents {
-        let documents = self.0.writer.read(scope).await.unwrap().expect("the writer can read its target");
-        let text = |value: &[u8]| String::from_utf8(value.to_vec()).unwrap();
-        documents.iter().map(|document| (document.key.to_string(), text(&document.value))).collect()
-    }
-}
-
-impl<W: StepWriter + Default> TestTarget for PlannedTarget<W> {
+impl<W: TestWriter> TestTarget for PlannedTarget<W> {
     type Sink = PlannedSink<Self>;
 
-    const MISSING: &'static [(Ability, &'static str)] = &[
-        (Ability::RemembersRevisions, "a planned sink counts revisions in its process"),
-        (Ability::HasOtherWriters, "a planned sink does not learn of foreign writes"),
-        (Ability::CanStall, "timeouts are the duty of the writer"),
-    ];
+    const MISSING: &'static [(Ability, &'static str)] = W::MISSING;
 
     async fn start() -> Option<Self> {
         Some(Self(Arc::new(Recorder {
-            writer: W::default(),
+            writer: W::start().await?,
             states: Mutex::default(),
             writes_until_failure: Mutex::default(),
             responses_until_loss: Mutex::default(),
@@ -106,7 +158,7 @@ impl<W: StepWriter + Default> TestTarget for PlannedTarget<W> {
     }
 
     async fn read(&self, scope: &Scope) -> Contents {
-        self.contents(scope).await
+        self.0.writer.contents(scope).await
     }
 
     async fn states(&self, scope: &Scope) -> Vec<Contents> {

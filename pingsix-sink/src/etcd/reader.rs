@@ -17,9 +17,11 @@
 mod builder;
 mod content;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio_util::sync::ReusableBoxFuture;
 use tonic::Streaming;
 
 pub use builder::ReaderBuilder;
@@ -58,7 +60,7 @@ const LIST_ATTEMPTS: usize = 3;
 /// ```
 #[derive(Debug)]
 pub struct EtcdReader {
-    client: Client,
+    client: Arc<Client>,
     scope: Scope,
     timeout: Duration,
     content: Counted,
@@ -68,10 +70,21 @@ pub struct EtcdReader {
 
 #[derive(Debug)]
 enum State {
-    /// The next step is a new connection, at once or after a pause.
-    Disconnected { pause: bool },
+    /// A new connection is made, after a pause. The future outlives calls of [`EtcdReader::changed`], because callers
+    /// may drop them at short intervals.
+    Starting(ReusableBoxFuture<'static, Result<Started, EtcdError>>),
     /// The content is followed. The connection lives as long as the stream.
-    Watching { stream: Box<Streaming<WatchResponse>>, is_created: bool },
+    Watching {
+        stream: Box<Streaming<WatchResponse>>,
+        /// The time by which the server confirms the watch; `None` afterwards.
+        created_by: Option<Instant>,
+    },
+}
+
+/// A list and the watch from its revision on.
+struct Started {
+    listed: Counted,
+    stream: Streaming<WatchResponse>,
 }
 
 impl EtcdReader {
@@ -81,12 +94,13 @@ impl EtcdReader {
     }
 
     fn new(client: Client, scope: Scope, timeout: Duration, max_bytes: usize) -> Self {
+        let client = Arc::new(client);
         Self {
+            content: Counted::new(max_bytes),
+            state: State::starting(&client, &scope, max_bytes, None),
             client,
             scope,
             timeout,
-            content: Counted::new(max_bytes),
-            state: State::Disconnected { pause: false },
             backoff: Backoff::new(Duration::from_millis(200), Duration::from_secs(30)),
         }
     }
@@ -98,24 +112,24 @@ impl EtcdReader {
 
     /// Waits for the next list or change, and returns the content after it.
     ///
-    /// Dropping the future loses no change. After an error the content is still the last good one, and the next call
-    /// connects again, after a pause.
+    /// Dropping the future loses no change, and the next call continues: a pause, a connection and a list do not begin
+    /// again. After an error the content is still the last good one, and the next call connects again, after a pause that
+    /// begins with the error.
     ///
     /// # Errors
     /// [`EtcdError`], once for each failed connection.
     pub async fn changed(&mut self) -> Result<&KeyValues, EtcdError> {
         loop {
             let is_changed = match &mut self.state {
-                State::Disconnected { pause } => {
-                    if *pause {
-                        self.backoff.pause().await;
-                        self.state = State::Disconnected { pause: false };
+                State::Starting(starting) => match starting.await {
+                    Ok(Started { listed, stream }) => {
+                        self.content = listed;
+                        let created_by = Some(Instant::now() + self.timeout);
+                        self.state = State::Watching { stream: Box::new(stream), created_by };
+                        true
                     }
-                    match self.start().await {
-                        Ok(()) => true,
-                        Err(error) => return Err(self.disconnected(error)),
-                    }
-                }
+                    Err(error) => return Err(self.disconnected(error)),
+                },
                 State::Watching { .. } => match self.follow().await {
                     Ok(is_changed) => is_changed,
                     Err(error) => return Err(self.disconnected(error)),
@@ -128,29 +142,26 @@ impl EtcdReader {
     }
 
     fn disconnected(&mut self, error: EtcdError) -> EtcdError {
-        self.state = State::Disconnected { pause: true };
+        self.restart(true);
         self.client.leave_endpoint();
         error
     }
 
-    /// Connects, lists and opens the watch.
-    async fn start(&mut self) -> Result<(), EtcdError> {
-        let connection = self.client.connect(&self.scope).await?;
-        let listed = list(&connection, &self.scope, self.content.max_bytes()).await?;
-        let stream = connection.watch(&self.scope, listed.get().revision + 1).await?;
-        self.content = listed;
-        self.state = State::Watching { stream: Box::new(stream), is_created: false };
-        Ok(())
+    /// Connects again, at once or after a pause.
+    fn restart(&mut self, pause: bool) {
+        let until = pause.then(|| Instant::now() + self.backoff.next_delay());
+        self.state = State::starting(&self.client, &self.scope, self.content.max_bytes(), until);
     }
 
     /// Reads the next response of the watch, and returns whether it changed the content.
     async fn follow(&mut self) -> Result<bool, EtcdError> {
-        let State::Watching { stream, is_created } = &mut self.state else { return Ok(false) };
-        let response = if *is_created {
-            stream.message().await
-        } else {
-            let first = timeout(self.timeout, stream.message()).await;
-            first.map_err(|_| EtcdError::Timeout(self.timeout))?
+        let State::Watching { stream, created_by } = &mut self.state else { return Ok(false) };
+        let response = match *created_by {
+            None => stream.message().await,
+            Some(deadline) => {
+                let first = timeout_at(deadline, stream.message()).await;
+                first.map_err(|_| EtcdError::Timeout(self.timeout))?
+            }
         };
         let response = match response {
             Ok(Some(response)) => response,
@@ -158,11 +169,11 @@ impl EtcdReader {
             Err(status) => return Err(Fault::of(&status).about(&self.scope)),
         };
         if response.canceled {
-            let was_created = *is_created;
+            let was_created = created_by.is_none();
             return self.cancelled(&response, was_created);
         }
         if response.created {
-            *is_created = true;
+            *created_by = None;
             self.backoff.reset();
         }
         if response.events.is_empty() {
@@ -175,7 +186,7 @@ impl EtcdReader {
     fn cancelled(&mut self, response: &WatchResponse, was_created: bool) -> Result<bool, EtcdError> {
         if response.compact_revision > 0 {
             tracing::debug!(scope = %self.scope, response.compact_revision, "the watch is compacted");
-            self.state = State::Disconnected { pause: !was_created };
+            self.restart(!was_created);
             return Ok(false);
         }
         self.client.forget_token();
@@ -186,6 +197,27 @@ impl EtcdReader {
             EtcdError::Unavailable(format!("the watch was cancelled: {reason}"))
         })
     }
+}
+
+impl State {
+    /// A new connection, not before `until`.
+    fn starting(client: &Arc<Client>, scope: &Scope, max_bytes: usize, until: Option<Instant>) -> Self {
+        let (client, scope) = (Arc::clone(client), scope.clone());
+        Self::Starting(ReusableBoxFuture::new(async move {
+            if let Some(until) = until {
+                sleep_until(until).await;
+            }
+            start(&client, &scope, max_bytes).await
+        }))
+    }
+}
+
+/// Connects, lists and opens the watch.
+async fn start(client: &Client, scope: &Scope, max_bytes: usize) -> Result<Started, EtcdError> {
+    let connection = client.connect(scope).await?;
+    let listed = list(&connection, scope, max_bytes).await?;
+    let stream = connection.watch(scope, listed.get().revision + 1).await?;
+    Ok(Started { listed, stream })
 }
 
 /// Lists the scope as of one revision.

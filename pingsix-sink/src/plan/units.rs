@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::names::moves;
-use super::{Step, Steps};
+use super::{Step, Steps, UnknownDocuments};
 use crate::desired::DocumentSet;
 use crate::document::Key;
 use crate::resource::ResourceKind;
@@ -108,7 +108,7 @@ struct UnionFind(Vec<usize>);
 impl UnionFind {
     fn of(steps: &Steps, current: &DocumentSet) -> Self {
         let mut shared = Self((0..steps.len()).collect());
-        for (predecessor, successor) in moves(steps.as_slice(), current) {
+        for (predecessor, successor) in moves(steps.as_slice(), current, &UnknownDocuments::new()) {
             shared.union(predecessor, successor);
         }
         let routes: Vec<(usize, Hosts)> = steps

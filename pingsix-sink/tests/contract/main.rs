@@ -28,5 +28,5 @@ pingsix_sink::contract_tests! {
     the_etcd_sink_with_a_keyring: sealed::Sealed;
     the_file_sink: file::File;
     a_planned_sink: pingsix_sink::contract::PlannedTarget<planned::Readable>;
-    a_planned_sink_of_a_target_without_reads: planned::Unreadable;
+    a_planned_sink_of_a_target_without_reads: pingsix_sink::contract::PlannedTarget<planned::Unreadable>;
 }

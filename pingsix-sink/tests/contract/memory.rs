@@ -1,8 +1,10 @@
 //! The memory sink: the promises in their plainest form.
 
 use bytes::Bytes;
+use pingsix_sink::contract::documents::desired;
 use pingsix_sink::contract::{Ability, Contents, TestTarget};
-use pingsix_sink::{Key, MemorySink, Scope, Step};
+use pingsix_sink::memory::HISTORY_LIMIT;
+use pingsix_sink::{Key, MemorySink, Revision, Scope, Sink as _, Step};
 
 pub(crate) struct Memory(MemorySink);
 
@@ -58,4 +60,16 @@ impl TestTarget for Memory {
     fn fail_after(&self, writes: Option<usize>) {
         self.0.fail_after(writes);
     }
+}
+
+#[tokio::test]
+async fn the_history_keeps_the_newest_publications() {
+    let sink = MemorySink::new();
+    let mut revisions = Vec::new();
+    for number in 0..HISTORY_LIMIT + 7 {
+        let web = desired("/p/web", &[("routes/r", &number.to_string())]);
+        revisions.push(sink.publish(&web).await.unwrap().revision);
+    }
+    let kept: Vec<Revision> = sink.history().into_iter().map(|(revision, _, _)| revision).collect();
+    assert_eq!(kept, revisions[7..]);
 }

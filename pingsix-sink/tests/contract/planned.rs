@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
-use pingsix_sink::contract::documents::desired;
-use pingsix_sink::contract::{Ability, Contents, PlannedTarget, TestTarget};
-use pingsix_sink::{Document, DocumentSet, Key, PlannedSink, Scope, Sink as _, SinkError, Step, StepWriter};
+use pingsix_sink::contract::documents::{desired, scope};
+use pingsix_sink::contract::{Ability, Contents, PlannedTarget, TestTarget, TestWriter};
+use pingsix_sink::{Document, DocumentSet, Key, Scope, Sink as _, SinkError, Step, StepWriter};
 
 /// A target that can be read.
 #[derive(Default)]
@@ -31,8 +31,7 @@ impl StepWriter for Readable {
 }
 
 /// The same target, which its sink cannot read.
-#[derive(Clone)]
-pub(crate) struct Unreadable(PlannedTarget<Readable>);
+pub(crate) struct Unreadable(Readable);
 
 impl StepWriter for Unreadable {
     async fn write(&self, scope: &Scope, step: &Step) -> Result<(), SinkError> {
@@ -40,9 +39,7 @@ impl StepWriter for Unreadable {
     }
 }
 
-impl TestTarget for Unreadable {
-    type Sink = PlannedSink<Self>;
-
+impl TestWriter for Unreadable {
     const MISSING: &'static [(Ability, &'static str)] = &[
         (Ability::RemembersRevisions, "the adapter counts revisions in its process"),
         (Ability::HasOtherWriters, "the adapter does not learn of foreign writes"),
@@ -52,34 +49,18 @@ impl TestTarget for Unreadable {
     ];
 
     async fn start() -> Option<Self> {
-        PlannedTarget::start().await.map(Self)
+        Some(Self(Readable::default()))
     }
 
-    async fn open(&self) -> Self::Sink {
-        PlannedSink::new(self.clone())
-    }
-
-    async fn read(&self, scope: &Scope) -> Contents {
-        TestTarget::read(&self.0, scope).await
-    }
-
-    async fn states(&self, scope: &Scope) -> Vec<Contents> {
-        self.0.states(scope).await
-    }
-
-    fn fail_after(&self, writes: Option<usize>) {
-        self.0.fail_after(writes);
-    }
-
-    fn lose_responses_after(&self, writes: Option<usize>) {
-        self.0.lose_responses_after(writes);
+    async fn contents(&self, scope: &Scope) -> Contents {
+        self.0.contents(scope).await
     }
 }
 
 /// A target without reads gets a step again whose response was lost, whatever is desired next.
 #[tokio::test]
 async fn a_step_without_a_response_is_repeated() {
-    let target = Unreadable::start().await.unwrap();
+    let target = PlannedTarget::<Unreadable>::start().await.unwrap();
     let sink = target.open().await;
     let [one, two] = ["1", "2"].map(|value| desired("/p/web", &[("routes/r", value)]));
     sink.publish(&one).await.unwrap();
@@ -91,4 +72,64 @@ async fn a_step_without_a_response_is_repeated() {
     let contents = TestTarget::read(&target, one.scope()).await;
     assert_eq!((back.changed.total(), contents["routes/r"].as_str()), (1, "1"));
     assert!(sink.publish(&one).await.unwrap().changed.is_empty());
+}
+
+/// After `forget`, another program may write to the scope.
+async fn publishes_anew_what_was_forgotten<W: TestWriter>() {
+    let target = PlannedTarget::<W>::start().await.unwrap();
+    let (sink, other) = (target.open().await, target.open().await);
+    let one = desired("/p/web", &[("routes/r", "1"), ("routes/s", "1")]);
+    let first = sink.publish(&one).await.unwrap();
+    sink.forget(one.scope());
+    other.publish(&desired("/p/web", &[("routes/r", "2")])).await.unwrap();
+    let again = sink.publish(&one).await.unwrap();
+    assert!(again.revision > first.revision);
+    assert_eq!(TestTarget::read(&target, one.scope()).await["routes/r"], "1");
+    assert!(sink.publish(&one).await.unwrap().changed.is_empty());
+
+    // Documents of before are deleted if they are no longer desired.
+    sink.forget(one.scope());
+    let rest = desired("/p/web", &[("routes/s", "1")]);
+    sink.publish(&rest).await.unwrap();
+    let contents = TestTarget::read(&target, one.scope()).await;
+    assert_eq!(contents, Contents::from([("routes/s".to_owned(), "1".to_owned())]));
+
+    // Another scope takes the place of a forgotten one.
+    let outer = desired("/p", &[("routes/r", "1")]);
+    sink.publish(&outer).await.unwrap_err();
+    sink.forget(rest.scope());
+    sink.publish(&outer).await.unwrap();
+    sink.publish(&rest).await.unwrap_err();
+    sink.forget(&scope("/elsewhere"));
+    assert!(sink.publish(&outer).await.unwrap().changed.is_empty(), "other scopes are still known");
+}
+
+#[tokio::test]
+async fn a_forgotten_scope_is_read_again() {
+    publishes_anew_what_was_forgotten::<Readable>().await;
+}
+
+#[tokio::test]
+async fn a_forgotten_scope_without_reads_is_written_anew() {
+    publishes_anew_what_was_forgotten::<Unreadable>().await;
+}
+
+/// A writer whose server is missing.
+enum Missing {}
+
+impl StepWriter for Missing {
+    async fn write(&self, _scope: &Scope, _step: &Step) -> Result<(), SinkError> {
+        match *self {}
+    }
+}
+
+impl TestWriter for Missing {
+    async fn start() -> Option<Self> {
+        None
+    }
+}
+
+#[tokio::test]
+async fn promises_of_a_writer_without_its_server_are_skipped() {
+    assert!(PlannedTarget::<Missing>::start().await.is_none());
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::stream::{self, BoxStream, StreamExt as _};
 use parking_lot::Mutex;
 use pingsix_sink::error::SinkFault as _;
+use pingsix_sink::etcd::{EtcdError, EtcdReader};
 use pingsix_sink::proto::etcdserverpb::kv_server::{Kv, KvServer};
 use pingsix_sink::proto::etcdserverpb::watch_server::{Watch, WatchServer};
 use pingsix_sink::proto::etcdserverpb::{
@@ -29,6 +30,8 @@ struct Scripted {
     /// Each watch gets one list of responses, and stays open.
     watches: Arc<Mutex<Vec<Vec<WatchResponse>>>>,
     requests: Arc<Mutex<Vec<RangeRequest>>>,
+    /// The time that each list takes.
+    delay: Duration,
 }
 
 fn pop<T: Clone>(answers: &Mutex<Vec<T>>) -> Option<T> {
@@ -41,10 +44,19 @@ impl Scripted {
         lists: Vec<Result<RangeResponse, Status>>,
         watches: Vec<Vec<WatchResponse>>,
     ) -> (Self, SocketAddr) {
+        Self::start_slowly(Duration::ZERO, lists, watches).await
+    }
+
+    async fn start_slowly(
+        delay: Duration,
+        lists: Vec<Result<RangeResponse, Status>>,
+        watches: Vec<Vec<WatchResponse>>,
+    ) -> (Self, SocketAddr) {
         let scripted = Self {
             lists: Arc::new(Mutex::new(lists)),
             watches: Arc::new(Mutex::new(watches)),
             requests: Arc::default(),
+            delay,
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -60,6 +72,7 @@ impl Scripted {
 impl Kv for Scripted {
     async fn range(&self, request: Request<RangeRequest>) -> Result<Response<RangeResponse>, Status> {
         self.requests.lock().push(request.into_inner());
+        tokio::time::sleep(self.delay).await;
         pop(&self.lists).unwrap_or_else(|| Err(Status::unavailable("no answer"))).map(Response::new)
     }
 
@@ -208,15 +221,58 @@ async fn a_watch_that_is_never_created_is_a_timeout() {
 async fn a_dropped_wait_loses_nothing() {
     let changes = (6..60).map(|revision| change(vec![Some(kv(&format!("/s/web/{revision}"), revision))]));
     let watch: Vec<_> = std::iter::once(created()).chain(changes).collect();
-    let (_, address) = Scripted::start(vec![Ok(page(5, &[], false))], vec![watch]).await;
+    let lists = vec![Ok(page(5, &["/s/web/1"], true)), Ok(page(5, &["/s/web/2"], false))];
+    let (scripted, address) = Scripted::start_slowly(Duration::from_millis(50), lists, vec![watch]).await;
     let mut reader = builder(address).build().unwrap();
-    // A connection and a list begin again when they are dropped.
-    content(&mut reader).await;
-    while reader.content().revision < 59 {
-        // Far too short for most steps.
-        let _ = tokio::time::timeout(Duration::from_micros(700), reader.changed()).await;
+    let all = async {
+        while reader.content().revision < 59 {
+            // Far too short for most steps.
+            let _ = tokio::time::timeout(Duration::from_micros(700), reader.changed()).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), all).await.expect("each call continues");
+    assert_eq!(reader.content().by_key.len(), 56);
+    assert_eq!(scripted.requests.lock().len(), 2, "no page was read twice");
+}
+
+/// Waits for the next error in short waits, which other work interrupts.
+async fn interrupted_error(reader: &mut EtcdReader) -> EtcdError {
+    let error = async {
+        loop {
+            let wait = Duration::from_millis(20);
+            if let Ok(Err(error)) = tokio::time::timeout(wait, reader.changed()).await {
+                return error;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), error).await.expect("each call continues")
+}
+
+#[tokio::test]
+async fn a_pause_goes_on_over_dropped_waits() {
+    let mut reader = builder("127.0.0.1:1".parse().unwrap()).build().unwrap();
+    for _ in 0..3 {
+        assert_eq!(interrupted_error(&mut reader).await.category(), "etcd_unavailable");
     }
-    assert_eq!(reader.content().by_key.len(), 54);
+}
+
+/// The response of the server arrives while nothing reads it.
+#[tokio::test]
+async fn a_caller_may_be_away_for_longer_than_the_timeout() {
+    let watch = vec![created(), change(vec![Some(kv("/s/web/b", 6))])];
+    let (_, address) = Scripted::start(vec![Ok(page(5, &["/s/web/a"], false))], vec![watch]).await;
+    let mut reader = builder(address).timeout(Duration::from_millis(200)).build().unwrap();
+    content(&mut reader).await;
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    assert_eq!(content(&mut reader).await, (6, owned(&[("a", "v"), ("b", "v")])));
+}
+
+#[tokio::test]
+async fn a_watch_that_is_never_created_is_a_timeout_over_dropped_waits() {
+    let (_, address) = Scripted::start(vec![Ok(page(5, &["/s/web/a"], false))], vec![vec![]]).await;
+    let mut reader = builder(address).timeout(Duration::from_millis(300)).build().unwrap();
+    content(&mut reader).await;
+    assert_eq!(interrupted_error(&mut reader).await.category(), "etcd_timeout");
 }
 
 #[tokio::test]
