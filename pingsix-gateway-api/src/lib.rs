@@ -24,11 +24,13 @@
 //!
 //! let (objects, faults) = Objects::from_yaml(include_str!("../examples/shop.yaml"));
 //! faults.iter().for_each(|fault| eprintln!("{fault}"));
-//! let output = Pipeline::new(Options::default()).run(&objects);
+//! let options = Options { controller_name: "example.com/embedded".to_owned(), ..Options::default() };
+//! let output = Pipeline::new(options).run(&objects);
 //! output.findings.iter().for_each(|finding| eprintln!("{finding}"));
 //! for (data_plane, desired) in output.desired() {
 //!     println!("{data_plane}: {} documents", desired.documents().len());
 //! }
+//! # assert_eq!(output.desired().count(), 1);
 //! ```
 //!
 //! Its parts are public, too:
@@ -129,7 +131,7 @@ pub use pingsix_translate::pingsix::Request;
 pub use pingsix_translate::{
     self, DataPlaneKey, Kind, Layout, Object, ObjectKey, ObjectName, Objects, Options, manifest, translate,
 };
-pub use pipeline::Pipeline;
+pub use pipeline::{Pipeline, PublishError, Publisher};
 
 #[cfg(all(doctest, feature = "controller"))]
 #[doc = include_str!("../README.md")]

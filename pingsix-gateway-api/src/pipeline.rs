@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! Objects ──► Pipeline::run: each Gateway, each IngressClass ──► translate ──► bridge ──► Output: documents, verdicts, findings
-//!                                                                                           └──► Output::explain
+//!                                                                                           ├──► Output::explain
+//!                                                                                           └──► Publisher ──► Sink
 //! ```
 //!
 //! The pipeline translates everything anew, for tools and for controllers of few objects. `controller::Controller` repeats
@@ -20,6 +21,7 @@
 
 mod ingress;
 mod judge;
+mod publish;
 #[cfg(test)]
 mod tests;
 
@@ -34,6 +36,7 @@ use pingsix_translate::status::{
     GatewayClassVerdict, PingsixProxyVerdict, PolicyVerdict, Problem, RouteVerdict, Severity, Verdicts,
 };
 use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, Objects, Options, Provenance, StreamPlane};
+pub use publish::{PublishError, Publisher};
 
 use crate::bridge::{Bridged, BridgedStream};
 use crate::explain::{Explanation, Inquiry, InquiryAnswerError, Plane, RelatedObjects, StreamPorts};

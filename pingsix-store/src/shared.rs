@@ -11,7 +11,8 @@ use parking_lot::Mutex;
 use pingsix_translate::ObjectName;
 use serde::de::DeserializeOwned;
 
-use crate::edge::Target;
+use crate::edge::{Edge, Target};
+use crate::reader::StoredObject;
 use crate::reflector::{Change, ReflectorStore};
 
 /// A [`ReflectorStore`] that tasks share, such as the reconciler of a kube-runtime `Controller` and its watches. Clones are
@@ -39,25 +40,15 @@ impl<K, T> From<ReflectorStore<K, T>> for SharedStore<K, T> {
     }
 }
 
-impl<K: Resource<DynamicType = ()> + Send + Sync, T: Target + Send + Sync> SharedStore<K, T> {
+impl<K: StoredObject + Send + Sync, T: Target + Send + Sync> SharedStore<K, T> {
+    /// An empty store of objects with these references; see [`ReflectorStore::new`].
+    pub fn new(edges: impl IntoIterator<Item = Edge<K, T>>) -> Self {
+        ReflectorStore::new(edges).into()
+    }
+
     /// Applies an event, and returns the changes; see [`ReflectorStore::apply`].
     pub fn apply(&self, event: watcher::Event<K>) -> Vec<Change<K, T>> {
         self.0.lock().apply(event)
-    }
-
-    /// Watches the objects of an API, with pauses after errors. Returns the changed objects, and a `Store` of kube-runtime, as
-    /// `Controller::for_stream` takes them. Both stores have the objects of the first list when the list ends.
-    pub fn watch(
-        &self,
-        api: Api<K>,
-        config: watcher::Config,
-    ) -> (impl Stream<Item = watcher::Result<K>> + use<K, T>, reflector::Store<K>)
-    where
-        K: Clone + Debug + DeserializeOwned + 'static,
-    {
-        let (reader, writer) = reflector::store();
-        let events = self.reflect(watcher(api, config).default_backoff());
-        (reflector(writer, events).applied_objects(), reader)
     }
 
     /// Applies the events of a stream, and passes them on, as kube-runtime's `reflector` does. Both can adapt one stream
@@ -90,19 +81,47 @@ impl<K: Resource<DynamicType = ()> + Send + Sync, T: Target + Send + Sync> Share
         self.0.lock().is_complete()
     }
 
+    /// Every object, by name.
+    pub fn objects(&self) -> Vec<Arc<K>> {
+        self.0.lock().objects()
+    }
+}
+
+/// Methods that speak of objects as [`ObjectRef`].
+impl<K: Resource<DynamicType = ()> + Send + Sync + 'static, T: Target + Send + Sync> SharedStore<K, T> {
+    /// Watches the objects of an API, with pauses after errors. Returns the changed objects, and a `Store` of kube-runtime, as
+    /// `Controller::for_stream` takes them. Both stores have the objects of the first list when the list ends.
+    pub fn watch(
+        &self,
+        api: Api<K>,
+        config: watcher::Config,
+    ) -> (impl Stream<Item = watcher::Result<K>> + use<K, T>, reflector::Store<K>)
+    where
+        K: Clone + Debug + DeserializeOwned + 'static,
+    {
+        let (reader, writer) = reflector::store();
+        let events = self.reflect(watcher(api, config).default_backoff());
+        (reflector(writer, events).applied_objects(), reader)
+    }
+
     /// The object of a reference.
     pub fn get(&self, object: &ObjectRef<K>) -> Option<Arc<K>> {
         self.0.lock().get(&ObjectName::new(object.namespace.as_deref().unwrap_or_default(), &object.name))
     }
 
-    /// Every object, by name.
-    pub fn objects(&self) -> Vec<Arc<K>> {
-        self.0.lock().objects()
-    }
-
     /// The dependents of a target, by name and without repetitions.
     pub fn dependents(&self, target: &T) -> Vec<ObjectRef<K>> {
         self.0.lock().dependents(target).map(object_ref).collect()
+    }
+
+    /// The mapper of kube-runtime's `Controller::watches` for the objects of another kind: `target` is the target that an
+    /// object of that kind stands for, and the mapper returns the dependents of this target.
+    pub fn mapper<O, F>(&self, target: F) -> impl Fn(O) -> Vec<ObjectRef<K>> + use<O, F, K, T>
+    where
+        F: Fn(&O) -> T,
+    {
+        let store = self.clone();
+        move |object| store.dependents(&target(&object))
     }
 
     /// The objects that concern a target, by name and without repetitions.

@@ -248,6 +248,8 @@ async fn clones_of_a_shared_store_see_the_events_that_pass() {
     let reference = ObjectRef::<ConfigMap>::new("a").within("shop");
     assert!(other.is_complete() && other.get(&reference).is_some());
     assert_eq!(other.dependents(&"p".to_owned()), std::slice::from_ref(&reference));
+    let map = other.mapper(|secret: &&str| (*secret).to_owned());
+    assert_eq!((map("p"), map("q")), (vec![reference.clone()], vec![]));
     assert_eq!(other.objects().len(), 1);
 
     let moved = [object("a", 2, &[("to-1", "x")]), object("a", 3, &[("to-1", "y")])];

@@ -22,14 +22,15 @@ mod yaml;
 
 use std::collections::BTreeSet;
 
-use kube::core::DynamicObject;
+use kube::core::{ApiResource, DynamicObject, TypeMeta};
 use serde_json::Value;
 
+use decode::DEFAULT_NAMESPACE;
 pub use decode::{Decoded, decode};
 pub use fault::{Fault, FaultReason};
 pub use yaml::{Document, YamlError, documents};
 
-use crate::model::{Kind, ObjectKey};
+use crate::model::{Kind, ObjectKey, Severity};
 use crate::snapshot::{Objects, key_of};
 
 /// The most lists in a list.
@@ -39,6 +40,9 @@ impl Objects {
     /// The objects of a text, in the form of `kubectl apply` and of `kubectl get -o yaml` or `-o json`, with the faults.
     ///
     /// A fault costs its document, and no other one. Of two objects with one key the first counts.
+    ///
+    /// A route without its SecurityPolicy is open to all. A program that publishes documents therefore stops at a fault
+    /// with the severity [`Error`](crate::status::Severity::Error), as [`try_from_yaml`](Self::try_from_yaml) does.
     pub fn from_yaml(text: &str) -> (Self, Vec<Fault>) {
         let mut reading = Reading::default();
         for document in documents(text) {
@@ -53,12 +57,28 @@ impl Objects {
         (reading.objects, reading.faults)
     }
 
+    /// The objects of a text, if all of its documents can be used. Unknown fields, and kinds that translation does not
+    /// read, have no effect.
+    ///
+    /// # Errors
+    ///
+    /// The first [`Fault`] with the severity [`Error`](crate::status::Severity::Error).
+    pub fn try_from_yaml(text: &str) -> Result<Self, Fault> {
+        let (objects, faults) = Self::from_yaml(text);
+        match faults.into_iter().find(|fault| fault.severity() == Severity::Error) {
+            Some(fault) => Err(fault),
+            None => Ok(objects),
+        }
+    }
+
     /// Adds an object of any kind that translation reads, or replaces the one with the same key. Returns the key.
+    ///
+    /// The items of a list of a built-in kind have no types; [`apply_as`](Self::apply_as) takes them.
     ///
     /// # Errors
     ///
     /// [`Fault`] for a kind that translation does not read, or an object that does not decode. A former version of the
-    /// object is removed then.
+    /// object is removed then; a route without its SecurityPolicy is open to all.
     pub fn apply(&mut self, object: DynamicObject) -> Result<ObjectKey, Fault> {
         let fault = |reason, object: &str, message| Fault {
             line: None,
@@ -89,12 +109,33 @@ impl Objects {
         }
     }
 
-    /// Removes an object. Returns whether it was there.
+    /// [`apply`](Self::apply) for an object of a list or a watch of `resource`, which may have no types.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`apply`](Self::apply).
+    pub fn apply_as(
+        &mut self,
+        resource: &ApiResource,
+        mut object: DynamicObject,
+    ) -> Result<ObjectKey, Fault> {
+        object.types.get_or_insert_with(|| TypeMeta {
+            api_version: resource.api_version.clone(),
+            kind: resource.kind.clone(),
+        });
+        self.apply(object)
+    }
+
+    /// Removes an object. Returns whether it was there. An object without types is not found; [`remove`](Self::remove)
+    /// removes by key.
     pub fn delete(&mut self, object: &DynamicObject) -> bool {
         let Some(types) = &object.types else { return false };
         let group = types.api_version.split_once('/').map_or("", |(group, _)| group);
-        let kind = Kind::from_group_kind(group, &types.kind);
-        kind.is_some_and(|kind| self.remove(&key_of(kind, &object.metadata)))
+        let Some(kind) = Kind::from_group_kind(group, &types.kind) else { return false };
+        let key = key_of(kind, &object.metadata);
+        let is_without = kind.is_namespaced() && key.name.namespace.is_empty();
+        let key = if is_without { ObjectKey::new(kind, DEFAULT_NAMESPACE, &*key.name.name) } else { key };
+        self.remove(&key)
     }
 }
 

@@ -16,6 +16,7 @@ mod service;
 pub mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -64,8 +65,8 @@ pub struct Snapshot {
     pub referents: Referents,
 }
 
-/// Objects to which others refer.
-#[derive(Clone, Debug, Default)]
+/// Objects to which others refer. The `Debug` text has the names of Secrets, and nothing of their content.
+#[derive(Clone, Default)]
 pub struct Referents {
     /// Services that routes or Ingresses refer to.
     pub services: SharedMap<ObjectName, Arc<Service>>,
@@ -92,6 +93,37 @@ pub struct Referents {
     /// The addresses of the data planes themselves. A Service with such an endpoint is refused, because requests would come
     /// back. The controller fills this set; it is empty in a snapshot from manifests.
     pub own_addresses: OwnAddresses,
+}
+
+impl fmt::Debug for Referents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            services,
+            endpoint_slices,
+            reference_grants,
+            secrets,
+            config_maps,
+            namespaces,
+            proxies,
+            http_route_filters,
+            quarantine,
+            pending,
+            own_addresses,
+        } = self;
+        f.debug_struct("Referents")
+            .field("services", services)
+            .field("endpoint_slices", endpoint_slices)
+            .field("reference_grants", reference_grants)
+            .field("secrets", &secrets.keys().collect::<BTreeSet<_>>())
+            .field("config_maps", config_maps)
+            .field("namespaces", namespaces)
+            .field("proxies", proxies)
+            .field("http_route_filters", http_route_filters)
+            .field("quarantine", quarantine)
+            .field("pending", pending)
+            .field("own_addresses", own_addresses)
+            .finish()
+    }
 }
 
 /// Addresses and ports of data planes.

@@ -1,3 +1,4 @@
+use pingsix_sink::{Desired, MemorySink, Scope, Sink as _};
 use pingsix_translate::pingsix::Request;
 
 use crate::explain::Inquiry;
@@ -29,6 +30,61 @@ fn objects_become_documents_verdicts_and_explanations() {
     let owner = Some(ObjectKey::new(pingsix_translate::Kind::Gateway, "shop", "other"));
     let other = Inquiry { owner, ..Request::get("shop.example", "/").into() };
     assert_eq!(output.explain(&other).unwrap_err().to_string(), "Gateway shop/other is not served");
+}
+
+/// The objects of the shop, and their copies in another namespace.
+fn shop_and_zoo() -> Output {
+    let shop = SHOP.split_once("---\n").unwrap().1;
+    run(&format!("{SHOP}---\n{}", shop.replace("namespace: shop", "namespace: zoo")))
+}
+
+fn scope(output: &Output, data_plane: &str) -> Scope {
+    let mut all = output.desired();
+    all.find(|(key, _)| key.to_string() == data_plane).unwrap().1.scope().clone()
+}
+
+#[tokio::test]
+async fn a_data_plane_that_cannot_be_published_stops_no_other() {
+    let output = shop_and_zoo();
+    let (shop, zoo) = (scope(&output, "shop/web"), scope(&output, "zoo/web"));
+    let sink = MemorySink::new();
+    // A scope that overlaps with the first one.
+    let held = Scope::new(format!("{}held", shop.key_prefix())).unwrap();
+    sink.publish(&Desired::empty(held.clone())).await.unwrap();
+    let error = output.publish(&sink).await.unwrap_err();
+    assert!(error.to_string().starts_with("data plane shop/web is not published: "), "{error}");
+    assert!(!error.is_retryable());
+    assert_eq!(sink.scopes(), [held, zoo]);
+}
+
+#[tokio::test]
+async fn a_publisher_withdraws_what_is_gone() {
+    let both = shop_and_zoo();
+    let (shop, zoo) = (scope(&both, "shop/web"), scope(&both, "zoo/web"));
+    let mut publisher = Publisher::new(MemorySink::new());
+    let count = |publisher: &Publisher<MemorySink>, scope| {
+        publisher.sink().documents(scope).map_or(0, |documents| documents.len())
+    };
+    assert!(publisher.publish(&both).await.values().all(Result::is_ok));
+    assert_eq!((count(&publisher, &shop), count(&publisher, &zoo)), (2, 2));
+
+    // A failure is made up for at the next time.
+    publisher.sink().fail_after(Some(0));
+    let results = publisher.publish(&run(SHOP)).await;
+    let failed: Vec<_> = results.iter().filter(|(_, result)| result.is_err()).collect();
+    assert_eq!(failed.iter().map(|(key, _)| key.to_string()).collect::<Vec<_>>(), ["zoo/web"]);
+    publisher.sink().fail_after(None);
+    let results = publisher.publish(&run(SHOP)).await;
+    assert_eq!((results.len(), count(&publisher, &shop), count(&publisher, &zoo)), (2, 2, 0));
+    assert_eq!(publisher.publish(&run(SHOP)).await.len(), 1);
+
+    // Parameters that cannot be used say nothing about the data plane, so it stays.
+    let unusable = SHOP.replace(
+        "spec: {controllerName: example.com/embedded}",
+        "spec: {controllerName: example.com/embedded, parametersRef: {group: pingsix.io, kind: PingsixProxy, name: gone, namespace: shop}}",
+    );
+    assert!(publisher.publish(&run(&unusable)).await.is_empty());
+    assert_eq!(count(&publisher, &shop), 2);
 }
 
 #[test]

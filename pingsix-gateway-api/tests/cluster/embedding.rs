@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt as _;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube_runtime::watcher;
-use pingsix_gateway_api::store::{Edge, ReflectorStore, SharedStore};
+use pingsix_gateway_api::store::{Edge, SharedStore};
 use serde_json::json;
 
 use crate::test_env::TestEnv;
@@ -33,7 +33,7 @@ async fn a_shared_store_follows_an_api() {
     let edge = Edge::depends_on("secret", |map: &ConfigMap, secrets: &mut Vec<String>| {
         secrets.extend(map.annotations().get(ANNOTATION).cloned());
     });
-    let store = SharedStore::from(ReflectorStore::new([edge]));
+    let store = SharedStore::new([edge]);
     let (changed, reader) = store.watch(api.clone(), watcher::Config::default());
     let mut changed = pin!(changed);
     let dependents = |secret: &str| {

@@ -1,6 +1,6 @@
 //! One value to one object.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -12,8 +12,7 @@ use crate::for_each_kind;
 use crate::model::{GATEWAY_GROUP, Kind, ObjectKey};
 use crate::snapshot::{Identified, Object};
 
-/// The content of a value.
-#[derive(Debug)]
+/// The content of a value. The `Debug` text has no content of objects, which may be Secrets.
 pub enum Decoded {
     /// `null`.
     Nothing,
@@ -36,6 +35,25 @@ pub enum Decoded {
     /// A value that is no object, or an object that cannot be used.
     Fault(Fault),
 }
+
+impl fmt::Debug for Decoded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("Nothing"),
+            Self::List(items) => write!(f, "List({} items)", items.len()),
+            Self::Object { object, ignored } => {
+                f.debug_struct("Object").field("object", object).field("ignored", ignored).finish()
+            }
+            Self::UnknownKind { group, kind } => {
+                f.debug_struct("UnknownKind").field("group", group).field("kind", kind).finish()
+            }
+            Self::Fault(fault) => f.debug_tuple("Fault").field(fault).finish(),
+        }
+    }
+}
+
+/// The namespace of a manifest that names none.
+pub(super) const DEFAULT_NAMESPACE: &str = "default";
 
 fn fault(object: &str, field: &str, reason: FaultReason, message: impl Into<String>) -> Decoded {
     Decoded::Fault(Fault {
@@ -107,25 +125,44 @@ pub fn decode(value: Value) -> Decoded {
             Some(_) | None => Decoded::UnknownKind { group: group.to_owned(), kind },
         };
     };
-    if !known.versions().contains(&version) {
-        let message =
-            format!("apiVersion {api_version} of {kind} is not supported; use {}.", known.api_version());
-        let object = format!("{kind} {}", shown_name(&fields));
-        return fault(&object, "apiVersion", FaultReason::UnsupportedVersion, message);
-    }
+    let is_supported = known.versions().contains(&version);
     let name = fields.get("metadata").and_then(|metadata| metadata.get("name")).and_then(Value::as_str);
-    if name.is_none_or(str::is_empty) {
+    if is_supported && name.is_none_or(str::is_empty) {
         return fault(&kind, "metadata.name", FaultReason::NotAnObject, format!("A {kind} needs a name."));
     }
-    if known == Kind::Secret
-        && let Err(field) = merge_string_data(&mut fields)
-    {
-        let object = format!("{kind} {}", shown_name(&fields));
-        let message = "The object does not decode: the value is no string.";
-        return fault(&object, &field, FaultReason::DoesNotDecode, message);
-    }
+    let string_data = if known == Kind::Secret { merge_string_data(&mut fields) } else { Ok(()) };
     as_stored(known, &mut fields);
+    if !is_supported {
+        let message =
+            format!("apiVersion {api_version} of {kind} is not supported; use {}.", known.api_version());
+        return fault_of(known, &fields, "apiVersion", FaultReason::UnsupportedVersion, message);
+    }
+    if let Err(field) = string_data {
+        let message = "The object does not decode: the value is no string.".to_owned();
+        return fault_of(known, &fields, &field, FaultReason::DoesNotDecode, message);
+    }
     decode_as(known, fields)
+}
+
+/// The fault of an object of a known kind.
+fn fault_of(
+    kind: Kind,
+    fields: &Map<String, Value>,
+    field: &str,
+    reason: FaultReason,
+    message: String,
+) -> Decoded {
+    let metadata = fields.get("metadata");
+    let text = |field: &str| metadata.and_then(|metadata| metadata.get(field)).and_then(Value::as_str);
+    let key = ObjectKey::new(kind, text("namespace").unwrap_or_default(), text("name").unwrap_or_default());
+    Decoded::Fault(Fault {
+        line: None,
+        object: key.to_string(),
+        key: Some(key).filter(|key| !key.name.name.is_empty()),
+        field: field.to_owned(),
+        reason,
+        message,
+    })
 }
 
 /// Items of a typed list may leave their type out.
@@ -168,7 +205,7 @@ fn as_stored(kind: Kind, fields: &mut Map<String, Value>) {
         if !kind.is_namespaced() {
             metadata.remove("namespace");
         } else if metadata.get("namespace").and_then(Value::as_str).is_none_or(str::is_empty) {
-            metadata.insert("namespace".to_owned(), json!("default"));
+            metadata.insert("namespace".to_owned(), json!(DEFAULT_NAMESPACE));
         }
     }
     if kind == Kind::EndpointSlice {
@@ -231,8 +268,6 @@ fn typed<K: Identified>(fields: Map<String, Value>, object: impl FnOnce(Arc<K>) 
             Decoded::Object { object: object(Arc::new(decoded.into())), ignored }
         }
         Err(error) => {
-            let metadata = |field: &str| value["metadata"][field].as_str().unwrap_or_default().to_owned();
-            let key = ObjectKey::new(kind, metadata("namespace"), metadata("name"));
             let field = match error.path().to_string() {
                 path if path == "." => String::new(),
                 path => path,
@@ -244,14 +279,9 @@ fn typed<K: Identified>(fields: Map<String, Value>, object: impl FnOnce(Arc<K>) 
             let message = if may_be_secret { unquoted(&message) } else { message };
             // The decoder's word for a value of an enumeration.
             let message = message.replacen("unknown variant", "unknown value", 1);
-            Decoded::Fault(Fault {
-                line: None,
-                object: key.to_string(),
-                key: Some(key),
-                field,
-                reason: FaultReason::DoesNotDecode,
-                message: format!("The object does not decode: {message}."),
-            })
+            let message = format!("The object does not decode: {message}.");
+            let fields = value.as_object().cloned().unwrap_or_default();
+            fault_of(kind, &fields, &field, FaultReason::DoesNotDecode, message)
         }
     }
 }

@@ -12,7 +12,7 @@ pub struct Fault {
     pub line: Option<usize>,
     /// Kind, namespace and name, as far as they are known.
     pub object: String,
-    /// The key of an object that has a kind and a name, and that does not decode.
+    /// The key of an object with a known kind and a name that does not decode or has an unsupported version.
     pub key: Option<ObjectKey>,
     /// The path of the field; empty for the whole object.
     pub field: String,

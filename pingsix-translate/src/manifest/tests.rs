@@ -3,6 +3,7 @@ use serde_json::json;
 
 use super::*;
 use crate::model::Severity;
+use crate::snapshot::Referents;
 
 const GATEWAY: &str = "apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
@@ -69,6 +70,56 @@ fn an_object_is_applied_and_deleted() {
         dynamic(json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "a" } }));
     assert!(!objects.delete(&other));
     assert_eq!(objects.apply(other).unwrap_err().reason, FaultReason::UnknownKind);
+}
+
+#[test]
+fn an_object_without_a_namespace_is_one_of_the_default_namespace() {
+    let service = dynamic(json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "cart" } }));
+    let mut objects = Objects::default();
+    assert_eq!(objects.apply(service.clone()).unwrap().to_string(), "Service default/cart");
+    assert!(objects.delete(&service));
+}
+
+#[test]
+fn the_items_of_a_list_have_the_types_of_their_resource() {
+    let resource = ApiResource::erase::<k8s_openapi::api::core::v1::Service>(&());
+    let item = dynamic(json!({ "metadata": { "name": "cart", "namespace": "shop" } }));
+    let mut objects = Objects::default();
+    assert_eq!(objects.apply(item.clone()).unwrap_err().message, "A manifest needs kind.");
+    assert_eq!(objects.apply_as(&resource, item).unwrap().to_string(), "Service shop/cart");
+}
+
+#[test]
+fn a_text_counts_as_a_whole_or_not_at_all() {
+    let warnings = format!("{GATEWAY}---\napiVersion: apps/v1\nkind: Deployment\n");
+    assert_eq!(Objects::try_from_yaml(&warnings).unwrap().gateways().count(), 1);
+    let fault = Objects::try_from_yaml(&format!("{warnings}---\nkind: [\n")).unwrap_err();
+    assert_eq!(fault.reason, FaultReason::NotYaml);
+}
+
+#[test]
+fn a_fault_of_an_object_with_a_name_has_its_key() {
+    let texts = "apiVersion: v1\nkind: Secret\nmetadata: { name: s }\nstringData: { a: 1 }\n---\n\
+                 apiVersion: gateway.networking.k8s.io/v9\nkind: Gateway\nmetadata: { name: web, namespace: shop }\n---\n\
+                 apiVersion: v1\nkind: Service\nmetadata: { name: cart }\nspec: []\n";
+    let (_, faults) = Objects::from_yaml(texts);
+    let keys = faults.iter().map(|fault| fault.key.as_ref().unwrap().to_string());
+    let keys: Vec<String> = keys.collect();
+    assert_eq!(keys, ["Secret default/s", "Gateway shop/web", "Service default/cart"]);
+}
+
+#[test]
+fn the_data_of_a_secret_is_in_no_debug_text() {
+    let text = "apiVersion: v1\nkind: Secret\nmetadata: { name: s }\nstringData: { a: hunter2 }\n";
+    let objects = Objects::try_from_yaml(text).unwrap();
+    let secrets = objects.secrets().map(|(name, secret)| (name.clone(), secret.clone())).collect();
+    let referents = Referents { secrets, ..Referents::default() };
+    let list = json!({ "apiVersion": "v1", "kind": "List", "items": [{ "stringData": { "a": "hunter2" } }] });
+    let debug = format!("{objects:?} {referents:?} {:?} {:?}", documents(text), decode(list));
+    assert!(debug.contains("List(1 items)") && debug.matches("default").count() == 2, "{debug}");
+    // The bytes of a Secret are printed as numbers.
+    let bytes = format!("{:?}", b"hunter2");
+    assert!(!debug.contains("hunter2") && !debug.contains(bytes.trim_matches(['[', ']'])), "{debug}");
 }
 
 #[test]

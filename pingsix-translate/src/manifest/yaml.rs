@@ -1,5 +1,7 @@
 //! YAML in: the only file that knows the crate behind it.
 
+use std::fmt;
+
 use serde_json::Value;
 use serde_saphyr::Error;
 use serde_saphyr::budget::BudgetBreach;
@@ -17,6 +19,9 @@ pub struct YamlError {
 /// A line of the text, from 1, and the fault there.
 type TextError = (Option<usize>, String);
 
+/// The most bytes of content that the aliases of a document stand for.
+const ALIASED_BYTES: usize = 1 << 20;
+
 /// Decodes one document.
 fn decode(text: &str) -> Result<Value, TextError> {
     // A YAML parser also reads JSON, but not at the speed of one made for it.
@@ -27,7 +32,11 @@ fn decode(text: &str) -> Result<Value, TextError> {
     }
     let options = serde_saphyr::options! {
         with_snippet: false,
-        budget: serde_saphyr::budget! { max_events: 10_000_000, max_nodes: 5_000_000 },
+        budget: serde_saphyr::budget! {
+            max_events: 10_000_000,
+            max_nodes: 5_000_000,
+            max_total_scalar_bytes: text.len() + ALIASED_BYTES,
+        },
         // An alias makes a short text long.
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 100_000 },
     };
@@ -56,7 +65,9 @@ fn exceeded_limit(error: &Error) -> Option<&'static str> {
                     | BudgetBreach::Anchors { .. }
                     | BudgetBreach::MergeKeys { .. }
                     | BudgetBreach::RecordedAnchorBytes { .. }
-                    | BudgetBreach::RecordedAnchorEvents { .. },
+                    | BudgetBreach::RecordedAnchorEvents { .. }
+                    // A text without aliases has at most as many bytes as the limit.
+                    | BudgetBreach::ScalarBytes { .. },
                 ..
             }
     );
@@ -76,14 +87,23 @@ fn readable(message: &str) -> String {
     unquoted(message)
 }
 
-/// A document of a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A document of a stream. Its `Debug` text lacks the content, which may be a Secret.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Document<'a> {
     number: usize,
     line: usize,
     /// The line on which the text starts, from 1.
     first_line: usize,
     text: &'a str,
+}
+
+impl fmt::Debug for Document<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Document")
+            .field("number", &self.number)
+            .field("line", &self.line)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Document<'_> {
@@ -234,6 +254,14 @@ mod tests {
         };
         let bomb = format!("a: &a [x, x, x, x, x, x, x, x, x, x]\n{}", lists("abcdefghi"));
         assert_eq!(message(&bomb), "the aliases are too many, or stand for too much content");
+        // Five aliases are allowed to be long, and 80 of them are not.
+        let long = |aliases: usize| {
+            let names: Vec<String> = (0..10).map(|index| format!("&b{index} y")).collect();
+            let aliases = vec!["*a"; aliases].join(", ");
+            format!("a: &a {}\nb: [{}]\nc: [{aliases}]\n", "x".repeat(1 << 14), names.join(", "))
+        };
+        assert!(documents(&long(5))[0].decode().is_ok());
+        assert_eq!(message(&long(80)), "the aliases are too many, or stand for too much content");
         let deep = format!("{}{}", "[".repeat(80), "]".repeat(80));
         assert_eq!(message(&deep), "the nesting is too deep");
     }

@@ -1,6 +1,7 @@
 //! A plain collection of objects.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use kube::core::ObjectMeta;
@@ -16,8 +17,8 @@ macro_rules! objects {
             const KIND: Kind = Kind::$kind;
         })+
 
-        /// One object of a kind that translation reads.
-        #[derive(Clone, Debug)]
+        /// One object of a kind that translation reads. Its `Debug` text is its key, because it may be a Secret.
+        #[derive(Clone)]
         pub enum Object {
             $(#[doc = concat!("A `", stringify!($kind), "`.")] $kind(Arc<super::$kind>),)+
         }
@@ -37,8 +38,8 @@ macro_rules! objects {
         }
 
         /// A plain collection of objects, the source of snapshots. Tools without a cluster use it. The controller builds
-        /// snapshots from indexed stores instead.
-        #[derive(Clone, Debug, Default)]
+        /// snapshots from indexed stores instead. The `Debug` text has the keys of the objects.
+        #[derive(Clone, Default)]
         pub struct Objects { $(pub(super) $field: BTreeMap<ObjectName, Arc<super::$kind>>,)+ }
 
         impl Objects {
@@ -79,6 +80,18 @@ macro_rules! objects {
 }
 
 for_each_kind! { objects }
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.key().fmt(f)
+    }
+}
+
+impl fmt::Debug for Objects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(Kind::ALL.iter().flat_map(|kind| self.of_kind(*kind))).finish()
+    }
+}
 
 impl Objects {
     /// Every route, by kind, then by name.

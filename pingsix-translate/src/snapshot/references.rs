@@ -191,6 +191,19 @@ impl Objects {
     }
 }
 
+impl Objects {
+    /// The PingsixProxies that GatewayClasses, IngressClasses and Gateways name, existing or not.
+    pub fn named_proxies(&self) -> BTreeSet<ObjectKey> {
+        let of_classes = self.gateway_classes().filter_map(|(_, class)| proxy_of_class(class));
+        let of_ingress_classes =
+            self.ingress_classes().filter_map(|(_, class)| proxy_of_ingress_class(class));
+        let of_gateways =
+            self.gateways().filter_map(|(name, gateway)| proxy_of_gateway(gateway, &name.namespace));
+        let names = of_classes.chain(of_ingress_classes).chain(of_gateways);
+        names.map(|name| ObjectKey { kind: Kind::PingsixProxy, name }).collect()
+    }
+}
+
 fn named_proxy(group: &str, kind: &str, namespace: &str, name: &str) -> Option<ObjectName> {
     let is_proxy = Kind::from_group_kind(group, kind) == Some(Kind::PingsixProxy);
     is_proxy.then(|| ObjectName::new(namespace, name))

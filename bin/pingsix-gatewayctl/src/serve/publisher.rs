@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pingsix_gateway_api::bridge::withdrawn;
-use pingsix_sink::{Desired, EmbeddedEtcd, Sink as _};
+use pingsix_gateway_api::{Desired, EmbeddedEtcd, Published};
 use pingsix_translate::{DataPlaneKey, Options};
 use tokio::sync::watch;
 
@@ -12,13 +11,11 @@ use crate::finding::Finding;
 use crate::plane::Translated;
 
 pub(super) struct Publisher {
-    etcd: EmbeddedEtcd,
+    inner: pingsix_gateway_api::Publisher<EmbeddedEtcd>,
     options: Options,
-    /// Data planes that were published, and whether they hold something.
-    known: BTreeMap<DataPlaneKey, PlaneState>,
     /// The printed lines that still hold.
     said: BTreeSet<String>,
-    /// The last publication of each data plane.
+    /// The last publication of each data plane that was not withdrawn.
     publications: watch::Sender<BTreeMap<DataPlaneKey, Publication>>,
 }
 
@@ -31,16 +28,11 @@ pub(super) struct Publication {
     pub(super) fault: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PlaneState {
-    Current,
-    Withdrawn,
-}
-
 impl Publisher {
     pub(super) fn new(etcd: EmbeddedEtcd, options: Options) -> Self {
         let publications = watch::Sender::new(BTreeMap::new());
-        Self { etcd, options, known: BTreeMap::new(), said: BTreeSet::new(), publications }
+        let inner = pingsix_gateway_api::Publisher::new(etcd);
+        Self { inner, options, said: BTreeSet::new(), publications }
     }
 
     /// The last publication of each data plane, as it changes.
@@ -57,50 +49,44 @@ impl Publisher {
     /// A data plane that cannot be published keeps what it has; that is said, and tried again with the next change.
     pub(super) async fn publish(&mut self, translated: &Translated) -> anyhow::Result<()> {
         let mut failures = Vec::new();
-        for (key, desired) in translated.output.desired() {
-            failures.extend(self.send(key, desired, PlaneState::Current).await?);
-        }
-        let gone: Vec<DataPlaneKey> = self
-            .known
-            .iter()
-            .filter(|(key, held)| **held == PlaneState::Current && !translated.output.has(key))
-            .map(|(key, _)| key.clone())
-            .collect();
-        for key in gone {
-            failures.extend(self.send(&key, &withdrawn(&key, &self.options)?, PlaneState::Withdrawn).await?);
+        let results = self.inner.publish(&translated.output).await;
+        let desired: BTreeMap<&DataPlaneKey, &Desired> = translated.output.desired().collect();
+        for (key, result) in results {
+            match result {
+                Ok(published) => self.record(&key, desired.get(&key).copied(), &published)?,
+                Err(error) => {
+                    failures.push(format!("error: data plane {key} is not published: {error}"));
+                    let fault = Some(error.to_string());
+                    self.publications.send_modify(|all| all.entry(key).or_default().fault = fault);
+                }
+            }
         }
         self.report(&translated.findings, failures)
     }
 
-    /// Returns what went wrong, if anything did.
-    async fn send(
-        &mut self,
+    /// Keeps and prints a publication. `desired` is `None` if the documents were withdrawn.
+    fn record(
+        &self,
         key: &DataPlaneKey,
-        desired: &Desired,
-        held: PlaneState,
-    ) -> anyhow::Result<Option<String>> {
-        let published = match self.etcd.publish(desired).await {
-            Ok(published) => published,
-            Err(error) => {
-                let fault = error.to_string();
-                self.publications.send_modify(|all| all.entry(key.clone()).or_default().fault = Some(fault));
-                return Ok(Some(format!("error: data plane {key} is not published: {error}")));
-            }
-        };
-        let publication = Publication { revision: Some(published.revision.get()), fault: None };
-        self.publications.send_modify(|all| drop(all.insert(key.clone(), publication)));
-        let before = self.known.insert(key.clone(), held);
-        if before != Some(held) || !published.changed.is_empty() {
-            let size = self.etcd.size_of(desired.scope()).map(|size| size.bytes).unwrap_or_default();
-            let gone = if held == PlaneState::Withdrawn { " (withdrawn)" } else { "" };
-            print_line(format_args!(
-                "published {key}{gone} revision {}: {}; {} documents, {size} bytes",
-                published.revision,
-                published.changed,
-                desired.documents().len()
-            ))?;
+        desired: Option<&Desired>,
+        published: &Published,
+    ) -> anyhow::Result<()> {
+        let mut before = None;
+        self.publications.send_modify(|all| {
+            let publication = Publication { revision: Some(published.revision.get()), fault: None };
+            before = if desired.is_some() { all.insert(key.clone(), publication) } else { all.remove(key) };
+        });
+        let is_first = before.is_none_or(|publication| publication.revision.is_none());
+        if desired.is_some() && !is_first && published.changed.is_empty() {
+            return Ok(());
         }
-        Ok(None)
+        let size = desired.and_then(|desired| self.inner.sink().size_of(desired.scope()));
+        let bytes = size.map(|size| size.bytes).unwrap_or_default();
+        let (gone, count) = desired.map_or((" (withdrawn)", 0), |desired| ("", desired.documents().len()));
+        print_line(format_args!(
+            "published {key}{gone} revision {}: {}; {count} documents, {bytes} bytes",
+            published.revision, published.changed,
+        ))
     }
 
     /// Says what is new, and what no longer holds.

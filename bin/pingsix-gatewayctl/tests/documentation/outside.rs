@@ -4,13 +4,16 @@ use std::fs;
 
 use crate::root;
 
-/// The programs, each with the page that shows it and the most lines of its code, without imports.
-const PROGRAMS: [(&str, &str, usize); 4] = [
-    ("src/bin/translate.rs", "pingsix-gateway-api/README.md", 20),
-    ("src/bin/serve.rs", "pingsix-gateway-api/README.md", 20),
-    ("src/bin/operator.rs", "pingsix-gateway-api/README.md", 25),
-    ("tests/contract.rs", "pingsix-sink/README.md", 20),
+/// The programs, each with the page that shows it.
+const PROGRAMS: [(&str, &str); 4] = [
+    ("src/bin/translate.rs", "pingsix-gateway-api/README.md"),
+    ("src/bin/serve.rs", "pingsix-gateway-api/README.md"),
+    ("src/bin/operator.rs", "pingsix-gateway-api/README.md"),
+    ("tests/contract.rs", "pingsix-sink/README.md"),
 ];
+
+/// The most lines of a program, without its imports.
+const MOST_LINES: usize = 20;
 
 /// The program without its description.
 fn code(program: &str) -> String {
@@ -21,7 +24,7 @@ fn code(program: &str) -> String {
 
 #[test]
 fn readmes_show_the_programs_that_are_built() {
-    for (program, page, _) in PROGRAMS {
+    for (program, page) in PROGRAMS {
         let text = fs::read_to_string(root().join(page)).unwrap();
         assert!(text.contains(&format!("testdata/outside/{program}")), "{page} does not name {program}");
         assert!(text.contains(&format!("\n{}```\n", code(program))), "{page} does not show {program}");
@@ -30,11 +33,11 @@ fn readmes_show_the_programs_that_are_built() {
 
 #[test]
 fn the_programs_are_short() {
-    for (program, _, most) in PROGRAMS {
+    for (program, _) in PROGRAMS {
         let code = code(program);
         let counts =
             |line: &&str| !line.is_empty() && !line.starts_with("use ") && !line.trim().starts_with("//");
         let lines = code.lines().filter(counts).count();
-        assert!(lines <= most, "{program} has {lines} lines");
+        assert!(lines <= MOST_LINES, "{program} has {lines} lines");
     }
 }

@@ -11,32 +11,27 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, Client, ResourceExt as _};
 use kube_runtime::controller::{Action, Controller};
 use kube_runtime::watcher::Config;
-use pingsix_gateway_api::{MemorySink, Objects, Options, Pipeline, Sink as _, SinkError};
-use pingsix_store::{Edge, ReflectorStore, SharedStore};
+use pingsix_gateway_api::{MemorySink, Objects, Options, Pipeline, PublishError};
+use pingsix_store::{Edge, SharedStore};
 
 #[tokio::main]
 async fn main() -> Result<(), kube::Error> {
     let client = Client::try_default().await?;
-    let secret = Edge::depends_on("secret", |map: &ConfigMap, secrets| {
+    let store = SharedStore::new([Edge::depends_on("secret", |map: &ConfigMap, secrets| {
         secrets.extend(map.annotations().get("example.com/secret").cloned());
-    });
-    let store = SharedStore::from(ReflectorStore::new([secret]));
+    })]);
     let (maps, reader) = store.watch(Api::default_namespaced(client.clone()), Config::default());
-    let secrets = Api::<Secret>::default_namespaced(client);
     Controller::for_stream(maps, reader)
-        .watches(secrets, Config::default(), move |secret| store.dependents(&secret.name_any()))
+        .watches(Api::<Secret>::default_namespaced(client), Config::default(), store.mapper(Secret::name_any))
         .run(reconcile, |_, _, _| Action::requeue(Duration::from_secs(5)), Arc::new(MemorySink::new()))
-        .for_each(|_| ready(()))
+        .for_each(|result| ready(println!("{result:?}")))
         .await;
     Ok(())
 }
 
-async fn reconcile(map: Arc<ConfigMap>, sink: Arc<MemorySink>) -> Result<Action, SinkError> {
+async fn reconcile(map: Arc<ConfigMap>, sink: Arc<MemorySink>) -> Result<Action, PublishError> {
     let manifests: Vec<_> = map.data.iter().flat_map(BTreeMap::values).cloned().collect();
-    let (objects, faults) = Objects::from_yaml(&manifests.join("\n---\n"));
-    faults.iter().for_each(|fault| eprintln!("{fault}"));
-    for (_, desired) in Pipeline::new(Options::default()).run(&objects).desired() {
-        sink.publish(desired).await?;
-    }
+    let objects = Objects::try_from_yaml(&manifests.join("\n---\n"))?;
+    Pipeline::new(Options::default()).run(&objects).publish(&*sink).await?;
     Ok(Action::await_change())
 }

@@ -5,8 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let (objects, faults) = Objects::from_yaml(&std::io::read_to_string(std::io::stdin())?);
-    faults.iter().for_each(|fault| eprintln!("{fault}"));
+    let objects = Objects::try_from_yaml(&std::io::read_to_string(std::io::stdin())?)?;
     let etcd = EmbeddedEtcd::builder().state_file("revisions").start().await?;
     for (data_plane, desired) in Pipeline::new(Options::default()).run(&objects).desired() {
         println!("{data_plane}: {}", etcd.publish(desired).await?.changed);
