@@ -16,6 +16,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 use anyhow::{Context as _, bail};
+use http::StatusCode;
 use pingsix_translate::{Kind, ObjectKey};
 use serde_json::Value;
 
@@ -50,6 +51,8 @@ pub(crate) fn load(
     let values = cluster.list(&listed, notes)?;
     cluster.check_namespaces(&values)?;
     let mut objects = FileObjects::of_values(NAME, values);
+    let proxies = Manifests::collect([&objects], &[]).objects.named_proxies();
+    objects.extend(FileObjects::of_values(NAME, cluster.proxies_elsewhere(&proxies, notes)?));
     // Secrets and ConfigMaps refer to nothing, so one round is enough.
     let named = Manifests::collect([&objects], &[]).objects.referents_by_name();
     let named: BTreeSet<ObjectKey> = named.into_iter().filter(|key| is_read_by_name(key.kind)).collect();
@@ -136,10 +139,32 @@ impl Cluster {
         self.runtime.block_on(self.reader.list(resources))
     }
 
-    /// The existing ones of these objects.
+    /// The existing ones of these objects. An object of another namespace than the chosen ones counts as absent.
     pub(crate) fn get(&self, keys: &BTreeSet<ObjectKey>) -> anyhow::Result<Vec<Value>> {
+        let chosen = keys.iter().filter(|key| self.reader.is_chosen(key));
         let wanted: Vec<(&Resource, &ObjectKey)> =
-            keys.iter().filter_map(|key| Some((self.served.resource(key.kind)?, key))).collect();
+            chosen.filter_map(|key| Some((self.served.resource(key.kind)?, key))).collect();
         self.runtime.block_on(self.reader.get(wanted))
+    }
+
+    /// The existing ones of these PingsixProxies that are in no chosen namespace. Without them, a Gateway in a chosen
+    /// namespace would seem to have unusable parameters. A note names those that the user may not get.
+    fn proxies_elsewhere(
+        &self,
+        proxies: &BTreeSet<ObjectKey>,
+        notes: &mut dyn Write,
+    ) -> anyhow::Result<Vec<Value>> {
+        let Some(resource) = self.served.resource(Kind::PingsixProxy) else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        for key in proxies.iter().filter(|key| !self.reader.is_chosen(key)) {
+            match self.runtime.block_on(self.reader.get_one(resource, key)) {
+                Ok(object) => found.extend(object),
+                Err(fault) if fault.is(StatusCode::FORBIDDEN) => {
+                    writeln!(notes, "note: {:#}; it counts as absent", fault.about("get", &key.to_string()))?;
+                }
+                Err(fault) => return Err(fault.about("get", &key.to_string())),
+            }
+        }
+        Ok(found)
     }
 }

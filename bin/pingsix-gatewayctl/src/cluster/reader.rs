@@ -97,16 +97,17 @@ impl Reader {
         Ok(lists.into_iter().flatten().collect())
     }
 
-    /// The existing ones of these objects. An object of another namespace than the chosen ones counts as absent.
+    /// Whether an object is in a chosen namespace.
+    pub(super) fn is_chosen(&self, key: &ObjectKey) -> bool {
+        self.namespaces.is_empty()
+            || self.namespaces.iter().any(|namespace| **namespace == *key.name.namespace)
+    }
+
+    /// The existing ones of these objects, of any namespace.
     pub(super) async fn get(&self, wanted: Vec<(&Resource, &ObjectKey)>) -> anyhow::Result<Vec<Value>> {
-        let is_chosen = |key: &ObjectKey| {
-            let chosen = self.namespaces.iter().any(|namespace| **namespace == *key.name.namespace);
-            (self.namespaces.is_empty() || chosen)
-                && is_path_segment(&key.name.namespace)
-                && is_path_segment(&key.name.name)
-        };
-        let wanted = wanted.into_iter().filter(|(_, key)| is_chosen(key));
-        let objects = stream::iter(wanted).map(|(resource, key)| self.get_one(resource, key));
+        let objects = stream::iter(wanted).map(|(resource, key)| async move {
+            self.get_one(resource, key).await.map_err(|fault| fault.about("get", &key.to_string()))
+        });
         let objects: Vec<Option<Value>> = objects.buffered(CONCURRENCY).try_collect().await?;
         Ok(objects.into_iter().flatten().collect())
     }
@@ -171,12 +172,16 @@ impl Reader {
         }
     }
 
-    async fn get_one(&self, resource: &Resource, key: &ObjectKey) -> anyhow::Result<Option<Value>> {
-        let path = resource.path(Some(&*key.name.namespace), Some(&*key.name.name));
-        match self.read::<Map<String, Value>>(&path).await {
+    /// An object of any namespace; `None` if it does not exist.
+    pub(super) async fn get_one(&self, resource: &Resource, key: &ObjectKey) -> Result<Option<Value>, Fault> {
+        let (namespace, name) = (&*key.name.namespace, &*key.name.name);
+        if !is_path_segment(namespace) || !is_path_segment(name) {
+            return Ok(None);
+        }
+        match self.read::<Map<String, Value>>(&resource.path(Some(namespace), Some(name))).await {
             Ok(object) => Ok(Some(as_manifest(resource, object))),
             Err(fault) if fault.is(StatusCode::NOT_FOUND) => Ok(None),
-            Err(fault) => Err(fault.about("get", &key.to_string())),
+            Err(fault) => Err(fault),
         }
     }
 

@@ -209,6 +209,7 @@ async fn a_cluster_is_read_as_a_dump_of_its_objects() {
     faults::forbidden_kinds(&cluster).await;
     plugin::input_is_the_cluster(&kubeconfig, &translated);
     plugin::commands_of_the_page_run(&kubeconfig);
+    faults::parameters_elsewhere(&cluster, kubeconfig.to_str().unwrap()).await;
 }
 
 #[tokio::test]

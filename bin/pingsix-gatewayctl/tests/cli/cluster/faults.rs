@@ -48,6 +48,26 @@ pub(super) async fn forbidden_kinds(cluster: &TestCluster) {
         .prints_error("--namespace missing: the cluster has no such namespace");
 }
 
+/// The parameters of a class are read from every namespace, and a note names those that the user may not get.
+pub(super) async fn parameters_elsewhere(cluster: &TestCluster, administrator: &str) {
+    let objects = "apiVersion: v1\nkind: Namespace\nmetadata: { name: elsewhere }\n---\n\
+        apiVersion: pingsix.io/v1alpha1\nkind: PingsixProxy\nmetadata: { name: limits, namespace: elsewhere }\n\
+        spec: { attached: {} }\n---\n\
+        apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: { name: limited }\n\
+        spec:\n  controllerName: pingsix.io/gateway-controller\n\
+        \x20 parametersRef: { group: pingsix.io, kind: PingsixProxy, name: limits, namespace: elsewhere }\n";
+    cluster.apply(objects).await.unwrap();
+    let check = ["check", "--cluster", "-n", "default", "--kubeconfig"];
+    let missing = "There is no PingsixProxy elsewhere/limits that can be read.";
+    let all = run(check.iter().chain(&[administrator]));
+    assert!(!all.out.contains(missing) && all.err.is_empty(), "{}{}", all.out, all.err);
+
+    let kubeconfig = cluster.kubeconfig(cluster.user("reader").unwrap()).unwrap();
+    run(check.iter().chain(&[kubeconfig.to_str().unwrap()]))
+        .prints(missing)
+        .prints_error("note: the API server forbids to get PingsixProxy elsewhere/limits: ");
+}
+
 fn kubeconfig(server: &str) -> Manifests {
     let text = format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: one\ncontexts:\n- {{ name: one, context: {{ cluster: c, user: u }} }}\n\
