@@ -79,14 +79,36 @@ pub struct Draft {
     pub trial: Option<Trial>,
 }
 
-/// A trial of a search.
+/// A trial of a search, or a retry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Trial {
+    /// The cause.
+    pub cause: TrialCause,
     /// The number of the trial in its search, from 1.
     pub number: u32,
     /// The number of suspected steps.
     pub suspects: usize,
+}
+
+/// The cause of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrialCause {
+    /// PingSIX has refused a publication, and the object at fault is not known yet.
+    Search,
+    /// An object in quarantine is retried, as it is from time to time.
+    Retry,
+}
+
+impl TrialCause {
+    pub(crate) const ALL: [Self; 2] = [Self::Search, Self::Retry];
+
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Search => "search",
+            Self::Retry => "retry",
+        }
+    }
 }
 
 /// The outcome of an observation.
@@ -206,13 +228,12 @@ impl Acceptance {
     /// The next publication from the newest snapshot.
     pub fn draft(&mut self, newest: &OwnerSnapshot) -> Draft {
         let (content, trial) = if let Some(search) = &self.search {
-            let trial = Trial { number: search.trials(), suspects: search.suspects() };
-            (search.content(), Some(trial))
+            (search.content(), self.trial())
         } else {
             self.release_changed(newest);
             let wanted = self.wanted(newest);
             match self.retried(newest, &wanted) {
-                Some(content) => (content, Some(Trial { number: 1, suspects: 1 })),
+                Some(content) => (content, Some(Trial { cause: TrialCause::Retry, number: 1, suspects: 1 })),
                 None => (wanted, None),
             }
         };
@@ -334,10 +355,11 @@ impl Acceptance {
         Some(&*self.fault.as_ref()?.message)
     }
 
-    /// The running trial.
+    /// The running trial of a search.
     pub fn trial(&self) -> Option<Trial> {
         let search = self.search.as_ref()?;
-        Some(Trial { number: search.trials(), suspects: search.suspects() })
+        let (number, suspects) = (search.trials(), search.suspects());
+        Some(Trial { cause: TrialCause::Search, number, suspects })
     }
 
     /// The sources in quarantine, with the message of PingSIX.

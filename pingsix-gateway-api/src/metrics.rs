@@ -15,7 +15,7 @@ mod tests;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -31,6 +31,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry};
 use tokio::time::Instant;
 
+use crate::acceptance::TrialCause;
 pub use observed::{ReferencedTotals, WatchTotals};
 use page::{CallbackCollector, Page};
 
@@ -44,7 +45,11 @@ const LATENCY_BUCKETS: [f64; 15] =
 /// Buckets of numbers of owners.
 const OWNER_BUCKETS: [f64; 10] = [0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 500.0, 1000.0];
 
+/// The kinds of owners.
+const OWNER_KINDS: [Kind; 2] = [Kind::Gateway, Kind::IngressClass];
+
 type Gauge = AnyGauge<i64, AtomicI64>;
+type FractionGauge = AnyGauge<f64, AtomicU64>;
 type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -76,6 +81,11 @@ struct FailureLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CauseLabels {
+    cause: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct DeliveryLabels {
     delivery: &'static str,
 }
@@ -104,6 +114,9 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    const ALL: [Self; 6] =
+        [Self::Current, Self::Withdrawn, Self::Waiting, Self::Superseded, Self::Failed, Self::Panicked];
+
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Current => "current",
@@ -131,11 +144,12 @@ pub struct Metrics {
     translations: Gauge,
     publications: Family<SinkLabels, Counter>,
     publication_failures: Family<FailureLabels, Counter>,
-    trials: Counter,
+    trials: Family<CauseLabels, Counter>,
     plan_steps: Family<StepLabels, Counter>,
     published_revision: Family<SinkLabels, Gauge>,
     confirmed_revision: Gauge,
     data_planes: Family<DeliveryLabels, Gauge>,
+    budget_charged: FractionGauge,
     problems: Family<ProblemLabels, Gauge>,
     known_problems: Mutex<BTreeSet<ProblemLabels>>,
     leader: Gauge,
@@ -204,8 +218,8 @@ impl Metrics {
         let publication_failures = add.add("publication_failures", "Failed publications", Family::default());
         let trials = add.add(
             "trials",
-            "Publications of a part of the changes, to find the objects that PingSIX refuses",
-            Counter::default(),
+            "Publications that PingSIX may refuse: trials of a search for the object at fault, and retries of objects in quarantine",
+            Family::default(),
         );
         let plan_steps = add.add("plan_steps", "Written and deleted documents", Family::default());
         let published_revision =
@@ -216,6 +230,11 @@ impl Metrics {
             Gauge::default(),
         );
         let data_planes = add.add("data_planes", "Data planes by delivery", Family::default());
+        let budget_charged = add.add(
+            "budget_charged_ratio",
+            "The charged part of the bytes or matcher entries of the fullest data plane; rules and certificates beyond 1 are refused",
+            FractionGauge::default(),
+        );
         let problems = add.add("problems", "Problems of objects", Family::default());
         let leader = add.add("leader", "Whether this replica writes statuses", Gauge::default());
         let feed_authority_waits_for = add.add(
@@ -233,7 +252,7 @@ impl Metrics {
                 age.as_secs_f64(),
             )
         }));
-        Self {
+        let metrics = Self {
             registry: Mutex::new(registry),
             names,
             events,
@@ -252,10 +271,25 @@ impl Metrics {
             published_revision,
             confirmed_revision,
             data_planes,
+            budget_charged,
             problems,
             known_problems: Mutex::default(),
             leader,
             feed_authority_waits_for,
+        };
+        metrics.begin_at_zero();
+        metrics
+    }
+
+    /// Creates the series that may begin with a fault: Prometheus sees no increase in a series that begins at 1.
+    fn begin_at_zero(&self) {
+        for kind in OWNER_KINDS.map(Kind::as_str) {
+            for outcome in Outcome::ALL.map(Outcome::as_str) {
+                drop(self.reconciliations.get_or_create(&ReconciliationLabels { kind, outcome }));
+            }
+        }
+        for cause in TrialCause::ALL.map(TrialCause::as_str) {
+            drop(self.trials.get_or_create(&CauseLabels { cause }));
         }
     }
 
@@ -313,9 +347,9 @@ impl Metrics {
         raise(&self.published_revision.get_or_create(&SinkLabels { sink }), *revision);
     }
 
-    /// Records a trial: a publication of a part of the changes, to find the objects that PingSIX refuses.
-    pub fn trial(&self) {
-        self.trials.inc();
+    /// Records a trial: a publication that PingSIX may refuse.
+    pub fn trial(&self, cause: TrialCause) {
+        self.trials.get_or_create(&CauseLabels { cause: cause.as_str() }).inc();
     }
 
     /// Records a failed publication, with the category of its error.
@@ -346,6 +380,11 @@ impl Metrics {
         for (delivery, count) in counts {
             self.data_planes.get_or_create(&DeliveryLabels { delivery }).set(count);
         }
+    }
+
+    /// Records the [charged part](pingsix_translate::DataPlane::charged_part) of the budget of the fullest data plane.
+    pub fn budget_charged(&self, part: f64) {
+        self.budget_charged.set(part);
     }
 
     /// Records the current problems of objects.

@@ -5,7 +5,10 @@
 use std::sync::Arc;
 
 use pingsix_translate::status::{ConditionStatus, ConditionType, Reason};
-use pingsix_translate::{Budget, Object, ObjectName, Objects, Options, Translation, translate};
+use pingsix_translate::{
+    Budget, DataPlane, Kind, Object, ObjectKey, ObjectName, Objects, Options, Translation, TranslationMode,
+    Translator, translate,
+};
 use serde_json::{Value, json};
 
 fn object<T: serde::de::DeserializeOwned>(value: Value) -> Arc<T> {
@@ -129,4 +132,88 @@ fn a_rule_is_told_of_older_ones_only_if_there_are_any() {
              its budget of 10000 bytes and 5 matcher entries."
         ]
     );
+}
+
+fn plane(translation: &Translation) -> &DataPlane {
+    translation.data_planes.values().next().unwrap()
+}
+
+/// Adds the routes of a number to a table.
+type Shape = fn(&mut Objects, usize);
+
+#[test]
+fn the_charge_comes_near_the_budget_before_anything_is_refused() {
+    let hosts: Shape = |objects, number| {
+        let paths = [format!("/path-{number}"), "/".to_owned()];
+        add_route(objects, &format!("r{number}"), "2026-01-01T00:00:00Z", &format!("h{number}.test"), &paths);
+    };
+    // Each path is listed for the wildcard, too.
+    let wildcard: Shape = |objects, number| {
+        add_route(objects, "wildcard", "2025-01-01T00:00:00Z", "*.test", &["/".to_owned()]);
+        let path = format!("/path-{number}");
+        add_route(
+            objects,
+            &format!("r{number}"),
+            "2026-01-01T00:00:00Z",
+            &format!("h{number}.test"),
+            &[path],
+        );
+    };
+    for (add, budget) in [
+        (hosts, Budget { bytes: 100_000, ..Budget::default() }),
+        (wildcard, Budget { matcher_entries: 20_000, ..Budget::default() }),
+    ] {
+        let (mut objects, mut last) = (gateway(), 0.0);
+        for number in 0.. {
+            add(&mut objects, number);
+            let translation = run(&objects, budget);
+            let plane = plane(&translation);
+            if !refusals(&translation).is_empty() {
+                assert!(plane.charged_part > 0.9 && plane.charged_part <= 1.0, "{}", plane.charged_part);
+                break;
+            }
+            assert!(plane.charged_part > last, "{} after {last}", plane.charged_part);
+            assert!(plane.charged_part >= plane.size.part_of(budget));
+            last = plane.charged_part;
+        }
+        assert!(last > 0.95 && last <= 1.0, "{last}");
+    }
+}
+
+#[test]
+fn a_table_that_changes_for_a_long_time_is_charged_as_if_it_were_new() {
+    let budget = Budget { bytes: 20_000, ..Budget::default() };
+    let name = ObjectName::new("shop", "gateway");
+    let options = Options { budget, ..Options::default() };
+    let (mut translator, mut objects) = (Translator::new(options.clone()), gateway());
+    let mut incremental = 0;
+    let mut charged = |objects: &Objects| {
+        let snapshot = objects.snapshot(&name).unwrap();
+        let [got, fresh] = [translator.translate(&snapshot), translate(&snapshot, &options)];
+        assert!(refusals(&got).is_empty());
+        incremental += usize::from(translator.last_mode() != TranslationMode::Full);
+        let [got, fresh] = [got, fresh].map(|translation| plane(&translation).charged_part);
+        assert!((got - fresh).abs() < 0.05, "{got} for {fresh}");
+        got
+    };
+    let add = |objects: &mut Objects, number: usize, path: &str| {
+        let (name, host) = (format!("r{number}"), format!("h{number}.test"));
+        add_route(objects, &name, "2026-01-01T00:00:00Z", &host, &[path.to_owned()]);
+    };
+    for number in 0..60 {
+        add(&mut objects, number, "/path");
+        charged(&objects);
+    }
+    let full = charged(&objects);
+    assert!(full > 0.5, "{full}");
+    for change in 0..200 {
+        add(&mut objects, change % 60, &format!("/path-{}", change / 60));
+        let part = charged(&objects);
+        assert!(part < full + 0.1, "{part} after {full}");
+    }
+    for number in 0..60 {
+        objects.remove(&ObjectKey::new(Kind::HttpRoute, "shop", format!("r{number}")));
+        charged(&objects);
+    }
+    assert!(charged(&objects) < 0.1 && incremental > 200, "{incremental}");
 }

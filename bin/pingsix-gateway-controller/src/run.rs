@@ -43,7 +43,7 @@ pub(crate) async fn run(configuration: &Configuration, stop: CancellationToken) 
     let replicas = options.lease.as_ref().map(|lease| Replicas::new(client.clone(), lease));
     let Opened { router, etcd } = sinks::open(configuration, replicas.as_ref()).await?;
     if let Some(etcd) = &etcd {
-        metrics.observe_feed(etcd.clone(), configuration.budget.bytes);
+        metrics.observe_feed(etcd.clone());
     }
     let observers = Observers { health: Some(health), metrics: Some(metrics), debug: Some(debug_requests) };
     let controller = Controller::new(client, router, options).observed_by(observers);

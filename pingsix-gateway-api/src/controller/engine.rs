@@ -394,6 +394,7 @@ impl Engine {
             let deliveries: Vec<_> =
                 self.deliveries.data_planes().map(|plane| self.deliveries.delivery(plane)).collect();
             metrics.deliveries(&deliveries);
+            metrics.budget_charged(self.parts.reconciler.most_charged());
             metrics.problems(self.parts.reconciler.all_problems().chain(self.ingest.undecodable.values()));
         }
     }

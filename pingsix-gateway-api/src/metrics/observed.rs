@@ -7,7 +7,7 @@ use pingsix_sink::embedded::Stats;
 use pingsix_translate::Kind;
 
 use super::page::Page;
-use super::{Metrics, to_float, to_signed, to_whole};
+use super::{Metrics, to_signed, to_whole};
 use crate::replicas::Replicas;
 use crate::status::StatusCounts;
 use crate::world::{KindVisitor, Stored, World, with_kind};
@@ -116,23 +116,16 @@ impl Metrics {
         });
     }
 
-    /// Reads the counters of the embedded etcd server at each scrape. The budget is the budget of one data plane, in
-    /// bytes.
-    pub fn observe_feed(&self, etcd: EmbeddedEtcd, budget: usize) {
+    /// Reads the counters of the embedded etcd server at each scrape.
+    pub fn observe_feed(&self, etcd: EmbeddedEtcd) {
         self.observe(move |page| {
             let sizes: Vec<_> = etcd.scopes().into_iter().map(|(_, size)| size).collect();
             let documents: usize = sizes.iter().map(|size| size.documents).sum();
             let bytes: usize = sizes.iter().map(|size| size.bytes).sum();
-            let largest = sizes.iter().map(|size| size.bytes).max().unwrap_or_default();
             page.gauge("feed_open", "Whether the feed answers reads", etcd.is_open().into())?;
             page.gauge("feed_scopes", "Readable data planes, empty ones included", to_whole(sizes.len()))?;
             page.gauge("feed_documents", "Documents of all data planes", to_whole(documents))?;
             page.gauge("feed_bytes", "Bytes of the lists of all data planes", to_whole(bytes))?;
-            page.fraction(
-                "feed_largest_ratio",
-                "The largest data plane's share of its budget",
-                to_float(largest) / to_float(budget.max(1)),
-            )?;
             feed(page, &etcd.stats())
         });
     }

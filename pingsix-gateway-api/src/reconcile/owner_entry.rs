@@ -188,6 +188,16 @@ impl Reconciler {
         self.owners.values().flat_map(|entry| &entry.problems)
     }
 
+    /// The charged part of the budget of the fullest data plane. The charge of stream documents is their size.
+    pub fn most_charged(&self) -> f64 {
+        let budget = self.options.budget;
+        let parts = self.owners.values().flat_map(|entry| {
+            let of_streams = entry.streams.values().map(|plane| plane.size.part_of(budget));
+            entry.planes.values().map(|plane| plane.charged_part).chain(of_streams)
+        });
+        parts.fold(0.0, f64::max)
+    }
+
     /// The data planes of an owner.
     pub fn data_planes(&self, owner: &ObjectKey) -> Vec<DataPlaneKey> {
         let planes = self.owners.get(owner).into_iter();

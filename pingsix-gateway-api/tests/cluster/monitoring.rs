@@ -124,6 +124,32 @@ fn each_alert_fires_at_its_fault_and_not_at_rest() {
     }
 }
 
+#[test]
+fn the_dashboard_counts_the_leaders_of_each_installation() {
+    let Some(promtool) = find("promtool") else {
+        return skipped(
+            "the dashboard is NOT TRIED: there is no promtool, which Debian has in the package prometheus",
+        );
+    };
+    let leaders = panels().into_iter().find(|(title, _)| title == "Leader").unwrap().1.remove(0);
+    let series = |namespace: &str, instance: &str, leads: u8| {
+        let labels = format!("job=\"controller\", namespace=\"{namespace}\", instance=\"{instance}\"");
+        json!({ "series": format!("pingsix_gateway_leader{{{labels}}}"), "values": format!("{leads}x5") })
+    };
+    let sample = |namespace: &str, value: u8| json!({ "labels": format!("{{job=\"controller\", namespace=\"{namespace}\"}}"), "value": value });
+    let samples = [sample("one", 1), sample("other", 0)];
+    let test = json!({
+        "interval": "1m",
+        "input_series": [series("one", "a", 1), series("one", "b", 0), series("other", "a", 0)],
+        "promql_expr_test": [{ "expr": leaders, "eval_time": "5m", "exp_samples": samples }],
+    });
+    let file = tempfile::NamedTempFile::new().unwrap();
+    // JSON is YAML.
+    std::fs::write(&file, json!({ "evaluation_interval": "1m", "tests": [test] }).to_string()).unwrap();
+    let output = Command::new(promtool).args(["test", "rules"]).arg(file.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
 /// The ports of metrics, as the chart's monitors find them: those of the controller, and of Pods of data planes by name.
 ///
 /// The prometheus of Debian finds no targets in Kubernetes.

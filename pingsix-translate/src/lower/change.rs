@@ -101,6 +101,8 @@ struct Work {
     services: BTreeSet<Arc<PolicyChain>>,
     /// Routes whose refusals may differ.
     to_judge: BTreeSet<usize>,
+    /// The charge of a change without another admission.
+    growth: Option<Size>,
 }
 
 impl LoweredPlane {
@@ -216,6 +218,7 @@ impl LoweredPlane {
         }
         let Lowering { plane, options, .. } = *lowering;
         let mut work = Work { to_judge: changed.routes.keys().copied().collect(), ..Work::default() };
+        let before = self.data_plane().size;
         let mut parts = self.placed.change(lowering, changed.routes)?;
         self.admit(lowering, changed, &mut parts, &mut work)?;
         for (group, dirty) in &self.placed.dirty(plane, parts)? {
@@ -231,6 +234,7 @@ impl LoweredPlane {
         if !fits || self.naming.ids.collided() || bytes == usize::MAX || matcher_entries == usize::MAX {
             return Err(FullTranslationNeeded);
         }
+        self.update_charge(lowering, before, &work)?;
         Ok(work.to_judge)
     }
 }

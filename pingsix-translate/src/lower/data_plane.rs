@@ -16,6 +16,12 @@ pub struct DataPlane {
     pub provenance: SharedMap<DocumentKey, Provenance>,
     /// The used part of the budget.
     pub size: Size,
+    /// The charged part of the budget without its guards, from 0 to 1: of bytes or of matcher entries, the larger one.
+    ///
+    /// Rules and certificates are charged upper bounds, so this is more than the part that `size` is of the budget, and
+    /// a rule or certificate for which the rest does not suffice is refused. After incremental translations, it may
+    /// differ by some hundredths from that of a full one.
+    pub charged_part: f64,
 }
 
 /// The stream documents of a Gateway, and where each comes from.
@@ -44,8 +50,18 @@ impl Size {
         Self { bytes: self.bytes.saturating_sub(bytes), ..self }
     }
 
+    /// The part of a budget that this is: of bytes or of matcher entries, the larger one. The part of an empty budget is 1.
+    pub fn part_of(self, budget: Budget) -> f64 {
+        part(self.bytes, budget.bytes).max(part(self.matcher_entries, budget.matcher_entries))
+    }
+
     /// Whether a budget suffices.
     pub(crate) const fn fits(self, budget: Budget) -> bool {
         self.bytes <= budget.bytes && self.matcher_entries <= budget.matcher_entries
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "no budget comes near 2^53")]
+fn part(used: usize, whole: usize) -> f64 {
+    if whole == 0 { 1.0 } else { used as f64 / whole as f64 }
 }

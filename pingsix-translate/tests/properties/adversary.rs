@@ -373,8 +373,10 @@ fn whatever_hostile_tenants_change_a_translator_remembers_nothing_of_it() {
         let mut translator = Translator::new(Options { budget, ..case.options.clone() });
         for step in 0..4 {
             let got = translator.translate(&snapshot(&objects));
-            let checked = judge(&case, &objects, budget, &mut seen)
-                .and_then(|fresh| incremental::compare(&got, &fresh));
+            let checked = judge(&case, &objects, budget, &mut seen).and_then(|fresh| {
+                incremental::compare(&got, &fresh)?;
+                incremental::compare_charges(&got, &fresh)
+            });
             if let Err(fault) = checked {
                 panic!("seed {seed}, step {step}, {:?}, {:?}, {budget:?}: {fault}", case.aim, case.options);
             }

@@ -163,6 +163,7 @@ pub(crate) fn history(tables: Tables, seed: u64) -> Result<Seen, String> {
         let fresh = translate(&present, &options);
         let got = translator.translate(&present);
         compare(&got, &fresh).map_err(|difference| format!("after a change of {alone:?}: {difference}"))?;
+        compare_charges(&got, &fresh)?;
         if let Some(kind) = alone.take() {
             let of_kind = witnessed.alone.entry(kind).or_default();
             let is_partial = translator.last_mode() != TranslationMode::Full;
@@ -194,6 +195,17 @@ pub(crate) fn history(tables: Tables, seed: u64) -> Result<Seen, String> {
         }
     }
     Ok(witnessed)
+}
+
+/// The charge after changes is about that of a new table.
+pub(crate) fn compare_charges(got: &Translation, fresh: &Translation) -> Result<(), String> {
+    for (key, plane) in &got.data_planes {
+        let (got, fresh) = (plane.charged_part, fresh.data_planes[key].charged_part);
+        if (got - fresh).abs() > 0.05 {
+            return Err(format!("the charged part of {key} is {got}, and {fresh} when new"));
+        }
+    }
+    Ok(())
 }
 
 /// Puts something into quarantine, or lets something out.

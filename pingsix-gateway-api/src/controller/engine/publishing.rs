@@ -98,7 +98,7 @@ impl Engine {
         if let Some(trial) = &trial {
             tracing::info!(%owner, trial = trial.number, suspects = trial.suspects, "publishing a trial to find the refused object");
             if let Some(metrics) = &self.parts.metrics {
-                metrics.trial();
+                metrics.trial(trial.cause);
             }
         }
         for (data_plane, error) in unpublished {

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use kube_runtime::watcher;
 use pingsix_sink::Scope;
-use pingsix_translate::Options;
 use pingsix_translate::status::{Address, ConditionStatus, ConditionType, Reason, Severity};
+use pingsix_translate::{Budget, Options};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -430,4 +430,34 @@ async fn however_long_it_runs_each_metric_is_there_once() {
     let described: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE ")).collect();
     assert_eq!(described.iter().collect::<BTreeSet<_>>().len(), described.len(), "{text}");
     assert_eq!(rig.metric(r#"pingsix_gateway_objects{kind="HTTPRoute"}"#), "1");
+}
+
+/// The charged part of a budget, after a tick.
+fn charged(budget: Budget, places: &[Place]) -> f64 {
+    let options = Options { budget, ..Options::default() };
+    let mut rig = Rig::routed(places, |router| router, options).read();
+    rig.settle();
+    rig.engine.tick();
+    assert!(
+        rig.engine.parts.reconciler.all_problems().all(|problem| problem.reason != Reason::BudgetExceeded)
+    );
+    rig.metric("pingsix_gateway_budget_charged_ratio").parse().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_that_just_suffices_is_nearly_charged_wherever_documents_go() {
+    for places in [Place::Replica, Place::Shared].map(|place| [place]) {
+        let budget = Budget::default();
+        let part = charged(budget, &places);
+        assert!(part > 0.0 && part < 0.01, "{part}");
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_precision_loss,
+            clippy::cast_sign_loss,
+            reason = "a positive number far below 2^53"
+        )]
+        let bytes = (budget.bytes as f64 * part / 0.95) as usize;
+        let part = charged(Budget { bytes, ..budget }, &places);
+        assert!(part > 0.93 && part < 0.97, "{part}");
+    }
 }

@@ -23,6 +23,9 @@ pub(in crate::lower) const UNAVAILABLE: u16 = 503;
 /// The path of guards of hostnames: every path, behind every one that is written.
 pub(super) static EVERY_PATH: LazyLock<Path> = LazyLock::new(Path::unwritten);
 
+/// The divisor of the room for a noticeable part of it.
+const NOTICEABLE: usize = 32;
+
 /// The admitted rules of a data plane, and the guards of refused ones.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Admission {
@@ -37,8 +40,12 @@ pub(crate) struct Admission {
     /// Refused certificates: their names and the messages to their owners.
     pub(super) certificates: BTreeSet<ServerName>,
     pub(super) certificate_refusals: Vec<(Arc<ObjectKey>, Refusal)>,
+    /// The room that there was for rules and certificates.
+    pub(super) room: Size,
     /// The charge of admitted objects.
     pub(super) charged: Size,
+    /// The estimated part of it that another admission may charge otherwise.
+    pub(super) outdated: Size,
     /// The part of it for shared documents, if not everything is admitted.
     pub(super) shared: SharedCharges,
     /// The share of each namespace, and the largest use.
@@ -109,6 +116,12 @@ impl Admission {
         &self.shared
     }
 
+    /// The charged part of the room for rules and certificates.
+    pub(crate) fn charged_part(&self) -> f64 {
+        let Size { bytes, matcher_entries } = self.room;
+        self.charged.part_of(Budget { bytes, matcher_entries })
+    }
+
     /// Whether namespaces have shares.
     pub(crate) const fn has_shares(&self) -> bool {
         self.share.is_some()
@@ -144,6 +157,27 @@ impl Admission {
             self.charged.matcher_entries += growth.matcher_entries;
         }
         taken.is_some()
+    }
+
+    /// Notes a change after which the charge is less exact: it may have replaced something with an equal charge, and
+    /// the charges of other objects may have changed as their documents have.
+    pub(crate) fn age(&mut self, growth: Size, before: Size, now: Size) {
+        let changed = |charged: usize, before: usize, now: usize| {
+            charged.saturating_mul(before.abs_diff(now)).checked_div(before).unwrap_or_default()
+        };
+        let Size { bytes, matcher_entries } = self.charged;
+        let bytes = changed(bytes, before.bytes, now.bytes);
+        let entries = changed(matcher_entries, before.matcher_entries, now.matcher_entries);
+        let outdated = &mut self.outdated;
+        outdated.bytes = outdated.bytes.saturating_add(bytes.max(growth.bytes));
+        outdated.matcher_entries =
+            outdated.matcher_entries.saturating_add(entries.max(growth.matcher_entries));
+    }
+
+    /// Whether a noticeable part of the charge may be outdated.
+    pub(crate) const fn is_outdated(&self) -> bool {
+        self.outdated.bytes > self.room.bytes / NOTICEABLE
+            || self.outdated.matcher_entries > self.room.matcher_entries / NOTICEABLE
     }
 
     /// Whether the same certificates and guards of zones are admitted as with another one.

@@ -56,6 +56,7 @@ pub(in crate::lower) fn admit<'a>(
         Shares::new(Share::of(lowering.plane.settings.namespace_share, admitting.ledger.left()));
     admitting.admit_oldest_first();
     let left = admitting.ledger.left();
+    admitting.admission.room = room;
     admitting.admission.charged =
         Size { bytes: room.bytes - left.bytes, matcher_entries: room.matcher_entries - left.matcher_entries };
     admitting.admission.share = admitting.shares.share();

@@ -39,6 +39,7 @@ impl LoweredPlane {
         if let Some(growth) = self.growth(lowering, changed)
             && self.admission.grow(growth)
         {
+            work.growth = Some(growth);
             return Ok(());
         }
         let rows = PlaneRows::new(lowering.plane, lowering.routes);
@@ -49,6 +50,28 @@ impl LoweredPlane {
         let before = std::mem::replace(&mut self.admission, now);
         self.is_recertified = false;
         self.find_parts(&before, lowering, parts, work);
+        Ok(())
+    }
+
+    /// Updates the charged part of the budget after a change of documents. When a noticeable part of the charge is
+    /// outdated, the admission is repeated, so a table that changes for a long time does not seem to be full.
+    pub(super) fn update_charge(
+        &mut self,
+        lowering: &Lowering<'_>,
+        before: Size,
+        work: &Work,
+    ) -> Result<(), FullTranslationNeeded> {
+        if let Some(growth) = work.growth {
+            self.admission.age(growth, before, self.data_plane().size);
+            if self.admission.is_outdated() {
+                let rows = PlaneRows::new(lowering.plane, lowering.routes);
+                self.admission = admit(lowering, &rows, lowering.options.budget);
+                if !self.admission.is_all() {
+                    return Err(FullTranslationNeeded);
+                }
+            }
+        }
+        self.documents.set_charged_part(self.admission.charged_part());
         Ok(())
     }
 

@@ -36,6 +36,11 @@ impl Documents {
         &self.data_plane
     }
 
+    /// Sets the charged part of the budget.
+    pub(super) const fn set_charged_part(&mut self, part: f64) {
+        self.data_plane.charged_part = part;
+    }
+
     /// Length of the prefix of all keys.
     pub(super) const fn prefix(&self) -> usize {
         self.prefix

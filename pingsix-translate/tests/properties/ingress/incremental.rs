@@ -13,7 +13,7 @@ use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
 use super::{CLASS, LAYOUTS, annotated, generate, policies};
-use crate::incremental::{Present, change_pending, compare, identity, put};
+use crate::incremental::{Present, change_pending, compare, compare_charges, identity, put};
 
 /// Changes in a history.
 const STEPS: usize = 14;
@@ -152,6 +152,7 @@ pub(super) fn history(seed: u64) -> Result<Seen, String> {
         let fresh = translate_ingress(&present, &options);
         let got = translator.translate_ingress(&present);
         compare(&got, &fresh).map_err(|difference| format!("after {what:?}: {difference}"))?;
+        compare_charges(&got, &fresh)?;
         witnessed.steps += 1;
         if let Some(last) = last.filter(|_| translator.last_mode() != TranslationMode::Full) {
             witnessed.count(&got, &last);

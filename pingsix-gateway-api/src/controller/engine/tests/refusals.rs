@@ -146,7 +146,7 @@ async fn what_is_refused_is_found_and_statuses_are_true_all_the_time() {
         rig.react(&mut accepted, is_good);
     }
     rig.settle();
-    let metric: usize = rig.metric("pingsix_gateway_trials_total").parse().unwrap();
+    let metric: usize = rig.metric(r#"pingsix_gateway_trials_total{cause="search"}"#).parse().unwrap();
     assert!((1..=4).contains(&metric), "{metric}");
     assert_eq!(verdict(&rig, 5).1, Reason::Quarantined);
     assert_eq!(verdict(&rig, 3), (ConditionStatus::True, Reason::Accepted));
@@ -207,6 +207,11 @@ async fn a_retry_shows_in_no_status() {
         assert!(seconds < 20, "{:?}", rig.programmed_reason());
         rig.react_on_page(&mut accepted, is_good).await;
     }
+    let counted = |rig: &Rig, cause| -> usize {
+        rig.metric(&format!("pingsix_gateway_trials_total{{cause=\"{cause}\"}}")).parse().unwrap()
+    };
+    let searched = counted(&rig, "search");
+    assert!(searched > 0 && counted(&rig, "retry") == 0);
     let mut tries = 0;
     for _ in 0..400 {
         rig.react_on_page(&mut accepted, is_good).await;
@@ -214,6 +219,7 @@ async fn a_retry_shows_in_no_status() {
         assert_eq!(rig.programmed_reason().0, ConditionStatus::True, "{}", rig.programmed_reason().1);
     }
     assert_eq!(tries, 1, "after five minutes");
+    assert!(counted(&rig, "search") == searched && counted(&rig, "retry") > 0);
     // PingSIX accepts the unchanged object.
     for _ in 0..700 {
         rig.react_on_page(&mut accepted, |_| true).await;
