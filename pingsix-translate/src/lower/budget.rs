@@ -20,6 +20,7 @@ use std::sync::Arc;
 pub(super) use self::admission::UNAVAILABLE;
 pub(crate) use self::admission::{Admission, RowTreatment};
 pub(super) use self::admit::{RuleSizes, admit};
+pub(super) use self::patterns::QUOTED;
 pub(super) use self::share::Share;
 pub(super) use self::table::{address_bytes, route_bytes, upstream_bytes};
 

@@ -22,7 +22,7 @@ use crate::model::Hostname;
 use crate::normalise::Path;
 
 /// Bytes of `"",` around a host in a list.
-const QUOTED: usize = 3;
+pub(in crate::lower) const QUOTED: usize = 3;
 
 /// The hosts of a table with their Routes, as far as sizes depend on them.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use super::{FullTranslationNeeded, LoweredPlane, LoweringDiff, Work};
 use crate::attach::ServedName;
 use crate::backends::Target;
 use crate::lower::Size;
-use crate::lower::budget::{Admission, RuleSizes, address_bytes, admit, route_bytes, upstream_bytes};
+use crate::lower::budget::{Admission, QUOTED, RuleSizes, address_bytes, admit, route_bytes, upstream_bytes};
 use crate::lower::closure::Pattern;
 use crate::lower::document::{Lowering, PartKey};
 use crate::lower::plane::RuleRef;
@@ -167,6 +167,7 @@ impl LoweredPlane {
                 self.grow_by(lowering, route, &placement, prefix, &mut growth);
             }
         }
+        self.grow_by_each_other(lowering, changed, &mut growth);
         Some(growth)
     }
 
@@ -212,15 +213,24 @@ impl LoweredPlane {
                 let host = host_of(name.original.as_ref(), hostname);
                 let (patterns, listed) = self.patterns.listed_with(host.as_ref(), &matched.path);
                 growth.bytes += prefix + route_bytes(matched.method) + bytes + address;
-                growth.bytes += host.map_or(0, |host| host.as_str().len()) + patterns;
+                growth.bytes += host.map_or(0, |host| host.as_str().len()) + QUOTED + patterns;
                 growth.matcher_entries += listed;
             }
         }
-        // Routes of one route list each other's patterns.
-        let matches = || input.route.rules.iter().flat_map(|rule| &*rule.matches);
-        let catch_alls = matches().filter(|matched| matched.path.kind == PathKind::Prefix).count();
-        let own: Vec<Pattern> = matches().flat_map(|matched| Pattern::of(Some(&matched.path))).collect();
-        let times = catch_alls.saturating_mul(placement.names.len());
+    }
+
+    /// Adds the upper bound of the charge for the patterns that the changed routes list for each other.
+    fn grow_by_each_other(&self, lowering: &Lowering<'_>, changed: LoweringDiff<'_>, growth: &mut Size) {
+        let (mut own, mut times) = (Vec::new(), 0_usize);
+        for (&route, _) in changed.routes.iter().filter(|(_, change)| change.is_there) {
+            let input = &lowering.routes[route];
+            let matches = || input.route.rules.iter().flat_map(|rule| &*rule.matches);
+            let catch_alls = matches().filter(|matched| matched.path.kind == PathKind::Prefix).count();
+            let places = self.placed.places(lowering.plane, input);
+            let names: usize = places.into_iter().map(|placement| placement.names.len()).sum();
+            own.extend(matches().flat_map(|matched| Pattern::of(Some(&matched.path))));
+            times = times.saturating_add(catch_alls.saturating_mul(names));
+        }
         let bytes: usize = own.iter().map(Pattern::listed_len).sum();
         growth.bytes = growth.bytes.saturating_add(bytes.saturating_mul(times));
         growth.matcher_entries = growth.matcher_entries.saturating_add(own.len().saturating_mul(times));
