@@ -382,7 +382,7 @@ impl Metrics {
         }
     }
 
-    /// Records the [charged part](pingsix_translate::DataPlane::charged_part) of the budget of the fullest data plane.
+    /// Records the [charged ratio](pingsix_translate::DataPlane::charged_ratio) of the budget of the fullest data plane.
     pub fn budget_charged(&self, part: f64) {
         self.budget_charged.set(part);
     }

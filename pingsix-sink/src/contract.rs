@@ -56,7 +56,7 @@ mod planned;
 mod suite;
 mod target;
 
-pub use planned::{PLANNED, PlannedTarget, TestWriter};
+pub use planned::{PLANNED_MISSING, PlannedTarget, TestWriter};
 pub use suite::*;
 pub use target::{Ability, Contents, TestTarget, UNDISTURBED};
 

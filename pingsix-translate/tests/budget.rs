@@ -169,12 +169,12 @@ fn the_charge_comes_near_the_budget_before_anything_is_refused() {
             let translation = run(&objects, budget);
             let plane = plane(&translation);
             if !refusals(&translation).is_empty() {
-                assert!(plane.charged_part > 0.9 && plane.charged_part <= 1.0, "{}", plane.charged_part);
+                assert!(plane.charged_ratio > 0.9 && plane.charged_ratio <= 1.0, "{}", plane.charged_ratio);
                 break;
             }
-            assert!(plane.charged_part > last, "{} after {last}", plane.charged_part);
-            assert!(plane.charged_part >= plane.size.part_of(budget));
-            last = plane.charged_part;
+            assert!(plane.charged_ratio > last, "{} after {last}", plane.charged_ratio);
+            assert!(plane.charged_ratio >= plane.size.ratio_of(budget));
+            last = plane.charged_ratio;
         }
         assert!(last > 0.95 && last <= 1.0, "{last}");
     }
@@ -192,7 +192,7 @@ fn a_table_that_changes_for_a_long_time_is_charged_as_if_it_were_new() {
         let [got, fresh] = [translator.translate(&snapshot), translate(&snapshot, &options)];
         assert!(refusals(&got).is_empty());
         incremental += usize::from(translator.last_mode() != TranslationMode::Full);
-        let [got, fresh] = [got, fresh].map(|translation| plane(&translation).charged_part);
+        let [got, fresh] = [got, fresh].map(|translation| plane(&translation).charged_ratio);
         assert!((got - fresh).abs() < 0.05, "{got} for {fresh}");
         got
     };

@@ -99,6 +99,7 @@ pub(crate) mod reason {
     pub(crate) const KIND_OF_OTHER_GATEWAY: &str = "KindOfOtherGateway";
     pub(crate) const NOTHING_TO_CHECK: &str = "NothingToCheck";
     pub(crate) const DOES_NOT_DECODE: &str = FaultReason::DoesNotDecode.as_str();
+    pub(crate) const UNSUPPORTED_VERSION: &str = FaultReason::UnsupportedVersion.as_str();
     pub(crate) const UNKNOWN_FIELD: &str = FaultReason::UnknownField.as_str();
     pub(crate) const DUPLICATE: &str = FaultReason::Duplicate.as_str();
     pub(crate) const NO_STREAMS: &str = "StreamsNotTranslated";

@@ -62,7 +62,7 @@ impl<S: Sink> Publisher<S> {
         let gone: Vec<_> = gone.map(|(key, scope)| (key.clone(), Desired::empty(scope.clone()))).collect();
         for (key, empty) in gone {
             let result = self.sink.publish(&empty).await;
-            if result.is_ok() {
+            if result.as_ref().err().is_none_or(SinkError::holds_nothing) {
                 self.scopes.remove(&key);
             }
             results.insert(key, result);
@@ -75,7 +75,8 @@ impl<S: Sink> Publisher<S> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PublishError {
-    /// A manifest cannot be used.
+    /// A manifest cannot be used. No function of this crate returns it: it is for programs that read manifests with
+    /// [`Objects::try_from_yaml`](pingsix_translate::Objects::try_from_yaml) before they publish.
     Manifest(Fault),
     /// Publications failed; the others were made.
     Sink(BTreeMap<DataPlaneKey, SinkError>),

@@ -55,6 +55,13 @@ async fn a_data_plane_that_cannot_be_published_stops_no_other() {
     assert!(error.to_string().starts_with("data plane shop/web is not published: "), "{error}");
     assert!(!error.is_retryable());
     assert_eq!(sink.scopes(), [held, zoo]);
+
+    // What was never written needs no withdrawal.
+    let mut publisher = Publisher::new(sink);
+    assert!(publisher.publish(&output).await.values().any(Result::is_err));
+    let rest = run(&SHOP.replace("namespace: shop", "namespace: zoo"));
+    assert_eq!(publisher.publish(&rest).await.len(), 2);
+    assert!(publisher.publish(&rest).await.values().all(Result::is_ok));
 }
 
 #[tokio::test]

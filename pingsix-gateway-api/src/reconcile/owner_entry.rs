@@ -192,8 +192,8 @@ impl Reconciler {
     pub fn most_charged(&self) -> f64 {
         let budget = self.options.budget;
         let parts = self.owners.values().flat_map(|entry| {
-            let of_streams = entry.streams.values().map(|plane| plane.size.part_of(budget));
-            entry.planes.values().map(|plane| plane.charged_part).chain(of_streams)
+            let of_streams = entry.streams.values().map(|plane| plane.size.ratio_of(budget));
+            entry.planes.values().map(|plane| plane.charged_ratio).chain(of_streams)
         });
         parts.fold(0.0, f64::max)
     }

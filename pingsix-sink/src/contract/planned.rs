@@ -14,7 +14,7 @@ use crate::planned::{PlannedSink, StepWriter};
 use crate::sink::Effect;
 
 /// The missing abilities of a [`PlannedTarget`] whose writer has all others.
-pub const PLANNED: &[(Ability, &str)] = &[
+pub const PLANNED_MISSING: &[(Ability, &str)] = &[
     (Ability::RemembersRevisions, "a planned sink counts revisions in its process"),
     (Ability::HasOtherWriters, "a planned sink does not learn of foreign writes"),
     (Ability::CanStall, "timeouts are the duty of the writer"),
@@ -23,7 +23,8 @@ pub const PLANNED: &[(Ability, &str)] = &[
 /// A [`StepWriter`] with a target for tests.
 ///
 /// A writer with [`Default`] is one: `W::default()` has a new and empty target, which [`StepWriter::read`] can read. A writer
-/// that needs more, such as the URL of a server, implements this trait:
+/// that needs more, such as the URL of a server or another list of missing abilities, has no [`Default`] and implements this
+/// trait:
 ///
 /// ```
 /// use pingsix_sink::contract::{PlannedTarget, TestWriter};
@@ -53,8 +54,8 @@ pub const PLANNED: &[(Ability, &str)] = &[
 /// ```
 #[allow(async_fn_in_trait, reason = "the promises run in the task of their test")]
 pub trait TestWriter: StepWriter + Sized {
-    /// The missing abilities with reasons, as [`TestTarget::MISSING`]. Another list contains those of [`PLANNED`], too.
-    const MISSING: &'static [(Ability, &'static str)] = PLANNED;
+    /// The missing abilities with reasons, as [`TestTarget::MISSING`]. Another list contains those of [`PLANNED_MISSING`], too.
+    const MISSING: &'static [(Ability, &'static str)] = PLANNED_MISSING;
 
     /// A writer with a new and empty target; `None`, with a message, if a program is missing.
     async fn start() -> Option<Self>;

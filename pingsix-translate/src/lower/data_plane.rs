@@ -21,7 +21,7 @@ pub struct DataPlane {
     /// Rules and certificates are charged upper bounds, so this is more than the part that `size` is of the budget, and
     /// a rule or certificate for which the rest does not suffice is refused. After incremental translations, it may
     /// differ by some hundredths from that of a full one.
-    pub charged_part: f64,
+    pub charged_ratio: f64,
 }
 
 /// The stream documents of a Gateway, and where each comes from.
@@ -51,7 +51,7 @@ impl Size {
     }
 
     /// The part of a budget that this is: of bytes or of matcher entries, the larger one. The part of an empty budget is 1.
-    pub fn part_of(self, budget: Budget) -> f64 {
+    pub fn ratio_of(self, budget: Budget) -> f64 {
         part(self.bytes, budget.bytes).max(part(self.matcher_entries, budget.matcher_entries))
     }
 

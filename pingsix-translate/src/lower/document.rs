@@ -180,7 +180,7 @@ impl<'a> Lowering<'a> {
             config,
             provenance: provenance.into_iter().collect(),
             size: Size { bytes, matcher_entries },
-            charged_part: admission.charged_part(),
+            charged_ratio: admission.charged_ratio(),
         };
         let refused_rules = first_refusals(&written);
         Some(PlaneDocuments { data_plane, refused_rules, table: written, naming, certificates, unreached })

@@ -200,7 +200,7 @@ pub(crate) fn history(tables: Tables, seed: u64) -> Result<Seen, String> {
 /// The charge after changes is about that of a new table.
 pub(crate) fn compare_charges(got: &Translation, fresh: &Translation) -> Result<(), String> {
     for (key, plane) in &got.data_planes {
-        let (got, fresh) = (plane.charged_part, fresh.data_planes[key].charged_part);
+        let (got, fresh) = (plane.charged_ratio, fresh.data_planes[key].charged_ratio);
         if (got - fresh).abs() > 0.05 {
             return Err(format!("the charged part of {key} is {got}, and {fresh} when new"));
         }

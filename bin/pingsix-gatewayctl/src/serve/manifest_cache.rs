@@ -11,7 +11,7 @@ use crate::manifest::{FileObjects, Manifests, SuppliedEndpoints, list, read_all}
 /// Reads files again and again. Someone who is editing a file must not take a Gateway down:
 ///
 /// - a file of which any document is not YAML, or that cannot be read, counts as it was when it was last whole;
-/// - an object that does not decode counts as it was in that file;
+/// - an object that does not decode, or whose version is not supported, counts as it was in that file;
 /// - a file that is gone is gone, with all its objects.
 #[derive(Debug)]
 pub(super) struct ManifestCache {
@@ -84,7 +84,10 @@ impl ManifestCache {
         let undecodable = std::mem::take(&mut file.undecodable);
         let kept: Vec<_> =
             good.objects.iter().filter(|(_, object)| undecodable.contains(&object.key())).cloned().collect();
-        for finding in file.findings.iter_mut().filter(|finding| finding.reason == reason::DOES_NOT_DECODE) {
+        let is_kept = |finding: &&mut Finding| {
+            matches!(finding.reason.as_str(), reason::DOES_NOT_DECODE | reason::UNSUPPORTED_VERSION)
+        };
+        for finding in file.findings.iter_mut().filter(is_kept) {
             if kept.iter().any(|(_, object)| object.key().to_string() == finding.object) {
                 finding.message.push_str(KEPT);
             }

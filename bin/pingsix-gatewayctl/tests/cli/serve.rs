@@ -199,6 +199,10 @@ fn a_file_that_stops_being_valid_keeps_its_last_good_objects() {
     served.wait_for("The previous manifests stay in force. [DoesNotDecode]");
     assert_eq!(served.keys("/pingsix/shop/web/").unwrap(), before);
 
+    manifests.write("routes.yaml", &route("cart", "/cart", "cart").replace("k8s.io/v1", "k8s.io/v9"));
+    served.wait_for("The previous manifests stay in force. [UnsupportedVersion]");
+    assert_eq!(served.keys("/pingsix/shop/web/").unwrap(), before);
+
     manifests.write("routes.yaml", &route("cart", "/basket", "cart"));
     served.wait_for("published shop/web ");
     served.wait_for("resolved: error");

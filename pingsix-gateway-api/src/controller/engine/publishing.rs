@@ -96,7 +96,13 @@ impl Engine {
         self.publish.readiness.reconsidered(owner, self.publish.encryptions.is_unknown(owner));
         self.explain_fault(owner);
         if let Some(trial) = &trial {
-            tracing::info!(%owner, trial = trial.number, suspects = trial.suspects, "publishing a trial to find the refused object");
+            tracing::info!(
+                %owner,
+                cause = trial.cause.as_str(),
+                trial = trial.number,
+                suspects = trial.suspects,
+                "publishing a trial, which PingSIX may refuse"
+            );
             if let Some(metrics) = &self.parts.metrics {
                 metrics.trial(trial.cause);
             }

@@ -117,9 +117,9 @@ impl Admission {
     }
 
     /// The charged part of the room for rules and certificates.
-    pub(crate) fn charged_part(&self) -> f64 {
+    pub(crate) fn charged_ratio(&self) -> f64 {
         let Size { bytes, matcher_entries } = self.room;
-        self.charged.part_of(Budget { bytes, matcher_entries })
+        self.charged.ratio_of(Budget { bytes, matcher_entries })
     }
 
     /// Whether namespaces have shares.

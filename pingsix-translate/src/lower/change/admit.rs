@@ -71,7 +71,7 @@ impl LoweredPlane {
                 }
             }
         }
-        self.documents.set_charged_part(self.admission.charged_part());
+        self.documents.set_charged_ratio(self.admission.charged_ratio());
         Ok(())
     }
 

@@ -37,8 +37,8 @@ impl Documents {
     }
 
     /// Sets the charged part of the budget.
-    pub(super) const fn set_charged_part(&mut self, part: f64) {
-        self.data_plane.charged_part = part;
+    pub(super) const fn set_charged_ratio(&mut self, part: f64) {
+        self.data_plane.charged_ratio = part;
     }
 
     /// Length of the prefix of all keys.
