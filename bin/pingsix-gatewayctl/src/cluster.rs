@@ -51,8 +51,10 @@ pub(crate) fn load(
     let values = cluster.list(&listed, notes)?;
     cluster.check_namespaces(&values)?;
     let mut objects = FileObjects::of_values(NAME, values);
-    let proxies = Manifests::collect([&objects], &[]).objects.named_proxies();
-    objects.extend(FileObjects::of_values(NAME, cluster.proxies_elsewhere(&proxies, notes)?));
+    if !cluster.reader.namespaces().is_empty() {
+        let proxies = Manifests::collect([&objects], &[]).objects.named_proxies();
+        objects.extend(FileObjects::of_values(NAME, cluster.proxies_elsewhere(&proxies, notes)?));
+    }
     // Secrets and ConfigMaps refer to nothing, so one round is enough.
     let named = Manifests::collect([&objects], &[]).objects.referents_by_name();
     let named: BTreeSet<ObjectKey> = named.into_iter().filter(|key| is_read_by_name(key.kind)).collect();

@@ -56,7 +56,7 @@ async fn a_data_plane_that_cannot_be_published_stops_no_other() {
     assert!(!error.is_retryable());
     assert_eq!(sink.scopes(), [held, zoo]);
 
-    // What was never written needs no withdrawal.
+    // The sink holds no documents of `shop/web`, so the failed withdrawal is not repeated.
     let mut publisher = Publisher::new(sink);
     assert!(publisher.publish(&output).await.values().any(Result::is_err));
     let rest = run(&SHOP.replace("namespace: shop", "namespace: zoo"));

@@ -135,24 +135,29 @@ pub fn decode(value: Value) -> Decoded {
     if !is_supported {
         let message =
             format!("apiVersion {api_version} of {kind} is not supported; use {}.", known.api_version());
-        return fault_of(known, &fields, "apiVersion", FaultReason::UnsupportedVersion, message);
+        return fault_of(
+            known,
+            fields.get("metadata"),
+            "apiVersion",
+            FaultReason::UnsupportedVersion,
+            message,
+        );
     }
     if let Err(field) = string_data {
         let message = "The object does not decode: the value is no string.".to_owned();
-        return fault_of(known, &fields, &field, FaultReason::DoesNotDecode, message);
+        return fault_of(known, fields.get("metadata"), &field, FaultReason::DoesNotDecode, message);
     }
     decode_as(known, fields)
 }
 
-/// The fault of an object of a known kind.
+/// The fault of an object of a known kind with this metadata.
 fn fault_of(
     kind: Kind,
-    fields: &Map<String, Value>,
+    metadata: Option<&Value>,
     field: &str,
     reason: FaultReason,
     message: String,
 ) -> Decoded {
-    let metadata = fields.get("metadata");
     let text = |field: &str| metadata.and_then(|metadata| metadata.get(field)).and_then(Value::as_str);
     let key = ObjectKey::new(kind, text("namespace").unwrap_or_default(), text("name").unwrap_or_default());
     Decoded::Fault(Fault {
@@ -280,8 +285,7 @@ fn typed<K: Identified>(fields: Map<String, Value>, object: impl FnOnce(Arc<K>) 
             // The decoder's word for a value of an enumeration.
             let message = message.replacen("unknown variant", "unknown value", 1);
             let message = format!("The object does not decode: {message}.");
-            let fields = value.as_object().cloned().unwrap_or_default();
-            fault_of(kind, &fields, &field, FaultReason::DoesNotDecode, message)
+            fault_of(kind, value.get("metadata"), &field, FaultReason::DoesNotDecode, message)
         }
     }
 }

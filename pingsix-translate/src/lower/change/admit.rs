@@ -42,8 +42,7 @@ impl LoweredPlane {
             work.growth = Some(growth);
             return Ok(());
         }
-        let rows = PlaneRows::new(lowering.plane, lowering.routes);
-        let now = admit(lowering, &rows, lowering.options.budget);
+        let now = admit_anew(lowering);
         if !now.has_certificates_of(&self.admission) {
             return Err(FullTranslationNeeded);
         }
@@ -64,8 +63,7 @@ impl LoweredPlane {
         if let Some(growth) = work.growth {
             self.admission.age(growth, before, self.data_plane().size);
             if self.admission.is_outdated() {
-                let rows = PlaneRows::new(lowering.plane, lowering.routes);
-                self.admission = admit(lowering, &rows, lowering.options.budget);
+                self.admission = admit_anew(lowering);
                 if !self.admission.is_all() {
                     return Err(FullTranslationNeeded);
                 }
@@ -235,4 +233,10 @@ impl LoweredPlane {
         growth.bytes = growth.bytes.saturating_add(bytes.saturating_mul(times));
         growth.matcher_entries = growth.matcher_entries.saturating_add(own.len().saturating_mul(times));
     }
+}
+
+/// The admission of all rules and certificates of a data plane.
+fn admit_anew(lowering: &Lowering<'_>) -> Admission {
+    let rows = PlaneRows::new(lowering.plane, lowering.routes);
+    admit(lowering, &rows, lowering.options.budget)
 }
