@@ -3,7 +3,7 @@
 //! The modules in the order of the data: [`plane`] spreads listeners over data planes and finds the zones of hosts of
 //! each; [`rows`] finds the rows of each zone, and [`budget`] the rows within the budget; [`table`] turns the rows of
 //! a zone into Routes with decision lists; [`closure`] makes the table independent of PingSIX's insertion order;
-//! [`decision`] lowers the lists, with [`plugins`] and [`redirect`] for filters, [`service`] for policies and
+//! [`decision`] lowers the lists, with [`plugins`] and [`redirect`] for filters, [`host`] for the hosts of requests, [`service`] for policies and
 //! [`upstream`] for targets; [`document`] writes the documents. [`change`] does the same for changes alone.
 //! [`stream`] does the same for TCP, UDP and TLS, which have few criteria.
 
@@ -13,6 +13,7 @@ mod closure;
 mod data_plane;
 mod decision;
 mod document;
+mod host;
 mod id;
 mod named;
 mod path_map;

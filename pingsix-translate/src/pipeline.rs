@@ -7,6 +7,7 @@ mod gateway_context;
 mod infrastructure;
 mod ingress;
 mod owner;
+mod protected_services;
 mod route_slab;
 mod shared;
 mod translation;
@@ -21,6 +22,7 @@ use self::cache::TranslationCache;
 use self::gateway::GatewayOwner;
 use self::ingress::{IngressClassOwner, of_another_controller};
 use self::owner::{Owner, RouteResults};
+use self::protected_services::ProtectedServices;
 use self::shared::Interners;
 #[cfg(doc)]
 use crate::SharedMap;
@@ -180,6 +182,7 @@ struct AttachedRoutes<O> {
     owner: O,
     backends: Backends,
     shared: Interners,
+    protected: ProtectedServices,
     /// In the order of the snapshot.
     inputs: Vec<Arc<RouteInput>>,
     /// The problems of each route so far.
@@ -217,11 +220,13 @@ impl<O: Owner> AttachedRoutes<O> {
             inputs.push(Arc::new(input));
             problems.push(of_route);
         });
+        let protected = ProtectedServices::new(&mut inputs, owner.listeners(), &backends);
         Self {
             reference_cache: references.reference_cache().clone(),
             owner,
             backends,
             shared,
+            protected,
             inputs,
             problems,
         }
@@ -238,7 +243,7 @@ impl<O: Owner> AttachedRoutes<O> {
         options: &Options,
         lowered: Vec<Lowered>,
     ) -> (Translation, FullTranslation<O>) {
-        let Self { reference_cache, owner, inputs, backends, shared, problems: of_routes } = &mut self;
+        let Self { reference_cache, owner, inputs, backends, shared, problems: of_routes, .. } = &mut self;
         let references = References::with(O::referents(snapshot), reference_cache.clone());
         let is_refused = owner.is_refused();
         let mut data_planes: BTreeMap<DataPlaneKey, DataPlane> = BTreeMap::new();

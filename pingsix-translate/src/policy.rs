@@ -24,8 +24,7 @@ pub(crate) use attached::{
 use backend_tls::BackendTlsEffect;
 use backend_traffic::BackendTrafficEffect;
 pub(crate) use backend_traffic::{Balancing, ClientCertificate, Hashed, HealthProbe, TrafficSettings};
-use chain::ChainFacts;
-pub(crate) use chain::{BrokenPolicy, ChainError, EvaluatedChain, ListenerChains, PolicyChain};
+pub(crate) use chain::{BrokenPolicy, ChainError, ChainFacts, EvaluatedChain, ListenerChains, PolicyChain};
 pub(crate) use inherited::{InheritedEffect, Overridden};
 pub(crate) use requirement::{Payload, RoutePolicies, TlsRequirement, TrafficRequirement};
 use security::SecurityEffect;
@@ -62,6 +61,16 @@ impl Policies {
         }
     }
 
+    /// Takes the caches of responses out of all policies, for data planes whose memory namespaces share without permission.
+    pub(crate) fn forbid_caches(&mut self) {
+        for policy in self.traffic.iter_mut() {
+            if policy.spec.effect.as_mut().is_ok_and(TrafficEffect::forbid_cache) {
+                policy.spec.limitations.retain(|limitation| limitation.at != traffic::cache_field());
+                policy.spec.limitations.push(traffic::forbidden_cache());
+            }
+        }
+    }
+
     /// The objects that policies target.
     pub(crate) fn targets(&self) -> impl Iterator<Item = &ObjectKey> {
         let Self { backend_tls, backend_traffic, security, traffic } = self;
@@ -86,7 +95,7 @@ impl Policies {
     }
 
     /// Whether there is a policy that wider targets hand down to narrower ones.
-    fn has_inherited(&self) -> bool {
+    pub(crate) fn has_inherited(&self) -> bool {
         let Self { backend_tls: _, backend_traffic: _, security, traffic } = self;
         !security.is_empty() || !traffic.is_empty()
     }

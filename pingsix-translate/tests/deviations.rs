@@ -31,6 +31,16 @@ fn config_of(rule: &Value) -> Config {
 }
 
 fn config_on(listeners: &Value, rule: &Value) -> Config {
+    translated(&objects_on(listeners, rule))
+}
+
+fn translated(objects: &Objects) -> Config {
+    let snapshot = objects.snapshot(&ObjectName::new("shop", "gateway")).unwrap();
+    let options = Options { responder: Some("127.0.0.1:8089".parse().unwrap()), ..Options::default() };
+    translate(&snapshot, &options).data_planes.into_values().next().unwrap().config
+}
+
+fn objects_on(listeners: &Value, rule: &Value) -> Objects {
     let mut objects = Objects::default();
     objects.insert(Object::Gateway(object(json!({
         "metadata": {"name": "gateway", "namespace": "shop"},
@@ -50,9 +60,7 @@ fn config_on(listeners: &Value, rule: &Value) -> Config {
         "metadata": {"name": "cart", "namespace": "shop"},
         "spec": {"parentRefs": [{"name": "gateway"}], "rules": [rule]},
     }))));
-    let snapshot = objects.snapshot(&ObjectName::new("shop", "gateway")).unwrap();
-    let options = Options { responder: Some("127.0.0.1:8089".parse().unwrap()), ..Options::default() };
-    translate(&snapshot, &options).data_planes.into_values().next().unwrap().config
+    objects
 }
 
 /// Whether the request reaches the backend.
@@ -118,6 +126,61 @@ fn host_with_a_trailing_dot_is_another_host() {
     let config = config(&json!({}));
     assert!(is_served(&config, &Request::get("a.example.com", "/")));
     assert!(!is_served(&config, &Request::get("a.example.com.", "/")));
+}
+
+/// The configuration for the protected HTTPRoute `admin.example` and an open one for every host, of one Service.
+fn protected_beside_every_host() -> Config {
+    let backends = json!([{"name": "cart", "port": 80}]);
+    let listener = json!([{"name": "http", "port": 80, "protocol": "HTTP"}]);
+    let mut objects = objects_on(&listener, &json!({"backendRefs": backends}));
+    objects.insert(Object::HttpRoute(object(json!({
+        "metadata": {"name": "admin", "namespace": "shop"},
+        "spec": {"parentRefs": [{"name": "gateway"}], "hostnames": ["admin.example"], "rules": [{"backendRefs": backends}]},
+    }))));
+    objects.insert(Object::SecurityPolicy(object(json!({
+        "metadata": {"name": "networks", "namespace": "shop"},
+        "spec": {
+            "targetRefs": [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "admin"}],
+            "authorization": {"allow": ["10.0.0.0/8"]},
+        },
+    }))));
+    translated(&objects)
+}
+
+/// The host patterns of the Route that takes a request; none is every host.
+fn hosts_of_route(config: &Config, request: &Request) -> Vec<String> {
+    let router = Router::build(config, 0..config.routes().count()).unwrap();
+    let Outcome::Forward { route, .. } = router.outcome(request) else { panic!("{request:?}") };
+    let (_, route) = config.routes().find(|(id, _)| *id == route).unwrap();
+    route.host_patterns().to_vec()
+}
+
+#[test]
+fn odd_spellings_of_a_protected_host_reach_rules_for_every_host() {
+    let config = protected_beside_every_host();
+    let hosts = |host: &str| hosts_of_route(&config, &Request::get(host, "/"));
+    for host in
+        ["admin.example", "ADMIN.EXAMPLE.", "admin.example.:80", "[admin.example]", "[admin.example]:80"]
+    {
+        assert_eq!(hosts(host), ["admin.example", "admin.example.", "[admin.example]"], "{host}");
+    }
+    for host in ["admin.example:80:80", "admin.example..", "x@admin.example", "admin.example,b"] {
+        assert_eq!(hosts(host), [""; 0], "{host}");
+    }
+}
+
+#[test]
+fn second_host_reaches_the_backend() {
+    let config = protected_beside_every_host();
+    // A Route for every host has no host to put in the place of the client's.
+    let every =
+        config.routes().map(|(_, route)| route).find(|route| route.host_patterns().is_empty()).unwrap();
+    assert!(every.plugins.get::<ProxyRewrite>().is_none());
+    assert!(
+        config
+            .upstreams()
+            .all(|(_, upstream)| upstream.pass_host == PassHost::Pass || upstream.upstream_host.is_some())
+    );
 }
 
 #[test]

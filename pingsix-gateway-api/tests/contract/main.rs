@@ -26,6 +26,7 @@ mod etcd;
 mod expectations;
 mod feed;
 mod harness;
+mod hosts;
 mod keys;
 mod mirror;
 mod nodes;

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use pingsix_translate::pingsix::Request;
-use pingsix_translate::{Kind, Objects};
+use pingsix_translate::{Kind, Object, Objects};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpSocket;
@@ -14,6 +14,7 @@ use crate::echo::{BACKEND, HEADER_SEEN};
 use crate::expectations::{
     HOST, Inheritance, KEY, LIMIT, SHARED_COUNT, SIGNING, get, gzip, inheritance, three_a_minute, zipped,
 };
+use crate::objects::object;
 use crate::policy_env::{PolicyEnv, add_policy, add_secret, world};
 use crate::run::{binary, print_message};
 
@@ -224,7 +225,17 @@ async fn pingsix_answers_from_a_cache_unless_a_client_goes_past_it() {
     const TEST: &str = "cache";
     let Some(binary) = binary(TEST) else { return };
     let mut env = PolicyEnv::start(&binary, "/contract/traffic-cache").await;
-    env.publish(&under(&json!({ "cache": { "ttl": "60s", "methods": ["GET"] } }))).await;
+    let mut objects = under(&json!({ "cache": { "ttl": "60s", "methods": ["GET"] } }));
+    // Responses are kept for exact hostnames alone.
+    objects.insert(Object::HttpRoute(object(json!({
+        "metadata": { "namespace": "infra", "name": "orders", "creationTimestamp": "2026-01-01T00:00:00Z" },
+        "spec": {
+            "parentRefs": [{ "name": "public" }],
+            "hostnames": [HOST],
+            "rules": [{ "backendRefs": [{ "name": "shop", "port": 80 }] }],
+        },
+    }))));
+    env.publish(&objects).await;
     let first = env.expect(&get("/orders").header("x-n", "1"), 200).await;
     assert_eq!(first.header("x-cache-status"), Some("MISS"), "{first:?}");
     let second = env.expect(&get("/orders").header("x-n", "2"), 200).await;

@@ -159,13 +159,18 @@ pub(crate) struct ResolvedRule {
     pub(crate) policies: ThinVec<PolicyUse>,
     /// The inherited policies of its requests.
     pub(crate) chains: ListenerChains,
+    /// Whether a Service of the rule also serves other hosts, with other protection. Requests for an exact host then reach the
+    /// Service with that host, whatever Host a client sends.
+    pub(crate) fixes_host: bool,
 }
 
 impl ResolvedRule {
     /// Whether the rule has the same targets and chains as another one. Weights may differ.
     pub(crate) fn is_charged_like(&self, other: &Self) -> bool {
         let targets = self.action.targets.iter().map(|(target, _)| target);
-        targets.eq(other.action.targets.iter().map(|(target, _)| target)) && self.chains == other.chains
+        targets.eq(other.action.targets.iter().map(|(target, _)| target))
+            && self.chains == other.chains
+            && self.fixes_host == other.fixes_host
     }
 
     /// References to backends that a policy forbids; their share answers like a reference that leads nowhere.
@@ -284,6 +289,7 @@ impl References<'_> {
             refused: refused.into(),
             policies: used.into(),
             chains: ListenerChains::default(),
+            fixes_host: false,
         }
     }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::budget::UNAVAILABLE;
 use super::document::{Lowering, Naming, Writer};
+use super::host::{cache_off, fixed_host};
 use super::plane::Misdirected;
 use super::redirect::{EntryPort, headers, instruction, native, to_https as redirect_to_https};
 use super::service::id_of_service;
@@ -153,12 +154,22 @@ impl<'a> Writer<'a, '_> {
         } else if let Some(status) = status {
             (self.native_status(status), vec![0])
         } else if let Some((mut document, split_rules)) = self.split(&steps, ends_in_404, address) {
-            if let Some(filters) = filters {
-                let redirect = filters.redirect.as_ref();
-                let redirect = redirect.and_then(|redirect| instruction(redirect, entrances));
-                filters.lower(redirect.as_ref().map(headers), &mut document.plugins);
+            let caches = chain.is_some_and(|chain| chain.facts.caches());
+            let exact = host.filter(|host| !host.is_wildcard());
+            let to_fix = exact.filter(|_| self.must_fix_host(&rows, &steps, caches));
+            let fixed = to_fix.map(|host| fixed_host(host, all));
+            match filters {
+                Some(filters) => {
+                    let redirect = filters.redirect.as_ref();
+                    let redirect = redirect.and_then(|redirect| instruction(redirect, entrances));
+                    filters.lower(redirect.as_ref().map(headers), fixed, &mut document.plugins);
+                }
+                None => Filters::default().lower(None, fixed, &mut document.plugins),
             }
             if let Some(chain) = chain {
+                if caches && exact.is_none() {
+                    document.plugins.insert(&cache_off());
+                }
                 document.service_id = self.service(&chain.chain);
                 of_service = Some(chain.chain.clone());
             }
@@ -183,7 +194,15 @@ impl<'a> Writer<'a, '_> {
         if let Some(plugin) = redirect.and_then(|redirect| redirect_to_https(redirect, host)) {
             document.plugins.insert(&plugin);
         }
-        Decided { document, chain: of_service, decisions, redirect: to_https.map(origin_of).map(Box::new) }
+        let redirect = to_https.map(origin_of).map(Box::new);
+        Decided { document, chain: of_service, decisions, redirect }
+    }
+
+    /// Whether backends must get the exact host of a Route in place of the client's ([`super::host`]).
+    fn must_fix_host(&self, rows: &[&Row<'_>], steps: &[Step<'_>], caches: bool) -> bool {
+        rows.iter().zip(steps).any(|(row, step)| {
+            self.lowering.passes_host(&step.action) && (caches || self.lowering.fixes_host(row.rule))
+        })
     }
 
     /// The guard of a zone: 404, and 421 for requests that came in by another listener.

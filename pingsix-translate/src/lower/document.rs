@@ -54,6 +54,8 @@ pub(super) struct WrittenRoute {
     pub(super) uses: Uses,
     /// The policies of its service.
     pub(super) chain: Option<Arc<PolicyChain>>,
+    /// Whether it lists other spellings of its hosts.
+    pub(super) has_spellings: bool,
     /// The refusals because of the Route, each rule once.
     pub(super) refused: ThinVec<(RuleRef, Refusal)>,
     /// Bytes of room that it takes, without its patterns.
@@ -130,8 +132,9 @@ impl<'a> Lowering<'a> {
         let mut written = Vec::with_capacity(table.len());
         let mut requested = BTreeSet::new();
         for ((route, closed), zone) in table.into_iter().zip(closed).zip(zone_of) {
-            let RouteDraft { mut document, origin, uses, chain, refused } =
+            let RouteDraft { mut document, origin, uses, chain, has_spellings, refused } =
                 self.draft(&route, zone, &groups[zone], &mut naming);
+            let closed = if has_spellings { closed.with_spellings() } else { closed };
             let (room, id) = (route.room(&groups[zone]), naming.ids.assign(&name_of_route(&route.key)));
             let (pattern_bytes, matcher_entries) = (closed.bytes(), closed.matcher_entries());
             closed.into_patterns().put_into(&mut document);
@@ -140,7 +143,8 @@ impl<'a> Lowering<'a> {
             provenance.push((key.clone(), origin));
             documents.push((key, document));
             requested.extend(uses.iter().copied());
-            let route_written = WrittenRoute { uses, chain, refused, room, pattern_bytes, matcher_entries };
+            let route_written =
+                WrittenRoute { uses, chain, has_spellings, refused, room, pattern_bytes, matcher_entries };
             written.push((zone, route.key, route_written));
         }
         let mut certificates = BTreeMap::new();
@@ -196,10 +200,12 @@ impl<'a> Lowering<'a> {
     ) -> RouteDraft {
         let mut writer = Writer { lowering: self, naming, refused: BTreeMap::new() };
         let (mut document, origin, chain) = writer.write(route, zone, groups);
+        let has_spellings = route.host.is_some() && self.spells(route, zone, groups);
         document.methods = route.key.method.map(str::to_owned).into_iter().collect();
         document.priority = route.key.priority(self.plane.zones[zone].guarded);
         let refused = writer.refused.into_iter().collect();
-        RouteDraft { document, origin, uses: naming.upstreams.take_requested(), chain, refused }
+        let uses = naming.upstreams.take_requested();
+        RouteDraft { document, origin, uses, chain, has_spellings, refused }
     }
 }
 
@@ -209,6 +215,7 @@ pub(super) struct RouteDraft {
     pub(super) origin: Provenance,
     pub(super) uses: Uses,
     pub(super) chain: Option<Arc<PolicyChain>>,
+    pub(super) has_spellings: bool,
     pub(super) refused: ThinVec<(RuleRef, Refusal)>,
 }
 

@@ -71,6 +71,26 @@ impl RouteInput {
             && self.rules.iter().zip(&other.rules).all(|(one, two)| one.is_charged_like(two))
     }
 
+    /// The route with other rules that fix their hosts.
+    pub(crate) fn with_fixed_hosts(&self, fixed: &[bool]) -> Self {
+        let rules = self.rules.iter().zip(fixed);
+        Self {
+            route: self.route.clone(),
+            rules: rules.map(|(rule, fixed)| ResolvedRule { fixes_host: *fixed, ..rule.clone() }).collect(),
+            attached: self.attached.clone(),
+            is_gone: self.is_gone,
+        }
+    }
+
+    /// Fixes the hosts of the rules that fixed them in an earlier version with as many rules.
+    pub(crate) fn keep_fixed_hosts(&mut self, before: &Self) {
+        if self.rules.len() == before.rules.len() {
+            for (rule, before) in self.rules.iter_mut().zip(&before.rules) {
+                rule.fixes_host = before.fixes_host;
+            }
+        }
+    }
+
     /// In the place of a route that is not there any more: nothing comes of it.
     pub(crate) fn gone(route: Route) -> Self {
         Self { route, rules: Box::default(), attached: Arc::default(), is_gone: true }

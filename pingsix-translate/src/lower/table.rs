@@ -54,6 +54,9 @@
 //! hostname in the zone without one, which is last in the order. Lists that began in the host router contain its
 //! rows, since after a list there is no such turn.
 //!
+//! Other spellings of a host (`h.`, `[h]`) are hosts of their own for PingSIX. The Routes of protected rules alone also list
+//! them, so the Route taken there is the first protected one of those that match h ([`super::host`]).
+//!
 //! # With and without TLS
 //!
 //! Where a data plane serves a plaintext and an HTTPS port, rows may count for requests by TLS alone, and others send

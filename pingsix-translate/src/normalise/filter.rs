@@ -76,12 +76,18 @@ impl Filters {
         (rewrite != ResponseRewrite::default()).then_some(rewrite)
     }
 
-    /// Adds the plugins of the filters. `instead` replaces the changes of request headers.
-    pub(crate) fn lower(&self, instead: Option<plugin::HeaderChanges>, plugins: &mut Plugins) {
+    /// Adds the plugins of the filters. `instead` replaces the changes of request headers, and `host` the Host of clients.
+    pub(crate) fn lower(
+        &self,
+        instead: Option<plugin::HeaderChanges>,
+        host: Option<String>,
+        plugins: &mut Plugins,
+    ) {
         // The action of the rule redirects or responds.
         let Self { request_headers, path, cors, .. } = self;
         let rewrite = ProxyRewrite {
             headers: instead.or_else(|| request_headers.lower_request()),
+            host,
             ..path.as_ref().map(PathRewrite::lower).unwrap_or_default()
         };
         if rewrite != ProxyRewrite::default() {

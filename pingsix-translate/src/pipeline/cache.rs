@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Translation;
 use super::diff::{LastReferents, ReferentsDiff};
 use super::owner::{Owner, OwnerDiff, OwnerUpdate, RouteResults};
+use super::protected_services::ProtectedServices;
 use super::route_slab::{AttachContext, RouteSlab};
 use super::shared::Interners;
 use super::{AttachedRoutes, FullTranslation, add_refusals, add_streams};
@@ -35,6 +36,7 @@ pub(super) struct TranslationCache<O> {
     owner: O,
     backends: Backends,
     shared: Interners,
+    protected: ProtectedServices,
     slab: RouteSlab,
     planes: Vec<LoweredPlane>,
     streams: Option<LoweredStreams>,
@@ -51,7 +53,8 @@ impl<O: Owner> TranslationCache<O> {
         translation: &Translation,
     ) -> Self {
         let FullTranslation { attached, streams, judged } = judged;
-        let AttachedRoutes { reference_cache, owner, mut backends, shared, inputs, problems } = attached;
+        let AttachedRoutes { reference_cache, owner, mut backends, shared, protected, inputs, problems } =
+            attached;
         backends.pack();
         let mut counts = vec![0; owner.listeners().len()];
         let mut slab = RouteSlab::default();
@@ -70,6 +73,7 @@ impl<O: Owner> TranslationCache<O> {
             owner,
             backends,
             shared,
+            protected,
             slab,
             planes,
             streams,
@@ -130,7 +134,9 @@ impl<O: Owner> TranslationCache<O> {
         for slot in to_attach {
             self.slab.attach_again(slot, &mut attaching);
         }
-        let AttachContext { changes, count, .. } = attaching;
+        let AttachContext { mut changes, count, .. } = attaching;
+        let context = (self.owner.listeners(), &self.backends);
+        self.slab.fix_hosts(&mut self.protected, context, &mut changes, limit)?;
         let backends = self.backends.take_changed();
 
         let mut to_judge: BTreeSet<usize> = changes.keys().copied().collect();

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use super::RouteOutcome;
 use super::owner::Owner;
+use super::protected_services::ProtectedServices;
 use super::shared::Interners;
+use crate::attach::Listener;
 use crate::backends::Backends;
-use crate::lower::{RouteChange, RouteInput};
+use crate::lower::{FullTranslationNeeded, RouteChange, RouteInput};
 use crate::model::{Hostname, Kind, ObjectKey, ObjectName, Problem};
 use crate::normalise::{Hostnames, Part, Route};
 use crate::packed::pack;
@@ -250,7 +252,11 @@ impl RouteSlab {
         attaching.count += 1;
         let mut problems = Vec::new();
         let AttachContext { owner, references, backends, shared, changes, .. } = attaching;
-        let input = owner.attach(route, references, (backends, shared), &mut problems);
+        let mut input = owner.attach(route, references, (backends, shared), &mut problems);
+        // The index of protected Services decides again after all changes.
+        if let Some(known) = self.inputs.get(slot) {
+            input.keep_fixed_hosts(known);
+        }
         self.note_problems(slot, |known| known.attached = problems);
         match self.inputs.get_mut(slot) {
             Some(known) if **known == input => {}
@@ -263,6 +269,36 @@ impl RouteSlab {
                 self.counted.push(SmallSet::default());
             }
         }
+    }
+
+    /// Updates the index of protected Services after changes of routes, and fixes the hosts of rules by it. Other routes
+    /// whose rules differ become changes, too. Fails beyond `limit` changes, when a full translation is cheaper.
+    pub(super) fn fix_hosts(
+        &mut self,
+        protected: &mut ProtectedServices,
+        (listeners, backends): (&[Listener], &Backends),
+        changes: &mut BTreeMap<usize, RouteChange>,
+        limit: usize,
+    ) -> Result<(), FullTranslationNeeded> {
+        // Additions come first, so that a pair of a changed route neither goes nor comes.
+        let mut services = BTreeSet::new();
+        for slot in changes.keys() {
+            protected.add(&self.inputs[*slot], listeners, backends, &mut services);
+        }
+        for before in changes.values().filter_map(|change| change.before.as_ref()) {
+            protected.remove(before, listeners, backends, &mut services);
+        }
+        let mut slots: BTreeSet<usize> = changes.keys().copied().collect();
+        for service in &services {
+            slots.extend(self.of_service(service));
+        }
+        for slot in slots {
+            if let Some(fixed) = protected.fix_hosts(&self.inputs[slot], listeners, backends) {
+                let before = std::mem::replace(&mut self.inputs[slot], fixed);
+                changes.entry(slot).or_insert(RouteChange { before: Some(before), is_there: true });
+            }
+        }
+        if changes.len() > limit { Err(FullTranslationNeeded) } else { Ok(()) }
     }
 
     /// The listeners that counted a route in its verdict.

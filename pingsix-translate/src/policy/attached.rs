@@ -226,6 +226,10 @@ impl<P: PolicyEffect> AttachedPolicies<P> {
         self.list.iter()
     }
 
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut AttachedPolicy<P>> {
+        self.list.iter_mut()
+    }
+
     /// The policy that counts for a section of an object: one for the section before one for the whole object.
     pub(crate) fn effective(&self, object: ObjectKey, section: Option<&str>) -> Option<&AttachedPolicy<P>> {
         if self.winners.is_empty() {

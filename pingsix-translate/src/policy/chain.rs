@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use thin_vec::ThinVec;
 
-use crate::model::ObjectKey;
+use crate::model::{Kind, ObjectKey};
+use crate::pingsix::plugin::{BasicAuth, Cache, IpRestriction, JwtAuth, KeyAuth, PluginConfig as _};
 
 /// Policies that contribute to the plugins of a rule, by kind, then from the widest target to the narrowest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +36,22 @@ pub(crate) struct ChainFacts {
     pub(crate) exclusive: Vec<&'static str>,
     /// The first policy that needs the addresses of clients, with its field.
     pub(crate) by_address: Option<(Arc<ObjectKey>, &'static str)>,
+}
+
+/// The plugins that refuse clients. A limit refuses none for good, and a check against CSRF concerns browsers, which send no
+/// ambiguous hosts.
+const PROTECTING: [&str; 4] = [BasicAuth::NAME, IpRestriction::NAME, JwtAuth::NAME, KeyAuth::NAME];
+
+impl ChainFacts {
+    /// Whether the policies refuse some clients, by their credentials or addresses.
+    pub(crate) fn protects(&self) -> bool {
+        self.exclusive.iter().any(|plugin| PROTECTING.contains(plugin))
+    }
+
+    /// Whether PingSIX keeps responses for other requests.
+    pub(crate) fn caches(&self) -> bool {
+        self.exclusive.contains(&Cache::NAME)
+    }
 }
 
 impl EvaluatedChain {
@@ -74,18 +91,25 @@ impl fmt::Display for EvaluatedChain {
 }
 
 /// An effective policy that PingSIX cannot honour. The rule answers with an error.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct BrokenPolicy {
     pub(crate) policy: Arc<ObjectKey>,
     /// The first flaw of the policy.
     pub(crate) flaw: Arc<str>,
 }
 
+impl BrokenPolicy {
+    /// Whether the policy may refuse some clients. A TrafficPolicy is broken by a limit alone.
+    pub(crate) fn protects(&self) -> bool {
+        self.policy.kind != Kind::TrafficPolicy
+    }
+}
+
 /// The chain of a rule for the requests of one listener.
 pub(crate) type ChainResult = Result<Option<Arc<EvaluatedChain>>, BrokenPolicy>;
 
 /// The chains of a rule by listener, without listeners that have no policies.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ListenerChains(ThinVec<(usize, ChainResult)>);
 
 /// The reason why requests of a rule get an error because of policies.
@@ -100,6 +124,14 @@ impl ListenerChains {
     /// The chains of the listeners to which a route is attached.
     pub(crate) fn new(listeners: impl Iterator<Item = (usize, ChainResult)>) -> Self {
         Self(listeners.filter(|(_, result)| *result != Ok(None)).collect())
+    }
+
+    /// Whether policies refuse some clients, or all of them because a policy is broken.
+    pub(crate) fn protect(&self) -> bool {
+        self.0.iter().any(|(_, chain)| match chain {
+            Ok(chain) => chain.as_ref().is_some_and(|chain| chain.facts.protects()),
+            Err(broken) => broken.protects(),
+        })
     }
 
     /// The chain for requests that may arrive at any of these listeners. Fails if a policy is broken, or if the chains of

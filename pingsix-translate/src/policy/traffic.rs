@@ -67,6 +67,24 @@ impl Codings {
     }
 }
 
+impl TrafficEffect {
+    /// Leaves out the cache. Returns whether there was one.
+    pub(super) fn forbid_cache(&mut self) -> bool {
+        self.cache.take().is_some()
+    }
+}
+
+/// The limitation of a policy whose cache is left out.
+pub(super) fn forbidden_cache() -> Limitation {
+    let message = "No response is cached, because namespaces share the memory of these processes. The PingsixProxy of the class \
+                   may allow it (spec.sharedCache).";
+    Limitation::new(cache_field(), message)
+}
+
+pub(super) fn cache_field() -> FieldPath {
+    FieldPath::new("spec").child(CACHE)
+}
+
 impl PolicyEffect for TrafficEffect {
     type Object = TrafficPolicy;
 
@@ -85,7 +103,7 @@ impl PolicyEffect for TrafficEffect {
         let protects = effect.rate_limit.is_some();
         let mut unapplied = reader.finish();
         unapplied.extend(of_unknown.into_iter().map(unreadable_flaw));
-        let limitations = limitations(effect.compression.as_ref());
+        let limitations = limitations(&effect);
         PolicySpec {
             effect: if flaws.is_empty() { Ok(effect) } else { Err(flaws) },
             unapplied,
@@ -179,12 +197,17 @@ impl InheritedEffect for TrafficEffect {
     }
 }
 
-fn limitations(codings: Option<&Codings>) -> Vec<Limitation> {
+fn limitations(effect: &TrafficEffect) -> Vec<Limitation> {
+    let codings = effect.compression.as_ref();
     let has_brotli = codings.is_some_and(|codings| codings.brotli.is_some());
-    let at = FieldPath::new("spec").child(COMPRESSION);
-    let message = "PingSIX considers the first coding alone that a client accepts and PingSIX knows, so clients that name gzip \
+    let of = |field, message: &str| Limitation::new(FieldPath::new("spec").child(field), message);
+    let of_brotli = "PingSIX considers the first coding alone that a client accepts and PingSIX knows, so clients that name gzip \
                    before br get no Brotli.";
-    has_brotli.then(|| Limitation::new(at, message)).into_iter().collect()
+    // PingSIX cannot tell whether a backend gets the host by which a response would be cached (`crate::lower`).
+    let of_cache = "Responses are cached for exact hostnames alone, and their backends get the hostname as the Host, with the \
+                    port of the listener in place of the client's. Rules for wildcards and for every host cache nothing.";
+    let of_brotli = has_brotli.then(|| of(COMPRESSION, of_brotli));
+    of_brotli.into_iter().chain(effect.cache.as_ref().map(|_| of(CACHE, of_cache))).collect()
 }
 
 #[cfg(test)]

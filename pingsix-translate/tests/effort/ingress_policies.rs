@@ -48,11 +48,11 @@ fn a_policy_that_comes_or_goes_is_its_ingress_and_one_service() {
             put_policy(&mut world.policies, policy("route-3"));
             world.referents.secrets.insert(name(), keys("k1"));
         });
-        // Two Routes, and the service.
-        assert_eq!(change, (part(1), 3));
+        // Two Routes, and the service; and two Routes of each other host of the Service, which fix their hosts.
+        assert_eq!(change, (part(1), 3 + 2 * (ROUTES - 1)));
         let mut warm = protected(warm);
         let gone = warm.change(|world| assert!(world.policies.remove(&key(Kind::SecurityPolicy))));
-        assert_eq!(gone, (part(1), 3));
+        assert_eq!(gone, (part(1), 3 + 2 * (ROUTES - 1)));
         // Two Routes each.
         let moved = warm.change(|world| put_policy(&mut world.policies, policy("route-4")));
         assert_eq!(moved, (part(2), 4));
@@ -94,8 +94,9 @@ fn the_policy_of_a_default_backend_is_all_hosts_of_its_namespace_where_hosts_are
     warm.world.referents.secrets.insert(name(), keys("k1"));
     warm.change(|_| {});
     let (last_mode, documents) = warm.change(|world| put_policy(&mut world.policies, policy("default")));
-    // The default backend and the rest of one host: each other host of the team has a path for everything.
-    assert_eq!((last_mode, documents), (part(2), 3));
+    // The default backend and the rest of one host: each other host of the team has a path for everything. Two Routes of
+    // each host fix it, because they have the Service of the default backend.
+    assert_eq!((last_mode, documents), (part(2), 3 + 2 * ROUTES));
 }
 
 /// TrafficPolicy `team-3/keys` for Ingress `team-3/route-3`, with a limit.

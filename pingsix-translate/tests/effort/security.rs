@@ -58,12 +58,22 @@ fn another_field_of_a_policy_is_one_document() {
 
 #[test]
 fn a_policy_that_comes_is_the_rules_of_its_target_and_one_service() {
-    let came = WarmTranslator::new().change(|world| {
-        put_security_policy(world, ROUTE, "X-Key");
-        put_key(world, ROUTE.0, "k1");
+    // A second policy: the other hosts of the shared Service are fixed already.
+    let mut warm = protected(ROUTE);
+    let came = warm.change(|world| {
+        put_security_policy(world, ("team-4", "HTTPRoute", "route-4"), "X-Key");
+        put_key(world, "team-4", "k1");
     });
-    // Two Routes, and the service.
-    assert_eq!(came, (part(1), 3));
+    // Two Routes, and the service; the Routes of the other hosts of Service `team-4/own`; and the first protected host.
+    assert_eq!(came, (part(1), 3 + (ROUTES - 1) + 1));
+    // The first policy has all other hosts of the shared Service fixed, and those of the team's own one.
+    let mut warm = WarmTranslator::new();
+    let before = pairs(&warm.before);
+    put_security_policy(&mut warm.world, ROUTE, "X-Key");
+    put_key(&mut warm.world, ROUTE.0, "k1");
+    assert_eq!(warm.change(|_| {}).0, TranslationMode::Full);
+    let changed = pairs(&warm.before).difference(&before).count();
+    assert_eq!(changed, 3 + (TEAMS * ROUTES - 1) + (ROUTES - 1));
     // Under a policy of the Gateway, each Route has another service, so a full translation is cheaper than one Route after
     // the other. Documents of full translations are equal by their contents alone.
     let mut warm = WarmTranslator::new();

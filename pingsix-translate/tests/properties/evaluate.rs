@@ -39,7 +39,11 @@ pub(crate) fn effect(plugins: &Plugins, upstream: &Upstream, request: &Request) 
     }
     let mut sent = collect(&request.headers);
     if let Some(name) = &rewrite.host {
-        host = Some(name.clone());
+        // A fixed host is the client's own, but for the port, which is a limit of PingSIX.
+        let bare = |host: &str| host.split(':').next().unwrap_or_default().to_ascii_lowercase();
+        if request.host.as_deref().map(bare) != Some(bare(name)) {
+            host = Some(name.clone());
+        }
     }
     change_request(&rewrite, &mut sent)?;
     if let Some(values) = sent.remove("host") {
@@ -201,11 +205,11 @@ fn treat(name: &str, plugins: &Plugins, treatment: &mut Treatment) -> Result<(),
             if cache.cache_authenticated_requests || cache.cache_set_cookie_responses {
                 return Err("responses for one client are kept for others".to_owned());
             }
-            treatment.cache = Some((
-                cache.ttl,
-                cache.cache_http_methods.into_iter().collect(),
-                cache.cache_http_statuses.into_iter().map(u64::from).collect(),
-            ));
+            // Without methods, nothing is kept.
+            treatment.cache = (!cache.cache_http_methods.is_empty()).then(|| {
+                let methods = cache.cache_http_methods.into_iter().collect();
+                (cache.ttl, methods, cache.cache_http_statuses.into_iter().map(u64::from).collect())
+            });
         }
         other => return Err(format!("nobody asks for the plugin {other}")),
     }

@@ -170,6 +170,8 @@ impl World {
             return Decided::without_backend(None, answer);
         }
         let mut rows = self.rows(listeners, request.routing_host().as_deref());
+        // Which hostname counts for a cache is settled before conditions.
+        let is_exact = rows.iter().find(|row| row.stands_for(request)).is_some_and(Row::is_of_exact_host);
         rows.retain(|row| row.admits(request));
         // Where only GRPCRoutes are concerned, the specification has an order of its own.
         let calls_only = rows.iter().all(|row| self.routes[row.route].kind == RouteKindName::Grpc);
@@ -193,7 +195,12 @@ impl World {
             if let Some(changes) = inherited.headers {
                 read.filters.response = changes;
             }
-            (Some(read.effect(request)), Some(inherited.protection))
+            let mut protection = inherited.protection;
+            if !is_exact {
+                // A response under an ambiguous host would be kept for others.
+                protection.treatment.cache = None;
+            }
+            (Some(read.effect(request)), Some(protection))
         } else {
             (None, None)
         };

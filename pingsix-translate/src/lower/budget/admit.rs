@@ -19,6 +19,7 @@ use crate::attach::ServedName;
 use crate::backends::Action;
 use crate::lower::Size;
 use crate::lower::document::Lowering;
+use crate::lower::host::host_bytes;
 use crate::lower::plane::RuleRef;
 use crate::lower::rows::{Placement, PlaneRows};
 use crate::lower::ssl::SslKey;
@@ -255,33 +256,42 @@ pub(in crate::lower) struct RuleSizes<'a> {
     pub(in crate::lower) chain: Option<&'a Arc<PolicyChain>>,
     /// Bytes of the name of a Route whose first row is the rule's.
     name: usize,
-    /// Bytes of the plugins of its filters, for each name of the placement. Only redirects depend on the name.
+    /// Bytes of the plugins of its filters and of its host, for each name of the placement.
     filters: Vec<usize>,
+    /// Whether its Routes list other spellings of their hosts.
+    pub(in crate::lower) has_spellings: bool,
 }
 
 impl<'a> RuleSizes<'a> {
     pub(in crate::lower) fn new(lowering: &Lowering<'a>, rule: RuleRef, placement: &Placement) -> Self {
         let (input, content) = lowering.rule(rule);
         let chain = lowering.chain(rule, placement.zone);
-        let (action, chain) = match (&placement.scheme, chain) {
-            (Ok(_), Ok(applied)) => {
-                (input.rules[rule.rule].action.clone(), applied.map(|applied| &applied.chain))
-            }
+        let (action, applied) = match (&placement.scheme, chain) {
+            (Ok(_), Ok(applied)) => (input.rules[rule.rule].action.clone(), applied),
             (Ok(_), Err(_)) | (Err(_), _) => (Action::status(input.route.traffic.failure()), None),
         };
+        let has_spellings = placement.scheme.is_ok() && lowering.lists_spellings(rule, placement.zone);
+        let passes_host = lowering.passes_host(&action);
         let filters = content.filters.as_deref();
         let filters = filters.filter(|filters| action.is_filtered() || filters.response.is_some());
         let of_name = |filters, name: &ServedName| {
             filter_bytes(lowering, placement.zone, filters, name.served.as_ref())
         };
-        let filters = match (filters, placement.names.first()) {
+        let mut filters = match (filters, placement.names.first()) {
             (Some(filters), _) if filters.redirect.is_some() => {
                 placement.names.iter().map(|name| of_name(filters, name)).collect()
             }
             (Some(filters), Some(first)) => vec![of_name(filters, first); placement.names.len()],
             (None, _) | (Some(_), None) => vec![0; placement.names.len()],
         };
-        Self { action, chain, name: name_bytes(lowering, rule.route), filters }
+        if passes_host {
+            let (fixes_host, facts) = (lowering.fixes_host(rule), applied.map(|applied| &applied.facts));
+            for (bytes, name) in filters.iter_mut().zip(&placement.names) {
+                *bytes += host_bytes(fixes_host, facts, name.served.as_ref());
+            }
+        }
+        let chain = applied.map(|applied| &applied.chain);
+        Self { action, chain, name: name_bytes(lowering, rule.route), filters, has_spellings }
     }
 
     /// Bytes that each match adds to the list of each name.
@@ -315,6 +325,7 @@ fn add_rows<'a>(
             path: &matched.path,
             method: matched.method,
             is_conditional: is_conditional(&matched.conditions, scheme),
+            has_spellings: sizes.has_spellings,
             bytes,
         };
         table.add_row(&(placement.zone, name.original.clone()), row, ledger)?;

@@ -220,7 +220,13 @@ fn add_guard_rows<'a>(
         let conditions = if keeping == KeptPart::Matches { &matched.conditions } else { &no_conditions };
         let bytes = name_bytes(lowering, rule.route) + guard_row_bytes(conditions);
         let is_conditional = !conditions.is_empty();
-        let row = SizedRow { path: &matched.path, method: matched.method, is_conditional, bytes };
+        let row = SizedRow {
+            path: &matched.path,
+            method: matched.method,
+            is_conditional,
+            has_spellings: false,
+            bytes,
+        };
         table.add_row(group, row, ledger)
     })
 }
@@ -240,5 +246,7 @@ fn add_guard<'a>(
 ) -> Option<()> {
     table.add_upstreams(&Action::status(UNAVAILABLE), ledger)?;
     let bytes = STATUS + name_bytes(lowering, rule.route);
-    table.add_row(group, SizedRow { path: &EVERY_PATH, method: None, is_conditional: false, bytes }, ledger)
+    let row =
+        SizedRow { path: &EVERY_PATH, method: None, is_conditional: false, has_spellings: false, bytes };
+    table.add_row(group, row, ledger)
 }

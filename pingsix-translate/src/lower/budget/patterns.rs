@@ -45,6 +45,8 @@ struct Router {
     /// The number of Routes with a catch-all, by its literal.
     catch_alls: BTreeMap<Arc<str>, usize>,
     routes: usize,
+    /// Bytes that its Routes together add to each listed host.
+    added: usize,
     /// The number of patterns that its Routes list.
     listed: usize,
     /// The additional state of a wildcard.
@@ -76,7 +78,7 @@ enum JournalEntry {
     Below { wildcard: HostKey, bytes: usize },
     Pattern(HostKey, Pattern),
     Payload(HostKey, Pattern),
-    Route(HostKey),
+    Route(HostKey, usize),
     Listed(HostKey, usize),
     CatchAll(HostKey, Arc<str>),
     Listers(HostKey, Arc<str>, Listers),
@@ -105,14 +107,15 @@ fn wildcards<'s>(covering: &'s [HostKey], key: &'s HostKey) -> impl Iterator<Ite
 }
 
 impl PatternSizes {
-    /// Charges a Route with this host and path to a ledger: its hosts, its patterns, and their listings by other
-    /// Routes.
+    /// Charges a Route with this host and path to a ledger: its hosts with `added` bytes each, its patterns, and their
+    /// listings by other Routes.
     ///
     /// `None` without room; the caller then rolls back.
     pub(super) fn add_route(
         &mut self,
         host: Option<&Hostname>,
         path: Option<&Path>,
+        added: usize,
         ledger: &mut Ledger,
     ) -> Option<()> {
         let key = key_of(host);
@@ -121,10 +124,11 @@ impl PatternSizes {
         let own = Pattern::of(path);
         let router = self.routers.get_mut(&key)?;
         let hosts = router.hosts();
-        let host_bytes = router.wildcard.host_bytes + key.len() + QUOTED;
+        let host_bytes = router.wildcard.host_bytes + key.len() + QUOTED + added.saturating_mul(hosts);
         router.routes += 1;
+        router.added += added;
         router.listed += own.len();
-        self.journal.push(JournalEntry::Route(key.clone()));
+        self.journal.push(JournalEntry::Route(key.clone(), added));
         self.journal.push(JournalEntry::Listed(key.clone(), own.len()));
         ledger.take(
             host_bytes + own.iter().map(Pattern::listed_len).sum::<usize>(),
@@ -175,7 +179,10 @@ impl PatternSizes {
             JournalEntry::Payload(key, pattern) => self.with(&key, |router| {
                 router.wildcard.carried.remove(&pattern);
             }),
-            JournalEntry::Route(key) => self.with(&key, |router| router.routes -= 1),
+            JournalEntry::Route(key, added) => self.with(&key, |router| {
+                router.routes -= 1;
+                router.added -= added;
+            }),
             JournalEntry::Listed(key, count) => self.with(&key, |router| router.listed -= count),
             JournalEntry::CatchAll(key, literal) => {
                 self.with(&key, |router| lower(&mut router.catch_alls, &literal));
@@ -235,7 +242,7 @@ impl PatternSizes {
             let router = self.routers.get_mut(wildcard)?;
             router.wildcard.hosts += 1;
             router.wildcard.host_bytes += bytes;
-            let (listers, listed) = (router.routes, router.listed);
+            let (listers, listed, added) = (router.routes, router.listed, router.added);
             let catch_alls: Vec<(Arc<str>, usize)> =
                 router.catch_alls.iter().map(|(literal, count)| (literal.clone(), *count)).collect();
             self.journal.push(JournalEntry::Below { wildcard: wildcard.clone(), bytes });
@@ -245,7 +252,7 @@ impl PatternSizes {
                     self.add_listers(wider, literal, Listers { routes: 0, hosts: *hosts });
                 }
             }
-            ledger.take(bytes.saturating_mul(listers), listed)?;
+            ledger.take(bytes.saturating_mul(listers).saturating_add(added), listed)?;
         }
         let mut router = Router::default();
         if key.ends_with('*') {

@@ -16,6 +16,7 @@ use super::shared::SharedCharges;
 use crate::backends::{Action, Target};
 use crate::lower::decision::MISDIRECTED;
 use crate::lower::document::Lowering;
+use crate::lower::host::{SPELLING, SPELLINGS};
 use crate::lower::path_map::{PathEntry, PathMap};
 use crate::lower::plane::{Misdirected, ZoneListeners};
 use crate::lower::redirect::{headers, instruction, native, to_https};
@@ -59,6 +60,9 @@ pub(super) struct SizedRow<'a> {
     pub(super) method: Option<&'static str>,
     /// Whether requests may go on after it.
     pub(super) is_conditional: bool,
+    /// Whether the Routes of its hostname that it stands in list other spellings of their hosts. Open cells are charged for
+    /// these anyway.
+    pub(super) has_spellings: bool,
     /// Bytes that it adds to each list it stands in.
     pub(super) bytes: usize,
 }
@@ -73,6 +77,8 @@ pub(super) struct TableSizes<'a> {
     /// By zone.
     zones: Vec<Zone<'a>>,
     shared: SharedCharges,
+    /// Whether any Route lists other spellings of its hosts.
+    may_spell: bool,
     journal: Vec<Added<'a>>,
 }
 
@@ -105,6 +111,25 @@ struct Cell<'a> {
     /// Whether a row ends its list.
     is_closed: bool,
     is_open: bool,
+    /// Whether its Routes list other spellings of their hosts.
+    has_spellings: bool,
+}
+
+impl<'a> Cell<'a> {
+    const fn new(path: &'a Path, method: Option<&'static str>) -> Self {
+        Self { path, method, rows: 0, bytes: 0, is_closed: false, is_open: false, has_spellings: false }
+    }
+
+    const fn state(&self) -> CellState {
+        let Self { rows, bytes, is_closed, is_open, has_spellings, .. } = *self;
+        CellState { rows, bytes, is_closed, is_open, has_spellings }
+    }
+
+    const fn restore(&mut self, state: CellState) {
+        let CellState { rows, bytes, is_closed, is_open, has_spellings } = state;
+        (self.rows, self.bytes) = (rows, bytes);
+        (self.is_closed, self.is_open, self.has_spellings) = (is_closed, is_open, has_spellings);
+    }
 }
 
 impl PathEntry for Cell<'_> {
@@ -129,9 +154,19 @@ struct Open<'a> {
 /// A path and a method; none is every method.
 pub(super) type Region<'a> = (&'a Path, Option<&'static str>);
 
+/// The state of a cell before a row was added.
+#[derive(Clone, Copy, Debug)]
+struct CellState {
+    rows: usize,
+    bytes: usize,
+    is_closed: bool,
+    is_open: bool,
+    has_spellings: bool,
+}
+
 #[derive(Debug)]
 enum Added<'a> {
-    Row { group: Group, path: &'a Path, method: Option<&'static str>, before: (usize, usize, bool, bool) },
+    Row { group: Group, path: &'a Path, method: Option<&'static str>, before: CellState },
     Open(Group),
     Region { group: Group, open: usize, region: Region<'a> },
     Upstream(UpstreamKey),
@@ -147,6 +182,7 @@ impl<'a> TableSizes<'a> {
             patterns: PatternSizes::default(),
             zones: lowering.plane.zones.iter().map(|_| Zone::default()).collect(),
             shared: SharedCharges::default(),
+            may_spell: lowering.may_spell(),
             journal: Vec::new(),
         }
     }
@@ -159,18 +195,18 @@ impl<'a> TableSizes<'a> {
         if self.lowering.plane.zones[zone].address().is_some() {
             self.add_upstreams(&Action::status(404), ledger)?;
         }
-        self.patterns.add_route(self.lowering.plane.zones[zone].hostname.as_ref(), None, ledger)
+        self.patterns.add_route(self.lowering.plane.zones[zone].hostname.as_ref(), None, 0, ledger)
     }
 
     /// Charges a row of a group to a ledger. `None` without room; the caller then rolls back.
     pub(super) fn add_row(&mut self, group: &Group, row: SizedRow<'a>, ledger: &mut Ledger) -> Option<()> {
         let (zone, original) = (group.0, &group.1);
-        let SizedRow { path, method, is_conditional, bytes } = row;
-        let make = || Cell { path, method, rows: 0, bytes: 0, is_closed: false, is_open: false };
+        let SizedRow { path, method, is_conditional, has_spellings, bytes } = row;
+        let make = || Cell::new(path, method);
         let cells = self.zones[zone].groups.entry(original.clone()).or_insert_with(PathMap::new);
         let cell = cells.entry(path, method, make);
         let path = cell.path;
-        let before = (cell.rows, cell.bytes, cell.is_closed, cell.is_open);
+        let before = cell.state();
         let is_new = cell.rows == 0;
         let is_reached = is_conditional || !cell.is_closed;
         let added = if is_reached { bytes } else { 0 };
@@ -179,10 +215,15 @@ impl<'a> TableSizes<'a> {
         cell.is_closed |= !is_conditional;
         let opens = is_conditional && !cell.is_closed && !cell.is_open;
         cell.is_open |= opens;
+        let spells = has_spellings && !cell.has_spellings;
+        cell.has_spellings |= has_spellings;
         self.journal.push(Added::Row { group: group.clone(), path, method, before });
         ledger.take(added, 0)?;
         if is_new {
             self.add_route(group, path, method, ledger)?;
+        }
+        if spells {
+            self.add_spellings(group, path, ledger)?;
         }
         self.continue_others(group, (path, method), is_new, added, ledger)?;
         if opens {
@@ -201,7 +242,17 @@ impl<'a> TableSizes<'a> {
         ledger.take(self.prefix + route_bytes(method), 0)?;
         self.add_address(*zone, ledger)?;
         let host = host_of(original.as_ref(), self.lowering.plane.zones[*zone].hostname.as_ref());
-        self.patterns.add_route(host.as_ref(), Some(path), ledger)
+        self.patterns.add_route(host.as_ref(), Some(path), 0, ledger)
+    }
+
+    /// Charges the other spellings of the hosts of a Route: for each, as much as a Route's hosts and patterns.
+    fn add_spellings(&mut self, (zone, original): &Group, path: &Path, ledger: &mut Ledger) -> Option<()> {
+        let zone = &self.lowering.plane.zones[*zone];
+        let Some(host) = host_of(original.as_ref(), zone.hostname.as_ref()) else { return Some(()) };
+        for _ in 0..SPELLINGS {
+            self.patterns.add_route(Some(&host), Some(path), SPELLING, ledger)?;
+        }
+        Some(())
     }
 
     /// Charges the rule of a Route for requests that came in at another address, and its upstream.
@@ -265,6 +316,10 @@ impl<'a> TableSizes<'a> {
         let index = of_group.len() - 1;
         self.journal.push(Added::Open(group.clone()));
         ledger.take(SPLIT + self.listed(group, path), 0)?;
+        if self.may_spell {
+            // Its list may go on in a protected row.
+            self.add_spellings(group, path, ledger)?;
+        }
         self.add_regions(group, index, ledger)
     }
 
@@ -302,6 +357,9 @@ impl<'a> TableSizes<'a> {
             }
             self.journal.push(Added::Region { group: group.clone(), open: index, region });
             self.add_route(group, path, method, ledger)?;
+            if self.may_spell {
+                self.add_spellings(group, path, ledger)?;
+            }
         }
         Some(())
     }
@@ -356,10 +414,10 @@ impl<'a> TableSizes<'a> {
         while let Some(added) = self.journal.pop() {
             match added {
                 Added::Row { group: (zone, original), path, method, before } => {
-                    let make = || Cell { path, method, rows: 0, bytes: 0, is_closed: false, is_open: false };
+                    let make = || Cell::new(path, method);
                     let cells = self.zones[zone].groups.entry(original).or_insert_with(PathMap::new);
                     let cell = cells.entry(path, method, make);
-                    (cell.rows, cell.bytes, cell.is_closed, cell.is_open) = before;
+                    cell.restore(before);
                 }
                 Added::Open((zone, original)) => {
                     if let Some(of_group) = self.zones[zone].open.get_mut(&original) {
@@ -470,11 +528,11 @@ pub(super) fn filter_bytes(
         }
         let instruction = instruction(redirect, entrances)
             .or_else(|| instruction(redirect, entrances.get(..1).unwrap_or_default()));
-        filters.lower(instruction.as_ref().map(headers), &mut plugins);
+        filters.lower(instruction.as_ref().map(headers), None, &mut plugins);
     } else if let Some(response) = &filters.response {
         plugins.insert(&response.lower());
     } else {
-        filters.lower(None, &mut plugins);
+        filters.lower(None, None, &mut plugins);
     }
     // `,"plugins":`
     bytes + json_len(&plugins) + 12

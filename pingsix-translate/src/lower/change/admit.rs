@@ -11,6 +11,7 @@ use crate::lower::Size;
 use crate::lower::budget::{Admission, QUOTED, RuleSizes, address_bytes, admit, route_bytes, upstream_bytes};
 use crate::lower::closure::Pattern;
 use crate::lower::document::{Lowering, PartKey};
+use crate::lower::host::{SPELLING, SPELLINGS};
 use crate::lower::plane::RuleRef;
 use crate::lower::rows::{Placement, PlaneRows};
 use crate::lower::service::service_bytes;
@@ -211,8 +212,12 @@ impl LoweredPlane {
                 let host = host_of(name.original.as_ref(), hostname);
                 let (patterns, listed) = self.patterns.listed_with(host.as_ref(), &matched.path);
                 growth.bytes += prefix + route_bytes(matched.method) + bytes + address;
-                growth.bytes += host.map_or(0, |host| host.as_str().len()) + QUOTED + patterns;
-                growth.matcher_entries += listed;
+                let hosts = host.map_or(0, |host| host.as_str().len()) + QUOTED + patterns;
+                growth.bytes += hosts;
+                growth.matcher_entries += listed * lowering.hosts_of_host();
+                if sizes.has_spellings {
+                    growth.bytes += (hosts + SPELLING) * SPELLINGS;
+                }
             }
         }
     }
@@ -231,7 +236,8 @@ impl LoweredPlane {
         }
         let bytes: usize = own.iter().map(Pattern::listed_len).sum();
         growth.bytes = growth.bytes.saturating_add(bytes.saturating_mul(times));
-        growth.matcher_entries = growth.matcher_entries.saturating_add(own.len().saturating_mul(times));
+        let entries = own.len().saturating_mul(times).saturating_mul(lowering.hosts_of_host());
+        growth.matcher_entries = growth.matcher_entries.saturating_add(entries);
     }
 }
 

@@ -117,7 +117,7 @@ impl LoweredPlane {
 
     /// Puts a Route into the table, and replaces the one with its key.
     fn put(&mut self, route: &TableRoute, room: usize, drafted: RouteDraft, work: &mut Work) {
-        let RouteDraft { document, origin, uses, chain, refused } = drafted;
+        let RouteDraft { document, origin, uses, chain, has_spellings, refused } = drafted;
         let key = route.key.clone();
         for upstream in &uses {
             work.used.insert(*upstream);
@@ -131,11 +131,15 @@ impl LoweredPlane {
             work.to_judge.insert(rule.route);
             self.refused.entry(*rule).or_default().insert(key.clone(), refusal.clone());
         }
-        let mut written = WrittenRoute { uses, chain, refused, room, pattern_bytes: 0, matcher_entries: 0 };
+        let mut written =
+            WrittenRoute { uses, chain, has_spellings, refused, room, pattern_bytes: 0, matcher_entries: 0 };
         self.room = self.room.saturating_add(room);
         if let Some(before) = self.table.remove(&key) {
             self.room -= before.room;
             self.give_up(&key, &before, &written.refused, work);
+            if before.has_spellings != has_spellings {
+                work.to_close.insert(key.clone());
+            }
             let WrittenRoute { pattern_bytes, matcher_entries, .. } = before;
             written = WrittenRoute { pattern_bytes, matcher_entries, ..written };
         } else {

@@ -92,6 +92,7 @@ impl LoweredPlane {
             let Some(written) = self.table.get_mut(&key) else { continue };
             let document_key = document_key(&key);
             let patterns = closed.remove(&key).map(|closed| {
+                let closed = if written.has_spellings { closed.with_spellings() } else { closed };
                 let (bytes, matcher_entries) = (closed.bytes(), closed.matcher_entries());
                 self.room = self.room.saturating_sub(written.pattern_bytes).saturating_add(bytes);
                 self.documents.replace_matcher_entries(written.matcher_entries, matcher_entries);

@@ -141,5 +141,6 @@ pub(super) fn not_found() -> ResolvedRule {
         refused: ThinVec::default(),
         policies: ThinVec::default(),
         chains: ListenerChains::default(),
+        fixes_host: false,
     }
 }

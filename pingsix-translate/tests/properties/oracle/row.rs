@@ -89,6 +89,12 @@ impl<'w> Row<'w> {
         (hostnames, path, method)
     }
 
+    /// Whether it is served under a hostname without a wildcard.
+    pub(crate) fn is_of_exact_host(&self) -> bool {
+        let ((served, _), _) = self.width().0;
+        served == specificity(Some("a")).0
+    }
+
     /// Age and `namespace/name` of the route; less is older.
     pub(crate) fn age(&self) -> (Option<&str>, &str) {
         let (.., age, name, _) = &self.rank;

@@ -1,0 +1,195 @@
+//! The Services of protected rules, and the rules of other hosts that fix their host because of them.
+//!
+//! A client may have a request matched by one host and delivered with another one (`crate::lower::host`). Where a rule and
+//! a protected rule of another host have a Service in common, a request for the first host could name the second one to
+//! the Service, past its policies. The first rule therefore fixes its host ([`ResolvedRule::fixes_host`]), unless both have
+//! the same policies.
+//!
+//! The index counts, for each Service, the pairs of host and policies of protected rules. A change of a route changes its own
+//! pairs alone. Only if a pair comes or goes, the other routes of the Service are looked at again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::attach::{Listener, served_names};
+use crate::backends::{Backends, ResolvedRule, Target};
+use crate::lower::RouteInput;
+use crate::model::{Hostname, ObjectName};
+use crate::policy::ListenerChains;
+
+/// The protected rules by Service.
+#[derive(Debug, Default)]
+pub(super) struct ProtectedServices(BTreeMap<ObjectName, Uses>);
+
+/// The uses of a Service by protected rules. The host is the only one of a route; `None` if the route has several.
+#[derive(Debug, Default)]
+struct Uses {
+    /// The number of rules of each pair.
+    pairs: BTreeMap<(Option<Hostname>, ListenerChains), usize>,
+    /// The number of pairs with a host.
+    by_host: BTreeMap<Hostname, usize>,
+    /// The number of pairs with policies.
+    by_chains: BTreeMap<ListenerChains, usize>,
+}
+
+impl Uses {
+    /// Whether a pair has another host and other policies.
+    fn has_other(&self, host: Option<&Hostname>, chains: &ListenerChains) -> bool {
+        let of_host = host.and_then(|host| self.by_host.get(host)).copied().unwrap_or_default();
+        let of_chains = self.by_chains.get(chains).copied().unwrap_or_default();
+        let is_pair = host.is_some() && self.pairs.contains_key(&(host.cloned(), chains.clone()));
+        self.pairs.len() + usize::from(is_pair) > of_host + of_chains
+    }
+
+    /// Counts a rule more. Returns whether its pair is new.
+    fn add(&mut self, host: Option<&Hostname>, chains: &ListenerChains) -> bool {
+        let rules = self.pairs.entry((host.cloned(), chains.clone())).or_default();
+        *rules += 1;
+        if *rules > 1 {
+            return false;
+        }
+        if let Some(host) = host {
+            *self.by_host.entry(host.clone()).or_default() += 1;
+        }
+        *self.by_chains.entry(chains.clone()).or_default() += 1;
+        true
+    }
+
+    /// Counts a rule less. Returns whether its pair is gone.
+    fn remove(&mut self, host: Option<&Hostname>, chains: &ListenerChains) -> bool {
+        if !lower(&mut self.pairs, &(host.cloned(), chains.clone())) {
+            return false;
+        }
+        if let Some(host) = host {
+            lower(&mut self.by_host, host);
+        }
+        lower(&mut self.by_chains, chains);
+        true
+    }
+}
+
+/// Lowers a count. Returns whether it is gone.
+fn lower<K: Ord>(counts: &mut BTreeMap<K, usize>, key: &K) -> bool {
+    let Some(count) = counts.get_mut(key) else { return false };
+    *count -= 1;
+    let is_gone = *count == 0;
+    if is_gone {
+        counts.remove(key);
+    }
+    is_gone
+}
+
+impl ProtectedServices {
+    /// The index of some routes. Fixes the hosts of their rules.
+    pub(super) fn new(inputs: &mut [Arc<RouteInput>], listeners: &[Listener], backends: &Backends) -> Self {
+        let mut services = Self::default();
+        for input in &*inputs {
+            services.add(input, listeners, backends, &mut BTreeSet::new());
+        }
+        for input in inputs {
+            if let Some(fixed) = services.fix_hosts(input, listeners, backends) {
+                *input = fixed;
+            }
+        }
+        services
+    }
+
+    /// Adds the protected rules of a route. `changed` gets the Services with other pairs.
+    pub(super) fn add(
+        &mut self,
+        input: &RouteInput,
+        listeners: &[Listener],
+        backends: &Backends,
+        changed: &mut BTreeSet<ObjectName>,
+    ) {
+        let host = only_host(input, listeners);
+        for (service, rule) in protected(input, backends) {
+            if self.0.entry(service.clone()).or_default().add(host.as_ref(), &rule.chains) {
+                changed.insert(service.clone());
+            }
+        }
+    }
+
+    /// Removes the protected rules of a route. `changed` gets the Services with other pairs.
+    pub(super) fn remove(
+        &mut self,
+        input: &RouteInput,
+        listeners: &[Listener],
+        backends: &Backends,
+        changed: &mut BTreeSet<ObjectName>,
+    ) {
+        let host = only_host(input, listeners);
+        for (service, rule) in protected(input, backends) {
+            let Some(uses) = self.0.get_mut(service) else { continue };
+            if uses.remove(host.as_ref(), &rule.chains) {
+                changed.insert(service.clone());
+            }
+            if uses.pairs.is_empty() {
+                self.0.remove(service);
+            }
+        }
+    }
+
+    /// The route with the rules that fix their hosts now; `None` if these are the same as before.
+    pub(super) fn fix_hosts(
+        &self,
+        input: &RouteInput,
+        listeners: &[Listener],
+        backends: &Backends,
+    ) -> Option<Arc<RouteInput>> {
+        let is_concerned = !self.0.is_empty() || input.rules.iter().any(|rule| rule.fixes_host);
+        if !is_concerned || !input.route.traffic.has_requests() {
+            return None;
+        }
+        // A rule without an exact host has none to fix. Whoever reaches it by an exact host of another rule may as well use one
+        // of its own.
+        let has_exact = served(input, listeners).flatten().any(|host| !host.is_wildcard());
+        let host = only_host(input, listeners);
+        let fixes = |rule: &ResolvedRule| {
+            let mut uses = services(rule, backends).filter_map(|service| self.0.get(service));
+            has_exact && uses.any(|uses| uses.has_other(host.as_ref(), &rule.chains))
+        };
+        let now: Vec<bool> = input.rules.iter().map(fixes).collect();
+        let is_same = input.rules.iter().zip(&now).all(|(rule, now)| rule.fixes_host == *now);
+        (!is_same).then(|| Arc::new(input.with_fixed_hosts(&now)))
+    }
+}
+
+/// The Services of the protected rules of a route.
+fn protected<'a>(
+    input: &'a RouteInput,
+    backends: &'a Backends,
+) -> impl Iterator<Item = (&'a ObjectName, &'a ResolvedRule)> {
+    let is_served = input.is_there() && input.route.traffic.has_requests();
+    let rules = input.rules.iter().filter(move |rule| is_served && rule.chains.protect());
+    rules.flat_map(|rule| services(rule, backends).map(move |service| (service, rule)))
+}
+
+/// The Services to which a rule sends requests.
+fn services<'a>(rule: &'a ResolvedRule, backends: &'a Backends) -> impl Iterator<Item = &'a ObjectName> {
+    rule.action.targets.iter().filter_map(|(target, _)| match target {
+        Target::Backend(index) => Some(&backends.get(*index).key.service),
+        Target::Status(_) | Target::Redirect => None,
+    })
+}
+
+/// The hosts under which a route is served; `None` is every host.
+fn served<'a>(
+    input: &'a RouteInput,
+    listeners: &'a [Listener],
+) -> impl Iterator<Item = Option<Hostname>> + 'a {
+    input.attached.listeners().flat_map(|index| {
+        let of_listener = listeners.get(index).and_then(|listener| listener.hostname.as_ref());
+        served_names(&input.route.hostnames, of_listener).into_iter().map(|name| name.served)
+    })
+}
+
+/// The one host of all requests for a route; `None` if there may be several.
+fn only_host(input: &RouteInput, listeners: &[Listener]) -> Option<Hostname> {
+    let mut served = served(input, listeners);
+    let only = served.next()??;
+    (!only.is_wildcard() && served.all(|other| other.as_ref() == Some(&only))).then_some(only)
+}
+
+#[cfg(test)]
+mod tests;
