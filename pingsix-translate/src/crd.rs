@@ -29,7 +29,8 @@ pub use pingsix_proxy::{
     DataEncryption, DisruptionBudget, ExternalTrafficPolicy, FreeObject, HostOwnership, IngressSettings,
     KeyringReference, LogLevel, Managed, ManagedService, Metrics, Override, OverrideBounds, PingsixProxy,
     PingsixProxySpec, PingsixProxyStatus, Process, ProcessStatus, ProxyBudget, RequestIdHeader,
-    RequestMetrics, ResponseHeader, Scheduling, SecretReference, ServiceType, Sidecar, StatusUrl, Telemetry,
+    RequestMetrics, ResponseHeader, Scheduling, SecretReference, ServiceType, SharedCache, Sidecar,
+    StatusUrl, Telemetry,
 };
 
 pub use policy::{

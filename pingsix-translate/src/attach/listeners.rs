@@ -46,6 +46,15 @@ impl Listeners {
         self.all.get(owner.listeners.clone()).unwrap_or_default()
     }
 
+    /// Whether a listener may admit routes of other namespaces than the Gateway's, or belongs to one.
+    pub(crate) fn admit_others(&self, namespace: &str) -> bool {
+        let is_allowed = |listener: &&Listener| !matches!(listener.state, ListenerState::Excluded { .. });
+        self.all.iter().filter(is_allowed).any(|listener| {
+            let is_own = matches!(listener.namespaces, AllowedNamespaces::None | AllowedNamespaces::Same);
+            !is_own || *listener.owner.name.namespace != *namespace
+        })
+    }
+
     /// Whether routes are attached and judged alike with other listeners. Routes that name a ListenerSet in
     /// [`Self::excluded`] may differ.
     pub(crate) fn attach_like(&self, other: &Self) -> bool {

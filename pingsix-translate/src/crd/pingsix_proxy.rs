@@ -85,10 +85,16 @@ pub struct PingsixProxySpec {
     #[garde(dive)]
     pub budget: Option<ProxyBudget>,
 
+    /// Whether TrafficPolicies may have responses cached (`spec.cache`) where namespaces share a data plane: by an
+    /// IngressClass, or by a Gateway that admits routes or ListenerSets of other namespaces. All responses lie in the memory
+    /// of the same processes, and PingSIX bounds their bodies alone. Default: `Forbidden`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_cache: Option<SharedCache>,
+
     /// Fields of the class that Gateways may override, too. Only parameters of a class may set it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 10))]
-    #[garde(length(max = 10))]
+    #[schemars(length(max = 11))]
+    #[garde(length(max = 11))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub allow_overrides: Vec<Override>,
 
@@ -107,6 +113,16 @@ pub struct PingsixProxySpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
     pub telemetry: Option<Telemetry>,
+}
+
+/// Whether TrafficPolicies may have responses cached where namespaces share a data plane.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SharedCache {
+    /// They may not: `spec.cache` is not applied there, and `pingsix.io/Limited` says so.
+    #[default]
+    Forbidden,
+    /// They may.
+    Allowed,
 }
 
 /// A field that a Gateway may set only if its class allows it.
@@ -134,6 +150,8 @@ pub enum Override {
     /// `attached.statusUrls` with hosts other than Services of the Gateway's namespace: the controller sends requests
     /// to these hosts.
     StatusUrls,
+    /// `sharedCache`: the memory that cached responses of several namespaces take.
+    SharedCache,
 }
 
 impl Override {
@@ -150,6 +168,7 @@ impl Override {
             Self::PriorityClass => "PriorityClass",
             Self::Service => "Service",
             Self::StatusUrls => "StatusUrls",
+            Self::SharedCache => "SharedCache",
         }
     }
 }

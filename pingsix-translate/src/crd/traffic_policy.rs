@@ -99,10 +99,15 @@ pub struct TrafficPolicySpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_headers: Option<ResponseHeaderChanges>,
 
-    /// A cache of responses in the memory of each process: at most 512 MiB for all policies together by default, and 1 MiB
-    /// for a response. Any client can go past the cache, by the header `x-bypass-cache` or by `cache-control: no-cache`.
-    /// Requests with credentials or cookies and responses that set cookies are never cached. `Cache-Control` of a
-    /// response counts before `ttl`.
+    /// A cache of responses in the memory of each process. PingSIX bounds the bodies alone: by default 512 MiB for all
+    /// policies together, and 1 MiB for each. Headers and keys take memory without a bound, so clients can fill the memory of
+    /// a process with requests for many URLs. Where namespaces share a data plane, `sharedCache` of the class has to allow it.
+    ///
+    /// Responses to requests for an exact hostname alone are kept, and their backends get this hostname as the Host. Responses
+    /// with `Set-Cookie` are never kept, nor responses to requests with `Authorization`, `Proxy-Authorization` or `Cookie`, or
+    /// with the key or token for which a SecurityPolicy of the rule asks. Any other header, such as `X-Api-Key` without such a
+    /// policy, is no credential to PingSIX. Any client can go past the cache, by the header `x-bypass-cache` or by
+    /// `cache-control: no-cache`. `Cache-Control` of a response counts before `ttl`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<ResponseCache>,
 

@@ -191,6 +191,7 @@ fn restricted_fields(
             "attached.statusUrls to something else than Services of its namespace (http://NAME.NAMESPACE.svc:PORT)",
             Override::StatusUrls,
         ),
+        (spec.shared_cache.is_some(), "sharedCache", Override::SharedCache),
     ];
     fields.into_iter().filter(|(is_set, ..)| *is_set).map(|(_, field, needed)| (field, needed))
 }

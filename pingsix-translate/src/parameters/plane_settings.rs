@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::reference::{named_by_class, named_by_gateway, named_by_ingress_class};
 use super::telemetry::{TelemetryRule, rule};
 use super::{NamedProxy, ProxyLayers, flaws};
+use crate::crd::SharedCache;
 use crate::model::{Kind, ObjectName, Options};
 use crate::snapshot::{Gateway, GatewayClass, IngressClass, Proxies, key_of};
 
@@ -13,6 +14,8 @@ use crate::snapshot::{Gateway, GatewayClass, IngressClass, Proxies, key_of};
 pub(crate) struct PlaneSettings {
     /// The share of a budget for one namespace, in percent; 100 is no bound.
     pub(crate) namespace_share: u8,
+    /// Whether responses may be cached where namespaces share the data plane.
+    pub(crate) shared_cache: bool,
     /// The plugins for the requests of every route.
     pub(crate) telemetry: Option<Arc<TelemetryRule>>,
 }
@@ -32,8 +35,12 @@ impl PlaneSettings {
         let own = named_by_gateway(gateway, &key.name.namespace).ok().flatten().map(|(_, name)| name);
         let share = |name: &Option<ObjectName>| share_of(name.as_ref()?, proxies);
         let own_share = share(&own).unwrap_or(u8::MAX);
+        // A Gateway sets the field only if its class allows that, or else it is refused.
+        let shared_cache =
+            shared_cache(own.as_ref(), proxies).or_else(|| shared_cache(class.as_ref(), proxies));
         Self {
             namespace_share: share(&class).unwrap_or(options.namespace_share).min(own_share),
+            shared_cache: shared_cache == Some(SharedCache::Allowed),
             telemetry: rule(ProxyLayers {
                 gateway: usable(own.as_ref(), proxies),
                 class: usable(class.as_ref(), proxies),
@@ -48,6 +55,7 @@ impl PlaneSettings {
         let share = name.as_ref().and_then(|name| share_of(name, proxies));
         Self {
             namespace_share: share.unwrap_or(options.namespace_share),
+            shared_cache: shared_cache(name.as_ref(), proxies) == Some(SharedCache::Allowed),
             telemetry: rule(ProxyLayers { gateway: None, class: usable(name.as_ref(), proxies) })
                 .map(Arc::new),
         }
@@ -56,6 +64,10 @@ impl PlaneSettings {
 
 fn share_of(name: &ObjectName, proxies: &Proxies) -> Option<u8> {
     proxies.get(name)?.spec.budget.as_ref()?.namespace_share
+}
+
+fn shared_cache(name: Option<&ObjectName>, proxies: &Proxies) -> Option<SharedCache> {
+    proxies.get(name?)?.spec.shared_cache
 }
 
 /// The PingsixProxy, unless it has flaws.

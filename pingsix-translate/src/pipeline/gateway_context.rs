@@ -76,7 +76,10 @@ impl GatewayContext {
         for listener in &listeners.all {
             problems.extend(listener.limitations.iter().map(|limitation| limitation.of(&listener.owner)));
         }
-        let policies = Policies::new(&snapshot.policies, &AnnotationPolicies::new(), references);
+        let mut policies = Policies::new(&snapshot.policies, &AnnotationPolicies::new(), references);
+        if !settings.shared_cache && listeners.admit_others(&gateway.name.namespace) {
+            policies.forbid_caches();
+        }
         let infrastructure = match (&parameters, &refused) {
             (Parameters::Managed(managed), None) => Some(Arc::new(infrastructure::of_gateway(
                 &gateway,

@@ -206,7 +206,7 @@ impl Owner for IngressClassOwner {
             }
         }
         hosts.find_overlaps();
-        let policies = ClassPolicies::new(snapshot, annotation_policies, references);
+        let policies = ClassPolicies::new(snapshot, annotation_policies, references, &context.settings);
         let mut certificate_problems = Vec::new();
         let certificates =
             certificates(snapshot, (with_tls.iter(), &hosts), references, &mut certificate_problems);

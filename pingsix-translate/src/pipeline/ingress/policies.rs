@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::annotations::Annotated;
 use crate::model::ObjectKey;
+use crate::parameters::PlaneSettings;
 use crate::pipeline::diff::{LastObjects, ReferentsDiff};
 use crate::policy::{AnnotationPolicies, Policies};
 use crate::references::References;
@@ -19,6 +20,8 @@ pub(super) struct ClassPolicies {
     /// The policies that the annotations of Ingresses stand for.
     pub(super) annotations: AnnotationPolicies,
     has_other_annotations: bool,
+    /// Whether responses may be cached. All namespaces share a class.
+    may_cache: bool,
     pub(super) judged: JudgedPolicies,
 }
 
@@ -36,11 +39,14 @@ impl ClassPolicies {
         snapshot: &IngressSnapshot,
         annotations: AnnotationPolicies,
         references: &References<'_>,
+        settings: &PlaneSettings,
     ) -> Self {
+        let may_cache = settings.shared_cache;
         Self {
             last: LastObjects::new(&snapshot.policies),
-            policies: Policies::new(&snapshot.policies, &annotations, references),
+            policies: read(snapshot, &annotations, references, may_cache),
             annotations,
+            may_cache,
             has_other_annotations: false,
             judged: JudgedPolicies::default(),
         }
@@ -66,7 +72,7 @@ impl ClassPolicies {
         diff: &ReferentsDiff,
         references: &References<'_>,
     ) -> ChangedPolicies {
-        let Self { last, policies, annotations, has_other_annotations, judged: _ } = self;
+        let Self { last, policies, annotations, has_other_annotations, may_cache, judged: _ } = self;
         let has_other_annotations = std::mem::take(has_other_annotations);
         let differ = !last.update(&snapshot.policies).is_empty()
             || has_other_annotations
@@ -79,10 +85,23 @@ impl ClassPolicies {
         if !may_differ {
             return ChangedPolicies::default();
         }
-        let before = std::mem::replace(policies, Policies::new(&snapshot.policies, annotations, references));
+        let before = std::mem::replace(policies, read(snapshot, annotations, references, *may_cache));
         ChangedPolicies {
             contents: policies.changed_contents(&before),
             targets: policies.changed(&before).into_iter().cloned().collect(),
         }
     }
+}
+
+fn read(
+    snapshot: &IngressSnapshot,
+    annotations: &AnnotationPolicies,
+    references: &References<'_>,
+    may_cache: bool,
+) -> Policies {
+    let mut policies = Policies::new(&snapshot.policies, annotations, references);
+    if !may_cache {
+        policies.forbid_caches();
+    }
+    policies
 }

@@ -34,6 +34,15 @@ impl World {
         listeners.filter(|(_, listener)| listener.owner == owner).map(|(index, _)| index).collect()
     }
 
+    /// Whether routes or listeners of other namespaces may be the Gateway's.
+    pub(crate) fn is_shared(&self) -> bool {
+        let own = &self.gateway.metadata.namespace;
+        self.listeners.iter().any(|listener| {
+            let from = listener.allowed_routes.namespaces.from.as_deref().unwrap_or("Same");
+            !["Same", "None"].contains(&from) || self.metadata_of(listener.owner).namespace != *own
+        })
+    }
+
     pub(crate) fn metadata_of(&self, owner: Owner) -> &Metadata {
         match owner {
             Owner::Gateway => &self.gateway.metadata,

@@ -28,8 +28,11 @@ impl World {
                 }
                 continue;
             }
-            let mut fields: Vec<&str> =
-                OPTIONAL.into_iter().filter(|field| treatment(policy, field).is_some()).collect();
+            // Nobody has allowed a cache of several namespaces, which share every IngressClass.
+            let is_shared = self.is_shared() || levels.iter().any(|(kind, ..)| *kind == "Ingress");
+            let is_allowed = |field: &&str| *field != "cache" || !is_shared;
+            let fields = OPTIONAL.into_iter().filter(is_allowed);
+            let mut fields: Vec<&str> = fields.filter(|field| treatment(policy, field).is_some()).collect();
             if is_limited {
                 fields.push("rateLimit");
             }

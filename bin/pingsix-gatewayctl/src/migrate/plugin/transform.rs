@@ -143,13 +143,13 @@ pub(super) fn proxy_cache(mut config: Fields, effects: &mut Effects, report: &mu
         config.drop(
             name,
             report,
-            "Requests with credentials or cookies are never cached; other requests are.",
+            "Requests with Authorization, cookies or the credentials of a policy are never cached; other requests are.",
         );
     }
     config.finish(report);
     effects.treat("cache", value, &place, report);
     report.limited(
         &place,
-        "Any client can go past the cache, and requests with credentials or cookies are never cached.",
+        "Any client can go past the cache. Responses are cached for exact hostnames alone and, where namespaces share a Gateway, if the class allows it (spec.sharedCache).",
     );
 }
