@@ -256,7 +256,8 @@ impl Controller {
         let sinks = sinks.with_leadership(&leadership).with_metrics(metrics.clone()).with_replicas(replicas);
         let sinks = Arc::new(sinks.with_attached(AttachedSinks::new(opener)));
         tasks.spawn(Arc::clone(&sinks).exchange_readers(parts.clone()));
-        let reconciler = Reconciler::new(options.translation.clone());
+        let reconciler =
+            Reconciler::new(options.translation.clone()).hiding_objects(options.watch.labels.is_some());
         let readers = Readers::of(reconciler.world());
         let writer =
             StatusWriter::new(client.clone(), readers.clone(), status.clone(), options.writer.clone());

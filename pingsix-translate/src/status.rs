@@ -17,6 +17,7 @@ mod pingsix_proxy;
 mod policy;
 mod programmed;
 mod route;
+mod target;
 mod to_status;
 
 use std::collections::BTreeMap;
@@ -35,9 +36,10 @@ pub use pingsix_proxy::{PingsixProxyVerdict, judge_pingsix_proxy};
 pub(crate) use policy::{JudgedPolicies, judge_policies, judge_policies_of_ingresses};
 pub use programmed::{Delivery, with_delivery};
 pub(crate) use route::{Refusals, judge_route};
+pub use target::{JudgedTargets, judge_targets};
 
 pub use crate::model::{Address, ConditionType, Problem, Reason, RouteKind, Severity};
-use crate::model::{DataPlaneKey, Layout, ObjectKey, ParentRef};
+use crate::model::{DataPlaneKey, Layout, ObjectKey, ObjectName, ParentRef};
 use crate::shared_map::SharedMap;
 
 /// Verdicts on every object of a snapshot.
@@ -106,11 +108,32 @@ pub struct PolicyVerdict {
     pub key: Arc<ObjectKey>,
     /// `metadata.generation` of the judged object; 0 if it has none.
     pub generation: i64,
-    /// The Gateway or IngressClass through which the policy takes effect (Gateway API,
-    /// `PolicyAncestorStatus.ancestorRef`).
-    pub ancestor: Arc<ObjectKey>,
+    /// The subject of the verdict (Gateway API, `PolicyAncestorStatus.ancestorRef`).
+    pub ancestor: Ancestor,
     /// Policy conditions.
     pub conditions: Conditions,
+}
+
+/// The subject of a verdict on a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ancestor {
+    /// A Gateway or IngressClass through which the policy takes effect.
+    Owner(Arc<ObjectKey>),
+    /// A target without an owner, because it does not exist or cannot be a target.
+    Target(Box<UnusableTarget>),
+}
+
+/// An entry of `spec.targetRefs` that leads to no object, as written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnusableTarget {
+    /// The API group.
+    pub group: String,
+    /// The kind.
+    pub kind: String,
+    /// The name, in the namespace of the policy.
+    pub name: ObjectName,
+    /// A part of the object.
+    pub section_name: Option<String>,
 }
 
 /// Verdict on a listener.

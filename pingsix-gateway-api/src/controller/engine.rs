@@ -54,7 +54,7 @@ use crate::reconcile::{Job, NextStep, Reconciled, Turn};
 use crate::replicas::Replicas;
 use crate::wait::changed;
 use crate::watch::{Input, Watches};
-use crate::world::Effects;
+use crate::world::{Effects, Target};
 use ingest::Ingest;
 use jobs::{JobOutcome, RunningJob};
 use parts::Shared;
@@ -233,6 +233,15 @@ impl Engine {
             self.record_decode_problem(key, undecodable.remove(key));
         }
         self.report.touched(self.view(), &touched);
+        let world = self.parts.reconciler.world();
+        let mut policies = BTreeSet::new();
+        for key in touched.into_iter().chain(removed) {
+            policies.extend(world.policies_of(&Target::Object(key.clone())));
+            policies.extend(key.kind.is_policy().then_some(key));
+        }
+        for policy in &policies {
+            self.report.update_policy(self.view(), policy);
+        }
         self.ingest.changed(owners);
     }
 

@@ -7,9 +7,12 @@ use jiff::Timestamp;
 use pingsix_translate::infrastructure::{SinkCredentials, SinkParameters};
 use pingsix_translate::snapshot::{AnyPolicy, AnyRoute, Gateway, Proxies, parent_of_listener_set};
 use pingsix_translate::status::{
-    Problem, Severity, Verdicts, judge_gateway_class, judge_pingsix_proxy, with_delivery,
+    JudgedTargets, Problem, Severity, Verdicts, judge_gateway_class, judge_pingsix_proxy, judge_targets,
+    with_delivery,
 };
-use pingsix_translate::{Kind, ObjectKey, ObjectName, Objects, Options, Translation, translate};
+use pingsix_translate::{
+    Kind, ObjectKey, ObjectName, Objects, Options, PINGSIX_GROUP, Translation, translate,
+};
 
 use super::{Finding, Output, ServedPlane, ServedStreams, reason};
 use crate::bridge::{BridgeError, bridge, bridge_stream};
@@ -229,14 +232,24 @@ impl Judge<'_> {
         }
     }
 
-    /// Reports a policy without an effect. In a cluster, such a policy has no status, and its author would take the traffic
-    /// for protected.
+    /// Reports the targets of a policy that lead to no object, and a policy without an effect. The author would take the
+    /// traffic for protected.
     fn check_targets(&mut self, policy: &AnyPolicy) {
         let object = policy.key();
-        if self.output.policies.contains_key(&object) {
+        let objects = self.objects;
+        let JudgedTargets { verdicts, problems } =
+            judge_targets(policy, |target| Some(objects.contains(target)));
+        self.add_findings(&problems);
+        let is_served = self.output.policies.contains_key(&object);
+        // In a cluster, a policy of another group may belong to another controller.
+        if object.kind.group() == PINGSIX_GROUP && !verdicts.is_empty() {
+            self.output.policies.entry(Arc::new(object.clone())).or_default().extend(verdicts);
+        }
+        let target_refs = policy.target_refs();
+        if is_served || !target_refs.is_empty() && problems.len() == target_refs.len() {
             return;
         }
-        let targets = policy.target_refs().into_iter();
+        let targets = target_refs.into_iter();
         let targets: Vec<String> = targets.map(|target| format!("{} {}", target.kind, target.name)).collect();
         let targets = if targets.is_empty() { "nothing".to_owned() } else { targets.join(", ") };
         self.report(

@@ -1,15 +1,16 @@
 //! The world of objects, and the translations of its owners.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use pingsix_translate::snapshot::{
-    Gateway, GatewayClass, IngressClass, proxy_of_class, proxy_of_ingress_class,
+    AnyPolicy, Gateway, GatewayClass, IngressClass, OwnAddress, proxy_of_class, proxy_of_ingress_class,
 };
-use pingsix_translate::status::{GatewayClassVerdict, judge_gateway_class, judge_ingress_class};
-use pingsix_translate::{Kind, ObjectKey, ObjectName, Options};
+use pingsix_translate::status::{
+    GatewayClassVerdict, JudgedTargets, judge_gateway_class, judge_ingress_class, judge_targets,
+};
+use pingsix_translate::{Kind, ObjectKey, ObjectName, Options, PINGSIX_GROUP};
 use tokio::time::Instant;
 
 use super::owner_entry::OwnerEntry;
@@ -32,6 +33,8 @@ pub struct Reconciler {
     pub(super) references_changed: bool,
     /// The findings of other replicas.
     pub(super) findings: Findings,
+    /// Whether a label selector may hide objects that exist.
+    hides_objects: bool,
 }
 
 impl Reconciler {
@@ -46,7 +49,15 @@ impl Reconciler {
             answered: BTreeSet::new(),
             references_changed: false,
             findings: Findings::new(),
+            hides_objects: false,
         }
+    }
+
+    /// Sets whether a label selector may hide objects that exist.
+    #[must_use]
+    pub const fn hiding_objects(mut self, hides_objects: bool) -> Self {
+        self.hides_objects = hides_objects;
+        self
     }
 
     /// Reconsiders an owner.
@@ -138,6 +149,21 @@ impl Reconciler {
         changed.cloned().collect()
     }
 
+    /// The verdicts on targets of a policy that lead to no object. Policies of other groups may be those of other
+    /// controllers, which know more kinds.
+    pub fn judged_targets(&self, policy: &ObjectKey) -> JudgedTargets {
+        if policy.kind.group() != PINGSIX_GROUP {
+            return JudgedTargets::default();
+        }
+        let policy = self.world.object(policy).and_then(AnyPolicy::of);
+        let exists = |target: &ObjectKey| {
+            let is_hidden = self.hides_objects && target.kind.is_selected_by_label();
+            let is_known = !is_hidden && self.world.is_complete(target.kind);
+            is_known.then(|| self.world.contains(target))
+        };
+        policy.map(|policy| judge_targets(&policy, exists)).unwrap_or_default()
+    }
+
     /// Verdict on a class of ours.
     pub fn class(&self, key: &ObjectKey) -> Option<&GatewayClassVerdict> {
         self.classes.get(key)
@@ -179,7 +205,7 @@ impl Reconciler {
 
     /// Records the addresses of an owner's data planes, which no backend may have. Returns whether they changed, so
     /// that the owner has to be reconciled.
-    pub fn set_own_addresses(&mut self, owner: &ObjectKey, addresses: BTreeSet<SocketAddr>) -> bool {
+    pub fn set_own_addresses(&mut self, owner: &ObjectKey, addresses: BTreeSet<OwnAddress>) -> bool {
         let Some(entry) = self.owners.get_mut(owner) else { return false };
         let is_other = !entry.own_addresses.keys().eq(&addresses);
         if is_other {

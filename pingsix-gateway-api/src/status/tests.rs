@@ -11,8 +11,8 @@ use std::time::Duration;
 use kube_runtime::watcher;
 use pingsix_translate::snapshot::{BackendTlsPolicy, Gateway, GatewayClass, HttpRoute, Ingress, Service};
 use pingsix_translate::status::{
-    Address, Condition, ConditionStatus, ConditionType, Conditions, GatewayVerdict, ListenerVerdict,
-    ParentVerdict, PolicyVerdict, Reason, RouteVerdict,
+    Address, Ancestor, Condition, ConditionStatus, ConditionType, Conditions, GatewayVerdict,
+    ListenerVerdict, ParentVerdict, PolicyVerdict, Reason, RouteVerdict,
 };
 use pingsix_translate::{Kind, Layout, ObjectKey, ParentRef};
 use serde_json::{Value, json};

@@ -214,7 +214,7 @@ impl World {
     }
 
     /// The policies that concern a target, by kind, then by name.
-    pub(super) fn policies_of(&self, target: &Target) -> Vec<ObjectKey> {
+    pub(crate) fn policies_of(&self, target: &Target) -> Vec<ObjectKey> {
         let policies = Kind::policies().flat_map(|kind| {
             let names = self.members(kind, target).into_iter();
             names.map(move |name| ObjectKey { kind, name: name.clone() })

@@ -104,6 +104,38 @@ async fn a_policy_of_an_ingress_has_the_class_as_its_ancestor_and_its_faults_bec
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_policy_whose_target_does_not_exist_says_so_until_the_target_comes() {
+    const NOT_FOUND: &str = "Accepted=False/TargetNotFound";
+    let Some(env) = TestEnv::start().await else { return };
+    let target = "{group: gateway.networking.k8s.io, kind: HTTPRoute, name: cart}";
+    for manifests in [SERVICE, shop::GATEWAY, KEYS, &policy("keys", target)] {
+        env.apply(manifests).await;
+    }
+    let running = env.ready(options()).await;
+    let wait_for = async |condition: &str, kind: &str| {
+        env.wait_for_condition(Kind::SecurityPolicy, "default", "keys", "/ancestors/0", condition).await;
+        let policy = env.object(Kind::SecurityPolicy, "default", "keys").await;
+        let ancestors = policy["status"]["ancestors"].as_array().unwrap().clone();
+        assert_eq!((ancestors.len(), &ancestors[0]["ancestorRef"]["kind"]), (1, &json!(kind)), "{policy}");
+    };
+    wait_for(NOT_FOUND, "HTTPRoute").await;
+    let events: Api<Event> = Api::namespaced(env.cluster.admin(), "default");
+    eventually_async("an Event of the policy", async || {
+        let listed = events.list(&ListParams::default()).await.unwrap();
+        listed.items.iter().any(|event| {
+            let of = event.regarding.clone().unwrap_or_default();
+            of.kind.as_deref() == Some("SecurityPolicy") && event.reason.as_deref() == Some("TargetNotFound")
+        })
+    })
+    .await;
+    env.apply(ROUTE).await;
+    wait_for("Accepted=True/Accepted", "Gateway").await;
+    env.objects(Kind::HttpRoute, "default").delete("cart", &DeleteParams::default()).await.unwrap();
+    wait_for(NOT_FOUND, "HTTPRoute").await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_targets_of_a_policy_say_so_while_the_policy_is_there() {
     const AFFECTED: &str = "pingsix.io/PolicyAffected=True/PolicyAffected";
     let Some(env) = TestEnv::start().await else { return };

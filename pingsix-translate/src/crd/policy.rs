@@ -104,17 +104,18 @@ pub struct SecretObjectReference {
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyStatus {
-    /// An entry for each Gateway or IngressClass through which the policy takes effect, and for each controller.
+    /// An entry for each Gateway or IngressClass through which the policy takes effect, for each target that does not
+    /// exist, and for each controller.
     #[serde(default)]
     #[schemars(length(max = 16))]
     pub ancestors: Vec<PolicyAncestorStatus>,
 }
 
-/// The state of a policy with respect to one Gateway or IngressClass.
+/// The state of a policy with respect to one Gateway or IngressClass, or to a target that does not exist.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyAncestorStatus {
-    /// The Gateway or IngressClass.
+    /// The Gateway or IngressClass, or the target.
     pub ancestor_ref: AncestorReference,
 
     /// The controller that wrote the entry.
@@ -127,7 +128,7 @@ pub struct PolicyAncestorStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// A Gateway or IngressClass, in the status of a policy.
+/// A Gateway, an IngressClass or a target, in the status of a policy.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct AncestorReference {

@@ -83,21 +83,22 @@ impl PolicyTarget {
         Self { object: ingress.clone(), section: Some(ANNOTATIONS.to_owned()) }
     }
 
-    fn read<P: PolicyEffect>(
+    /// Reads a target of a policy of this kind, which may target objects of the kinds `targets`.
+    pub(crate) fn read(
+        (policy, targets): (Kind, &[Kind]),
         namespace: &Arc<str>,
         target: TargetRef<'_>,
         at: &FieldPath,
     ) -> Result<Self, Refusal> {
-        let Some(kind) = target.known_kind().filter(|kind| P::Object::TARGETS.contains(kind)) else {
-            let is_known = P::Object::TARGETS.iter().any(|kind| kind.as_str() == target.kind);
+        let Some(kind) = target.known_kind().filter(|kind| targets.contains(kind)) else {
+            let is_known = targets.iter().any(|kind| kind.as_str() == target.kind);
             let group = if target.group.is_empty() { "the core group" } else { target.group };
-            let targets: Vec<String> = P::Object::TARGETS.iter().map(|kind| plural(*kind)).collect();
+            let targets: Vec<String> = targets.iter().map(|kind| plural(*kind)).collect();
             return Err(Refusal::new(
                 at.child(if is_known { "group" } else { "kind" }),
                 Reason::Invalid,
                 format!(
-                    "A {} may target {}, but the reference names kind {} of {group}.",
-                    P::Object::KIND,
+                    "A {policy} may target {}, but the reference names kind {} of {group}.",
                     targets.join(", "),
                     target.kind
                 ),
@@ -138,8 +139,14 @@ impl<P: PolicyEffect> AttachedPolicy<P> {
         let key = key_of(P::Object::KIND, object.meta());
         let at = FieldPath::new("spec").child("targetRefs");
         let targets = object.target_refs().enumerate();
-        let targets = targets
-            .map(|(index, target)| PolicyTarget::read::<P>(&key.name.namespace, target, &at.index(index)));
+        let targets = targets.map(|(index, target)| {
+            PolicyTarget::read(
+                (P::Object::KIND, P::Object::TARGETS),
+                &key.name.namespace,
+                target,
+                &at.index(index),
+            )
+        });
         let mut spec = P::read(object, references);
         if let Some(said) = message_of(&references.referents().quarantine, &key, Section::Whole) {
             let message =

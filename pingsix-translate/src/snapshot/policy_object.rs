@@ -107,6 +107,16 @@ macro_rules! policies {
                 match self { $(Self::$kind(policy) => policy.target_refs().collect(),)+ }
             }
 
+            /// The kinds that the policy may target.
+            pub(crate) const fn kinds_of_targets(&self) -> &'static [Kind] {
+                match self { $(Self::$kind(_) => $kind::TARGETS,)+ }
+            }
+
+            /// `metadata.generation`; 0 if it has none.
+            pub(crate) fn generation(&self) -> i64 {
+                match self { $(Self::$kind(policy) => policy.metadata.generation,)+ }.unwrap_or_default()
+            }
+
             /// The objects that the policy targets, existing or not.
             pub fn targets(&self) -> BTreeSet<ObjectKey> {
                 let namespace = &self.key().name.namespace;

@@ -12,7 +12,6 @@ mod release;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Map, Value, json};
 
-use super::to_status::ancestor_ref;
 use super::{
     Conditions, GatewayClassVerdict, GatewayVerdict, ListenerSetVerdict, ListenerVerdict,
     PingsixProxyVerdict, PolicyVerdict, RouteVerdict,
@@ -102,10 +101,9 @@ impl StatusMerge {
         current: &Value,
         verdicts: impl IntoIterator<Item = &'v PolicyVerdict>,
     ) -> Value {
-        let ours = verdicts.into_iter().map(|verdict| Entry {
-            reference: ancestor_ref(&verdict.ancestor),
-            conditions: &verdict.conditions,
-        });
+        let ours = verdicts
+            .into_iter()
+            .map(|verdict| Entry { reference: verdict.ancestor.to_value(), conditions: &verdict.conditions });
         self.replace_entries(current, &ANCESTORS, ours.collect())
     }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::affected::Affected;
 use super::limited::limited;
-use super::{Condition, ConditionStatus, Conditions, PolicyVerdict};
+use super::target::not_found;
+use super::{Ancestor, Condition, ConditionStatus, Conditions, PolicyVerdict};
 use crate::attach::Listener;
 use crate::lower::RouteInput;
 use crate::model::{ConditionType, FieldPath, Kind, ObjectKey, Problem, Reason, Refusal, joined};
@@ -44,8 +45,14 @@ pub(crate) fn judge_policies(
         let routes_by_key: BTreeMap<&ObjectKey, &RouteInput> =
             attached(routes).map(|input| (&*input.route.key, input)).collect();
         targets.extend(routes_by_key.keys().map(|key| (*key).clone()));
-        let ancestor =
-            Ancestor { owner: gateway, listeners, routes: routes_by_key, targets, uses: uses(routes) };
+        let ancestor = OwnerOfPolicies {
+            owner: gateway,
+            listeners,
+            routes: routes_by_key,
+            targets,
+            canaries: BTreeSet::new(),
+            uses: uses(routes),
+        };
         ancestor.judge(backend_tls, references, |_| Vec::new(), verdicts, problems);
         ancestor.judge(backend_traffic, references, |_| Vec::new(), verdicts, problems);
         let overridden = |policy: &AttachedPolicy<_>| ancestor.overridden(policy, security);
@@ -66,9 +73,12 @@ pub(crate) fn judge_policies(
 /// of the class apply the policy, and an ancestor stands for a distinct application of the policy. An entry for each Ingress
 /// would be as correct, because an ancestor may be the target itself. The 16 entries that the API allows would then have no
 /// room for a policy with 16 targets beside another controller.
+///
+/// The requests of a canary come in by another Ingress, so a policy of a canary has no effect and is refused.
 pub(crate) fn judge_policies_of_ingresses(
     policies: &Policies,
     (class, ingresses): (&Arc<ObjectKey>, &SharedMap<Arc<ObjectKey>, ()>),
+    is_canary: impl Fn(&ObjectKey) -> bool,
     routes: &[Arc<RouteInput>],
     references: &References<'_>,
 ) -> JudgedPolicies {
@@ -76,9 +86,13 @@ pub(crate) fn judge_policies_of_ingresses(
     let JudgedPolicies { verdicts, problems, affected: _ } = &mut judged;
     let Policies { backend_tls: _, backend_traffic, security, traffic } = policies;
     let mut targets = targets_in_use(routes, references);
-    targets.extend(policies.targets().filter(|target| ingresses.contains_key(*target)).cloned());
+    let of_ingresses = policies.targets().filter(|target| ingresses.contains_key(*target));
+    targets.extend(of_ingresses.cloned());
+    let canaries = targets.iter().filter(|target| target.kind == Kind::Ingress && is_canary(target));
+    let canaries: BTreeSet<ObjectKey> = canaries.cloned().collect();
     let (listeners, uses) = (&[][..], uses(routes));
-    let ancestor = Ancestor { owner: class, listeners, routes: BTreeMap::new(), targets, uses };
+    let ancestor =
+        OwnerOfPolicies { owner: class, listeners, routes: BTreeMap::new(), targets, canaries, uses };
     ancestor.judge(backend_traffic, references, |_| Vec::new(), verdicts, problems);
     ancestor.judge(security, references, |_| Vec::new(), verdicts, problems);
     ancestor.judge(traffic, references, |_| Vec::new(), verdicts, problems);
@@ -86,7 +100,7 @@ pub(crate) fn judge_policies_of_ingresses(
 }
 
 /// A Gateway or IngressClass through which policies take effect.
-struct Ancestor<'a> {
+struct OwnerOfPolicies<'a> {
     owner: &'a Arc<ObjectKey>,
     listeners: &'a [Listener],
     /// The attached routes.
@@ -94,6 +108,8 @@ struct Ancestor<'a> {
     /// Possible targets of policies: the Gateway, its ListenerSets, attached routes, and objects that these routes use,
     /// whether the latter exist or not; or the Ingresses of the class.
     targets: BTreeSet<ObjectKey>,
+    /// The targets whose requests come in by other Ingresses.
+    canaries: BTreeSet<ObjectKey>,
     /// By policy.
     uses: BTreeMap<Arc<ObjectKey>, BackendUses>,
 }
@@ -106,7 +122,7 @@ struct BackendUses {
     unsupported: UnsupportedTraffic,
 }
 
-impl Ancestor<'_> {
+impl OwnerOfPolicies<'_> {
     /// Judges the policies of one kind.
     fn judge<P: PolicyEffect>(
         &self,
@@ -129,7 +145,7 @@ impl Ancestor<'_> {
             };
             let mut conditions =
                 conditions(policy, &faults, &unsupported, uses.is_some_and(|uses| uses.honoured));
-            if let Some(condition) = overridden_condition(&overridden(policy), policy.generation) {
+            if let Some(condition) = overridden_condition(&overridden(policy), policy) {
                 conditions.set(condition);
             }
             let refused =
@@ -139,7 +155,7 @@ impl Ancestor<'_> {
             let verdict = PolicyVerdict {
                 key: policy.key.clone(),
                 generation: policy.generation,
-                ancestor: self.owner.clone(),
+                ancestor: Ancestor::Owner(self.owner.clone()),
                 conditions,
             };
             verdicts.insert(policy.key.clone(), verdict);
@@ -158,6 +174,13 @@ impl Ancestor<'_> {
             Err(refusal) => Some(refusal.clone()),
             // The snapshot lacks objects that no route uses.
             Ok(target) if !self.targets.contains(&target.object) => None,
+            Ok(target) if self.canaries.contains(&target.object) => {
+                let message = format!(
+                    "{} is a canary, and its requests come in by another Ingress, whose policies count for them.",
+                    target.object
+                );
+                Some(Refusal::new(at.index(position), Reason::Invalid, message))
+            }
             Ok(target) => {
                 let at = at.index(position);
                 self.missing(target, references, &at).or_else(|| policies.conflict(policy, target, at))
@@ -167,7 +190,7 @@ impl Ancestor<'_> {
     }
 }
 
-impl Ancestor<'_> {
+impl OwnerOfPolicies<'_> {
     /// The fields of a policy that wider policies override for some requests.
     fn overridden<P: InheritedEffect>(
         &self,
@@ -214,7 +237,7 @@ impl Ancestor<'_> {
         let refusal = |field, message| Some(Refusal::new(at.child(field), Reason::TargetNotFound, message));
         if object.kind == Kind::Service {
             let Some(service) = references.service(&object.name) else {
-                return refusal("name", format!("{object} does not exist."));
+                return Some(not_found(object, at));
             };
             let wanted = wanted?;
             let exists = service.ports.iter().any(|port| port.name.as_deref() == Some(wanted));
@@ -241,15 +264,19 @@ impl Ancestor<'_> {
 }
 
 /// The condition of a policy whose fields wider policies override.
-fn overridden_condition(overridden: &[Overridden], generation: i64) -> Option<Condition> {
-    let fields: Vec<String> =
-        overridden.iter().map(|Overridden { field, by }| format!("{field} by {by}")).collect();
+fn overridden_condition<P: PolicyEffect>(
+    overridden: &[Overridden],
+    policy: &AttachedPolicy<P>,
+) -> Option<Condition> {
+    let named = |Overridden { field, by }: &Overridden| format!("{field} by {}", by.named_to(&policy.key));
+    let mut fields: Vec<String> = overridden.iter().map(named).collect();
+    fields.dedup();
     (!fields.is_empty()).then(|| Condition {
         kind: ConditionType::Overridden,
         status: ConditionStatus::True,
         reason: Reason::Overridden,
         message: format!("Policies with wider targets override fields: {}.", fields.join(", ")),
-        observed_generation: generation,
+        observed_generation: policy.generation,
     })
 }
 
@@ -326,7 +353,11 @@ fn uses(routes: &[Arc<RouteInput>]) -> BTreeMap<Arc<ObjectKey>, BackendUses> {
                     let has_requests = input.route.traffic.has_requests();
                     let UnsupportedTraffic { requests, connections } = &mut of_policy.unsupported;
                     let unsupported = if has_requests { requests } else { connections };
-                    unsupported.insert(format!("{} {}", input.route.key, refusal.at));
+                    unsupported.insert(if input.route.key.is_known_to(&used.policy) {
+                        format!("{} {}", input.route.key, refusal.at)
+                    } else {
+                        input.route.key.named_to(&used.policy)
+                    });
                 }
             }
         }

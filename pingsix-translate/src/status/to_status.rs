@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Conditions, GatewayClassVerdict, GatewayVerdict, ListenerSetVerdict, ListenerVerdict,
-    PingsixProxyVerdict, PolicyVerdict, RouteVerdict,
+    Ancestor, Conditions, GatewayClassVerdict, GatewayVerdict, ListenerSetVerdict, ListenerVerdict,
+    PingsixProxyVerdict, PolicyVerdict, RouteVerdict, UnusableTarget,
 };
 use crate::model::{ObjectKey, ParentRef};
 
@@ -104,7 +104,8 @@ impl RouteVerdict {
 }
 
 impl PolicyVerdict {
-    /// Our entries of `status.ancestors`: one for each Gateway or IngressClass whose translation judged the policy.
+    /// Our entries of `status.ancestors`: one for each Gateway or IngressClass whose translation judged the policy, and for
+    /// each target that leads nowhere.
     pub fn to_status<'a>(verdicts: impl IntoIterator<Item = &'a Self>, controller_name: &str) -> Value {
         let ancestors: Value =
             verdicts.into_iter().map(|verdict| verdict.to_ancestor(controller_name)).collect();
@@ -114,20 +115,38 @@ impl PolicyVerdict {
     /// An entry of `status.ancestors`. The API allows 16 entries of all controllers together.
     pub fn to_ancestor(&self, controller_name: &str) -> Value {
         json!({
-            "ancestorRef": ancestor_ref(&self.ancestor),
+            "ancestorRef": self.ancestor.to_value(),
             "controllerName": controller_name,
             "conditions": self.conditions.to_value(),
         })
     }
 }
 
-/// `ancestorRef` of a policy's status. An ancestor in no namespace has no such field.
-pub(super) fn ancestor_ref(ObjectKey { kind, name }: &ObjectKey) -> Value {
-    let mut reference = json!({ "group": kind.group(), "kind": kind.as_str(), "name": &*name.name });
-    if kind.is_namespaced() {
-        reference["namespace"] = json!(&*name.namespace);
+impl Ancestor {
+    /// `ancestorRef` of a policy's status. An ancestor in no namespace has no such field.
+    pub fn to_value(&self) -> Value {
+        match self {
+            Self::Owner(owner) => {
+                let ObjectKey { kind, name } = &**owner;
+                let mut reference =
+                    json!({ "group": kind.group(), "kind": kind.as_str(), "name": &*name.name });
+                if kind.is_namespaced() {
+                    reference["namespace"] = json!(&*name.namespace);
+                }
+                reference
+            }
+            Self::Target(target) => {
+                let UnusableTarget { group, kind, name, section_name } = &**target;
+                let mut reference = json!({
+                    "group": group, "kind": kind, "namespace": &*name.namespace, "name": &*name.name,
+                });
+                if let Some(section) = section_name {
+                    reference["sectionName"] = json!(section);
+                }
+                reference
+            }
+        }
     }
-    reference
 }
 
 impl ParentRef {

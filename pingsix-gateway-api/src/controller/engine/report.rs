@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pingsix_translate::crd::PingsixProxy;
-use pingsix_translate::snapshot::{GatewayClass, Ingress};
+use pingsix_translate::snapshot::{
+    BackendTrafficPolicy, GatewayClass, Ingress, SecurityPolicy, TrafficPolicy,
+};
 use pingsix_translate::status::{Address, Delivery, GatewayVerdict, Verdicts, judge_pingsix_proxy};
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 use tokio::sync::watch;
@@ -175,7 +177,9 @@ impl Report {
         match object.kind {
             kind if kind.is_route() => reconciler.route(object).map(Wanted::Route),
             kind if kind.is_policy() => {
-                Some(reconciler.policy(object)).filter(|v| !v.is_empty()).map(Wanted::Policy)
+                let mut verdicts = reconciler.policy(object);
+                verdicts.extend(reconciler.judged_targets(object).verdicts);
+                Some(verdicts).filter(|verdicts| !verdicts.is_empty()).map(Wanted::Policy)
             }
             Kind::Gateway | Kind::ListenerSet => {
                 let owner = view.judging_owner(object)?;
@@ -242,6 +246,31 @@ impl Report {
             let verdict = if runs_none { verdict.without_data_planes() } else { verdict };
             let verdict = verdict.with_bundles(self.bundles.borrow().as_ref());
             self.status.set(class.clone(), Wanted::GatewayClass(Box::new(verdict)));
+        }
+    }
+
+    /// Reports the targets of a policy that lead to no object. Before the initial lists have ended, targets may seem absent.
+    pub(super) fn update_policy(&self, view: View<'_>, policy: &ObjectKey) {
+        if self.ready_by.is_none() {
+            return;
+        }
+        self.events.set(policy, view.reconciler.judged_targets(policy).problems);
+        let wanted = self.wanted_of(view, policy, &mut BTreeMap::new());
+        // A policy without a verdict may be that of another controller.
+        if wanted.is_some() || self.status.contains(policy) {
+            self.set_status(view, policy, wanted.unwrap_or(Wanted::Released));
+        }
+    }
+
+    pub(super) fn update_policies(&self, view: View<'_>) {
+        let world = view.reconciler.world();
+        let policies = [
+            world.keys::<SecurityPolicy>(),
+            world.keys::<TrafficPolicy>(),
+            world.keys::<BackendTrafficPolicy>(),
+        ];
+        for policy in policies.iter().flatten() {
+            self.update_policy(view, policy);
         }
     }
 

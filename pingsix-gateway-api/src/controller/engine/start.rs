@@ -34,6 +34,7 @@ impl Engine {
             self.ingest.is_known = true;
             self.report.ready_by = Some(Instant::now() + READY_TIMEOUT);
             self.report.update_classes(self.view());
+            self.report.update_policies(self.view());
             let ours = self.parts.reconciler.ours();
             self.publish.readiness.expect(ours.clone());
             // Readers of a data plane that is not published yet get an error; other readers are served.

@@ -255,6 +255,63 @@ fn cart() -> ObjectKey {
     ObjectKey::new(Kind::HttpRoute, "infra", "cart")
 }
 
+/// A SecurityPolicy `infra/keys` for an HTTPRoute.
+fn policy_of(route: &str) -> Value {
+    json!({
+        "metadata": {"name": "keys", "namespace": "infra", "resourceVersion": "1", "generation": 4},
+        "spec": {
+            "targetRefs": [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": route}],
+            "authorization": {"deny": ["192.0.2.0/24"]},
+        },
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_says_that_its_target_does_not_exist_while_that_is_known() {
+    let key = ObjectKey::new(Kind::SecurityPolicy, "infra", "keys");
+    let told = |rig: &Rig| match rig.wanted(&key) {
+        Some(Wanted::Policy(verdicts)) => {
+            verdicts.iter().map(|verdict| verdict.to_ancestor("us")["ancestorRef"]["kind"].clone()).collect()
+        }
+        None | Some(Wanted::Released) => Vec::new(),
+        Some(other) => panic!("{other:?}"),
+    };
+    let mut rig = Rig::ready();
+    assert!(rig.engine.report.events.is_empty());
+    rig.apply(Kind::SecurityPolicy, policy_of("late"));
+    assert_eq!((told(&rig), rig.engine.report.events.len()), (vec![json!("HTTPRoute")], 1));
+    // The route belongs to nobody here.
+    let mut late = route(1);
+    late["metadata"]["name"] = json!("late");
+    late["spec"]["parentRefs"] = json!([{"name": "other"}]);
+    rig.apply(Kind::HttpRoute, late.clone());
+    rig.settle();
+    assert_eq!((told(&rig), rig.engine.report.events.len()), (Vec::new(), 0));
+    late["spec"]["parentRefs"] = json!([{"name": "web"}]);
+    late["metadata"]["resourceVersion"] = json!("2");
+    rig.apply(Kind::HttpRoute, late.clone());
+    rig.settle();
+    assert_eq!((told(&rig), rig.engine.report.events.len()), (vec![json!("Gateway")], 0));
+    rig.tell(Kind::HttpRoute, watcher::Event::Delete(late));
+    rig.settle();
+    assert_eq!((told(&rig), rig.engine.report.events.len()), (vec![json!("HTTPRoute")], 1));
+    rig.tell(Kind::SecurityPolicy, watcher::Event::Delete(policy_of("late")));
+    rig.settle();
+    assert_eq!(rig.engine.report.events.len(), 0);
+    assert_eq!(rig.wanted(&key), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_that_a_selector_hides_are_not_missing() {
+    let mut rig = Rig::ready();
+    let reconciler = std::mem::replace(&mut rig.engine.parts.reconciler, Reconciler::new(Options::default()));
+    rig.engine.parts.reconciler = reconciler.hiding_objects(true);
+    rig.apply(Kind::SecurityPolicy, policy_of("late"));
+    rig.settle();
+    assert!(rig.engine.report.events.is_empty());
+    assert_eq!(rig.wanted(&ObjectKey::new(Kind::SecurityPolicy, "infra", "keys")), None);
+}
+
 #[tokio::test(start_paused = true)]
 async fn one_that_was_ready_stays_ready_whatever_happens_to_the_api_server() {
     let mut rig = Rig::ready();

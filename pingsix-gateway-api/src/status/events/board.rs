@@ -25,7 +25,7 @@ struct Shared {
 /// The finder of problems.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Finder {
-    /// The translation of a Gateway or an IngressClass, or the judgement of a GatewayClass.
+    /// The translation of a Gateway or an IngressClass, or the judgement of a GatewayClass, a PingsixProxy or a policy.
     Owner(ObjectKey),
     /// The watch that brought an object.
     Watch(ObjectKey),
@@ -67,7 +67,8 @@ pub(super) struct PendingReport {
 }
 
 impl EventBoard {
-    /// Replaces the problems of an owner: a Gateway, a GatewayClass or an IngressClass. A deleted owner has none.
+    /// Replaces the problems of an owner: a Gateway, a GatewayClass, an IngressClass, or an object that is judged by itself.
+    /// A deleted owner has none.
     pub fn set(&self, owner: &ObjectKey, problems: Vec<Problem>) {
         self.record(Finder::Owner(owner.clone()), problems);
     }

@@ -501,7 +501,7 @@ async fn a_policy_has_an_entry_per_gateway_beside_those_of_others() {
     let verdict = |gateway: &str| PolicyVerdict {
         key: Arc::new(key.clone()),
         generation: 1,
-        ancestor: Arc::new(ObjectKey::new(Kind::Gateway, "infra", gateway)),
+        ancestor: Ancestor::Owner(Arc::new(ObjectKey::new(Kind::Gateway, "infra", gateway))),
         conditions: accepted("A sentence.", 1),
     };
     rig.board.set(key.clone(), Wanted::Policy(vec![verdict("one"), verdict("two")]));

@@ -12,10 +12,12 @@ use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Scope};
 use pingsix_translate::snapshot::{self, Identified, Proxies};
 use pingsix_translate::status::{
     Address, Condition, ConditionType, Delivery, GatewayClassVerdict, PolicyVerdict, RouteVerdict,
-    StatusMerge, Verdicts, judge_gateway_class, judge_ingress_class, judge_pingsix_proxy, with_delivery,
+    StatusMerge, Verdicts, judge_gateway_class, judge_ingress_class, judge_pingsix_proxy, judge_targets,
+    with_delivery,
 };
 use pingsix_translate::{
-    Kind, Object, ObjectKey, Objects, Options, Translation, for_each_kind, translate, translate_ingress,
+    Kind, Object, ObjectKey, Objects, Options, PINGSIX_GROUP, Translation, for_each_kind, translate,
+    translate_ingress,
 };
 use serde_json::Value;
 
@@ -137,6 +139,14 @@ impl ExpectedState {
             if judge_ingress_class(class, &proxies, options).is_some() {
                 let snapshot = dump.objects.ingress_snapshot(&name.name).unwrap();
                 expected_state.add(translate_ingress(&snapshot, options));
+            }
+        }
+        for policy in dump.objects.policies().filter(|policy| policy.key().kind.group() == PINGSIX_GROUP) {
+            // Objects that cannot be decoded exist, too.
+            let judged = judge_targets(&policy, |target| Some(dump.raw.contains_key(target)));
+            if !judged.verdicts.is_empty() {
+                let verdicts = expected_state.policies.entry(Arc::new(policy.key())).or_default();
+                verdicts.extend(judged.verdicts);
             }
         }
         expected_state

@@ -12,7 +12,7 @@ fn a_policy_pingsix_can_honour_makes_the_upstream_verify_its_name() {
     assert_eq!((upstream.scheme, upstream.pass_host), (Scheme::Https, PassHost::Rewrite));
     assert_eq!(upstream.upstream_host.as_deref(), Some(HOST));
     let verdict = policy(&translation, "tls");
-    assert_eq!((verdict.generation, &*verdict.ancestor.name.name), (5, "public"));
+    assert_eq!((verdict.generation, &verdict.ancestor.to_value()["name"]), (5, &serde_json::json!("public")));
     let accepted = condition(&verdict.conditions, ConditionType::Accepted);
     assert_eq!(accepted, (ConditionStatus::True, Reason::Accepted, "The policy is accepted.".to_owned()));
     assert!(verdict.conditions.is_true(ConditionType::ResolvedRefs));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::{Address, Layout, ObjectKey, ObjectName, ParentRef, Reason};
-use crate::status::{Condition, ConditionStatus, ParentVerdict};
+use crate::model::{Address, Layout, ObjectKey, ParentRef, Reason};
+use crate::status::{Ancestor, Condition, ConditionStatus, ParentVerdict};
 
 const OURS: &str = "example.com/ours";
 const THEIRS: &str = "example.com/theirs";
@@ -205,7 +205,7 @@ fn policy(ancestor: &str, accepted: bool) -> PolicyVerdict {
     PolicyVerdict {
         key: Arc::new(ObjectKey::new(Kind::BackendTlsPolicy, "infra", "p")),
         generation: 3,
-        ancestor: Arc::new(ObjectKey { kind: Kind::Gateway, name: ObjectName::new("infra", ancestor) }),
+        ancestor: Ancestor::Owner(Arc::new(ObjectKey::new(Kind::Gateway, "infra", ancestor))),
         conditions: conditions(accepted),
     }
 }
