@@ -28,7 +28,7 @@ pub use self::budget::{BYTES_BUDGET, BYTES_LIMIT, ENTRIES_BUDGET, matcher_entrie
 pub use self::closure::order_dependence;
 pub(crate) use self::pem::{
     Fault, check_authorities, check_for_sidecar, check_leaf_and_key, read_authorities, read_certificates,
-    write_section,
+    read_public_key, write_section,
 };
 pub use self::raw::{validate_pairs, validate_raw, validate_static};
 pub use self::violation::{Rule, Severity, Subject, Violation, is_refused, is_unfit};

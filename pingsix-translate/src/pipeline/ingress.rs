@@ -312,7 +312,9 @@ impl Owner for IngressClassOwner {
         references: &References<'_>,
     ) -> BTreeSet<ObjectKey> {
         let of_class = (&self.context.key, &self.ingresses);
-        self.policies.judged = judge_policies_of_ingresses(self.policies(), of_class, inputs, references);
+        let is_canary = |target: &ObjectKey| self.canaries.contains(&target.name);
+        self.policies.judged =
+            judge_policies_of_ingresses(self.policies(), of_class, is_canary, inputs, references);
         // Ingresses have no conditions that name policies.
         BTreeSet::new()
     }

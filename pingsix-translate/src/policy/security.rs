@@ -219,7 +219,7 @@ impl<'r> Reader<'r> {
     /// The public key in a ConfigMap or Secret.
     fn public_key(&mut self, reference: &crd::SecretObjectReference, at: &FieldPath) -> Option<String> {
         let key = self.resolved(self.references.public_key(&self.key, reference, "key", at))?;
-        self.valid(key, at).map(str::to_owned)
+        self.valid(key, at)
     }
 
     /// The Secret of a reference; `None` after noting why the reference leads nowhere.

@@ -6,6 +6,7 @@ use super::References;
 use super::cache::not_read_yet;
 use crate::crd::SecretObjectReference;
 use crate::model::{FieldPath, Kind, ObjectKey, ObjectName, Reason, Refusal, Section};
+use crate::pingsix::validate::read_public_key;
 use crate::quarantine::message_of;
 use crate::shared_map::SharedMap;
 use crate::snapshot::{Secret, named_referent};
@@ -22,22 +23,27 @@ impl<'a> References<'a> {
         self.existing(&self.referents.secrets, &key, at)
     }
 
-    /// Resolves the reference of a policy to the public key in an entry of a ConfigMap or Secret. The inner error describes a
-    /// fault of the object in one sentence, without a quotation of its content.
+    /// Resolves the reference of a policy to the public key in an entry of a ConfigMap or Secret, as canonical PEM. The inner
+    /// error describes a fault of the object in one sentence, without a quotation of its content.
     pub(crate) fn public_key(
         &self,
         referrer: &ObjectKey,
         reference: &SecretObjectReference,
         name: &str,
         at: &FieldPath,
-    ) -> Result<Result<&'a str, String>, Refusal> {
+    ) -> Result<Result<String, String>, Refusal> {
         let key = self.permitted_referent(referrer, reference, &[Kind::Secret, Kind::ConfigMap], at)?;
-        if key.kind == Kind::Secret {
-            return Ok(entry(self.existing(&self.referents.secrets, &key, at)?, name));
-        }
-        let config_map = self.existing(&self.referents.config_maps, &key, at)?;
-        let text = config_map.data.as_ref().and_then(|data| data.get(name)).filter(|text| !text.is_empty());
-        Ok(text.map(String::as_str).ok_or_else(|| format!("{key} has no entry {name}.")))
+        let text = if key.kind == Kind::Secret {
+            entry(self.existing(&self.referents.secrets, &key, at)?, name)
+        } else {
+            let config_map = self.existing(&self.referents.config_maps, &key, at)?;
+            let text = config_map.data.as_ref().and_then(|data| data.get(name));
+            let text = text.map(String::as_str).filter(|text| !text.is_empty());
+            text.ok_or_else(|| format!("{key} has no entry {name}."))
+        };
+        Ok(text.and_then(|text| {
+            read_public_key(text).map_err(|fault| format!("Entry {name} of {key} {fault}."))
+        }))
     }
 
     /// The object of a reference that the referrer may use. The object may be missing.

@@ -208,6 +208,41 @@ fn private_key(kind: SectionKind, der: &[u8]) -> Option<Result<PrivateKey, Flaw>
     }
 }
 
+/// The labels of sections that everybody may read.
+const PUBLIC: [&str; 3] = ["CERTIFICATE", "PUBLIC KEY", RSA_PUBLIC_KEY];
+
+/// The label of a bare RSA public key (PKCS #1), which the PEM reader does not know.
+const RSA_PUBLIC_KEY: &str = "RSA PUBLIC KEY";
+
+const MALFORMED: &str = "has no well-formed public key in PEM";
+
+/// The first section of a PEM text of public keys and certificates, encoded anew: public keys are published and shown in
+/// plain text, so no other part of the text leaves with them. The error completes a sentence about the text, and quotes
+/// nothing of it.
+pub(crate) fn read_public_key(text: &str) -> Result<String, &'static str> {
+    let labels = text.split("-----BEGIN").skip(1);
+    let mut labels = labels.map(|rest| rest.trim_start().split("-----").next().unwrap_or_default());
+    if labels.clone().any(|label| label.contains("PRIVATE KEY")) {
+        return Err("has a private key, and a public key belongs there");
+    }
+    if labels.clone().any(|label| !PUBLIC.contains(&label)) {
+        return Err("has a section that is neither a public key nor a certificate");
+    }
+    let first = labels.next().ok_or(MALFORMED)?;
+    let der = if first == RSA_PUBLIC_KEY {
+        let body = text.split("-----").nth(2).unwrap_or_default();
+        let body: String = body.split_ascii_whitespace().collect();
+        decode_base64(&body).filter(|der| key::is_bare_rsa_key(der))
+    } else {
+        sections(text).next().and_then(|(kind, der)| {
+            let is_public = kind == SectionKind::PublicKey && SubjectPublicKeyInfoRef::from_der(&der).is_ok()
+                || kind == SectionKind::Certificate && certificate::parse(&der).is_some();
+            is_public.then_some(der)
+        })
+    };
+    der.map(|der| write_section(first, &der)).ok_or(MALFORMED)
+}
+
 /// Whether a text has a public key for the verification of RSA or elliptic-curve tokens by PingSIX.
 pub(super) fn holds_public_key(text: &str, elliptic: bool) -> bool {
     let wanted = if elliptic { key::EC } else { key::RSA };
@@ -223,8 +258,7 @@ pub(super) fn holds_public_key(text: &str, elliptic: bool) -> bool {
     algorithm == Some(wanted)
 }
 
-/// Whether a text has the label of a bare RSA public key, which the PEM reader does not know. The check covers the
-/// label alone.
+/// Whether a text has the label of a bare RSA public key. The check covers the label alone.
 pub(super) fn holds_bare_rsa_key(text: &str) -> bool {
     text.contains("-----BEGIN RSA PUBLIC KEY-----")
 }

@@ -62,6 +62,12 @@ impl Canaries {
         concerns
     }
 
+    /// Whether an Ingress is a canary.
+    pub(super) fn contains(&self, name: &ObjectName) -> bool {
+        let of_namespace = self.by_namespace.get(&name.namespace).into_iter().flatten();
+        of_namespace.into_iter().any(|((_, canary), _)| *canary == name.name)
+    }
+
     /// The canaries of a namespace with a host of one of these Ingresses.
     pub(super) fn sharing<'c>(
         &'c self,

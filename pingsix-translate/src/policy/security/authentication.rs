@@ -42,6 +42,10 @@ const BASIC_AUTH_SECRET: &str = "kubernetes.io/basic-auth";
 /// The claims that PingSIX can require; it ignores others (`jsonwebtoken`, `required_spec_claims`).
 const CLAIMS: [&str; 5] = ["aud", "exp", "iss", "nbf", "sub"];
 
+/// The name of a cookie that no request can have: PingSIX ends names at the first `=`. A policy takes no token from a cookie,
+/// and PingSIX would read a nameless cookie for an empty name.
+const NO_COOKIE: &str = "=";
+
 impl Reader<'_> {
     pub(super) fn authentication(
         &mut self,
@@ -177,8 +181,7 @@ impl Reader<'_> {
         Some(JwtAuth {
             header,
             query,
-            // PingSIX would take tokens from a cookie, which nobody asked for.
-            cookie: String::new(),
+            cookie: NO_COOKIE.to_owned(),
             hide_credentials: jwt.sanitize,
             secret,
             public_key,

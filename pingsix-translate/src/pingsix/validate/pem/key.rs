@@ -113,6 +113,11 @@ struct RsaPublicKey<'a> {
     exponent: UintRef<'a>,
 }
 
+/// Whether the DER is that of a bare RSA public key.
+pub(super) fn is_bare_rsa_key(der: &[u8]) -> bool {
+    RsaPublicKey::from_der(der).is_ok()
+}
+
 /// A checked private key.
 #[derive(PartialEq, Eq)]
 pub(super) struct PrivateKey {

@@ -188,3 +188,39 @@ fn public_keys_of_tokens_must_fit_their_algorithm() {
         refused_late(&jwt(algorithm, key), Rule::JwtAuth);
     }
 }
+
+#[test]
+fn a_public_key_is_read_alone_and_no_private_one_is() {
+    let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("generates");
+    let (public, private) = (key.public_key_pem(), key.serialize_pem());
+    let canonical = read_public_key(&public).expect("reads");
+    assert_eq!(canonical.lines().collect::<String>(), public.lines().collect::<String>());
+    // Comments and what follows the first section stay behind.
+    let pair = ec();
+    let commented = format!("a comment\n{public}{}more\n", pair.cert);
+    assert_eq!(read_public_key(&commented), Ok(canonical));
+    assert!(read_public_key(&pair.cert).is_ok_and(|text| text.starts_with("-----BEGIN CERTIFICATE-----")));
+    for text in [EC_PUBLIC, RSA_PUBLIC, RSA_PUBLIC_BARE, RSA_CERT] {
+        assert!(read_public_key(text).is_ok(), "{text}");
+    }
+    let sec1 = "-----BEGIN EC PRIVATE KEY-----\nMAA=\n-----END EC PRIVATE KEY-----\n";
+    let spaced = private.replace("-----BEGIN PRIVATE", "-----BEGIN  PRIVATE");
+    let disguised = private.replace("PRIVATE KEY", "PUBLIC KEY");
+    let as_rsa = private.replace("PRIVATE KEY", "RSA PUBLIC KEY");
+    let behind = format!("{public}{private}");
+    for text in [
+        &private,
+        sec1,
+        &spaced,
+        &disguised,
+        &as_rsa,
+        &behind,
+        EC_KEY_SEC1,
+        RSA_KEY_PKCS1,
+        "",
+        "no key",
+        "-----BEGIN X-----",
+    ] {
+        assert!(read_public_key(text).is_err(), "{text}");
+    }
+}
