@@ -210,7 +210,7 @@ impl<O: Owner> AttachedRoutes<O> {
     fn new(snapshot: &O::Snapshot, options: &Options) -> Self {
         let references = References::new(O::referents(snapshot));
         let mut owner = O::new(snapshot, &references, options);
-        let mut backends = Backends::default();
+        let mut backends = Backends::new(options.backend_addresses.clone());
         let mut shared = Interners::default();
         let (mut inputs, mut problems) = (Vec::new(), Vec::new());
         owner.take_routes(snapshot, |owner, route| {

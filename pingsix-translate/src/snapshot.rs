@@ -17,7 +17,7 @@ pub mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 pub(crate) use authority_ref::AuthorityRef;
@@ -90,8 +90,7 @@ pub struct Referents {
     /// Secrets and ConfigMaps about which the API server has not answered yet. The controller fills this set; it is empty in
     /// a snapshot from manifests. References to these objects are refused for [`Reason::Pending`](crate::model::Reason::Pending).
     pub pending: Pending,
-    /// The addresses of the data planes themselves. A Service with such an endpoint is refused, because requests would come
-    /// back. The controller fills this set; it is empty in a snapshot from manifests.
+    /// The addresses of the data planes themselves, which no backend may have. The controller fills this set; it is empty in a snapshot from manifests.
     pub own_addresses: OwnAddresses,
 }
 
@@ -126,8 +125,18 @@ impl fmt::Debug for Referents {
     }
 }
 
-/// Addresses and ports of data planes.
-pub type OwnAddresses = SharedMap<SocketAddr, ()>;
+/// An address of data planes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OwnAddress {
+    /// The address of a Pod, with all its ports: those for clients lead back to the data plane, and the others have metrics
+    /// and status pages.
+    Pod(IpAddr),
+    /// An address and port for clients.
+    Clients(SocketAddr),
+}
+
+/// The addresses of data planes.
+pub type OwnAddresses = SharedMap<OwnAddress, ()>;
 
 /// Objects that have not been read yet. An object that is in the snapshot counts as read.
 pub type Pending = SharedMap<ObjectKey, ()>;

@@ -64,6 +64,10 @@ pub(crate) struct Configuration {
 
     #[command(flatten)]
     #[garde(dive)]
+    pub(crate) backends: BackendsOf,
+
+    #[command(flatten)]
+    #[garde(dive)]
     pub(crate) watch: Watch,
 
     #[command(flatten)]
@@ -148,6 +152,25 @@ pub(crate) struct BudgetOf {
     #[arg(id = "budget.namespace-share", value_name = "PERCENT", default_value = "100", value_parser = count::<u8>)]
     #[garde(range(min = 1, max = 100))]
     pub(crate) namespace_share: u8,
+}
+
+/// The addresses of backends.
+#[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct BackendsOf {
+    /// A network without backends (CIDR), such as those of nodes and of the API server: authors of EndpointSlices could
+    /// otherwise have data planes send requests there. Repeatable.
+    #[arg(id = "backends.refuse", value_name = "NETWORK", action = ArgAction::Append, num_args = 1, value_delimiter = ',')]
+    #[garde(inner(custom(rules::network)))]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) refuse: Vec<String>,
+
+    /// Let backends have loopback addresses, for a PingSIX that runs beside its backends on one machine. Authors of
+    /// EndpointSlices then reach all that listens on loopback beside PingSIX.
+    #[arg(id = "backends.loopback", value_name = "true|false", default_value = "false", value_parser = switch,
+        action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[garde(skip)]
+    pub(crate) loopback: bool,
 }
 
 /// The options of the watch.

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use garde::Error;
+use ipnet::IpNet;
 use pingsix_gateway_api::pki::{Lifetimes, LifetimesError};
 use pingsix_sink::Scope;
 use tracing_subscriber::EnvFilter;
@@ -56,6 +57,10 @@ pub(crate) fn can_be_connected_to(endpoint: &Endpoint, (): &()) -> Rule {
 
 pub(crate) fn label(name: &str, (): &()) -> Rule {
     check(is_label(name), "is not a name as Kubernetes has them: lower case letters, digits and dashes")
+}
+
+pub(crate) fn network(network: &str, (): &()) -> Rule {
+    check(network.parse::<IpNet>().is_ok(), "is no network, such as 192.0.2.0/24")
 }
 
 pub(crate) fn some_text(text: &str, (): &()) -> Rule {

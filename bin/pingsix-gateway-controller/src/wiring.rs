@@ -16,7 +16,7 @@ use pingsix_gateway_api::watch::{Namespaces, SecretWatch};
 use pingsix_sink::Scope;
 use pingsix_sink::embedded::ServerTls;
 use pingsix_translate::status::Address;
-use pingsix_translate::{Budget, DataPlaneKey, ObjectName, Options};
+use pingsix_translate::{BackendAddresses, Budget, DataPlaneKey, ObjectName, Options};
 
 use crate::configuration::{Configuration, Leader, Publish, Tls, Watch};
 use crate::values::{SecretChoice, Span, StatusTarget};
@@ -48,6 +48,11 @@ impl Configuration {
             route_names: self.route_names,
             stream: self.stream,
             attached_sinks: true,
+            backend_addresses: BackendAddresses {
+                loopback: self.backends.loopback,
+                // Validation refuses texts that are no networks.
+                refused: self.backends.refuse.iter().filter_map(|network| network.parse().ok()).collect(),
+            },
         }
     }
 

@@ -16,7 +16,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use pingsix_gateway_api::explain::parse_header;
 use pingsix_sink::embedded::ServerTls;
 use pingsix_sink::{Scope, Target};
-use pingsix_translate::{Budget, DEFAULT_CONTROLLER_NAME, Layout, ObjectName, Options};
+use pingsix_translate::{BackendAddresses, Budget, DEFAULT_CONTROLLER_NAME, Layout, ObjectName, Options};
 
 use crate::manifest::SuppliedEndpoints;
 
@@ -116,6 +116,8 @@ impl TranslationArguments {
             namespace_share: self.budget_namespace_share,
             stream: self.stream,
             attached_sinks: true,
+            // Manifests of a machine name backends of the same machine.
+            backend_addresses: BackendAddresses { loopback: true, ..BackendAddresses::default() },
             ..Options::default()
         }
     }

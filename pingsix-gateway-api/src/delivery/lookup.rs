@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use hyper_util::client::legacy::connect::dns::Name;
+use pingsix_translate::is_backend_address;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tower_service::Service;
@@ -30,13 +31,7 @@ pub(super) enum Addresses {
 
 impl Addresses {
     fn includes(self, address: IpAddr) -> bool {
-        let address = address.to_canonical();
-        let is_near = match address {
-            IpAddr::V4(address) => address.is_link_local(),
-            IpAddr::V6(address) => address.is_unicast_link_local(),
-        };
-        self == Self::All
-            || !(is_near || address.is_loopback() || address.is_unspecified() || address.is_multicast())
+        self == Self::All || is_backend_address(address)
     }
 }
 

@@ -18,7 +18,7 @@ use pingsix_gateway_api::controller::ControllerOptions;
 use pingsix_gateway_api::watch::BackoffBounds;
 use pingsix_sink::{EmbeddedEtcd, Scope};
 use pingsix_test_cluster::TestCluster;
-use pingsix_translate::{Kind, Options};
+use pingsix_translate::{BackendAddresses, Kind, Options};
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep, timeout};
@@ -182,9 +182,14 @@ pub(crate) fn conditions(status: &Value, path: &str) -> Vec<String> {
         .collect()
 }
 
+/// The rules for addresses of backends that are programs of a test.
+pub(crate) fn on_this_machine() -> BackendAddresses {
+    BackendAddresses { loopback: true, ..BackendAddresses::default() }
+}
+
 /// Options of a controller that is alone.
 pub(crate) fn options() -> ControllerOptions {
-    ControllerOptions::new(Options::default(), "test")
+    ControllerOptions::new(Options { backend_addresses: on_this_machine(), ..Options::default() }, "test")
 }
 
 /// Options with short retry delays.

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use super::service::Unusable;
 use super::{Action, AppProtocol, Endpoints, Target};
 use crate::model::{
-    FieldPath, Hostname, Kind, ObjectKey, ObjectName, Problem, Reason, Refusal, Severity, Traffic,
+    BackendAddresses, FieldPath, Hostname, Kind, ObjectKey, ObjectName, Problem, Reason, Refusal, Severity,
+    Traffic,
 };
 use crate::normalise::{
     BackendPort, BackendProtocol, BackendRef, BackendSettings, Route, Rule, TimeoutsAndRetries,
@@ -15,7 +16,7 @@ use crate::normalise::{
 use crate::packed::pack;
 use crate::policy::{ListenerChains, RoutePolicies, TlsRequirement, TrafficRequirement, TrafficSettings};
 use crate::references::References;
-use crate::snapshot::ServicePort;
+use crate::snapshot::{OwnAddress, ServicePort};
 use thin_vec::ThinVec;
 
 /// A port of a Service and its usage. Every usage becomes an upstream of its own.
@@ -63,6 +64,7 @@ pub(crate) struct Backends {
     changed: BTreeSet<usize>,
     /// Interned usages: nearly all ports have the same one.
     usages: BTreeSet<Arc<ConnectionSettings>>,
+    addresses: BackendAddresses,
 }
 
 /// The number of unused usages that may be kept.
@@ -71,12 +73,67 @@ const SPARE_USAGES: usize = 64;
 /// The result of looking up a port of a Service.
 #[derive(Clone, Debug, PartialEq)]
 enum PortLookup {
-    Backend(usize),
+    Backend {
+        index: usize,
+        /// Endpoints that are left out.
+        refused: Option<Box<RefusedEndpoints>>,
+    },
     NoEndpoints,
     Refused(Box<Unusable>),
 }
 
+/// Endpoints of a port that no backend may have.
+#[derive(Clone, Debug, PartialEq)]
+struct RefusedEndpoints {
+    /// The first one.
+    address: SocketAddr,
+    reason: RefusedAddress,
+    /// The number of all.
+    count: usize,
+}
+
+/// The reason why no backend may have an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RefusedAddress {
+    /// The address is that of the data plane.
+    DataPlane,
+    /// The rules for addresses of backends refuse the address.
+    Rules,
+}
+
+impl RefusedEndpoints {
+    fn of(refused: &BTreeMap<SocketAddr, RefusedAddress>) -> Option<Self> {
+        let (address, reason) = refused.first_key_value()?;
+        Some(Self { address: *address, reason: *reason, count: refused.len() })
+    }
+
+    /// The fault, as a sentence.
+    fn message(&self, service: &ObjectName) -> String {
+        let Self { address, reason, count } = self;
+        let others = match count {
+            0 | 1 => String::new(),
+            2 => " (and 1 more)".to_owned(),
+            count => format!(" (and {} more)", count - 1),
+        };
+        match reason {
+            RefusedAddress::DataPlane => format!(
+                "Endpoint {address}{others} of Service {service} is the data plane itself: requests would come back to it, or \
+                 reach its metrics and status pages."
+            ),
+            RefusedAddress::Rules => format!(
+                "Endpoint {address}{others} of Service {service} is no address of a backend: it belongs to the machine of the \
+                 data plane, its link or its cloud, or to a network that the installation refuses."
+            ),
+        }
+    }
+}
+
 impl Backends {
+    /// Without a backend yet, with the rules for their addresses.
+    pub(crate) fn new(addresses: BackendAddresses) -> Self {
+        Self { addresses, ..Self::default() }
+    }
+
     pub(crate) fn get(&self, index: usize) -> &Backend {
         &self.list[index]
     }
@@ -104,7 +161,7 @@ impl Backends {
     /// Removes a lookup.
     fn remove(&mut self, key: &Arc<BackendKey>) -> Option<PortLookup> {
         let found = self.lookups.remove(key);
-        if let Some(PortLookup::Backend(index)) = found {
+        if let Some(PortLookup::Backend { index, .. }) = found {
             self.removed.insert(key.clone(), index);
         }
         found
@@ -213,7 +270,7 @@ impl References<'_> {
         for backend in &rule.backends {
             let at = || route.field_of_backend(rule, backend);
             let mut resolve = |backend: &BackendRef| {
-                let resolved = self.resolve_backend(route, rule, backend, at, policies, backends);
+                let resolved = self.resolve_backend(route, rule, backend, at, policies, (backends, problems));
                 resolved.map(|Resolved { to, policies }| {
                     used.extend(policies);
                     to
@@ -340,7 +397,7 @@ impl References<'_> {
         backend: &BackendRef,
         at: impl Fn() -> FieldPath,
         policies: RoutePolicies<'_>,
-        backends: &mut Backends,
+        (backends, problems): (&mut Backends, &mut Vec<Problem>),
     ) -> Result<Resolved, Refusal> {
         let (service, port, service_port) = self.port_of(route, backend, &at)?;
         let settings = rule.backend_settings.as_deref();
@@ -404,7 +461,12 @@ impl References<'_> {
             backends.lookups.insert(key, found);
         }
         let to = match backends.lookups.get(&key) {
-            Some(PortLookup::Backend(index)) => Destination::Backend(*index),
+            Some(PortLookup::Backend { index, refused }) => {
+                if let Some(refused) = refused.as_deref().filter(|_| backend.weight > 0) {
+                    problems.push(refused_endpoints(&key.service, refused));
+                }
+                Destination::Backend(*index)
+            }
             Some(PortLookup::Refused(unusable)) => return Err(Unusable::clone(unusable).at(&at())),
             Some(PortLookup::NoEndpoints) | None => Destination::NoEndpoints(key),
         };
@@ -477,28 +539,31 @@ impl References<'_> {
             );
         };
         let slices = self.referents().endpoint_slices.get(name).map(Vec::as_slice).unwrap_or_default();
-        let endpoints = Endpoints::ready(slices, service_port.name.as_deref().unwrap_or_default());
+        let mut refused = BTreeMap::new();
+        let mut admit = |address: SocketAddr| {
+            let reason = self.refused_address(address, &backends.addresses);
+            refused.extend(reason.map(|reason| (address, reason)));
+            reason.is_none()
+        };
+        let port_name = service_port.name.as_deref().unwrap_or_default();
+        let endpoints = Endpoints::ready(slices, port_name, &mut admit);
         let cluster_ip = self.cluster_ip_of(name).filter(|_| usage.by_cluster_ip);
-        let by_cluster_ip = cluster_ip.zip(u16::try_from(*port).ok()).map(|(address, port)| {
-            // Requests through the cluster IP come to the endpoints.
-            Endpoints::one(SocketAddr::new(address, port))
-        });
-        let own = [endpoints.as_ref(), by_cluster_ip.as_ref()];
-        if let Some(own) = own.into_iter().flatten().find_map(|endpoints| self.own_among(endpoints)) {
-            return unusable(
-                "name",
-                Reason::UnsupportedValue,
-                format!(
-                    "Endpoint {own} of Service {name} is the data plane itself: each request would come back to it, and \
-                     again, until it has no connection left."
-                ),
-            );
-        }
-        match by_cluster_ip.or(endpoints) {
-            Some(endpoints) => {
-                PortLookup::Backend(backends.add(Backend { key: key.clone(), protocol, endpoints }))
+        let by_cluster_ip = cluster_ip.zip(u16::try_from(*port).ok());
+        let by_cluster_ip = by_cluster_ip.map(|(address, port)| SocketAddr::new(address, port));
+        let is_by_cluster_ip = by_cluster_ip.is_some_and(&mut admit);
+        let refused = RefusedEndpoints::of(&refused);
+        // Requests through the cluster IP come to all endpoints.
+        let endpoints = match by_cluster_ip {
+            Some(address) => Some(Endpoints::one(address)).filter(|_| is_by_cluster_ip && refused.is_none()),
+            None => endpoints,
+        };
+        match (endpoints, refused) {
+            (Some(endpoints), refused) => {
+                let index = backends.add(Backend { key: key.clone(), protocol, endpoints });
+                PortLookup::Backend { index, refused: refused.map(Box::new) }
             }
-            None if Endpoints::are_names(slices) => unusable(
+            (None, Some(refused)) => unusable("name", Reason::UnsupportedValue, refused.message(name)),
+            (None, None) if Endpoints::are_names(slices) => unusable(
                 "name",
                 Reason::UnsupportedValue,
                 match usage.traffic {
@@ -511,7 +576,7 @@ impl References<'_> {
                     }
                 },
             ),
-            None => PortLookup::NoEndpoints,
+            (None, None) => PortLookup::NoEndpoints,
         }
     }
 
@@ -519,10 +584,18 @@ impl References<'_> {
         self.referents().services.get(service)?.cluster_ip
     }
 
-    /// An endpoint that is the data plane itself.
-    fn own_among(&self, endpoints: &Endpoints) -> Option<SocketAddr> {
+    /// The reason why no backend may have an address.
+    fn refused_address(&self, address: SocketAddr, rules: &BackendAddresses) -> Option<RefusedAddress> {
         let own = &self.referents().own_addresses;
-        if own.is_empty() { None } else { endpoints.iter().find(|endpoint| own.contains_key(endpoint)) }
+        let is_own = || {
+            own.contains_key(&OwnAddress::Pod(address.ip()))
+                || own.contains_key(&OwnAddress::Clients(address))
+        };
+        if !own.is_empty() && is_own() {
+            Some(RefusedAddress::DataPlane)
+        } else {
+            (!rules.admit(address.ip())).then_some(RefusedAddress::Rules)
+        }
     }
 }
 
@@ -546,6 +619,17 @@ fn is_without_endpoints(resolved: &Result<Destination, Refusal>) -> bool {
         Ok(Destination::NoEndpoints(_)) => true,
         Ok(Destination::Backend(_) | Destination::Denied) => false,
         Err(refusal) => refusal.reason == Reason::BackendNotFound,
+    }
+}
+
+/// The warning about endpoints that are left out.
+fn refused_endpoints(service: &ObjectName, refused: &RefusedEndpoints) -> Problem {
+    Problem {
+        object: Arc::new(ObjectKey { kind: Kind::Service, name: service.clone() }),
+        field: FieldPath::new("spec").child("ports"),
+        severity: Severity::Warning,
+        reason: Reason::UnsupportedValue,
+        message: format!("{} The other endpoints get the requests.", refused.message(service)),
     }
 }
 

@@ -17,10 +17,14 @@ pub(crate) struct Endpoints {
 }
 
 impl Endpoints {
-    /// Merges the slices of a Service for one of its ports.
+    /// Merges the slices of a Service for one of its ports, without the endpoints that `admit` refuses.
     ///
     /// Ready endpoints take traffic. Without any, terminating endpoints that still serve do, as in kube-proxy.
-    pub(crate) fn ready(slices: &[Arc<EndpointSlice>], port_name: &str) -> Option<Self> {
+    pub(crate) fn ready(
+        slices: &[Arc<EndpointSlice>],
+        port_name: &str,
+        mut admit: impl FnMut(SocketAddr) -> bool,
+    ) -> Option<Self> {
         let mut ready = BTreeSet::new();
         let mut leaving = BTreeSet::new();
         for slice in slices {
@@ -36,7 +40,8 @@ impl Endpoints {
                     EndpointState::Leaving => &mut leaving,
                     EndpointState::Down => continue,
                 };
-                set.extend(endpoint.address.map(|address| SocketAddr::new(address, port.get())));
+                let address = endpoint.address.map(|address| SocketAddr::new(address, port.get()));
+                set.extend(address.filter(|address| admit(*address)));
             }
         }
         let endpoints = if ready.is_empty() { leaving } else { ready };
@@ -82,7 +87,7 @@ mod tests {
     }
 
     fn addresses(slices: &[Arc<EndpointSlice>], port_name: &str) -> Vec<String> {
-        Endpoints::ready(slices, port_name)
+        Endpoints::ready(slices, port_name, |_| true)
             .map(|endpoints| endpoints.iter().map(|endpoint| endpoint.to_string()).collect())
             .unwrap_or_default()
     }

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::BackendAddresses;
+
 /// The default controller name of an installation (`GatewayClass.spec.controllerName`).
 pub const DEFAULT_CONTROLLER_NAME: &str = "pingsix.io/gateway-controller";
 
@@ -32,6 +34,8 @@ pub struct Options {
     /// Whether the program publishes to the sinks of parameters (`PingsixProxy.spec.attached.sink`). Without it, such
     /// parameters are `InvalidParameters`, so that documents reach no unintended target.
     pub attached_sinks: bool,
+    /// The rules for addresses of backends.
+    pub backend_addresses: BackendAddresses,
 }
 
 impl Default for Options {
@@ -46,6 +50,7 @@ impl Default for Options {
             route_names: false,
             stream: false,
             attached_sinks: false,
+            backend_addresses: BackendAddresses::default(),
         }
     }
 }

@@ -65,6 +65,7 @@ responder: 127.0.0.1:8089
 stream: true
 route-names: true
 budget: {bytes: 2048, entries: 7, namespace-share: 25}
+backends: {refuse: [192.0.2.0/24, 'fd00:1::/64'], loopback: true}
 watch: {namespaces: [shop, web], selector: team=shop, secrets: all}
 publish: {address: [192.0.2.1, shop.example.com]}
 sink: ['etcd://127.0.0.1:1,127.0.0.1:2', 'infra/web:80=embedded:']
@@ -152,6 +153,11 @@ fn values_become_options() {
     assert_eq!(options.responder.unwrap().to_string(), "127.0.0.1:8089");
     assert_eq!((options.budget.bytes, options.budget.matcher_entries), (2048, 7));
     assert_eq!(options.namespace_share, 25);
+    let refused: Vec<String> = options.backend_addresses.refused.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        (refused.join(" ").as_str(), options.backend_addresses.loopback),
+        ("192.0.2.0/24 fd00:1::/64", true)
+    );
     let pages: Vec<_> = configuration
         .status_pages()
         .into_iter()
@@ -178,6 +184,8 @@ fn every_value_that_cannot_be_used_is_named_as_it_was_given() {
         ("--budget-entries=0", "lower than 1"),
         ("--budget-namespace-share=0", "lower than 1"),
         ("--budget-namespace-share=101", "greater than 100"),
+        ("--backends-refuse=192.0.2.1", "is no network"),
+        ("--backends-loopback=1", "expected true or false"),
         ("--watch-namespaces=Shop", "is not a name as Kubernetes has them"),
         ("--watch-selector=", "is not a label selector"),
         ("--watch-secrets=some", "expected by-name or all"),

@@ -8,14 +8,13 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use garde::Validate as _;
-use pingsix_translate::Hostname;
 use pingsix_translate::stream::{
     ANY_NAME, Destination, StreamProtocol, StreamRoute, StreamUpstream, TlsMode,
 };
+use pingsix_translate::{Hostname, is_backend_address};
 use serde::Deserialize;
 
 use super::tls;
-use super::upstream::is_for_backends;
 
 /// The longest text of a fault; texts of decoders quote documents.
 const MAX_FAULT: usize = 300;
@@ -116,7 +115,7 @@ pub(super) fn upstream(
         match text.parse::<SocketAddr>() {
             Ok(address)
                 if local_nodes
-                    || is_for_backends(address.ip())
+                    || is_backend_address(address.ip())
                     || upstream.local && address.ip().to_canonical().is_loopback() =>
             {
                 nodes.insert(address, *weight);

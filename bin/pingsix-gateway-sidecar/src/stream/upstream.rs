@@ -4,7 +4,7 @@
 //! routes. A node that stays keeps its state, and a connection keeps its node whatever becomes of the document.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -175,23 +175,6 @@ impl Drop for Active {
     }
 }
 
-/// Whether an address belongs to backends: not to this machine, its link, a group or nobody. EndpointSlices are written
-/// by users of the cluster, who must not reach what listens on the loopback address of the Pod.
-pub(super) fn is_for_backends(address: IpAddr) -> bool {
-    match address.to_canonical() {
-        IpAddr::V4(v4) => {
-            !(v4.is_loopback()
-                || v4.is_link_local()
-                || v4.is_multicast()
-                || v4.is_broadcast()
-                || v4.octets()[0] == 0)
-        }
-        IpAddr::V6(v6) => {
-            !(v6.is_loopback() || v6.is_unicast_link_local() || v6.is_multicast() || v6.is_unspecified())
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -264,28 +247,5 @@ mod tests {
         assert!(upstream.nodes().is_none());
         upstream.set(&BTreeMap::new());
         assert!(upstream.nodes().is_none());
-    }
-
-    #[test]
-    fn special_addresses_are_not_for_backends() {
-        for refused in [
-            "127.0.0.1",
-            "127.9.9.9",
-            "0.0.0.0",
-            "169.254.169.254",
-            "224.0.0.1",
-            "255.255.255.255",
-            "::1",
-            "::",
-            "fe80::1",
-            "ff02::1",
-            "::ffff:127.0.0.1",
-            "::ffff:169.254.0.1",
-        ] {
-            assert!(!is_for_backends(refused.parse().unwrap()), "{refused}");
-        }
-        for taken in ["10.0.0.1", "192.168.1.1", "8.8.8.8", "fd00::1", "2001:db8::1", "::ffff:10.0.0.1"] {
-            assert!(is_for_backends(taken.parse().unwrap()), "{taken}");
-        }
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use pingsix_translate::snapshot::{Gateway, IngressClass};
+use pingsix_translate::snapshot::{Gateway, IngressClass, OwnAddress};
 use pingsix_translate::status::Address;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 
@@ -41,8 +41,9 @@ impl Engine {
         }
     }
 
-    /// Refuses backends that lead back to the data planes of an owner. PingSIX would forward a request to itself
-    /// until it has no connections left, because it marks no request that it forwards.
+    /// Refuses backends that are the data planes of an owner. PingSIX would forward a request to itself until it has no
+    /// connections left, because it marks no request that it forwards. Other ports of its Pods have metrics and status pages
+    /// of all namespaces.
     pub(super) fn follow_own_addresses(&mut self, owner: &ObjectKey) {
         let addresses = self.own_addresses(owner);
         if self.parts.reconciler.set_own_addresses(owner, addresses) {
@@ -52,14 +53,13 @@ impl Engine {
 
     /// The known addresses of an owner's data planes: the Pods behind its Service, and its published addresses with the
     /// ports of its listeners.
-    fn own_addresses(&self, owner: &ObjectKey) -> BTreeSet<SocketAddr> {
+    fn own_addresses(&self, owner: &ObjectKey) -> BTreeSet<OwnAddress> {
         let reconciler = &self.parts.reconciler;
         let mut own = BTreeSet::new();
         let ports: Vec<u16> = if let Some(infrastructure) = reconciler.infrastructure(owner) {
             for slice in reconciler.world().slices_of(&service_name(infrastructure)) {
-                let ports = slice.ports.iter().filter_map(|port| port.port);
-                let addresses = || slice.endpoints.iter().filter_map(|endpoint| endpoint.address);
-                own.extend(ports.flat_map(|port| addresses().map(move |ip| SocketAddr::new(ip, port.get()))));
+                let addresses = slice.endpoints.iter().filter_map(|endpoint| endpoint.address);
+                own.extend(addresses.map(OwnAddress::Pod));
             }
             infrastructure.all_ports().into_iter().collect()
         } else if owner.kind == Kind::Gateway {
@@ -71,7 +71,7 @@ impl Engine {
         };
         for address in self.report.addresses_of(self.view(), owner).into_iter().flatten() {
             if let Address::Ip(ip) = address {
-                own.extend(ports.iter().map(|port| SocketAddr::new(ip, *port)));
+                own.extend(ports.iter().map(|port| OwnAddress::Clients(SocketAddr::new(ip, *port))));
             }
         }
         own

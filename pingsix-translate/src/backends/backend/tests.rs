@@ -9,7 +9,7 @@ use crate::normalise::{Extensions, normalise_route};
 use crate::pingsix::Scheme;
 use crate::pipeline::{Translation, Translator, translate};
 use crate::policy::{Payload, Policies};
-use crate::snapshot::{Object, Objects, OwnAddresses};
+use crate::snapshot::{Object, Objects, OwnAddress, OwnAddresses};
 
 /// The targets of the only rule of a route with this backendRef, and its unresolved references as reason and field.
 fn resolve(objects: &Objects, backend: &Value) -> (Action, Vec<(Reason, String)>) {
@@ -29,7 +29,7 @@ fn resolve(objects: &Objects, backend: &Value) -> (Action, Vec<(Reason, String)>
     let rule = references.resolve_rule(
         &route,
         &route.rules[0],
-        policies.for_route(Payload::Requests(None), false),
+        policies.for_route(&route.key, Payload::Requests(None), false),
         &mut Backends::default(),
         &mut Vec::new(),
     );
@@ -71,11 +71,18 @@ fn a_service_that_leads_back_to_the_data_plane_is_refused_however_it_is_translat
         translation.verdicts.problems.iter().map(|problem| format!("{problem}")).collect()
     };
     assert_eq!(problems(&translator.translate(&snapshot)), [""; 0]);
-    let own = |address: &str| OwnAddresses::from_iter([(address.parse().unwrap(), ())]);
-    for (address, is_refused) in
-        [("10.0.0.1:9090", false), ("10.0.0.1:8080", true), ("10.0.0.3:8080", false), ("10.0.0.1:8080", true)]
-    {
-        snapshot.referents.own_addresses = own(address);
+    let clients = |address: &str| OwnAddress::Clients(address.parse().unwrap());
+    let pod = |address: &str| OwnAddress::Pod(address.parse().unwrap());
+    for (own, is_refused) in [
+        (clients("10.0.0.1:9090"), false),
+        (clients("10.0.0.1:8080"), true),
+        (clients("10.0.0.3:8080"), false),
+        // Each port of a Pod, also one of metrics.
+        (pod("10.0.0.1"), true),
+        (pod("10.0.0.3"), false),
+        (clients("10.0.0.1:8080"), true),
+    ] {
+        snapshot.referents.own_addresses = OwnAddresses::from_iter([(own, ())]);
         let translation = translator.translate(&snapshot);
         assert_eq!(translation.verdicts, translate(&snapshot, &Options::default()).verdicts);
         let problems = problems(&translation);
@@ -199,7 +206,7 @@ fn speak_grpc(objects: &Objects, backend: &Value) -> Result<AppProtocol, (Reason
     let mut backends = Backends::default();
     let references = References::new(&snapshot.referents);
     let policies = Policies::default();
-    let policies = policies.for_route(Payload::Requests(None), false);
+    let policies = policies.for_route(&route.key, Payload::Requests(None), false);
     let rule = references.resolve_rule(&route, &route.rules[0], policies, &mut backends, &mut Vec::new());
     match rule.unresolved.first() {
         None => Ok(backends.get(0).protocol),
