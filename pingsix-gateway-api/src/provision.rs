@@ -59,6 +59,9 @@ use names::Names;
 use object::encoded;
 use ports::ProcessPorts;
 
+/// The label with the name of the Gateway (GEP-1762).
+const GATEWAY_NAME: &str = "gateway.networking.k8s.io/gateway-name";
+
 /// The label of all objects of an installation: its controller name, as far as labels can hold it.
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
@@ -270,10 +273,17 @@ impl<'i> Plan<'i> {
         json!({ "app.kubernetes.io/name": "pingsix", "app.kubernetes.io/instance": self.names.main })
     }
 
-    /// The labels of all objects: those of the Gateway, and ours, which take precedence.
+    /// The labels of objects: those of the Gateway, and ours, which take precedence.
     fn labels(&self) -> BTreeMap<String, String> {
-        let Infrastructure { owner, class, labels, .. } = self.infrastructure;
-        let mut labels = labels.clone();
+        let mut labels = self.infrastructure.labels.clone();
+        labels.extend(self.own_labels());
+        labels
+    }
+
+    /// The labels of objects apart from those of the Gateway.
+    fn own_labels(&self) -> BTreeMap<String, String> {
+        let Infrastructure { owner, class, .. } = self.infrastructure;
+        let mut labels = BTreeMap::new();
         let mut add = |name: &str, value: String| labels.insert(name.to_owned(), value);
         add("app.kubernetes.io/name", "pingsix".to_owned());
         add("app.kubernetes.io/instance", self.names.main.clone());
@@ -282,7 +292,7 @@ impl<'i> Plan<'i> {
         if owner.kind == Kind::IngressClass {
             add("pingsix.io/ingress-class", names::label_value(class));
         } else {
-            add("gateway.networking.k8s.io/gateway-name", names::label_value(&owner.name.name));
+            add(GATEWAY_NAME, names::label_value(&owner.name.name));
             add("gateway.networking.k8s.io/gateway-class-name", names::label_value(class));
         }
         labels
@@ -299,8 +309,14 @@ impl<'i> Plan<'i> {
     /// An object of the owner; `content` is everything apart from the common fields.
     fn child(&self, kind: ChildKind, name: &str, content: &Value) -> Child {
         let Infrastructure { owner, uid, namespace, .. } = self.infrastructure;
-        let mut annotations = self.annotations();
-        if kind == ChildKind::Service {
+        let (mut labels, mut annotations) = (self.labels(), self.annotations());
+        if kind == ChildKind::ServiceAccount {
+            // Clouds give rights to accounts by their annotations, and authors of Gateways must not get rights by them. Tools
+            // expect the metadata of the Gateway at objects with its name.
+            labels = self.own_labels();
+            labels.remove(GATEWAY_NAME);
+            annotations.clear();
+        } else if kind == ChildKind::Service {
             let own = self.infrastructure.parameters.service.annotations.iter();
             annotations.extend(own.map(|(name, value)| (name.clone(), value.clone())));
         }
@@ -310,7 +326,7 @@ impl<'i> Plan<'i> {
             "metadata": {
                 "name": name,
                 "namespace": **namespace,
-                "labels": self.labels(),
+                "labels": labels,
             },
         });
         if !annotations.is_empty() {

@@ -32,7 +32,7 @@ pub struct Infrastructure {
     pub ports: BTreeMap<u16, InfrastructurePort>,
     /// The ports of TCP, UDP and TLS, for the sidecar; `None` for an IngressClass.
     pub streams: Option<StreamInfrastructure>,
-    /// `spec.infrastructure.labels`, for all objects of the infrastructure.
+    /// `spec.infrastructure.labels`, as far as the class allows them, for all objects but the ServiceAccount.
     pub labels: BTreeMap<String, String>,
     /// `spec.infrastructure.annotations`, likewise.
     pub annotations: BTreeMap<String, String>,
@@ -143,6 +143,20 @@ pub struct ManagedParameters {
     pub sidecar_drain_seconds: Option<u32>,
     /// Whether the sidecar terminates TLS for HTTPS listeners of Gateways.
     pub sidecar_https: bool,
+    /// The keys of labels and annotations that the Gateway may set; `None` is every key. An entry is a key, or a domain with
+    /// `/*`.
+    pub infrastructure_keys: Option<Vec<String>>,
+}
+
+impl ManagedParameters {
+    /// Whether the Gateway may set a label or an annotation with this key.
+    pub(crate) fn allows_key(&self, key: &str) -> bool {
+        let Some(allowed) = &self.infrastructure_keys else { return true };
+        allowed.iter().any(|allowed| match allowed.strip_suffix("/*") {
+            Some(domain) => key.split_once('/').is_some_and(|(of_key, _)| of_key == domain),
+            None => allowed == key,
+        })
+    }
 }
 
 /// The Service in front of the Pods.

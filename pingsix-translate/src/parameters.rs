@@ -110,6 +110,8 @@ impl<'a> ProxyLayers<'a> {
             if telemetry::has_metrics(self) {
                 managed.process.metrics_port.get_or_insert(DEFAULT_METRICS_PORT);
             }
+            let bounds = self.class.and_then(|class| class.proxy.spec.override_bounds.as_ref());
+            managed.infrastructure_keys = bounds.and_then(|bounds| bounds.infrastructure_keys.clone());
             return Ok(Parameters::Managed(Arc::new(managed)));
         }
         let attached = layers::Layers::of(self, |named: NamedProxy<'a>| named.proxy.spec.attached.as_ref());
@@ -153,11 +155,34 @@ pub(crate) fn of_gateway(
     }
     let class = of_class.as_ref().map(ResolvedProxy::named);
     let trimmed = own.as_ref().map(|(field, own)| (&own.name, overrides::trim(own.named(), class, field)));
-    let gateway = trimmed.as_ref().map(|(name, (proxy, _))| NamedProxy { name, proxy });
-    let layers = ProxyLayers { gateway, class };
+    let own = trimmed.as_ref().map(|(name, (proxy, _))| NamedProxy { name, proxy });
+    let layers = ProxyLayers { gateway: own, class };
     let plane = |port| DataPlaneKey::Gateway { gateway: key.name.clone(), port };
     let parameters = layers.merge(&at, options, plane)?;
-    Ok((parameters, trimmed.map(|(_, (_, limitations))| limitations).unwrap_or_default()))
+    let mut limitations = trimmed.map(|(_, (_, limitations))| limitations).unwrap_or_default();
+    limitations
+        .extend(parameters.managed().into_iter().flat_map(|managed| refused_metadata(gateway, managed)));
+    Ok((parameters, limitations))
+}
+
+/// A limitation for the labels, and one for the annotations, that the class does not allow.
+fn refused_metadata(gateway: &Gateway, managed: &ManagedParameters) -> Vec<Limitation> {
+    let infrastructure = gateway.spec.infrastructure.as_ref();
+    let labels = infrastructure.and_then(|infrastructure| infrastructure.labels.as_ref());
+    let annotations = infrastructure.and_then(|infrastructure| infrastructure.annotations.as_ref());
+    let limitations = [("labels", labels), ("annotations", annotations)].into_iter().filter_map(|(field, all)| {
+        let refused = all.into_iter().flatten().filter(|(key, _)| !managed.allows_key(key));
+        let refused: Vec<&str> = refused.map(|(key, _)| key.as_str()).collect();
+        let at = FieldPath::new("spec").child("infrastructure").child(field);
+        (!refused.is_empty()).then(|| {
+            let message = format!(
+                "The class allows none of these keys (its spec.overrideBounds.infrastructureKeys), so no object gets them: {}.",
+                refused.join(", ")
+            );
+            Limitation::new(at, message)
+        })
+    });
+    limitations.collect()
 }
 
 /// The parameters of an IngressClass.

@@ -1,5 +1,7 @@
 //! The Deployment, its Pods, and how many of them may be taken away.
 
+use std::collections::BTreeMap;
+
 use pingsix_translate::infrastructure::{DisruptionLimit, PortProtocol};
 use serde_json::{Value, json};
 
@@ -48,22 +50,24 @@ pub(super) fn budget(plan: &Plan<'_>) -> Value {
     } })
 }
 
-/// The template with the patch. The patch cannot change the labels by which the Deployment and the Service select Pods.
+/// The template with the patch. The patch changes the metadata of the Gateway, but not the labels by which the Deployment and
+/// the Service select Pods.
 fn template(plan: &Plan<'_>, digest: &str, keyring: u64) -> Value {
-    let mut labels = plan.labels();
+    let mut labels = plan.own_labels();
     labels.insert(DATA_PLANE.to_owned(), "true".to_owned());
-    let mut annotations = plan.annotations();
-    annotations.insert(CONFIGURATION.to_owned(), digest.to_owned());
+    let mut annotations = BTreeMap::from([(CONFIGURATION.to_owned(), digest.to_owned())]);
     if keyring > 0 {
         annotations.insert(keys::EDITION.to_owned(), keyring.to_string());
     }
     let ours = json!({ "metadata": { "labels": labels, "annotations": annotations } });
-    let mut template = ours.clone();
-    template["spec"] = pod(plan);
+    let mut template = json!({
+        "metadata": { "labels": plan.infrastructure.labels, "annotations": plan.annotations() },
+        "spec": pod(plan),
+    });
     if let Some(patch) = &plan.infrastructure.parameters.pod_template_patch {
         merge::merge(&mut template, &Value::Object(patch.clone()));
-        merge::merge(&mut template, &ours);
     }
+    merge::merge(&mut template, &ours);
     template
 }
 

@@ -346,11 +346,21 @@ fn everything_is_owned_labelled_and_named_as_it_should() {
             let metadata = &child.object["metadata"];
             assert_eq!(metadata["ownerReferences"][0]["name"], name);
             assert_eq!(metadata["ownerReferences"][0]["uid"], **infrastructure.uid.as_ref().unwrap());
-            assert_eq!(metadata["labels"]["team"], "shop");
-            assert_eq!(metadata["annotations"], json!({"contact": "shop"}));
             assert_eq!(metadata["labels"][MANAGED_BY], "pingsix.io-gateway-controller");
-            let gateway = metadata["labels"]["gateway.networking.k8s.io/gateway-name"].as_str().unwrap();
-            assert!(gateway.len() <= 63 && (gateway == name || name.len() > 63), "{gateway}");
+            if child.kind == ChildKind::ServiceAccount {
+                assert_eq!(
+                    metadata["annotations"],
+                    Value::Null,
+                    "annotations of an account can give it rights"
+                );
+                assert_eq!(metadata["labels"]["team"], Value::Null);
+                assert_eq!(metadata["labels"][GATEWAY_NAME], Value::Null);
+            } else {
+                assert_eq!(metadata["labels"]["team"], "shop");
+                assert_eq!(metadata["annotations"], json!({"contact": "shop"}));
+                let gateway = metadata["labels"][GATEWAY_NAME].as_str().unwrap();
+                assert!(gateway.len() <= 63 && (gateway == name || name.len() > 63), "{gateway}");
+            }
             assert!(names.insert((child.kind, metadata["name"].to_string())), "{child}");
             assert_eq!(metadata["name"], *child.name.name);
         }
@@ -360,6 +370,34 @@ fn everything_is_owned_labelled_and_named_as_it_should() {
             (&json!("shop"), &json!("shop"))
         );
     }
+}
+
+#[test]
+fn the_metadata_of_a_gateway_gives_way_to_its_class_and_to_the_selectors() {
+    let mut infrastructure = gateway(&[80]);
+    let labels =
+        [("team", "gateway"), ("app.kubernetes.io/instance", "other"), (DATA_PLANE, "false"), ("own", "1")];
+    infrastructure.labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+    let annotations = [("role", "admin"), ("sidecar", "no"), (CONFIGURATION, "0"), ("own", "1")];
+    infrastructure.annotations = annotations.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+    let mut parameters = ManagedParameters::clone(&infrastructure.parameters);
+    let patch =
+        json!({"metadata": {"labels": {"team": "class"}, "annotations": {"role": "none", "sidecar": null}}});
+    parameters.pod_template_patch = patch.as_object().cloned();
+    parameters.service.annotations = [("role".to_owned(), "balancer".to_owned())].into();
+    infrastructure.parameters = Arc::new(parameters);
+    let objects = made(&infrastructure);
+    let deployment = of_kind(&objects, ChildKind::Deployment);
+    let pods = &deployment["spec"]["template"]["metadata"];
+    assert_eq!((&pods["labels"]["team"], &pods["annotations"]["role"]), (&json!("class"), &json!("none")));
+    assert_eq!((&pods["labels"]["own"], &pods["annotations"]["own"]), (&json!("1"), &json!("1")));
+    assert_eq!(pods["annotations"]["sidecar"], Value::Null);
+    assert_eq!(pods["labels"][DATA_PLANE], "true");
+    assert_ne!(pods["annotations"][CONFIGURATION], "0");
+    for (label, value) in deployment["spec"]["selector"]["matchLabels"].as_object().unwrap() {
+        assert_eq!(pods["labels"][label], *value);
+    }
+    assert_eq!(of_kind(&objects, ChildKind::Service)["metadata"]["annotations"]["role"], "balancer");
 }
 
 #[test]

@@ -91,7 +91,7 @@ impl Apis {
     /// The present objects of a Gateway.
     async fn names(&self) -> Vec<String> {
         let managed = ListParams::default()
-            .labels("gateway.networking.k8s.io/gateway-name=web,app.kubernetes.io/managed-by");
+            .labels("app.kubernetes.io/instance=web-pingsix,app.kubernetes.io/managed-by");
         let mut names = Vec::new();
         macro_rules! add {
             ($api:expr, $kind:literal) => {

@@ -98,7 +98,7 @@ pub struct PingsixProxySpec {
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub allow_overrides: Vec<Override>,
 
-    /// Limits for the fields of `allowOverrides`. Only parameters of a class may set them.
+    /// Limits for the fields of `allowOverrides`, and for the metadata of Gateways. Only parameters of a class may set them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
     pub override_bounds: Option<OverrideBounds>,

@@ -31,6 +31,7 @@ pub(super) fn read(managed: &Layers<'_, Managed>) -> Result<ManagedParameters, S
         sidecar_resources: resources(&sidecar.part(|sidecar| sidecar.resources.as_ref())),
         sidecar_drain_seconds: sidecar.first(|sidecar| sidecar.drain_seconds.as_ref()),
         sidecar_https: sidecar.first(|sidecar| sidecar.https.as_ref()).unwrap_or_default(),
+        infrastructure_keys: None,
     })
 }
 

@@ -125,6 +125,39 @@ fn managed_owners_have_a_data_plane_for_each_served_port() {
 }
 
 #[test]
+fn a_class_says_which_keys_of_metadata_gateways_may_set() {
+    const ANNOTATIONS: &[&str] = &["cost", "example.com/a", "other.example/a"];
+    const LABELS: &[&str] = &["example.com/b", "team"];
+    let all = json!(["cost", "example.com/a", "example.com/b", "other.example/a", "team"]);
+    let cases: [(Value, &[&str], &[&str], usize); 4] = [
+        (Value::Null, ANNOTATIONS, LABELS, 0),
+        (json!([]), &[], &[], 2),
+        (json!(["cost", "example.com/*", "*"]), &["cost", "example.com/a"], &["example.com/b"], 2),
+        (all, ANNOTATIONS, LABELS, 0),
+    ];
+    for (keys, annotations, labels, limited) in cases {
+        let mut class = json!({"managed": {}, "overrideBounds": {"infrastructureKeys": keys}});
+        if keys.is_null() {
+            class = json!({"managed": {}});
+        }
+        let mut objects = world(Some(&class), None);
+        change_gateway(&mut objects, |spec| {
+            spec["infrastructure"] = json!({
+                "labels": {"team": "edge", "example.com/b": "x"},
+                "annotations": {"cost": "low", "example.com/a": "1", "other.example/a": "2"},
+            });
+        });
+        let translation = run(&objects, &Options::default());
+        let infrastructure = translation.infrastructure.unwrap();
+        assert_eq!(infrastructure.annotations.keys().collect::<Vec<_>>(), annotations, "{keys}");
+        assert_eq!(infrastructure.labels.keys().collect::<Vec<_>>(), labels, "{keys}");
+        let problems = translation.verdicts.problems.iter();
+        let fields = problems.filter(|problem| problem.field.to_string().starts_with("spec.infrastructure."));
+        assert_eq!(fields.count(), limited, "{keys}");
+    }
+}
+
+#[test]
 fn a_gateway_overrides_its_class_field_by_field() {
     let class = json!({"managed": {
         "image": "pingsix:1", "replicas": 2,

@@ -39,6 +39,10 @@ pub(super) fn of_gateway(
         listeners.filter(is_one).map(|listener| listener.port).collect()
     };
     let infrastructure = gateway.spec.infrastructure.as_ref();
+    let allowed = |metadata: Option<&BTreeMap<String, String>>| {
+        let metadata = metadata.into_iter().flatten().filter(|(key, _)| parameters.allows_key(key));
+        metadata.map(|(key, value)| (key.clone(), value.clone())).collect()
+    };
     Infrastructure {
         owner: key.clone(),
         uid: gateway.metadata.uid.as_deref().map(Arc::from),
@@ -50,10 +54,8 @@ pub(super) fn of_gateway(
             tcp: streams(&[Protocol::Tcp, Protocol::Tls]),
             udp: streams(&[Protocol::Udp]),
         }),
-        labels: infrastructure.and_then(|infrastructure| infrastructure.labels.clone()).unwrap_or_default(),
-        annotations: infrastructure
-            .and_then(|infrastructure| infrastructure.annotations.clone())
-            .unwrap_or_default(),
+        labels: allowed(infrastructure.and_then(|infrastructure| infrastructure.labels.as_ref())),
+        annotations: allowed(infrastructure.and_then(|infrastructure| infrastructure.annotations.as_ref())),
         addresses: requested_addresses(gateway),
         parameters: parameters.clone(),
     }

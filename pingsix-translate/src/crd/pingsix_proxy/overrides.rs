@@ -4,7 +4,7 @@ use garde::Validate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Limits for the fields of `allowOverrides`.
+/// Limits for the fields of `allowOverrides`, and for the metadata of Gateways.
 #[derive(JsonSchema, Validate, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[garde(allow_unvalidated)]
@@ -20,4 +20,12 @@ pub struct OverrideBounds {
     #[schemars(length(max = 64))]
     #[garde(length(max = 64), inner(length(min = 1, max = 253)))]
     pub priority_class_names: Vec<String>,
+
+    /// The labels and annotations of `Gateway.spec.infrastructure` that managed Pods and their objects get: a key, or a
+    /// domain with `/*` for all of its keys. Metadata of the class takes precedence, and a ServiceAccount gets none of
+    /// the Gateway's. Default: all keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 317)))]
+    #[garde(inner(length(max = 64), inner(length(min = 1, max = 317))))]
+    pub infrastructure_keys: Option<Vec<String>>,
 }
