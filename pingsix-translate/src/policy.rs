@@ -180,17 +180,22 @@ impl Policies {
 
     /// The policies as they apply to the traffic of a route.
     /// `is_fronted`: whether some requests come in by fronted listeners.
-    pub(crate) fn for_route<'a>(&'a self, payload: Payload<'a>, is_fronted: bool) -> RoutePolicies<'a> {
-        RoutePolicies { policies: self, payload, is_fronted, annotations: None }
+    pub(crate) fn for_route<'a>(
+        &'a self,
+        route: &'a ObjectKey,
+        payload: Payload<'a>,
+        is_fronted: bool,
+    ) -> RoutePolicies<'a> {
+        RoutePolicies { policies: self, payload, is_fronted, annotations: None, reader: route }
     }
 
     /// The policies as they apply to the requests of an Ingress.
-    pub(crate) fn for_ingress(&self, ingress: &ObjectKey) -> RoutePolicies<'_> {
+    pub(crate) fn for_ingress<'a>(&'a self, ingress: &'a ObjectKey) -> RoutePolicies<'a> {
         let of_annotations = self.backend_traffic.winner(&PolicyTarget::annotations(ingress));
         let effect = of_annotations.and_then(|policy| policy.spec.effect.as_ref().ok());
         RoutePolicies {
             annotations: effect.map(|effect| &effect.settings),
-            ..self.for_route(Payload::Requests(None), false)
+            ..self.for_route(ingress, Payload::Requests(None), false)
         }
     }
 

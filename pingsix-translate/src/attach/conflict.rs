@@ -217,7 +217,10 @@ fn hostname_conflict(listener: &Listener, rival: &Listener) -> Refusal {
 fn described(listener: &Listener, reader: &Listener) -> String {
     if listener.owner == reader.owner {
         format!("Listener \"{}\"", listener.name)
+    } else if listener.owner.kind == Kind::ListenerSet && !listener.owner.is_known_to(&reader.owner) {
+        format!("A listener of {}", listener.owner.named_to(&reader.owner))
     } else {
+        // A ListenerSet names its Gateway itself.
         format!("Listener \"{}\" of {}", listener.name, listener.owner)
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::conflict::claimed_protocol;
 use super::{Listener, Protocol, ServerName};
-use crate::model::{Hostname, Reason, hostname_covers};
+use crate::model::{Hostname, Kind, Reason, hostname_covers};
 
 /// The other listeners of its port with which a listener with TLS shares hosts. At least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,10 +38,18 @@ impl ListenerNames {
         indices.into_iter().copied().filter(move |&index| index != own).take(Self::SHOWN + 1)
     }
 
-    fn new(SmallestIndices(indices): SmallestIndices, listeners: &[Listener]) -> Self {
-        let first: Vec<String> =
-            indices.iter().take(Self::SHOWN).map(|&index| listeners[index].name.clone()).collect();
-        Self { is_truncated: indices.len() > first.len(), first }
+    /// The names for the readers of a listener. They need not know the listeners of ListenerSets of other namespaces.
+    fn new(SmallestIndices(indices): SmallestIndices, listeners: &[Listener], reader: usize) -> Self {
+        let reader = &listeners[reader].owner;
+        let first = indices.iter().take(Self::SHOWN).map(|&index| {
+            let Listener { name, owner, .. } = &listeners[index];
+            let is_known = owner.kind == Kind::Gateway || owner.is_known_to(reader);
+            if is_known { format!("\"{name}\"") } else { format!("one of {}", owner.named_to(reader)) }
+        });
+        let mut first: Vec<String> = first.collect();
+        let is_truncated = indices.len() > first.len();
+        first.dedup();
+        Self { first, is_truncated }
     }
 }
 
@@ -69,7 +77,7 @@ impl Extend<usize> for SmallestIndices {
 impl fmt::Display for ListenerNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, name) in self.first.iter().enumerate() {
-            write!(f, "{}\"{name}\"", if position == 0 { "" } else { ", " })?;
+            write!(f, "{}{name}", if position == 0 { "" } else { ", " })?;
         }
         if self.is_truncated { f.write_str(" and more") } else { Ok(()) }
     }
@@ -147,10 +155,11 @@ pub(super) fn mark_overlaps(listeners: &mut [Listener]) {
     let overlaps: Vec<Option<Overlap>> = hostnames
         .into_iter()
         .zip(certificates)
-        .map(|(hostnames, certificates)| {
+        .enumerate()
+        .map(|(index, (hostnames, certificates))| {
             (!hostnames.0.is_empty() || !certificates.0.is_empty()).then(|| Overlap {
-                hostnames: ListenerNames::new(hostnames, listeners),
-                certificates: ListenerNames::new(certificates, listeners),
+                hostnames: ListenerNames::new(hostnames, listeners, index),
+                certificates: ListenerNames::new(certificates, listeners, index),
                 detects: false,
             })
         })

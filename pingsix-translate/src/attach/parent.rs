@@ -53,11 +53,10 @@ fn attach_parent(
     let ListenerOwner { key, .. } = owner;
     if owner.excluded.is_some() {
         // A ListenerSet that is not allowed is no part of the Gateway, so it has no listeners here.
-        let gateway = &listeners.gateway.key;
         return Err(Refusal::new(
             at,
             Reason::NoMatchingParent,
-            format!("{key} has no listeners, because {gateway} does not allow it."),
+            format!("{key} has no listeners, because its Gateway does not allow it."),
         ));
     }
     // An empty name counts as absent (Gateway API, `ParentReference.sectionName`).

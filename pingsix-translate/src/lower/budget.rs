@@ -157,10 +157,15 @@ pub(super) fn refusal(
              {budget}."
         ),
         OlderRules::TooLarge(oldest) => {
-            let (field, route) = named(oldest);
+            let ((field, route), (_, reader)) = (named(oldest), named(rule));
+            let oldest = if route.is_known_to(reader) {
+                format!("{field} of {route}")
+            } else {
+                format!("a rule of {}", route.named_to(reader))
+            };
             format!(
-                "Data plane {plane} has no room for the rule: rules are admitted oldest first, and {field} of {route} \
-                 already exceeds its {budget}."
+                "Data plane {plane} has no room for the rule: rules are admitted oldest first, and {oldest} already \
+                 exceeds its {budget}."
             )
         }
         OlderRules::Admitted => {

@@ -16,7 +16,7 @@ use super::service::id_of_service;
 use super::table::{RequestScheme, Row, RowState};
 use crate::attach::Protocol;
 use crate::backends::{Action, Target};
-use crate::model::{Decision, FieldPath, Hostname, Origin, Reason, Refusal};
+use crate::model::{Decision, FieldPath, Hostname, ObjectKey, Origin, Reason, Refusal};
 use crate::normalise::{DirectResponse, Filters, Redirect, vars_of};
 use crate::pingsix::plugin::{self, SplitRule, TrafficSplit, WeightedUpstream};
 use crate::pingsix::{self, Plugins};
@@ -56,8 +56,9 @@ impl<'a> Writer<'a, '_> {
     fn refuse_response(&mut self, row: &Row<'_>, chain: &EvaluatedChain) {
         let failure = self.failure(row);
         let message = format!(
-            "PingSIX would respond before it runs {chain}, so the requests are answered with {failure}; give the direct \
-             response a rule to which no such policy applies."
+            "PingSIX would respond before it runs {}, so the requests are answered with {failure}; give the direct \
+             response a rule to which no such policy applies.",
+            chain.named_to(row.route)
         );
         self.refuse(row, &message);
     }
@@ -71,7 +72,8 @@ impl<'a> Writer<'a, '_> {
         };
         let mut policies = self.lowering.policies.plugin_names(&chain.chain);
         let policy = policies.find(|(_, plugins)| plugins.contains(&plugin));
-        let policy = policy.map_or_else(|| chain.to_string(), |(policy, _)| policy.to_string());
+        let policy =
+            policy.map_or_else(|| chain.named_to(row.route), |(policy, _)| policy.introduced_to(row.route));
         let failure = self.failure(row);
         let message = format!(
             "{policy} asks for the plugin {plugin}, and so does a filter of this rule. PingSIX would run the filter \
@@ -85,6 +87,10 @@ impl<'a> Writer<'a, '_> {
     fn refuse_for_fault(&mut self, row: &Row<'_>, fault: &ChainError<'_>) {
         let failure = self.failure(row);
         let message = match fault {
+            ChainError::Broken(BrokenPolicy { policy, .. }) if !policy.is_known_to(row.route) => format!(
+                "{} applies to this rule and cannot be honoured, so its requests are answered with {failure}.",
+                policy.introduced_to(row.route)
+            ),
             ChainError::Broken(BrokenPolicy { policy, flaw }) => format!(
                 "{policy} applies to this rule and cannot be honoured ({}), so its requests are answered with {failure}.",
                 flaw.trim_end_matches('.')
@@ -317,8 +323,9 @@ impl<'a> Writer<'a, '_> {
                 self.refuse(
                     row,
                     &format!(
-                        "PingSIX would run {chain} before requests in plaintext are redirected to HTTPS, so requests are \
-                         answered with {failure}; use layout perPort."
+                        "PingSIX would run {} before requests in plaintext are redirected to HTTPS, so requests are \
+                         answered with {failure}; use layout perPort.",
+                        chain.named_to(row.route)
                     ),
                 );
             }
@@ -343,23 +350,28 @@ impl<'a> Writer<'a, '_> {
         let (agreed, of) = (counts.plugins(), *of);
         let differ = filtered().any(|(step, _)| step.plugins() != agreed);
         if differ {
-            let (route, rule) = (of.route, self.field_of(of));
+            let rule = self.field_of(of);
             for (step, row) in steps.iter_mut().zip(rows) {
                 if step.action.is_filtered() && step.plugins() != agreed {
                     let failure = self.failure(row);
+                    let first = if of.route.is_known_to(row.route) {
+                        format!("{rule} of {}", of.route)
+                    } else {
+                        format!("A rule of {}", of.route.named_to(row.route))
+                    };
                     let message = if step.filters == agreed.filters {
                         format!(
                             "PingSIX runs one set of policies for requests with the same host, path and method. \
-                             {rule} of {route} takes precedence and has other policies ({} instead of {}), so requests to \
+                             {first} takes precedence and has other policies ({} instead of {}), so requests to \
                              its host and path that reach this rule are answered with {failure}; have the same policies \
                              apply to both rules.",
-                            chain_in_words(agreed.chain),
-                            chain_in_words(step.chain),
+                            chain_in_words(agreed.chain, row.route),
+                            chain_in_words(step.chain, row.route),
                         )
                     } else {
                         format!(
                             "PingSIX runs one set of filters for requests with the same host, path and method. \
-                             {rule} of {route} takes precedence and has other filters, so requests to its host and \
+                             {first} takes precedence and has other filters, so requests to its host and \
                              path that reach this rule are answered with {failure}; give both rules the same filters.",
                         )
                     };
@@ -512,8 +524,8 @@ struct CommonSettings<'a> {
     chain: Option<&'a Arc<EvaluatedChain>>,
 }
 
-fn chain_in_words(chain: Option<&Arc<EvaluatedChain>>) -> String {
-    chain.map_or_else(|| "none".to_owned(), ToString::to_string)
+fn chain_in_words(chain: Option<&Arc<EvaluatedChain>>, reader: &ObjectKey) -> String {
+    chain.map_or_else(|| "none".to_owned(), |chain| chain.named_to(reader))
 }
 
 impl<'a> Step<'a> {

@@ -176,11 +176,12 @@ fn loss(
         .collect();
     let name = named(listener);
     let (field, message) = if names.is_empty() {
-        let message = format!("All traffic of {name} goes to {}, which is older.", winner.route.key);
+        let winner = winner.route.key.named_to(&loser.route.key);
+        let message = format!("All traffic of {name} goes to {winner}, which is older.");
         ("parentRefs", message)
     } else {
         let names = names.join(", ");
-        let winner = &winner.route.key;
+        let winner = winner.route.key.named_to(&loser.route.key);
         let message = format!(
             "On {name}, connections for {names} go to {winner}, which is older or has a more specific \
              hostname."

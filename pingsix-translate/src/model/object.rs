@@ -99,6 +99,35 @@ impl ObjectKey {
     }
 }
 
+impl ObjectKey {
+    /// The object in a message to the readers of another object. Readers of a namespace need not be allowed to know the
+    /// objects of other namespaces, so these are not named.
+    pub(crate) fn named_to(&self, reader: &Self) -> String {
+        if self.is_known_to(reader) {
+            return self.to_string();
+        }
+        let kind = self.kind.as_str();
+        // An Ingress, an HTTPRoute; a UDPRoute.
+        let article = if kind.starts_with(['A', 'E', 'H', 'I', 'O']) { "an" } else { "a" };
+        format!("{article} {kind} of another namespace")
+    }
+
+    /// As [`named_to`](Self::named_to), for the beginning of a sentence.
+    pub(crate) fn introduced_to(&self, reader: &Self) -> String {
+        let mut name = self.named_to(reader);
+        if let Some(first) = name.get_mut(..1) {
+            first.make_ascii_uppercase();
+        }
+        name
+    }
+
+    /// Whether the readers of another object may know this one: both have the same namespace, or one has none.
+    pub(crate) fn is_known_to(&self, reader: &Self) -> bool {
+        let (own, of_reader) = (&self.name.namespace, &reader.name.namespace);
+        own == of_reader || own.is_empty() || of_reader.is_empty()
+    }
+}
+
 impl fmt::Display for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.name.namespace.is_empty() {
@@ -146,5 +175,27 @@ impl Age {
     /// The creation time, if an API server has stored the object.
     pub(crate) fn created(self) -> Option<Time> {
         Timestamp::from_second(self.0).ok().map(Time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_of_other_namespaces_are_not_named() {
+        let route = ObjectKey::new(Kind::HttpRoute, "shop", "cart");
+        let reader = |namespace: &str| ObjectKey::new(Kind::GrpcRoute, namespace, "calls");
+        assert_eq!(route.named_to(&reader("shop")), "HTTPRoute shop/cart");
+        assert_eq!(route.named_to(&reader("bank")), "an HTTPRoute of another namespace");
+        assert_eq!(route.introduced_to(&reader("bank")), "An HTTPRoute of another namespace");
+        assert_eq!(
+            ObjectKey::new(Kind::UdpRoute, "shop", "dns").named_to(&reader("bank")),
+            "a UDPRoute of another namespace"
+        );
+        // Everybody may know the objects without a namespace, and their readers all others.
+        let class = ObjectKey::new(Kind::IngressClass, "", "pingsix");
+        assert_eq!(class.named_to(&reader("bank")), "IngressClass pingsix");
+        assert_eq!(route.named_to(&class), "HTTPRoute shop/cart");
     }
 }

@@ -144,7 +144,7 @@ impl GatewayContext {
         let payload = Payload::of(route.traffic, parents, &self.listeners.all, host.as_ref());
         let listeners = || attached.listeners().map(|index| (index, &self.listeners.all[index]));
         let is_fronted = listeners().any(|(_, listener)| listener.is_fronted());
-        let policies = self.policies.for_route(payload, is_fronted);
+        let policies = self.policies.for_route(&route.key, payload, is_fronted);
         let rules = route
             .rules
             .iter()

@@ -4,7 +4,6 @@
 //! chain excludes the contents of policies, so a change of the contents changes that service alone.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 
 use thin_vec::ThinVec;
@@ -72,21 +71,13 @@ impl PolicyChain {
     }
 }
 
-impl fmt::Display for PolicyChain {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, policy) in self.policies.iter().enumerate() {
-            if index > 0 {
-                f.write_str(", ")?;
-            }
-            write!(f, "{policy}")?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for EvaluatedChain {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.chain.fmt(f)
+impl EvaluatedChain {
+    /// The policies in a message to the readers of an object.
+    pub(crate) fn named_to(&self, reader: &ObjectKey) -> String {
+        let mut names: Vec<String> =
+            self.chain.policies.iter().map(|policy| policy.named_to(reader)).collect();
+        names.dedup();
+        names.join(", ")
     }
 }
 

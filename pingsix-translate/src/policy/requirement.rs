@@ -53,6 +53,8 @@ pub(crate) struct RoutePolicies<'a> {
     pub(super) is_fronted: bool,
     /// The settings of connections by the annotations of an Ingress.
     pub(super) annotations: Option<&'a Arc<TrafficSettings>>,
+    /// The route or Ingress, whose authors read messages.
+    pub(super) reader: &'a ObjectKey,
 }
 
 /// The requirement of a BackendTLSPolicy for connections to a Service port.
@@ -94,23 +96,23 @@ impl<'a> RoutePolicies<'a> {
             Payload::Requests(host) => host,
             Payload::Opaque => return None,
             Payload::Plaintext => {
-                return Some(TlsRequirement { policy: &policy.key, tls: Err(no_tls(&policy.key, service)) });
+                return Some(TlsRequirement {
+                    policy: &policy.key,
+                    tls: Err(no_tls(&self.named(&policy.key), service)),
+                });
             }
         };
         let tls = match &policy.spec.effect {
             // PingSIX sends one name as Host and as server name, and verifies this name. Another Host than the client's
             // would change the request, so both have to be equal from the start.
             Ok(BackendTlsEffect { hostname }) if host == Some(hostname) => Ok(hostname),
-            Ok(BackendTlsEffect { hostname }) => Err(other_host(&policy.key, service, hostname)),
-            Err(flaws) => {
-                let flaw = flaws.first().map(ToString::to_string).unwrap_or_default();
-                Err(format!(
-                    "{} for Service {service} cannot be honoured ({}). This share of requests is answered with an error, \
+            Ok(BackendTlsEffect { hostname }) => Err(other_host(&self.named(&policy.key), service, hostname)),
+            Err(flaws) => Err(format!(
+                "{} for Service {service} cannot be honoured{}. This share of requests is answered with an error, \
                      because a connection to the backend would be unverified.",
-                    policy.key,
-                    flaw.trim_end_matches('.'),
-                ))
-            }
+                self.named(&policy.key),
+                self.flaw(&policy.key, flaws),
+            )),
         };
         Some(TlsRequirement { policy: &policy.key, tls })
     }
@@ -134,10 +136,12 @@ impl<'a> RoutePolicies<'a> {
         let settings = match &policy.spec.effect {
             // A policy without protection has no effect if PingSIX cannot honour it.
             Err(_) if !policy.spec.protects => return None,
-            Err(flaws) => Err(unhonoured(&policy.key, service, flaws)),
-            Ok(_) if policy.spec.protects && !encrypted => Err(no_certificate(&policy.key, service)),
+            Err(flaws) => Err(unhonoured(&self.named(&policy.key), service, &self.flaw(&policy.key, flaws))),
+            Ok(_) if policy.spec.protects && !encrypted => {
+                Err(no_certificate(&self.named(&policy.key), service))
+            }
             Ok(effect) if self.is_fronted && effect.settings.hashes_addresses() => {
-                Err(no_address(&policy.key, service))
+                Err(no_address(&self.named(&policy.key), service))
             }
             Ok(BackendTrafficEffect { settings }) => Ok(settings),
         };
@@ -145,16 +149,27 @@ impl<'a> RoutePolicies<'a> {
     }
 }
 
-fn unhonoured(policy: &ObjectKey, service: &ObjectName, flaws: &[Refusal]) -> String {
-    let flaw = flaws.first().map(ToString::to_string).unwrap_or_default();
+impl RoutePolicies<'_> {
+    /// The policy at the beginning of a sentence.
+    fn named(&self, policy: &ObjectKey) -> String {
+        policy.introduced_to(self.reader)
+    }
+
+    /// The first flaw of a policy in parentheses. A flaw of a policy of another namespace may name objects there.
+    fn flaw(&self, policy: &ObjectKey, flaws: &[Refusal]) -> String {
+        let flaw = flaws.first().filter(|_| policy.is_known_to(self.reader)).map(ToString::to_string);
+        flaw.map(|flaw| format!(" ({})", flaw.trim_end_matches('.'))).unwrap_or_default()
+    }
+}
+
+fn unhonoured(policy: &str, service: &ObjectName, flaw: &str) -> String {
     format!(
-        "{policy} requires a client certificate for Service {service} and cannot be honoured ({}). This share of traffic \
-         is answered with an error.",
-        flaw.trim_end_matches('.')
+        "{policy} requires a client certificate for Service {service} and cannot be honoured{flaw}. This share of traffic \
+         is answered with an error."
     )
 }
 
-fn no_certificate(policy: &ObjectKey, service: &ObjectName) -> String {
+fn no_certificate(policy: &str, service: &ObjectName) -> String {
     format!(
         "{policy} requires a client certificate for Service {service}. PingSIX presents client certificates only for \
          requests over TLS, which need a route of Gateway API and a BackendTLSPolicy for the Service. This share of traffic \
@@ -162,21 +177,21 @@ fn no_certificate(policy: &ObjectKey, service: &ObjectName) -> String {
     )
 }
 
-fn no_address(policy: &ObjectKey, service: &ObjectName) -> String {
+fn no_address(policy: &str, service: &ObjectName) -> String {
     format!(
         "{policy} hashes the addresses of clients for Service {service} (spec.loadBalancer.consistentHash). PingSIX does not \
          know them on a port where the sidecar terminates TLS. This share of requests is answered with an error."
     )
 }
 
-fn no_tls(policy: &ObjectKey, service: &ObjectName) -> String {
+fn no_tls(policy: &str, service: &ObjectName) -> String {
     format!(
         "{policy} requires TLS for connections to Service {service}. PingSIX uses TLS to backends only for requests. This \
          share of connections is closed, because the backend would receive plaintext."
     )
 }
 
-fn other_host(policy: &ObjectKey, service: &ObjectName, hostname: &Hostname) -> String {
+fn other_host(policy: &str, service: &ObjectName, hostname: &Hostname) -> String {
     format!(
         "{policy} requires that Service {service} proves the name {hostname} (spec.validation.hostname). PingSIX verifies \
          the Host of a request, so all requests need this Host: {hostname} has to be the only host of the route, or the \

@@ -31,6 +31,7 @@ mod incremental;
 mod ingress;
 mod listener_set;
 mod locality;
+mod names;
 mod oracle;
 mod order;
 mod precedence;
@@ -255,6 +256,14 @@ fn listener_sets_that_must_not_serve_change_nothing() {
 #[test]
 fn it_does_not_matter_in_whose_spec_a_listener_stands() {
     check_tables(table, listener_set::difference);
+}
+
+#[test]
+fn no_message_names_an_object_of_another_namespace() {
+    let hidden = Cell::new(0);
+    check_tables(table, |objects, setting| names::foreign(objects, setting, &hidden));
+    check_tables(table_of_sets, |objects, setting| names::foreign(objects, setting, &hidden));
+    assert!(hidden.get() > 20, "hardly any message had a name to hide: {}", hidden.get());
 }
 
 #[test]

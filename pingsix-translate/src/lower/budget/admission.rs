@@ -302,6 +302,7 @@ impl Admission {
                 continue;
             }
             let name = name.map_or_else(|| "all hostnames".to_owned(), |name| name.to_string());
+            let by = by.named_to(&route_of.key);
             let message = format!(
                 "Data plane {plane} answers 503 for path \"{}\" of {name}: {by} is for some of these requests and does not \
                  fit its budget, and there is no room to tell them apart.",

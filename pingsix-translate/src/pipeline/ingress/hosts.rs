@@ -349,13 +349,13 @@ impl Hosts {
             let named = host.as_ref().filter(|_| is_annotation);
             if let Some(other) = named.and_then(|host| self.rules_beside_annotations(host)) {
                 host_problems.add(Severity::Warning, Reason::Shadowed, place, |place| {
-                    (place.field(), no_effect(&host, place, &other.key))
+                    (place.field(), no_effect(&host, place, &other.key, key))
                 });
-            } else if let Some(owner) = self.other_owner(host.as_ref(), namespace) {
+            } else if self.other_owner(host.as_ref(), namespace).is_some() {
                 // The certificates have their own problems.
                 if !matches!(place, HostSource::Tls { .. }) {
                     host_problems.add(Severity::Error, Reason::HostNotOwned, place, |place| {
-                        (place.field(), not_owned(&host, owner))
+                        (place.field(), not_owned(&host))
                     });
                 }
             } else if !shared_hosts.contains(&host)
@@ -445,38 +445,36 @@ impl Hosts {
     /// The message about an Ingress of another namespace that names the same host, a wider one or a narrower one.
     fn shared(&self, host: &Host, namespace: &str) -> Option<String> {
         let is_owned = self.ownership == HostOwnership::OldestNamespace;
-        if let Some(other) = self.oldest_ingresses(host)?.outside(namespace) {
-            let (of, who) = (in_words(host), &other.key);
+        if self.oldest_ingresses(host)?.outside(namespace).is_some() {
+            let of = in_words(host);
             return Some(if is_owned {
-                format!("{who} of another namespace also names {of}, and is not served for that host.")
+                format!("An Ingress of another namespace also names {of}, and is not served for that host.")
             } else {
                 format!(
-                    "{who} of another namespace also names {of}. A request goes to the more specific path, and between \
-                     equal paths to the older Ingress."
+                    "An Ingress of another namespace also names {of}. A request goes to the more specific path, and \
+                     between equal paths to the older Ingress."
                 )
             });
         }
         let narrower = self.overlaps.get(host).into_iter().flat_map(Overlap::iter);
-        if let Some((narrower, other)) =
+        if let Some((narrower, _)) =
             narrower.into_iter().find(|(_, ingress)| ingress.namespace() != namespace)
         {
             return Some(format!(
-                "{} of another namespace names \"{narrower}\", which {} covers. Requests for \"{narrower}\" go to that \
-                 Ingress{}.",
-                other.key,
+                "An Ingress of another namespace names \"{narrower}\", which {} covers. Requests for \"{narrower}\" go to \
+                 that Ingress{}.",
                 host.as_ref().map_or_else(|| "the empty host".to_owned(), |host| format!("\"{host}\"")),
                 if is_owned { "" } else { " if one of its paths matches" }
             ));
         }
-        let (wider, other) = host.as_ref()?.wider().find_map(|wider| {
-            let named = self.oldest_ingresses(&Some(wider.clone()))?;
-            Some((wider, named.outside(namespace)?.clone()))
+        let wider = host.as_ref()?.wider().find(|wider| {
+            let named = self.oldest_ingresses(&Some(wider.clone()));
+            named.is_some_and(|named| named.outside(namespace).is_some())
         })?;
         let host = in_words(host);
         Some(format!(
-            "{} of another namespace names \"{wider}\", which covers {host}. Requests for {host} that match no path here \
-             {} to that Ingress.",
-            other.key,
+            "An Ingress of another namespace names \"{wider}\", which covers {host}. Requests for {host} that match no path \
+             here {} to that Ingress.",
             if is_owned { "do not go" } else { "go" }
         ))
     }
@@ -486,22 +484,21 @@ fn in_words(host: &Host) -> String {
     host.as_ref().map_or_else(|| "every host".to_owned(), |host| format!("\"{host}\""))
 }
 
-fn not_owned(host: &Host, owner: &ObjectKey) -> String {
+fn not_owned(host: &Host) -> String {
     let host = host.as_ref().map_or_else(|| "The empty host".to_owned(), |host| format!("\"{host}\""));
     format!(
-        "{host} belongs to namespace {}, because {owner} is the oldest Ingress with this host. This Ingress is not \
-         served for the host.",
-        owner.name.namespace
+        "{host} belongs to another namespace, whose Ingress is the oldest with this host. This Ingress is not served for the \
+         host."
     )
 }
 
 /// The message about a host of an annotation for which another Ingress has rules.
-fn no_effect(host: &Host, place: HostSource, other: &ObjectKey) -> String {
+fn no_effect(host: &Host, place: HostSource, other: &ObjectKey, reader: &ObjectKey) -> String {
     let (annotation, effect) = match place {
         HostSource::Redirect => ("from-to-www-redirect", "its requests are not redirected"),
         HostSource::Alias | HostSource::Rule { .. } | HostSource::DefaultBackend | HostSource::Tls { .. } => {
             ("server-alias", "the alias has no effect")
         }
     };
-    format!("{annotation}: {other} has rules for {}, so {effect}.", in_words(host))
+    format!("{annotation}: {} has rules for {}, so {effect}.", other.named_to(reader), in_words(host))
 }

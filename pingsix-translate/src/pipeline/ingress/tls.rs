@@ -178,20 +178,19 @@ impl Entry<'_> {
         let (mut is_shown, mut beyond) = (false, FirstNames::default());
         for (name, at) in self.names(&shown.certificate) {
             let name = match name {
-                Ok(name) => match hosts.other_owner(Some(&name), &self.key.name.namespace) {
-                    None => ServerName::Named(name),
-                    Some(owner) => {
+                Ok(name) => {
+                    if hosts.other_owner(Some(&name), &self.key.name.namespace).is_some() {
                         name_problems.add(Severity::Error, Reason::HostNotOwned, at, |at| {
                             let message = format!(
-                                "The certificate is not shown for \"{name}\", which belongs to namespace {}: {owner} is \
-                                 the oldest Ingress with this host.",
-                                owner.name.namespace
+                                "The certificate is not shown for \"{name}\", which belongs to another namespace: its Ingress \
+                                 is the oldest with this host."
                             );
                             (self.field_of(at), message)
                         });
                         continue;
                     }
-                },
+                    ServerName::Named(name)
+                }
                 Err((host, flaw)) => {
                     name_problems.add(Severity::Error, Reason::UnsupportedValue, at, |at| {
                         (self.field_of(at), format!("\"{host}\" is not a server name: {flaw}."))
