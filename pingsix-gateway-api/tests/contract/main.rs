@@ -21,6 +21,7 @@ mod backend_tls;
 mod backend_traffic;
 mod client;
 mod comparison;
+mod connection;
 mod echo;
 mod etcd;
 mod expectations;
