@@ -31,6 +31,7 @@ mod keys;
 mod mirror;
 mod nodes;
 mod objects;
+mod patterns;
 mod plugins;
 mod policy_env;
 mod process;
