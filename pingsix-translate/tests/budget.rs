@@ -217,3 +217,105 @@ fn a_table_that_changes_for_a_long_time_is_charged_as_if_it_were_new() {
     }
     assert!(charged(&objects) < 0.1 && incremental > 200, "{incremental}");
 }
+
+/// [`gateway`] with a Service, since filters of rules without a backend become no documents.
+fn gateway_and_service() -> Objects {
+    let mut objects = gateway();
+    objects.insert(Object::Service(object(json!({
+        "metadata": {"name": "site", "namespace": "shop"}, "spec": {"ports": [{"port": 80}]},
+    }))));
+    objects.insert(Object::EndpointSlice(object(json!({
+        "metadata": {
+            "name": "site", "namespace": "shop", "labels": {"kubernetes.io/service-name": "site"},
+        },
+        "addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"]}], "ports": [{"port": 8080}],
+    }))));
+    objects
+}
+
+/// Route `r<index>` for `/p<index>`, whose path is rewritten by a filter with a pattern.
+fn add_pattern(objects: &mut Objects, index: usize, pattern: &str) {
+    objects.insert(Object::HttpRouteFilter(object(json!({
+        "metadata": {"name": format!("f{index}"), "namespace": "shop"},
+        "spec": {"urlRewrite": {"path": {
+            "type": "ReplaceRegexMatch", "pattern": pattern, "substitution": "/x",
+        }}},
+    }))));
+    let filter = json!({"group": "pingsix.io", "kind": "HTTPRouteFilter", "name": format!("f{index}")});
+    objects.insert(Object::HttpRoute(object(json!({
+        "metadata": {
+            "name": format!("r{index}"), "namespace": "shop",
+            "creationTimestamp": format!("2026-01-01T00:{:02}:{:02}Z", index / 60, index % 60), "generation": 1,
+        },
+        "spec": {"parentRefs": [{"name": "gateway"}], "hostnames": [format!("h{index}.test")], "rules": [{
+            "matches": [{"path": {"value": format!("/p{index}")}}],
+            "filters": [{"type": "ExtensionRef", "extensionRef": filter}],
+            "backendRefs": [{"name": "site", "port": 80}],
+        }]},
+    }))));
+}
+
+#[test]
+fn patterns_are_charged_what_they_may_take_at_run_time() {
+    let several_ways = |index: usize| format!("^/p{index}/(.*)/(.*)$");
+    let mut objects = gateway_and_service();
+    for index in 0..100 {
+        add_pattern(&mut objects, index, &several_ways(index));
+    }
+    let admitted = |translation: &Translation| {
+        let is_admitted =
+            |index: &usize| accepted(translation, &format!("r{index}")).0 == ConditionStatus::True;
+        (0..100).filter(is_admitted).collect::<Vec<usize>>()
+    };
+    let translation = run(&objects, Budget::default());
+    let of_all = admitted(&translation);
+    // The oldest ones, though their documents take a small part of the budget.
+    assert_eq!(of_all, (0..of_all.len()).collect::<Vec<_>>());
+    assert!((20..80).contains(&of_all.len()), "{}", of_all.len());
+    assert!(plane(&translation).size.bytes < 100_000, "{:?}", plane(&translation).size);
+    let message = refusals(&translation).pop().unwrap();
+    assert!(
+        message.contains(
+            "For the memory that PingSIX may need for its regular expressions, each Route counts as"
+        )
+    );
+    // A namespace uses its share of it.
+    let snapshot = objects.snapshot(&ObjectName::new("shop", "gateway")).unwrap();
+    let shared = translate(&snapshot, &Options { namespace_share: 25, ..Options::default() });
+    let of_share = admitted(&shared).len();
+    assert!(of_share > 0 && of_share <= of_all.len() / 4 + 1, "{of_share} of {}", of_all.len());
+    let problems = &shared.verdicts.problems;
+    assert!(problems.iter().any(|problem| problem.reason == Reason::ShareExceeded));
+    // Patterns with one way to go on are free, or nearly so.
+    let mut objects = gateway_and_service();
+    for index in 0..100 {
+        add_pattern(&mut objects, index, &format!("^/p{index}(?:/([^/]+)/(.*))?$"));
+    }
+    assert_eq!(admitted(&run(&objects, Budget::default())).len(), 100);
+}
+
+#[test]
+fn a_pattern_that_changes_is_charged_as_if_it_were_new() {
+    let mut objects = gateway_and_service();
+    for index in 0..60 {
+        add_pattern(&mut objects, index, &format!("^/p{index}/(.*)$"));
+    }
+    let options = Options::default();
+    let mut translator = Translator::new(options.clone());
+    let name = ObjectName::new("shop", "gateway");
+    for index in 0..60 {
+        for pattern in [format!("^/p{index}/(.*)/(.*)$"), format!("^/p{index}/(?:[ab]*a[ab]{{13}}c)*$")] {
+            add_pattern(&mut objects, index, &pattern);
+            if index % 7 != 0 {
+                break;
+            }
+        }
+        let snapshot = objects.snapshot(&name).unwrap();
+        let translation = translator.translate(&snapshot);
+        if index % 6 == 0 || index > 50 {
+            let fresh = translate(&snapshot, &options);
+            assert_eq!(plane(&translation).config, plane(&fresh).config, "{index}");
+            assert_eq!(refusals(&translation), refusals(&fresh), "{index}");
+        }
+    }
+}

@@ -55,11 +55,12 @@ struct Setting<'a> {
     /// The authority of backends, in place of those of the system.
     ca: Option<&'a str>,
     feed: Option<&'a FeedTls>,
+    threads: u8,
 }
 
 impl From<Listener> for Setting<'_> {
     fn from(listener: Listener) -> Self {
-        Self { listener, ca: None, feed: None }
+        Self { listener, ca: None, feed: None, threads: 1 }
     }
 }
 
@@ -129,6 +130,12 @@ impl PingSix {
         scope: &str,
     ) -> Self {
         let setting = Setting { ca: Some(ca), ..listener.into() };
+        Self::start_by(|| Self::spawn(setting, binary, etcd, scope)).await
+    }
+
+    /// As [`Self::start`], with this number of threads.
+    pub(crate) async fn start_threads(threads: u8, binary: &Path, etcd: SocketAddr, scope: &str) -> Self {
+        let setting = Setting { threads, ..Listener::Plaintext.into() };
         Self::start_by(|| Self::spawn(setting, binary, etcd, scope)).await
     }
 
@@ -202,7 +209,7 @@ impl PingSix {
         fs::write(
             path("config.yaml"),
             format!(
-                r#"pingora: {{ threads: 1, pid_file: "{0}/pid", upgrade_sock: "{0}/sock"{ca_file} }}
+                r#"pingora: {{ threads: {1}, pid_file: "{0}/pid", upgrade_sock: "{0}/sock"{ca_file} }}
 pingsix:
   listeners: [ {{ address: "{address}", {listener} }}{beside} ]
   etcd: {{ host: [ "{scheme}://{etcd}" ], prefix: "{scope}"{feed} }}
@@ -211,6 +218,7 @@ pingsix:
   defaults: {{ dns_refresh_interval: 3600, dns_resolution_timeout: 1 }}
 "#,
                 directory.path().display(),
+                setting.threads,
             ),
         )
         .unwrap();
@@ -256,6 +264,13 @@ pingsix:
         let request = b"GET /metrics HTTP/1.1\r\nHost: metrics\r\n\r\n";
         let Reply { body, .. } = Http1::new(self.metrics).send(request, false).await.unwrap();
         String::from_utf8(body).unwrap()
+    }
+
+    /// The memory of the process, in bytes.
+    pub(crate) fn resident_bytes(&self) -> usize {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
     }
 
     /// The log of the process.

@@ -3,7 +3,7 @@
 //! PingSIX matches paths exactly or as prefixes. Of the regular expressions that people write for ingress-nginx, most are
 //! a prefix with groups for `rewrite-target`. These forms are read, and all others are refused.
 
-use regex_syntax::hir::Look;
+use regex_syntax::hir::{Dot, Hir, HirKind, Look};
 
 use super::{Concern, IngressAnnotations, REWRITE_REGEX, Support, Values, tunes};
 use crate::crd::{FilterPath, FilterPathType};
@@ -65,17 +65,18 @@ fn read_apisix(values: &mut Values<'_>, read: &mut IngressAnnotations) {
 const MAX_PATTERN: usize = 1000;
 
 /// The replacement of a match. APISIX keeps the parts of a path before and behind the match, and PingSIX replaces whole
-/// paths, so both parts become groups.
+/// paths, so both parts become groups, except behind an expression that takes in the rest of the path.
 fn replacing(pattern: &str, template: &str) -> Result<FilterPath, &'static str> {
     if pattern.len() > MAX_PATTERN {
         return Err("is longer than 1000 bytes");
     }
     let parsed = regex_syntax::parse(pattern).map_err(|_| "is no regular expression that PingSIX knows")?;
     let properties = parsed.properties();
-    let is_whole = properties.look_set_prefix().contains(Look::Start)
-        && properties.look_set_suffix().contains(Look::End);
+    let begins = properties.look_set_prefix().contains(Look::Start);
+    let is_whole = begins && properties.look_set_suffix().contains(Look::End);
+    let to_the_end = begins && !is_whole && takes_the_rest(&parsed);
     let groups = properties.explicit_captures_len();
-    let before = usize::from(!is_whole);
+    let before = usize::from(!is_whole && !to_the_end);
     let mut parts = template.split('$');
     let mut substitution = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -91,10 +92,31 @@ fn replacing(pattern: &str, template: &str) -> Result<FilterPath, &'static str> 
     }
     let (pattern, substitution) = if is_whole {
         (pattern.to_owned(), substitution)
+    } else if to_the_end {
+        (format!("{pattern}$"), substitution)
     } else {
         (format!("^(.*?)(?:{pattern})(.*)$"), format!("$1{substitution}${}", groups + 2))
     };
     Ok(FilterPath { kind: FilterPathType::ReplaceRegexMatch, pattern, substitution })
+}
+
+/// Whether an expression ends with `.*`, perhaps in a group.
+fn takes_the_rest(parsed: &Hir) -> bool {
+    match parsed.kind() {
+        HirKind::Concat(parts) => parts.last().is_some_and(takes_the_rest),
+        HirKind::Capture(group) => takes_the_rest(&group.sub),
+        HirKind::Repetition(repeated) => {
+            repeated.greedy
+                && repeated.min <= 1
+                && repeated.max.is_none()
+                && *repeated.sub == Hir::dot(Dot::AnyCharExceptLF)
+        }
+        HirKind::Empty
+        | HirKind::Literal(_)
+        | HirKind::Class(_)
+        | HirKind::Look(_)
+        | HirKind::Alternation(_) => false,
+    }
 }
 
 fn refuse_target(values: &mut Values<'_>, name: &str, target: &str, why: &str) {
@@ -160,11 +182,11 @@ pub enum PathChange {
 }
 
 /// The ends of regular expressions that stand for a prefix, with the regular expression for the whole path, the number of
-/// groups, and the difference.
+/// groups, and the difference. Each character leaves one way to go on, so PingSIX needs little memory for them.
 const ENDS: [(&str, &str, usize, Option<&str>); 8] = [
-    ("(/|$)(.*)", "(/|$)(.*)", 2, None),
+    ("(/|$)(.*)", "(?:(/)(.*))?", 2, None),
     ("(/.*)?", "(/.*)?", 1, None),
-    ("/?(.*)", "/?(.*)", 1, Some(WHOLE_ELEMENTS)),
+    ("/?(.*)", "(?:/(.*))?", 1, Some(WHOLE_ELEMENTS)),
     ("/(.*)", "(?:/(.*))?", 1, Some(WITHOUT_SLASH)),
     ("/.*", "(?:/.*)?", 0, Some(WITHOUT_SLASH)),
     ("(.*)", "(.*)", 1, Some(WHOLE_ELEMENTS)),

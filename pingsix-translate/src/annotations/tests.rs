@@ -229,9 +229,9 @@ fn regular_expressions_that_stand_for_a_prefix_are_read() {
     };
     let is = |path: &str, rewrite: &str| Ok((path.to_owned(), rewrite.to_owned()));
     assert_eq!(pattern("/", "/app"), is("/app", "/"));
-    assert_eq!(pattern("/$2", "/app(/|$)(.*)"), is("/app", "^/app(/|$)(.*)$ /$2"));
+    assert_eq!(pattern("/$2", "/app(/|$)(.*)"), is("/app", "^/app(?:(/)(.*))?$ /$2"));
     assert_eq!(pattern("/v1/$1", "/app/(.*)"), is("/app", "^/app(?:/(.*))?$ /v1/$1"));
-    assert_eq!(pattern("/$1", "/app/?(.*)"), is("/app", "^/app/?(.*)$ /$1"));
+    assert_eq!(pattern("/$1", "/app/?(.*)"), is("/app", "^/app(?:/(.*))?$ /$1"));
     assert_eq!(pattern("/$1", "/(.*)"), is("/", "^(?:/(.*))?$ /$1"));
     assert_eq!(pattern("/x$3", "/app(/|$)(.*)"), is("/app", "/x"));
     assert_eq!(pattern("/$1", "/a.b/(.*)"), is("/a.b", "^/a\\.b(?:/(.*))?$ /$1"));
@@ -303,10 +303,25 @@ fn apisix_prefers_the_target_to_the_regular_expression() {
     );
     let path = FilterPath {
         kind: FilterPathType::ReplaceRegexMatch,
-        pattern: "^(.*?)(?:^/app/(.*))(.*)$".to_owned(),
+        pattern: "^(.*?)(?:/app/(.*))(.*)$".to_owned(),
         substitution: "$1/$2$3".to_owned(),
     };
-    assert_eq!(apisix(&[regex, template]).path_change, Some(PathChange::Regex(path)));
+    let anywhere = ("rewrite-target-regex", "/app/(.*)");
+    assert_eq!(apisix(&[anywhere, template]).path_change, Some(PathChange::Regex(path)));
+    // An expression that takes in the whole path needs no groups around it.
+    for (written, pattern) in [
+        ("^/app/(.*)", "^/app/(.*)$"),
+        ("^/app/(.+)", "^/app/(.+)$"),
+        ("^/app(?:/(.*))", "^/app(?:/(.*))$"),
+        ("^/app/([a-z]+)", "^(.*?)(?:^/app/([a-z]+))(.*)$"),
+        ("^/app/(.*?)", "^(.*?)(?:^/app/(.*?))(.*)$"),
+        ("^/app/(.*)x", "^(.*?)(?:^/app/(.*)x)(.*)$"),
+        ("^/app/(.*)|^/b(.*)", "^(.*?)(?:^/app/(.*)|^/b(.*))(.*)$"),
+    ] {
+        let read = apisix(&[("rewrite-target-regex", written), template]);
+        let Some(PathChange::Regex(path)) = read.path_change else { panic!("{written}") };
+        assert_eq!(path.pattern, pattern, "{written}");
+    }
     // One of the two alone has no meaning.
     assert_eq!(apisix(&[regex]).path_change, None);
     for target in ["/$host", "v1", "/a?b=c"] {

@@ -136,16 +136,27 @@ pub(super) fn refusal(
         let route = &routes[rule.route].route;
         (route.field_of(&route.rules[rule.rule]), &route.key)
     };
+    let content = &routes[rule.route].route.rules[rule.rule];
+    let charge = content.filters.as_ref().map_or(0, |filters| filters.pattern_charge());
+    let patterns = if charge == 0 {
+        String::new()
+    } else {
+        format!(
+            " For the memory that PingSIX may need for its regular expressions, each Route counts as {charge} bytes more."
+        )
+    };
     if let Some(share) = share {
         let (at, route) = named(rule);
         let share = share.named(&route.name.namespace);
         let message = match older {
             OlderRules::None => format!(
                 "Data plane {plane} has no room for the rule: the documents of the rule alone exceed \
-                 {share}."
+                 {share}.{patterns}"
             ),
             OlderRules::TooLarge(_) | OlderRules::Admitted => {
-                format!("Data plane {plane} has no room for the rule: older objects use up {share}.")
+                format!(
+                    "Data plane {plane} has no room for the rule: older objects use up {share}.{patterns}"
+                )
             }
         };
         return Refusal::new(at, Reason::ShareExceeded, message);
@@ -154,7 +165,7 @@ pub(super) fn refusal(
     let message = match older {
         OlderRules::None => format!(
             "Data plane {plane} has no room for the rule: the documents of the rule alone exceed its \
-             {budget}."
+             {budget}.{patterns}"
         ),
         OlderRules::TooLarge(oldest) => {
             let ((field, route), (_, reader)) = (named(oldest), named(rule));
@@ -165,11 +176,11 @@ pub(super) fn refusal(
             };
             format!(
                 "Data plane {plane} has no room for the rule: rules are admitted oldest first, and {oldest} already \
-                 exceeds its {budget}."
+                 exceeds its {budget}.{patterns}"
             )
         }
         OlderRules::Admitted => {
-            format!("Data plane {plane} has no room for the rule: older rules use up its {budget}.")
+            format!("Data plane {plane} has no room for the rule: older rules use up its {budget}.{patterns}")
         }
     };
     Refusal::new(named(rule).0, Reason::BudgetExceeded, message)

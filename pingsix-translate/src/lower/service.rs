@@ -13,6 +13,7 @@ use super::plane::RuleRef;
 use super::upstream::NOWHERE;
 use crate::backends::Target;
 use crate::model::Provenance;
+use crate::normalise::pattern_charge_of_policies;
 use crate::pingsix::{Document, DocumentKey, ResourceKind, Service, Upstream, listed_bytes};
 use crate::policy::{ChainError, EvaluatedChain, Policies, PolicyChain};
 
@@ -37,11 +38,13 @@ pub(super) fn write_service(chain: &PolicyChain, policies: &Policies) -> (Servic
     (service, Provenance::Policies { policies: policies.plugin_names(chain).collect() })
 }
 
-/// Bytes of the service of a chain in a list response.
+/// Bytes of the service of a chain in a list response, with the charge for the memory of its patterns.
 pub(super) fn service_bytes(chain: &PolicyChain, policies: &Policies, prefix: usize) -> usize {
     // An id that collided.
     let key = DocumentKey { kind: ResourceKind::Service, id: "s".repeat(25) };
-    prefix + listed_bytes(&key, &Document::Service(write_service(chain, policies).0).into())
+    let service = write_service(chain, policies).0;
+    let patterns = pattern_charge_of_policies(&service.plugins);
+    prefix + listed_bytes(&key, &Document::Service(service).into()) + patterns
 }
 
 impl<'a> Lowering<'a> {

@@ -7,6 +7,7 @@ mod cors;
 mod direct_response;
 mod extension;
 mod header;
+mod pattern;
 mod redirect;
 mod rewrite;
 
@@ -67,6 +68,14 @@ impl Filters {
         self.plugins_of_policies().next().is_some()
     }
 
+    /// Bytes that a Route with the filters is charged for the memory that their patterns may take.
+    pub(crate) fn pattern_charge(&self) -> usize {
+        let path = self.path.as_ref().map(PathRewrite::pattern_memory);
+        let redirect = self.redirect.as_ref().map(Redirect::pattern_memory);
+        let origins = self.cors.as_ref().map(Cors::pattern_memory);
+        pattern::charge([path, redirect, origins].into_iter().flatten().sum())
+    }
+
     fn response_rewrite(&self) -> Option<ResponseRewrite> {
         let rewrite = ResponseRewrite {
             status_code: self.response_status,
@@ -100,6 +109,14 @@ impl Filters {
             plugins.insert(&cors.lower());
         }
     }
+}
+
+/// Bytes that the service of policies is charged for the memory that its patterns may take.
+pub(crate) fn pattern_charge_of_policies(plugins: &Plugins) -> usize {
+    let origins =
+        plugins.raw(plugin::Cors::NAME).and_then(|cors| cors.get("allow_origins_by_regex")?.as_array());
+    let lengths = origins.into_iter().flatten().filter_map(|pattern| Some(pattern.as_str()?.len()));
+    pattern::charge(pattern::memory_of_origins(lengths))
 }
 
 /// The filters of a rule, read.

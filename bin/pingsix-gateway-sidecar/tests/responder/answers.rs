@@ -131,6 +131,33 @@ async fn an_instruction_that_cannot_be_read_redirects_nowhere() {
     }
 }
 
+/// PingSIX passes on which headers a client names in `Connection` (CVE-2026-105299).
+#[tokio::test]
+async fn a_header_named_in_connection_counts_and_its_absence_redirects_nowhere() {
+    let running = Running::start(Options::default()).await;
+    let redirect = "v1 302 http:80 - new.test - keep";
+    for named in
+        [REDIRECT_HEADER, "X-Pingsix-Redirect", "host", "content-length", "close, x-pingsix-redirect", "*"]
+    {
+        let ask = |host: &str, instruction: &str| {
+            format!(
+                "GET /a HTTP/1.1\r\nHost: {host}\r\n{instruction}Connection: {named}\r\nConnection: close\r\n\r\n"
+            )
+        };
+        let instruction = format!("{REDIRECT_HEADER}: {redirect}\r\n");
+        let reply = raw(running.address, ask("shop.example", &instruction).as_bytes()).await;
+        assert!(
+            reply.starts_with("HTTP/1.1 302 ") && reply.contains("http://new.test/a\r\n"),
+            "{named}: {reply}"
+        );
+        let reply = raw(running.address, ask(&status_host(404), &instruction).as_bytes()).await;
+        assert!(reply.starts_with("HTTP/1.1 404 "), "{named}: {reply}");
+        // As if a proxy in between had removed the header.
+        let reply = raw(running.address, ask("shop.example", "").as_bytes()).await;
+        assert!(reply.starts_with("HTTP/1.1 421 ") && !reply.contains("ocation"), "{named}: {reply}");
+    }
+}
+
 #[tokio::test]
 async fn a_request_without_exactly_one_host_is_refused() {
     let running = Running::start(Options::default()).await;

@@ -506,7 +506,7 @@ pub(super) fn row_bytes(conditions: &Conditions, action: &Action) -> usize {
     bytes as usize + (SPLIT_RULE + shares).saturating_mul(lists as usize) + SPLIT
 }
 
-/// Bytes of all plugins that may come of filters.
+/// Bytes of all plugins that may come of filters, with the charge for the memory of their patterns.
 pub(super) fn filter_bytes(
     lowering: &Lowering<'_>,
     zone: usize,
@@ -535,7 +535,7 @@ pub(super) fn filter_bytes(
         filters.lower(None, None, &mut plugins);
     }
     // `,"plugins":`
-    bytes + json_len(&plugins) + 12
+    bytes + json_len(&plugins) + 12 + filters.pattern_charge()
 }
 
 /// Whether requests may go on after a row.

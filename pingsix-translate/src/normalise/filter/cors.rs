@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use gateway_api::experimental::httproutes as api;
 
+use super::pattern::memory_of_origins;
 use crate::model::{FieldPath, Hostname, Reason, Refusal};
 use crate::pingsix::plugin;
 
@@ -173,6 +174,16 @@ impl Names {
 const NO_ORIGIN: &str = "-";
 
 impl Cors {
+    /// The memory that PingSIX may need for the patterns of origins.
+    pub(super) fn pattern_memory(&self) -> usize {
+        match &self.origins {
+            Origins::Any => 0,
+            Origins::Listed { wildcard, .. } => {
+                memory_of_origins(wildcard.iter().map(|origin| origin.pattern().len()))
+            }
+        }
+    }
+
     /// The plugin of PingSIX.
     pub(crate) fn lower(&self) -> plugin::Cors {
         let (allow_origins, patterns) = match &self.origins {

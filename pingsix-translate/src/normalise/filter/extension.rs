@@ -8,6 +8,7 @@ use std::sync::Arc;
 use garde::Validate as _;
 
 use super::direct_response::DirectResponse;
+use super::pattern;
 use super::rewrite::RegexRewrite;
 use crate::crd::{FilterPath, HttpRouteFilter};
 use crate::model::ObjectName;
@@ -25,9 +26,6 @@ pub(super) enum Extension {
     Rewrite(Arc<RegexRewrite>),
     Response(Arc<DirectResponse>),
 }
-
-/// The most bytes that a compiled pattern may take. PingSIX has a compiled copy for each Route.
-const COMPILED_SIZE: usize = 64 * 1024;
 
 /// The most references to groups in a substitution. Each may stand for the whole path of a request.
 const MAX_REFERENCES: usize = 9;
@@ -89,20 +87,11 @@ impl RegexRewrite {
                 "PingSIX replaces whole paths, so the pattern has to match them whole, from ^ to $.";
             return Err(format!("pattern: {message}"));
         }
-        // The same syntax and flags as PingSIX (`src/plugins/proxy_rewrite.rs`), with a tighter bound.
-        regex::RegexBuilder::new(pattern).size_limit(COMPILED_SIZE).build().map_err(|error| {
-            if matches!(error, regex::Error::CompiledTooBig(_)) {
-                format!(
-                    "pattern: The compiled pattern takes more than {COMPILED_SIZE} bytes. [0-9] and [^/] take less \
-                     than \\d and \\w, which hold for all of Unicode."
-                )
-            } else {
-                not_a_pattern(&error)
-            }
-        })?;
+        // The syntax of PingSIX, with tighter bounds.
+        let memory = pattern::memory(&parsed).map_err(|error| format!("pattern: {error}"))?;
         let template = encode_path(substitution);
         check_references(&template, properties.explicit_captures_len())?;
-        Ok(Self { pattern: pattern.clone(), template })
+        Ok(Self { pattern: pattern.clone(), template, memory })
     }
 }
 

@@ -4,6 +4,7 @@ use std::num::NonZeroU16;
 
 use gateway_api::experimental::httproutes as api;
 
+use super::pattern::memory_of_prefix;
 use super::rewrite::WrittenPath;
 use crate::model::{FieldPath, Hostname, Reason, Refusal};
 use crate::normalise::Match;
@@ -23,6 +24,14 @@ impl Redirect {
     /// A redirect to another path of the same host.
     pub(crate) const fn to_path(status: RedirectStatus, path: String) -> Self {
         Self { status, scheme: None, hostname: None, port: None, path: RedirectPath::Full(path) }
+    }
+
+    /// The memory that PingSIX may need for the patterns.
+    pub(super) fn pattern_memory(&self) -> usize {
+        match &self.path {
+            RedirectPath::Prefix { matched, .. } => memory_of_prefix(matched.len()),
+            RedirectPath::Keep | RedirectPath::Full(_) => 0,
+        }
     }
 
     /// A redirect to the same URL with HTTPS.

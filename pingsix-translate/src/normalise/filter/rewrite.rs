@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use gateway_api::experimental::httproutes as api;
 
+use super::pattern::memory_of_prefix;
 use crate::model::{FieldPath, Reason, Refusal};
 use crate::normalise::{Match, PathKind};
 use crate::pingsix::plugin::ProxyRewrite;
@@ -25,6 +26,8 @@ pub(crate) enum PathRewrite {
 pub(crate) struct RegexRewrite {
     pub(super) pattern: String,
     pub(super) template: String,
+    /// The memory that PingSIX may need for the pattern.
+    pub(super) memory: usize,
 }
 
 /// A path modifier as it is written, of any generated type.
@@ -97,6 +100,15 @@ impl PathRewrite {
         }
     }
 
+    /// The memory that PingSIX may need for the patterns.
+    pub(super) fn pattern_memory(&self) -> usize {
+        match self {
+            Self::Full(_) => 0,
+            Self::Prefix { matched, .. } => memory_of_prefix(matched.len()),
+            Self::Regex(rewrite) => rewrite.memory,
+        }
+    }
+
     /// The plugin of PingSIX, without its headers.
     pub(super) fn lower(&self) -> ProxyRewrite {
         match self {
@@ -107,7 +119,7 @@ impl PathRewrite {
                 ProxyRewrite { regex_uri: replace_prefix(matched, replacement), ..ProxyRewrite::default() }
             }
             Self::Regex(rewrite) => {
-                let RegexRewrite { pattern, template } = &**rewrite;
+                let RegexRewrite { pattern, template, memory: _ } = &**rewrite;
                 ProxyRewrite { regex_uri: vec![pattern.clone(), template.clone()], ..ProxyRewrite::default() }
             }
         }
