@@ -34,7 +34,8 @@ pub use self::hosts::{HostRedirect, MoreHosts};
 pub use self::rewrite::{PathChange, PathPattern, Rewriting};
 use self::values::Values;
 use crate::crd::{
-    AnnotationDialect, BackendTrafficPolicySpec, PolicyTargetReference, SecurityPolicySpec, TrafficPolicySpec,
+    AnnotationDialect, BackendTrafficPolicySpec, Cors, PolicyTargetReference, SecurityPolicySpec,
+    TrafficPolicySpec,
 };
 use crate::model::{FieldPath, Hostname, Kind, ObjectKey, ObjectName, Problem, Reason, Severity};
 use crate::snapshot::{AnyPolicy, BackendTrafficPolicy, SecurityPolicy, TrafficPolicy};
@@ -48,6 +49,8 @@ pub struct Annotation {
     pub purpose: Purpose,
     /// How far PingSIX honours it.
     pub support: Support,
+    /// Whether the value is a list, with commas between its items.
+    pub is_list: bool,
 }
 
 /// The purpose of an annotation: the loss of an Ingress without it.
@@ -69,12 +72,23 @@ pub enum Support {
     /// Not at all, except for values that ask for nothing.
     Impossible {
         /// The values that ask for nothing.
-        unless: &'static [&'static str],
+        unless: Unless,
         /// The reason, as a sentence.
         lacks: &'static str,
     },
     /// There is nothing to honour: no answer depends on it.
     NoEffect,
+}
+
+/// The values of an annotation that ask for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unless {
+    /// These.
+    Values(&'static [&'static str]),
+    /// All but these, because the other controller ignores any other value.
+    AllBut(&'static [&'static str]),
+    /// This truth value, as the other controller spells it.
+    Is(bool),
 }
 
 /// The annotations of one concern in one dialect.
@@ -139,6 +153,19 @@ const REWRITE_REGEX: &str = "rewrite-target-regex";
 /// The key of the ConfigMap with headers among the sources of fields.
 const CUSTOM_HEADERS: &str = "custom-headers";
 
+/// The key of credentials of scripts among the sources of fields.
+const CORS_CREDENTIALS: &str = "allowCredentials";
+
+/// A list of permissions for scripts: its field, its annotation, and itself.
+type CorsList = (&'static str, &'static str, fn(&mut Cors) -> &mut Vec<String>);
+
+const CORS_LISTS: [CorsList; 4] = [
+    ("allowOrigins", "cors-allow-origin", |cors| &mut cors.allow_origins),
+    ("allowMethods", "cors-allow-methods", |cors| &mut cors.allow_methods),
+    ("allowHeaders", "cors-allow-headers", |cors| &mut cors.allow_headers),
+    ("exposeHeaders", "cors-expose-headers", |cors| &mut cors.expose_headers),
+];
+
 /// The annotation with which an Ingress gives up others: their names, separated by commas.
 pub const IGNORED_ANNOTATIONS: &str = "pingsix.io/ignored-annotations";
 
@@ -193,6 +220,8 @@ pub struct HttpsRedirect {
     pub with_tls: bool,
     /// For other hosts.
     pub without_tls: bool,
+    /// Not for the challenges of ACME ([`is_challenge`]).
+    pub spares_challenges: bool,
 }
 
 /// The methods that requests may have.
@@ -256,6 +285,45 @@ impl IngressAnnotations {
         self.faults.push(Fault { annotation, purpose, message, is_honoured: false });
     }
 
+    /// Leaves the parts of the permissions for scripts out that cannot be honoured. `flaw_of` is the first flaw of
+    /// permissions, and `admits_any_origin` says whether they are for scripts of any origin.
+    pub(crate) fn check_cors(
+        &mut self,
+        flaw_of: impl Fn(&Cors) -> Option<String>,
+        admits_any_origin: impl Fn(&Cors) -> bool,
+    ) {
+        let Some(mut cors) = self.security.cors.take() else { return };
+        if cors.allow_credentials && admits_any_origin(&cors) {
+            cors.allow_credentials = false;
+            let annotation = self.sources.get(CORS_CREDENTIALS).cloned();
+            let message = "Scripts may not send credentials, because any origin is allowed; browsers ignore the two together.";
+            let message = message.to_owned();
+            self.faults.push(Fault { annotation, purpose: Purpose::Tunes, message, is_honoured: true });
+        }
+        for (field, _, list) in CORS_LISTS {
+            let mut flaws = Vec::new();
+            let nothing = Cors { allow_credentials: cors.allow_credentials, ..Cors::default() };
+            let is_usable = |name: &String| {
+                let mut alone = nothing.clone();
+                list(&mut alone).push(name.clone());
+                flaw_of(&alone).map(|flaw| flaws.push(flaw)).is_none()
+            };
+            let mut names = std::mem::take(list(&mut cors));
+            names.retain(is_usable);
+            *list(&mut cors) = names;
+            for flaw in flaws {
+                self.add_flaw(false, field, format!("{flaw} The item is left out."));
+            }
+        }
+        // An empty list would be a promise to answer preflights, and to allow none.
+        if !cors.allow_origins.is_empty() {
+            match flaw_of(&cors) {
+                Some(flaw) => self.add_flaw(false, "cors", flaw),
+                None => self.security.cors = Some(cors),
+            }
+        }
+    }
+
     /// Leaves the path for backends as it is, because of a fault of the regular expression.
     pub(crate) fn lose_path_change(&mut self, message: String) {
         self.path_change = None;
@@ -265,6 +333,11 @@ impl IngressAnnotations {
     /// Notes that a header of the ConfigMap, or all of them, cannot be set.
     pub(crate) fn lose_custom_headers(&mut self, message: String) {
         self.add_flaw(false, CUSTOM_HEADERS, message);
+    }
+
+    /// Whether requests in plaintext are redirected to HTTPS for some hosts, or for hosts with a certificate.
+    pub(crate) const fn redirects_to_https(&self, has_tls: bool) -> bool {
+        self.https.without_tls || (self.https.with_tls && has_tls)
     }
 
     /// Notes that PingSIX cannot redirect to HTTPS.
@@ -357,6 +430,17 @@ const LISTED: usize = 16;
 const CLOSED: &str = " The annotation protects the Ingress, so all of its paths answer 503. Name it in \
                       pingsix.io/ignored-annotations to serve them without it.";
 
+/// Whether a path is the one of a challenge of ACME: a single element of base64url below `/.well-known/acme-challenge/`
+/// (RFC 8555, section 8.3).
+///
+/// ingress-nginx neither redirects requests for challenges to HTTPS nor asks for credentials (`no-tls-redirect-locations`
+/// and `no-auth-locations` of `internal/ingress/controller/config/config.go`), whatever path of an Ingress begins so.
+pub fn is_challenge(path: &str) -> bool {
+    let token = path.strip_prefix("/.well-known/acme-challenge/");
+    let is_letter = |letter: u8| letter.is_ascii_alphanumeric() || letter == b'-' || letter == b'_';
+    token.is_some_and(|token| !token.is_empty() && token.bytes().all(is_letter))
+}
+
 /// Whether an annotation is read for an Ingress of a class with these dialects.
 pub(crate) fn is_read(annotation: &str, dialects: &[AnnotationDialect]) -> bool {
     let domain = annotation.split_once('/').map(|(domain, _)| domain);
@@ -370,17 +454,32 @@ const fn impossible(
     unless: &'static [&'static str],
     lacks: &'static str,
 ) -> Annotation {
-    Annotation { name, purpose, support: Support::Impossible { unless, lacks } }
+    not_honoured(name, purpose, Unless::Values(unless), lacks)
+}
+
+/// An annotation that PingSIX does not honour, unless it asks for nothing.
+const fn not_honoured(
+    name: &'static str,
+    purpose: Purpose,
+    unless: Unless,
+    lacks: &'static str,
+) -> Annotation {
+    Annotation { name, purpose, support: Support::Impossible { unless, lacks }, is_list: false }
 }
 
 /// An annotation that protects an Ingress, and that PingSIX honours.
 const fn protects(name: &'static str, support: Support) -> Annotation {
-    Annotation { name, purpose: Purpose::Protects, support }
+    Annotation { name, purpose: Purpose::Protects, support, is_list: false }
 }
 
 /// An annotation that tunes an Ingress, and that PingSIX honours.
 const fn tunes(name: &'static str, support: Support) -> Annotation {
-    Annotation { name, purpose: Purpose::Tunes, support }
+    Annotation { name, purpose: Purpose::Tunes, support, is_list: false }
+}
+
+/// An annotation whose value is a list.
+const fn list(annotation: Annotation) -> Annotation {
+    Annotation { is_list: true, ..annotation }
 }
 
 #[cfg(test)]

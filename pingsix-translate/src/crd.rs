@@ -38,8 +38,8 @@ pub use policy::{
     SecretObjectReference, UnreadableField,
 };
 pub use security_policy::{
-    Anonymous, ApiKeyAuth, Authorization, BasicAuth, ClientIp, Cors, Csrf, ExtractFrom, Jwt, SecurityPolicy,
-    SecurityPolicySpec,
+    Anonymous, ApiKeyAuth, Authorization, BasicAuth, ClientIp, Cors, Csrf, ExtractFrom, Jwt, OriginWildcards,
+    SecurityPolicy, SecurityPolicySpec,
 };
 pub use traffic_policy::{
     CacheMethod, Compression, CompressionType, FaultAbort, FaultDelay, FaultInjection, GrpcWeb,

@@ -24,7 +24,9 @@ pub(crate) use attached::{
 use backend_tls::BackendTlsEffect;
 use backend_traffic::BackendTrafficEffect;
 pub(crate) use backend_traffic::{Balancing, ClientCertificate, Hashed, HealthProbe, TrafficSettings};
-pub(crate) use chain::{BrokenPolicy, ChainError, ChainFacts, EvaluatedChain, ListenerChains, PolicyChain};
+pub(crate) use chain::{
+    BrokenPolicy, ChainError, ChainFacts, Credentials, EvaluatedChain, ListenerChains, PolicyChain,
+};
 pub(crate) use inherited::{InheritedEffect, Overridden};
 pub(crate) use requirement::{Payload, RoutePolicies, TlsRequirement, TrafficRequirement};
 use security::SecurityEffect;
@@ -32,7 +34,7 @@ use traffic::TrafficEffect;
 
 use crate::attach::Listener;
 use crate::model::{Kind, ObjectKey, PolicyPlugins, Refusal};
-use crate::normalise::{Route, Rule};
+use crate::normalise::{Part, Route, Rule};
 use crate::pingsix::Plugins;
 use crate::references::References;
 use crate::shared_map::SharedMap;
@@ -101,11 +103,15 @@ impl Policies {
     }
 
     /// The chain for requests with these levels, from the widest target to the narrowest.
-    fn chain(&self, levels: &[PolicyTarget]) -> Result<Option<EvaluatedChain>, BrokenPolicy> {
+    fn chain(
+        &self,
+        levels: &[PolicyTarget],
+        credentials: Credentials,
+    ) -> Result<Option<EvaluatedChain>, BrokenPolicy> {
         let Self { backend_tls: _, backend_traffic: _, security, traffic } = self;
         let (mut policies, mut facts) = (Vec::new(), ChainFacts::default());
-        security.extend_chain(levels, &mut policies, &mut facts)?;
-        traffic.extend_chain(levels, &mut policies, &mut facts)?;
+        security.extend_chain((levels, credentials), &mut policies, &mut facts)?;
+        traffic.extend_chain((levels, credentials), &mut policies, &mut facts)?;
         // The annotations of an Ingress may stand for a policy of each kind. They are the widest target, so their place is
         // the first for all kinds.
         if let Some(ingress) = policies.iter().find(|policy| policy.kind == Kind::Ingress).cloned() {
@@ -113,8 +119,12 @@ impl Policies {
             policies.insert(0, ingress);
         }
         let is_chain = !policies.is_empty();
-        Ok(is_chain
-            .then(|| EvaluatedChain { chain: Arc::new(PolicyChain { policies: policies.into() }), facts }))
+        // Most challenges have no other plugins than without the choice.
+        let is_spared =
+            policies.iter().any(|key| security.get(key).is_some_and(AttachedPolicy::may_spare_credentials));
+        let credentials = if is_spared { credentials } else { Credentials::OfAll };
+        let policies = policies.into();
+        Ok(is_chain.then(|| EvaluatedChain { chain: Arc::new(PolicyChain { policies, credentials }), facts }))
     }
 
     /// The chains of a rule: for each listener to which its route is attached, the one that `share` makes.
@@ -132,7 +142,7 @@ impl Policies {
         ListenerChains::new(listeners.map(|(index, listener)| {
             let levels: Vec<PolicyTarget> =
                 levels_of_listener(gateway, listener).chain(levels_of_rule(route, rule)).collect();
-            let chain = self.chain(&levels).and_then(|chain| match chain {
+            let chain = self.chain(&levels, Credentials::OfAll).and_then(|chain| match chain {
                 Some(chain) if listener.is_fronted() => chain.without_addresses().map(Some),
                 chain => Ok(chain),
             });
@@ -152,7 +162,11 @@ impl Policies {
             return ListenerChains::default();
         }
         let levels: Vec<PolicyTarget> = levels_of_rule(route, rule).collect();
-        let result = self.chain(&levels).map(|chain| chain.map(share));
+        let credentials = match route.part {
+            Part::IngressChallenges(_) => Credentials::NotOfAnnotations,
+            _ => Credentials::OfAll,
+        };
+        let result = self.chain(&levels, credentials).map(|chain| chain.map(share));
         ListenerChains::new(ports.map(|port| (port, result.clone())))
     }
 

@@ -1,18 +1,22 @@
 //! Addresses of clients.
 
-use super::{AllowedMethods, Concern, IngressAnnotations, Purpose, Support, Values, impossible, protects};
+use super::{
+    AllowedMethods, Concern, IngressAnnotations, Purpose, Support, Unless, Values, list, not_honoured,
+    protects,
+};
 use crate::crd::Authorization;
 
 /// ingress-nginx: `whitelist-source-range` has the newer name `allowlist-source-range`.
 pub(super) const NGINX: Concern = Concern {
     annotations: &[
-        protects("allowlist-source-range", Support::Exact),
-        protects("denylist-source-range", Support::Exact),
-        protects("whitelist-source-range", Support::Exact),
-        impossible(
+        list(protects("allowlist-source-range", Support::Exact)),
+        list(protects("denylist-source-range", Support::Exact)),
+        list(protects("whitelist-source-range", Support::Exact)),
+        // ingress-nginx demands all for any other value.
+        not_honoured(
             "satisfy",
             Purpose::Protects,
-            &["", "all"],
+            Unless::AllBut(&["any"]),
             "PingSIX demands all of the addresses and credentials that are set.",
         ),
     ],
@@ -22,10 +26,10 @@ pub(super) const NGINX: Concern = Concern {
 /// The APISIX Ingress controller.
 pub(super) const APISIX: Concern = Concern {
     annotations: &[
-        protects("allowlist-source-range", Support::Exact),
-        protects("blocklist-source-range", Support::Exact),
-        protects("http-allow-methods", Support::Exact),
-        protects("http-block-methods", Support::Exact),
+        list(protects("allowlist-source-range", Support::Exact)),
+        list(protects("blocklist-source-range", Support::Exact)),
+        list(protects("http-allow-methods", Support::Exact)),
+        list(protects("http-block-methods", Support::Exact)),
     ],
     read: read_apisix,
 };

@@ -1,6 +1,9 @@
 //! Credentials of clients.
 
-use super::{Annotation, Concern, IngressAnnotations, Purpose, Support, Values, impossible, protects, tunes};
+use super::{
+    Annotation, Concern, IngressAnnotations, Purpose, Support, Unless, Values, impossible, not_honoured,
+    protects, tunes,
+};
 use crate::crd::{BasicAuth, SecretObjectReference};
 
 /// The reason why an annotation of external authentication cannot be honoured.
@@ -52,8 +55,8 @@ pub(super) const NGINX: Concern = Concern {
         closed("configuration-snippet", NO_SNIPPETS),
         closed("server-snippet", NO_SNIPPETS),
         closed("stream-snippet", NO_SNIPPETS),
-        impossible("enable-modsecurity", Purpose::Protects, &["", "false"], NO_FIREWALL),
-        impossible("enable-owasp-core-rules", Purpose::Protects, &["", "false"], NO_FIREWALL),
+        not_honoured("enable-modsecurity", Purpose::Protects, Unless::Is(false), NO_FIREWALL),
+        not_honoured("enable-owasp-core-rules", Purpose::Protects, Unless::Is(false), NO_FIREWALL),
         closed("modsecurity-snippet", NO_FIREWALL),
         companion("modsecurity-transaction-id"),
     ],
@@ -77,7 +80,7 @@ pub(super) const APISIX: Concern = Concern {
         companion("auth-request-headers"),
         companion("auth-ssl-verify"),
         companion("auth-upstream-headers"),
-        impossible("enable-csrf", Purpose::Protects, &["", "false"], NO_INLINE_SECRETS),
+        not_honoured("enable-csrf", Purpose::Protects, Unless::Is(false), NO_INLINE_SECRETS),
         companion("csrf-key"),
         impossible(
             "plugin-config-name",

@@ -1,7 +1,10 @@
 //! The protocol of backends.
 
 use super::values::is_object_name;
-use super::{BackendProtocol, Concern, IngressAnnotations, Purpose, Support, Values, impossible, tunes};
+use super::{
+    BackendProtocol, Concern, IngressAnnotations, Purpose, Support, Unless, Values, impossible, not_honoured,
+    tunes,
+};
 
 /// ingress-nginx accepts every certificate of a backend, unless proxy-ssl-verify is on.
 const VERIFIED: &str = "PingSIX verifies the certificate of the backend for the Host of the request.";
@@ -30,10 +33,10 @@ pub(super) const NGINX: Concern = Concern {
         tunes("proxy-ssl-verify-depth", Support::NoEffect),
         tunes("default-backend", Support::Exact),
         tunes("service-upstream", Support::Exact),
-        impossible(
+        not_honoured(
             "ssl-passthrough",
             Purpose::Tunes,
-            &["", "false"],
+            Unless::Is(false),
             "An Ingress ends TLS; a TLSRoute passes it through.",
         ),
     ],

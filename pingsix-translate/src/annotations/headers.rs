@@ -3,7 +3,7 @@
 use gateway_api::experimental::httproutes as api;
 
 use super::values::is_object_name;
-use super::{CUSTOM_HEADERS, Concern, IngressAnnotations, Purpose, Support, Values, impossible, tunes};
+use super::{CUSTOM_HEADERS, Concern, IngressAnnotations, Purpose, Support, Values, impossible, list, tunes};
 use crate::model::{Hostname, ObjectName};
 
 /// The annotation with the status of the responses of backends.
@@ -31,9 +31,9 @@ pub(super) const NGINX: Concern = Concern {
 pub(super) const APISIX: Concern = Concern {
     annotations: &[
         tunes("enable-response-rewrite", Support::Exact),
-        tunes("response-rewrite-add-header", Support::Exact),
-        tunes("response-rewrite-remove-header", Support::Exact),
-        tunes("response-rewrite-set-header", Support::Exact),
+        list(tunes("response-rewrite-add-header", Support::Exact)),
+        list(tunes("response-rewrite-remove-header", Support::Exact)),
+        list(tunes("response-rewrite-set-header", Support::Exact)),
         impossible(
             "response-rewrite-body",
             Purpose::Tunes,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Concern, IngressAnnotations, Support, Values, tunes};
+use super::{Concern, IngressAnnotations, Support, Values, list, tunes};
 use crate::model::Hostname;
 
 /// In ingress-nginx, an alias is a name of the host, with all paths of all Ingresses.
@@ -11,7 +11,7 @@ const OWN_PATHS: &str =
 
 pub(super) const NGINX: Concern = Concern {
     annotations: &[
-        tunes("server-alias", Support::Limited(OWN_PATHS)),
+        list(tunes("server-alias", Support::Limited(OWN_PATHS))),
         tunes("from-to-www-redirect", Support::Exact),
     ],
     read,

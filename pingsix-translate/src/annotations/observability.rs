@@ -1,6 +1,6 @@
 //! Logs, traces, buffers and errors: annotations that change nothing a client is refused or routed by.
 
-use super::{Annotation, Concern, Purpose, Support, impossible, tunes};
+use super::{Annotation, Concern, Purpose, Support, Unless, impossible, not_honoured, tunes};
 
 const fn without_effect(name: &'static str) -> Annotation {
     tunes(name, Support::NoEffect)
@@ -16,10 +16,10 @@ pub(super) const NGINX: Concern = Concern {
     annotations: &[
         impossible("custom-http-errors", Purpose::Tunes, &[""], "PingSIX passes the errors of backends on."),
         without_effect("disable-proxy-intercept-errors"),
-        impossible("enable-access-log", Purpose::Tunes, &["", "true"], ONE_LOG),
+        not_honoured("enable-access-log", Purpose::Tunes, Unless::Is(true), ONE_LOG),
         without_effect("enable-rewrite-log"),
-        impossible("enable-opentelemetry", Purpose::Tunes, &["", "false"], NO_TRACES),
-        impossible("enable-opentracing", Purpose::Tunes, &["", "false"], NO_TRACES),
+        not_honoured("enable-opentelemetry", Purpose::Tunes, Unless::Is(false), NO_TRACES),
+        not_honoured("enable-opentracing", Purpose::Tunes, Unless::Is(false), NO_TRACES),
         without_effect("opentelemetry-operation-name"),
         without_effect("opentelemetry-trust-incoming-span"),
         without_effect("opentracing-trust-incoming-span"),

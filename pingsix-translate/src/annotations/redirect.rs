@@ -4,7 +4,8 @@ use gateway_api::experimental::httproutes as api;
 use http::Uri;
 
 use super::{
-    Concern, HttpsRedirect, IngressAnnotations, Purpose, SSL_REDIRECT, Support, Values, impossible, tunes,
+    Concern, HttpsRedirect, IngressAnnotations, Purpose, SSL_REDIRECT, Support, Unless, Values, not_honoured,
+    tunes,
 };
 
 /// ingress-nginx sends clients to the URL as it is written.
@@ -16,7 +17,12 @@ pub(super) const NGINX: Concern = Concern {
         tunes("permanent-redirect-code", Support::Exact),
         tunes("temporal-redirect", Support::Limited(KEPT_QUERY)),
         tunes("temporal-redirect-code", Support::Exact),
-        impossible("relative-redirects", Purpose::Tunes, &["", "false"], "PingSIX redirects to whole URLs."),
+        not_honoured(
+            "relative-redirects",
+            Purpose::Tunes,
+            Unless::Is(false),
+            "PingSIX redirects to whole URLs.",
+        ),
         tunes("preserve-trailing-slash", Support::NoEffect),
         tunes("ssl-redirect", Support::Exact),
         tunes("force-ssl-redirect", Support::Exact),
@@ -37,7 +43,7 @@ pub(super) const APISIX: Concern = Concern {
 fn read_apisix(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     if values.flag("http-to-https") {
         values.limit("http-to-https");
-        read.https = HttpsRedirect { with_tls: true, without_tls: true };
+        read.https = HttpsRedirect { with_tls: true, without_tls: true, spares_challenges: false };
         read.sources.insert(SSL_REDIRECT, values.whole_name("http-to-https"));
         return;
     }
@@ -84,7 +90,7 @@ fn read_https(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     }
     let force = values.flag("force-ssl-redirect");
     let with_tls = values.flag_or("ssl-redirect", true);
-    read.https = HttpsRedirect { with_tls: with_tls || force, without_tls: force };
+    read.https = HttpsRedirect { with_tls: with_tls || force, without_tls: force, spares_challenges: true };
     let source = if force { "force-ssl-redirect" } else { SSL_REDIRECT };
     read.sources.insert(SSL_REDIRECT, values.whole_name(source));
 }

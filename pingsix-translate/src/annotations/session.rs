@@ -1,6 +1,9 @@
 //! The choice of an endpoint.
 
-use super::{Annotation, Concern, IngressAnnotations, Purpose, Support, Values, impossible, tunes};
+use super::{
+    Annotation, Concern, IngressAnnotations, Purpose, Support, Unless, Values, impossible, not_honoured,
+    tunes,
+};
 use crate::crd::{ConsistentHash, HashSource, LoadBalancer};
 
 /// The reason why cookies of sessions cannot be honoured.
@@ -13,7 +16,7 @@ const fn session(name: &'static str) -> Annotation {
 
 pub(super) const NGINX: Concern = Concern {
     annotations: &[
-        impossible("affinity", Purpose::Tunes, &[""], NO_SESSIONS),
+        not_honoured("affinity", Purpose::Tunes, Unless::AllBut(&["cookie"]), NO_SESSIONS),
         session("affinity-canary-behavior"),
         session("affinity-mode"),
         session("session-cookie-change-on-failure"),
@@ -34,10 +37,10 @@ pub(super) const NGINX: Concern = Concern {
             "PingSIX does not measure endpoints; it takes them in turn.",
         ),
         tunes("upstream-hash-by", Support::Exact),
-        impossible(
+        not_honoured(
             "upstream-hash-by-subset",
             Purpose::Tunes,
-            &["", "false"],
+            Unless::Is(false),
             "PingSIX hashes over all endpoints.",
         ),
         tunes("upstream-hash-by-subset-size", Support::NoEffect),

@@ -73,6 +73,91 @@ fn what_protects_and_cannot_be_honoured_closes_the_ingress() {
 }
 
 #[test]
+fn truth_values_are_those_of_the_other_controller() {
+    use AnnotationDialect::{Apisix, IngressNginx};
+    for text in ["1", "t", "T", "true", "TRUE", "True"] {
+        assert!(read(&[("enable-cors", text)]).security.cors.is_some(), "{text}");
+        assert!(read(&[("canary", text)]).canary.is_some(), "{text}");
+        assert!(read(&[("force-ssl-redirect", text)]).https.without_tls, "{text}");
+        assert!(read(&[("enable-modsecurity", text)]).is_closed(), "{text}");
+        let is_true = text == "true";
+        assert_eq!(read_in(Apisix, &[("enable-cors", text)]).security.cors.is_some(), is_true, "{text}");
+        assert!(read_in(Apisix, &[("enable-csrf", text)]).is_closed(), "{text}");
+    }
+    for text in ["0", "f", "F", "false", "FALSE", "False"] {
+        for name in
+            ["enable-modsecurity", "enable-owasp-core-rules", "ssl-passthrough", "enable-opentelemetry"]
+        {
+            assert_eq!(messages(&read(&[(name, text)])), [""; 0], "{name} {text}");
+        }
+        assert!(!read(&[("ssl-redirect", text)]).https.with_tls, "{text}");
+        assert_eq!(read_in(Apisix, &[("enable-csrf", text)]).is_closed(), text != "false", "{text}");
+    }
+    for text in ["yes", "on", "TrUe", "tRUE", "01", "-1"] {
+        assert!(read(&[("enable-modsecurity", text)]).is_closed(), "{text}");
+        for dialect in [IngressNginx, Apisix] {
+            let read = read_in(dialect, &[("enable-cors", text)]);
+            assert!(read.security.cors.is_none() && messages(&read).len() == 1, "{text}");
+        }
+        let read = read(&[("ssl-redirect", text)]);
+        assert!(read.https.with_tls && messages(&read).len() == 1, "{text}");
+    }
+    let with_newline = read(&[("canary", "true\n"), ("enable-modsecurity", "false\n")]);
+    assert!(with_newline.canary.is_some() && !with_newline.is_closed());
+    assert!(with_newline.faults().iter().all(|fault| fault.is_honoured));
+}
+
+#[test]
+fn enumerations_are_compared_as_ingress_nginx_does() {
+    for text in ["Any", "ALL", "all", "none"] {
+        assert_eq!(messages(&read(&[("satisfy", text)])), [""; 0], "{text}");
+    }
+    assert!(read(&[("satisfy", " any\n")]).is_closed());
+    assert_eq!(messages(&read(&[("affinity", "Cookie")])), [""; 0]);
+    assert!(read(&[("auth-type", "Basic"), ("auth-secret", "user")]).is_closed());
+    assert_eq!(read(&[("backend-protocol", "gRPC")]).backend_protocol, BackendProtocol::Grpc);
+}
+
+#[test]
+fn a_list_may_have_an_item_in_each_line() {
+    let read = read(&[
+        ("whitelist-source-range", "10.0.0.0/8,\n  192.0.2.1,\r\n\t198.51.100.0/24\n"),
+        ("server-alias", "a.test,\nb.test,\n"),
+        ("rewrite-target", "/x\n"),
+    ]);
+    let allow = &read.security.authorization.as_ref().unwrap().allow;
+    assert_eq!(allow, &["10.0.0.0/8", "192.0.2.1", "198.51.100.0/24"]);
+    assert_eq!(read.aliases.iter().map(Hostname::as_str).collect::<Vec<_>>(), ["a.test", "b.test"]);
+    assert!(!read.is_closed() && read.rewriting.is_some());
+    for list in ["10.0.0.0/8\n192.0.2.1", "10.0.0.0/8,\u{0}", "10.0.0.0/8,1\u{7f}92.0.2.1"] {
+        assert!(super::tests::read(&[("whitelist-source-range", list)]).is_closed(), "{list:?}");
+    }
+    assert_eq!(super::tests::read(&[("x-forwarded-prefix", "/a,\nx: y")]).filters, []);
+}
+
+#[test]
+fn a_challenge_is_a_single_element_of_base64url() {
+    for path in ["/.well-known/acme-challenge/x", "/.well-known/acme-challenge/Ab9-_xyz"] {
+        assert!(is_challenge(path), "{path}");
+    }
+    for path in [
+        "/.well-known/acme-challenge",
+        "/.well-known/acme-challenge/",
+        "/.well-known/acme-challenge-x/a",
+        "/.well-known/acme-challenge/a/b",
+        "/.well-known/acme-challenge/a/",
+        "/.well-known/acme-challenge/..",
+        "/.well-known/acme-challenge/a.b",
+        "/.well-known/acme-challenge/a%2f",
+        "/.well-known/acme-challenge/(.*)",
+        "/x/.well-known/acme-challenge/a",
+        "/.well-known//acme-challenge/a",
+    ] {
+        assert!(!is_challenge(path), "{path}");
+    }
+}
+
+#[test]
 fn an_ingress_may_give_up_annotations_by_name() {
     for ignored in ["nginx.ingress.kubernetes.io/auth-url", "affinity, auth-url"] {
         let read = read(&[("auth-url", "http://a"), ("pingsix.io/ignored-annotations", ignored)]);
@@ -411,7 +496,7 @@ fn the_page_about_annotations_has_all_of_them() {
 fn page_rows(dialect: AnnotationDialect) -> Vec<String> {
     let mut expected = Vec::new();
     for concern in concerns(dialect) {
-        for Annotation { name, purpose, support } in concern.annotations {
+        for Annotation { name, purpose, support, is_list: _ } in concern.annotations {
             let purpose = match purpose {
                 Purpose::Protects => "protects",
                 Purpose::Tunes => "tunes",
@@ -420,15 +505,18 @@ fn page_rows(dialect: AnnotationDialect) -> Vec<String> {
                 Support::Exact => "yes".to_owned(),
                 Support::Limited(difference) => format!("limited: {difference}"),
                 Support::Impossible { unless, lacks } => {
-                    let values: Vec<String> = unless
-                        .iter()
-                        .filter(|value| !value.is_empty())
-                        .map(|value| format!("`{value}`"))
-                        .collect();
+                    let (word, values) = match *unless {
+                        Unless::Values(values) => ("except", values),
+                        Unless::AllBut(values) => ("for", values),
+                        Unless::Is(true) => ("except", &["true"][..]),
+                        Unless::Is(false) => ("except", &["false"][..]),
+                    };
+                    let values = values.iter().filter(|value| !value.is_empty());
+                    let values: Vec<String> = values.map(|value| format!("`{value}`")).collect();
                     let unless = if values.is_empty() {
                         String::new()
                     } else {
-                        format!(" except {}", values.join(", "))
+                        format!(" {word} {}", values.join(", "))
                     };
                     format!("no{unless}: {lacks}")
                 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Annotation, Fault, Purpose, Support, annotation, ignored};
+use super::{Annotation, Fault, Purpose, Support, Unless, annotation, ignored};
 use crate::crd::AnnotationDialect;
 use crate::model::Hostname;
 
@@ -17,9 +17,43 @@ pub(super) fn is_object_name(name: &str) -> bool {
     Hostname::parse(name).is_ok_and(|parsed| parsed.as_str() == name)
 }
 
+fn has_control(text: &str) -> bool {
+    text.contains(|letter: char| letter.is_control())
+}
+
+/// A truth value as the controller of a dialect reads it; `None` for any other text.
+fn truth(dialect: AnnotationDialect, text: &str) -> Option<bool> {
+    match dialect {
+        // `strconv.ParseBool` of Go (`internal/ingress/annotations/parser/main.go`).
+        AnnotationDialect::IngressNginx => match text {
+            "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+            "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+            _ => None,
+        },
+        // `GetBoolAnnotation` compares with `true` (`internal/adc/translator/annotations/types.go`).
+        AnnotationDialect::Apisix => match text {
+            "true" => Some(true),
+            "false" => Some(false),
+            _ => None,
+        },
+    }
+}
+
+impl Unless {
+    /// Whether a value asks for nothing.
+    fn includes(self, dialect: AnnotationDialect, value: &str) -> bool {
+        match self {
+            Self::Values(values) => values.contains(&value),
+            Self::AllBut(values) => !values.contains(&value),
+            Self::Is(wanted) => value.is_empty() || truth(dialect, value) == Some(wanted),
+        }
+    }
+}
+
 /// The annotations of one dialect that an Ingress has, and their faults.
 pub(super) struct Values<'a> {
     dialect: AnnotationDialect,
+    /// The values as they are written.
     by_name: BTreeMap<&'static str, (&'static Annotation, &'a str)>,
     faults: Vec<Fault>,
     /// Whether the Ingress has an annotation of the dialect, with an effect or not.
@@ -43,26 +77,27 @@ impl<'a> Values<'a> {
         values
     }
 
-    fn add(&mut self, name: &str, value: &'a str) {
+    fn add(&mut self, name: &str, written: &'a str) {
         self.has_any = true;
         let Some(annotation) = self.known(name) else {
             let message = "This annotation is unknown and has no effect.";
             self.faults.push(self.fault(name, Purpose::Tunes, message));
             return;
         };
-        let value = value.trim();
+        let value = written.trim();
         match annotation.support {
             Support::NoEffect => {}
-            Support::Impossible { unless, lacks: _ } if unless.contains(&value) => {}
+            Support::Impossible { unless, lacks: _ } if unless.includes(self.dialect, value) => {}
             Support::Impossible { unless: _, lacks } => self.refuse(annotation.name, lacks),
             Support::Exact | Support::Limited(_) if value.len() > MAX_VALUE => {
                 self.refuse(annotation.name, format!("The value is longer than {MAX_VALUE} bytes."));
             }
-            Support::Exact | Support::Limited(_) if value.contains(|letter: char| letter.is_control()) => {
+            // The items of a list are checked one by one.
+            Support::Exact | Support::Limited(_) if !annotation.is_list && has_control(value) => {
                 self.refuse(annotation.name, "The value contains a control character.");
             }
             Support::Exact | Support::Limited(_) => {
-                self.by_name.insert(annotation.name, (annotation, value));
+                self.by_name.insert(annotation.name, (annotation, written));
             }
         }
     }
@@ -97,42 +132,61 @@ impl<'a> Values<'a> {
     /// Notes the difference with which an annotation is honoured.
     pub(super) fn limit(&mut self, name: &str) {
         if let Some((Annotation { support: Support::Limited(difference), .. }, _)) = self.by_name.get(name) {
-            let difference = self.fault(name, Purpose::Tunes, *difference);
-            self.faults.push(Fault { is_honoured: true, ..difference });
+            self.differ(name, *difference);
         }
     }
 
-    /// The value of an annotation; `None` if it is missing or empty.
-    pub(super) fn text(&self, name: &str) -> Option<&'a str> {
-        self.by_name.get(name).map(|(_, value)| *value).filter(|value| !value.is_empty())
+    /// Notes a difference with which an annotation is honoured.
+    pub(super) fn differ(&mut self, name: &str, difference: impl Into<String>) {
+        let difference = self.fault(name, Purpose::Tunes, difference);
+        self.faults.push(Fault { is_honoured: true, ..difference });
     }
 
-    /// A value of `true` or `false`, which is false without the annotation.
+    /// Whether an annotation has a fault.
+    pub(super) fn has_fault(&self, name: &str) -> bool {
+        let name = self.whole_name(name);
+        self.faults
+            .iter()
+            .any(|fault| !fault.is_honoured && fault.annotation.as_deref() == Some(name.as_str()))
+    }
+
+    /// The value of an annotation without the white space around it; `None` if it is missing or blank.
+    pub(super) fn text(&self, name: &str) -> Option<&'a str> {
+        self.by_name.get(name).map(|(_, written)| written.trim()).filter(|value| !value.is_empty())
+    }
+
+    /// The value of an annotation that other controllers parse as it is written.
+    fn scalar(&mut self, name: &str) -> Option<&'a str> {
+        let text = self.text(name)?;
+        if self.by_name.get(name).is_some_and(|(_, written)| *written != text) {
+            self.differ(name, "The other controller ignores the value, because white space is around it.");
+        }
+        Some(text)
+    }
+
+    /// A truth value, which is false without the annotation.
     pub(super) fn flag(&mut self, name: &str) -> bool {
         self.flag_or(name, false)
     }
 
-    /// A value of `true` or `false`. Without a usable value, the default counts.
+    /// A truth value. Without a usable value, the default counts.
     pub(super) fn flag_or(&mut self, name: &str, default: bool) -> bool {
-        match self.text(name) {
-            None => default,
-            Some("false") => false,
-            Some("true") => true,
-            Some(other) => {
-                self.refuse(name, format!("\"{other}\" is neither true nor false."));
-                default
-            }
-        }
+        let Some(text) = self.scalar(name) else { return default };
+        truth(self.dialect, text).unwrap_or_else(|| {
+            self.refuse(name, format!("\"{text}\" is neither true nor false."));
+            default
+        })
     }
 
     /// A whole number within bounds.
     pub(super) fn number(&mut self, name: &str, bounds: std::ops::RangeInclusive<u32>) -> Option<u32> {
-        self.number_of(name, self.text(name)?, bounds)
+        let text = self.scalar(name)?;
+        self.number_of(name, text, bounds)
     }
 
     /// A number of seconds, from one to a maximum, with or without the unit `s`.
     pub(super) fn seconds(&mut self, name: &str, most: u32) -> Option<u32> {
-        let text = self.text(name)?;
+        let text = self.scalar(name)?;
         self.number_of(name, text.strip_suffix('s').unwrap_or(text), 1..=most)
     }
 
@@ -148,10 +202,15 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// The entries of a list with commas.
+    /// The items of a list, without the white space around them: a list may have an item in each line. An item with a
+    /// control character is left out.
     pub(super) fn list(&mut self, name: &str) -> Option<Vec<&'a str>> {
-        let entries: Vec<&str> =
+        let mut entries: Vec<&str> =
             self.text(name)?.split(',').map(str::trim).filter(|entry| !entry.is_empty()).collect();
+        if entries.iter().any(|entry| has_control(entry)) {
+            self.refuse(name, "An item of the list contains a control character.");
+            entries.retain(|entry| !has_control(entry));
+        }
         if entries.len() > MAX_ENTRIES {
             self.refuse(name, format!("The list has more than {MAX_ENTRIES} entries."));
             return None;

@@ -258,10 +258,14 @@ pub struct ClientIp {
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Cors {
-    /// Origins: a scheme, a host and perhaps a port; `*` is any.
+    /// Origins: a scheme, a host and perhaps a port; `*` is any, and `https://*` is any of a scheme.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub allow_origins: Vec<String>,
+
+    /// The names for which `*` stands in origins such as `https://*.example.com`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub origin_wildcards: OriginWildcards,
 
     /// Methods; `*` is any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -278,7 +282,7 @@ pub struct Cors {
     #[schemars(length(max = 64))]
     pub expose_headers: Vec<String>,
 
-    /// Whether scripts may send cookies and credentials.
+    /// Whether scripts may send cookies and credentials. The field has no effect where any origin is allowed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub allow_credentials: bool,
 
@@ -288,7 +292,17 @@ pub struct Cors {
     pub max_age: Option<i32>,
 }
 
-/// The filter of Gateway API with the same permissions.
+/// The names for which `*` stands before a domain.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OriginWildcards {
+    /// One or more labels, as in the CORS filter of HTTPRoute.
+    #[default]
+    AnyDepth,
+    /// One label.
+    OneLabel,
+}
+
+/// The filter of Gateway API with the same permissions, except that its wildcards have any depth.
 impl From<&Cors> for api::HttpRouteRulesFiltersCors {
     fn from(cors: &Cors) -> Self {
         let listed = |names: &[String]| Some(names.to_vec()).filter(|names| !names.is_empty());

@@ -15,15 +15,19 @@ use crate::backends::Target;
 use crate::model::Provenance;
 use crate::normalise::pattern_charge_of_policies;
 use crate::pingsix::{Document, DocumentKey, ResourceKind, Service, Upstream, listed_bytes};
-use crate::policy::{ChainError, EvaluatedChain, Policies, PolicyChain};
+use crate::policy::{ChainError, Credentials, EvaluatedChain, Policies, PolicyChain};
 
 /// The id of the service of a chain.
 pub(super) fn id_of_service(chain: &PolicyChain, ids: &mut Ids) -> String {
-    let attributes: Vec<&str> = chain
+    let of_policies = chain
         .policies
         .iter()
-        .flat_map(|policy| [policy.kind.as_str(), &*policy.name.namespace, &*policy.name.name])
-        .collect();
+        .flat_map(|policy| [policy.kind.as_str(), &*policy.name.namespace, &*policy.name.name]);
+    let of_credentials = match chain.credentials {
+        Credentials::OfAll => None,
+        Credentials::NotOfAnnotations => Some("without credentials"),
+    };
+    let attributes: Vec<&str> = of_policies.chain(of_credentials).collect();
     ids.assign(&Name::new('s', &attributes))
 }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use gateway_api::experimental::httproutes as api;
 use serde::Serialize;
 
-pub(crate) use self::cors::Cors;
+pub(crate) use self::cors::{Cors, admits_any_origin};
 pub(crate) use self::direct_response::DirectResponse;
 use self::extension::Extension;
 pub(crate) use self::extension::Extensions;

@@ -1,5 +1,6 @@
 //! Ingress to the kind-neutral shape.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::api::networking::v1 as api;
@@ -32,6 +33,8 @@ pub(crate) struct Neighbours<'a> {
     pub(crate) canaries: &'a [&'a Canary],
     /// The hosts besides those of the rules, without the hosts of others.
     pub(crate) more_hosts: MoreHosts,
+    /// The hosts of the Ingress for which the class has a certificate.
+    pub(crate) tls_hosts: BTreeSet<Hostname>,
     /// Whether each data plane has one port, so that a redirect to another host may keep the scheme of a request.
     pub(crate) keeps_scheme: bool,
 }
@@ -64,8 +67,11 @@ pub(crate) fn normalise_ingress(
         .flat_map(|(index, rule)| {
             let own = reader.route((index, rule), hostnames_of(index, rule), default_backend, problems);
             let aliases = reader.aliases((index, rule), default_backend);
-            let is_tls = is_tls_host(ingress, rule.host.as_deref());
-            own.into_iter().chain(aliases).flat_map(move |route| reader.with_redirects(index, route, is_tls))
+            let is_tls = !neighbours.tls_hosts.is_empty() && reader.is_tls(&hostnames_of(index, rule).0);
+            own.into_iter().chain(aliases).flat_map(move |route| {
+                let is_tls = is_tls || reader.is_tls(&route.hostnames);
+                reader.with_redirects(index, route, is_tls)
+            })
         })
         .collect();
     routes.extend(reader.host_redirects(ingress));
@@ -177,13 +183,9 @@ impl Reader<'_> {
                 rule.host.as_deref().is_some_and(|host| host.eq_ignore_ascii_case(to.as_str()))
             };
             let entry = rules().position(is_to)?;
-            let scheme = (!keeps_scheme).then(|| {
-                if is_tls_host(ingress, Some(to.as_str())) {
-                    RedirectScheme::Https
-                } else {
-                    RedirectScheme::Http
-                }
-            });
+            let is_tls = self.neighbours.tls_hosts.contains(to);
+            let with_tls = if is_tls { RedirectScheme::Https } else { RedirectScheme::Http };
+            let scheme = (!keeps_scheme).then_some(with_tls);
             let redirect = Redirect::to_host(RedirectStatus::PermanentRedirect, scheme, to)?;
             let rule = redirecting(rule(0, vec![everything()], Vec::new(), Vec::new()), redirect);
             let hostnames = Hostnames::Named(Box::new([from.clone()]));
@@ -207,8 +209,21 @@ impl Reader<'_> {
             let root = self.of_rules(Part::IngressRoot(entry), route.hostnames.clone(), vec![of_root]);
             routes.push(Route { alias: route.alias, ..root });
         }
-        routes.push(route);
-        if https.without_tls || (is_tls && https.with_tls) {
+        let redirects = self.annotations.redirects_to_https(is_tls);
+        let is_challenge_redirected = redirects && !https.spares_challenges;
+        let challenges =
+            if self.annotations.security.basic_auth.is_some() || (redirects && https.spares_challenges) {
+                let (rest, challenges) = split_challenges(entry, route);
+                routes.push(rest);
+                challenges
+            } else {
+                routes.push(route);
+                None
+            };
+        let (redirected, served) =
+            if is_challenge_redirected { (challenges, None) } else { (None, challenges) };
+        routes.extend(redirected);
+        if redirects {
             let redirect = Redirect::to_https(RedirectStatus::PermanentRedirect);
             let redirects: Vec<Route> = routes
                 .iter()
@@ -224,7 +239,16 @@ impl Reader<'_> {
             }
             routes.extend(redirects);
         }
+        routes.extend(served);
         routes
+    }
+
+    /// Whether the class has a certificate for a host. It has none for every host.
+    fn is_tls(&self, hostnames: &Hostnames) -> bool {
+        match hostnames {
+            Hostnames::Any => false,
+            Hostnames::Named(names) => names.iter().any(|name| self.neighbours.tls_hosts.contains(name)),
+        }
     }
 
     /// All requests for these hosts without a matching rule.
@@ -447,6 +471,32 @@ pub(crate) const PLAINTEXT: u8 = 0;
 /// The index of the port for TLS.
 const TLS: u8 = 1;
 
+/// Splits the challenges of ACME off a route. A path of a challenge that is a prefix stays in the route, too, for the
+/// requests below it.
+fn split_challenges(entry: usize, route: Route) -> (Route, Option<Route>) {
+    let is_challenge = |rule: &Rule| {
+        !rule.matches.is_empty()
+            && rule.matches.iter().all(|matched| annotations::is_challenge(&matched.path.text))
+    };
+    if route.part != Part::IngressRule(entry) || !route.rules.iter().any(is_challenge) {
+        return (route, None);
+    }
+    let exact = |rule: &Rule| {
+        let exact = |matched: &Match| {
+            let path = Path { kind: PathKind::Exact, ..matched.path.clone() };
+            Match { path, ..matched.clone() }
+        };
+        Rule { matches: rule.matches.iter().map(exact).collect(), ..rule.clone() }
+    };
+    let rules: Vec<Rule> = route.rules.iter().filter(|rule| is_challenge(rule)).map(exact).collect();
+    let is_whole = |rule: &Rule| {
+        is_challenge(rule) && rule.matches.iter().all(|matched| matched.path.kind == PathKind::Exact)
+    };
+    let challenges = Route { part: Part::IngressChallenges(entry), rules, ..route.clone() };
+    let rest = Route { rules: route.rules.into_iter().filter(|rule| !is_whole(rule)).collect(), ..route };
+    (rest, Some(challenges))
+}
+
 fn is_unconditional(rule: &Rule) -> bool {
     rule.matches.iter().all(|matched| matched.conditions.is_empty())
 }
@@ -462,15 +512,6 @@ fn redirecting(rule: Rule, redirect: Redirect) -> Rule {
         limitations: ThinVec::default(),
         ..rule
     }
-}
-
-/// Whether `spec.tls` has an entry for a host.
-fn is_tls_host(ingress: &Ingress, host: Option<&str>) -> bool {
-    let mut tls = ingress.spec.iter().flat_map(|spec| spec.tls.iter().flatten());
-    tls.any(|entry| {
-        let hosts = entry.hosts.as_deref().unwrap_or_default();
-        hosts.is_empty() || host.is_some_and(|host| hosts.iter().any(|other| other == host))
-    })
 }
 
 /// The status of the paths of an Ingress that an annotation closes.

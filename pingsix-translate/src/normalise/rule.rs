@@ -40,6 +40,9 @@ pub(crate) enum Part {
     IngressRule(usize),
     /// An entry of `spec.rules` of an Ingress without paths, whose requests go to `spec.defaultBackend`.
     IngressHost(usize),
+    /// The challenges of ACME among the paths of an entry of `spec.rules` of an Ingress, which annotations neither redirect
+    /// to HTTPS nor protect by credentials; `Rule::index` counts its `http.paths`.
+    IngressChallenges(usize),
     /// The redirect of the root of an entry of `spec.rules` of an Ingress, by an annotation.
     IngressRoot(usize),
     /// The redirect from another host to the one of an entry of `spec.rules` of an Ingress, by an annotation.
@@ -59,7 +62,9 @@ impl Part {
         match self {
             Self::Whole => (0, 0),
             Self::IngressRoot(entry) | Self::HostRedirect(entry) => (0, entry),
-            Self::IngressRule(entry) | Self::IngressHost(entry) => (1, entry),
+            Self::IngressRule(entry) | Self::IngressChallenges(entry) | Self::IngressHost(entry) => {
+                (1, entry)
+            }
             Self::DefaultBackend => (2, 0),
             Self::HostFallback(_) | Self::HostDefault => (3, 0),
         }
@@ -69,7 +74,9 @@ impl Part {
     pub(crate) const fn section_of_rule(self, rule: &Rule) -> Section {
         match self {
             Self::Whole => Section::Rule(rule.index),
-            Self::IngressRule(entry) => Section::Match { rule: entry, index: rule.index },
+            Self::IngressRule(entry) | Self::IngressChallenges(entry) => {
+                Section::Match { rule: entry, index: rule.index }
+            }
             Self::IngressHost(entry)
             | Self::IngressRoot(entry)
             | Self::HostRedirect(entry)
@@ -82,7 +89,9 @@ impl Part {
     pub(crate) const fn section(self, rule: &Rule, matched: &Match) -> Section {
         match self {
             Self::Whole => Section::Match { rule: rule.index, index: matched.index },
-            Self::IngressRule(entry) => Section::Match { rule: entry, index: rule.index },
+            Self::IngressRule(entry) | Self::IngressChallenges(entry) => {
+                Section::Match { rule: entry, index: rule.index }
+            }
             Self::IngressHost(entry)
             | Self::IngressRoot(entry)
             | Self::HostRedirect(entry)
@@ -109,7 +118,9 @@ impl Route {
     pub(crate) fn field_of(&self, rule: &Rule) -> FieldPath {
         match self.part {
             Part::Whole => field::rule(rule.index),
-            Part::IngressRule(entry) => field::ingress_path(entry, rule.index),
+            Part::IngressRule(entry) | Part::IngressChallenges(entry) => {
+                field::ingress_path(entry, rule.index)
+            }
             Part::IngressHost(entry)
             | Part::IngressRoot(entry)
             | Part::HostRedirect(entry)
@@ -122,7 +133,9 @@ impl Route {
     pub(crate) fn field_of_backend(&self, rule: &Rule, backend: &BackendRef) -> FieldPath {
         match self.part {
             Part::Whole => field::rule(rule.index).child("backendRefs").index(backend.index),
-            Part::IngressRule(_) => self.field_of(rule).child("backend").child("service"),
+            Part::IngressRule(_) | Part::IngressChallenges(_) => {
+                self.field_of(rule).child("backend").child("service")
+            }
             Part::IngressHost(_)
             | Part::IngressRoot(_)
             | Part::HostRedirect(_)

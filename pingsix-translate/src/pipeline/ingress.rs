@@ -22,7 +22,7 @@ pub use self::annotations::{read_annotations, read_custom_headers};
 use self::canaries::Canaries;
 use self::fallbacks::HostFallbacks;
 use self::host_ingresses::IngressByAge;
-use self::hosts::{FormerOldest, Hosts};
+use self::hosts::{FormerHosts, Hosts};
 use self::policies::{ChangedPolicies, ClassPolicies};
 use self::shadowed::ShadowProblems;
 use self::tls::{certificates, tls_of};
@@ -167,6 +167,11 @@ impl ClassContext {
             && self.settings == other.settings
     }
 
+    /// Whether hosts with a certificate are redirected to HTTPS by default.
+    fn redirects_to_tls(&self) -> bool {
+        self.dialects.contains(&AnnotationDialect::IngressNginx)
+    }
+
     /// Reads the annotations of an Ingress.
     fn annotated<'i>(&self, ingress: &'i Ingress) -> Annotated<'i> {
         Annotated::read(ingress, &self.dialects)
@@ -191,7 +196,8 @@ impl Owner for IngressClassOwner {
         let with_tls = served().filter(|(_, ingress)| !tls_of(ingress).is_empty());
         let with_tls: BTreeSet<IngressByAge> =
             with_tls.map(|(name, ingress)| IngressByAge::of(name, ingress)).collect();
-        let (mut hosts, mut canaries) = (Hosts::new(context.ownership), Canaries::default());
+        let (mut hosts, mut canaries) =
+            (Hosts::new(context.ownership, context.redirects_to_tls()), Canaries::default());
         let mut annotation_policies = AnnotationPolicies::default();
         let mut with_config_map = BTreeSet::new();
         for (name, ingress) in served() {
@@ -354,7 +360,7 @@ impl Owner for IngressClassOwner {
             return Err(FullTranslationNeeded);
         }
         let mut read: BTreeSet<ObjectName> = BTreeSet::new();
-        let mut former = FormerOldest::new();
+        let mut former = FormerHosts::new();
         let mut has_other_tls = !diff.secrets.is_empty();
         for ObjectDiff { name, before, now } in differences {
             let (before, now) = (before.as_deref(), now.as_deref());
@@ -463,6 +469,15 @@ impl IngressClassOwner {
         self.hosts.report(key, ingress, &mut problems);
         problems.extend(warn_of_annotations(key, ingress, &self.context.dialects));
         let mut annotations = annotations_of(&self.context, &self.policies, key, ingress);
+        let more_hosts = self.hosts.more_hosts(key);
+        let tls_hosts = if annotations.https.with_tls || !more_hosts.redirects.is_empty() {
+            self.hosts.tls_hosts(key, ingress)
+        } else {
+            BTreeSet::new()
+        };
+        if self.context.layout == Layout::Shared && annotations.redirects_to_https(!tls_hosts.is_empty()) {
+            annotations.lose_https_redirect();
+        }
         add_custom_headers(&mut annotations, key, &snapshot.referents);
         problems.extend(annotations.problems(key));
         if annotations.canary.is_some() {
@@ -473,7 +488,8 @@ impl IngressClassOwner {
         }
         let neighbours = Neighbours {
             canaries: &self.canaries.of_namespace(&key.name.namespace),
-            more_hosts: self.hosts.more_hosts(key),
+            more_hosts,
+            tls_hosts,
             keeps_scheme: self.context.layout == Layout::PerPort,
         };
         let mut routes = normalise_ingress(key, ingress, &annotations, &neighbours, &mut problems);
@@ -560,11 +576,6 @@ fn annotations_of(
         let field = flaw.at.to_string();
         let field = field.split(['.', '[']).nth(1).unwrap_or_default();
         annotations.add_flaw(protects, field, flaw.message.clone());
-    }
-    let redirects =
-        annotations.https.without_tls || (annotations.https.with_tls && !tls_of(ingress).is_empty());
-    if redirects && context.layout == Layout::Shared {
-        annotations.lose_https_redirect();
     }
     annotations
 }

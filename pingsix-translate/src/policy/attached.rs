@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use kube::Resource;
 
+use super::chain::Credentials;
 use crate::model::{
     Age, FieldPath, Kind, Limitation, ObjectKey, ObjectName, Reason, Refusal, Section, compare_age,
 };
@@ -25,6 +26,11 @@ pub(crate) trait PolicyEffect: Debug + PartialEq + Sized {
     /// Whether routes are attached in the same way under both effects.
     fn attaches_like(&self, other: &Self) -> bool {
         self == other
+    }
+
+    /// The effect on requests that need no credentials of the policy; `None` if it asks for none.
+    fn without_credentials(&self) -> Option<Self> {
+        None
     }
 
     /// The refusals for traffic for which PingSIX cannot honour a valid policy.
@@ -131,6 +137,8 @@ pub(crate) struct AttachedPolicy<P> {
     /// One per targetRef, in order.
     pub(crate) targets: Vec<Result<PolicyTarget, Refusal>>,
     pub(crate) spec: PolicySpec<P>,
+    /// The effect without credentials, of a policy that annotations stand for and that asks for some.
+    without_credentials: Option<P>,
 }
 
 impl<P: PolicyEffect> AttachedPolicy<P> {
@@ -159,13 +167,29 @@ impl<P: PolicyEffect> AttachedPolicy<P> {
             generation: object.meta().generation.unwrap_or_default(),
             age: Age::of(object.meta()),
             key: Arc::new(key),
+            without_credentials: None,
         }
     }
 
     /// Reads the policy that the annotations of an Ingress stand for.
     fn read_annotations(ingress: &Arc<ObjectKey>, object: &P::Object, references: &References<'_>) -> Self {
         let target = PolicyTarget::annotations(ingress);
-        Self { targets: vec![Ok(target)], key: ingress.clone(), ..Self::read(object, references) }
+        let read = Self::read(object, references);
+        let without_credentials = read.spec.effect.as_ref().ok().and_then(P::without_credentials);
+        Self { targets: vec![Ok(target)], key: ingress.clone(), without_credentials, ..read }
+    }
+
+    /// Whether the effect depends on the choice of credentials.
+    pub(super) const fn may_spare_credentials(&self) -> bool {
+        self.without_credentials.is_some()
+    }
+
+    /// The effect of the policy; or at least one reason why PingSIX cannot honour it.
+    pub(super) fn effect(&self, credentials: Credentials) -> Result<&P, &Vec<Refusal>> {
+        match (credentials, &self.without_credentials) {
+            (Credentials::NotOfAnnotations, Some(effect)) => Ok(effect),
+            (Credentials::NotOfAnnotations | Credentials::OfAll, _) => self.spec.effect.as_ref(),
+        }
     }
 
     /// Whether the annotations of an Ingress stand for the policy, so that no object has a status for it.

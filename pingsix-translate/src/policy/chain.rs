@@ -15,6 +15,17 @@ use crate::pingsix::plugin::{BasicAuth, Cache, IpRestriction, JwtAuth, KeyAuth, 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PolicyChain {
     pub(crate) policies: Box<[Arc<ObjectKey>]>,
+    /// Whether credentials count for which the annotations of an Ingress ask.
+    pub(crate) credentials: Credentials,
+}
+
+/// Whether credentials count for which the annotations of an Ingress ask. Those of other policies always count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Credentials {
+    #[default]
+    OfAll,
+    /// A challenge of ACME is answered without them.
+    NotOfAnnotations,
 }
 
 /// A chain with the facts that follow from the present contents of its policies.

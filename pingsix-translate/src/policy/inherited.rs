@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 pub(crate) use self::flaws::{acceptance_flaws, target_flaws, unreadable_flaw};
 use super::attached::{AttachedPolicies, AttachedPolicy, PolicyEffect, PolicyTarget};
-use super::chain::{BrokenPolicy, ChainFacts, PolicyChain};
+use super::chain::{BrokenPolicy, ChainFacts, Credentials, PolicyChain};
 pub(crate) use crate::crd::MergeStrategy;
 use crate::model::ObjectKey;
 use crate::pingsix::Plugins;
@@ -125,14 +125,14 @@ impl<P: InheritedEffect> AttachedPolicies<P> {
     /// Adds the policies of this kind to a chain.
     pub(crate) fn extend_chain(
         &self,
-        levels: &[PolicyTarget],
+        (levels, credentials): (&[PolicyTarget], Credentials),
         policies: &mut Vec<Arc<ObjectKey>>,
         facts: &mut ChainFacts,
     ) -> Result<(), BrokenPolicy> {
         let mut keys = Vec::new();
         let mut effects = Vec::new();
         for policy in self.at_levels(levels) {
-            match &policy.spec.effect {
+            match policy.effect(credentials) {
                 Ok(effect) => {
                     keys.push(&policy.key);
                     effects.push(effect);
@@ -176,7 +176,7 @@ impl<P: InheritedEffect> AttachedPolicies<P> {
 
     /// The policies of this kind in a chain, with the index of the policy that contributes each field.
     fn of_chain(&self, chain: &PolicyChain) -> (Vec<&P>, Vec<Option<usize>>) {
-        let of_kind = chain.policies.iter().filter_map(|key| self.get(key)?.spec.effect.as_ref().ok());
+        let of_kind = chain.policies.iter().filter_map(|key| self.get(key)?.effect(chain.credentials).ok());
         let effects: Vec<&P> = of_kind.collect();
         let contributors = contributors(&effects);
         (effects, contributors)
@@ -190,7 +190,7 @@ impl<P: InheritedEffect> AttachedPolicies<P> {
 
     /// The plugins to which a policy contributes in a chain.
     pub(crate) fn plugin_names(&self, chain: &PolicyChain, policy: &ObjectKey) -> Vec<&'static str> {
-        let Some(own) = self.get(policy).and_then(|policy| policy.spec.effect.as_ref().ok()) else {
+        let Some(own) = self.get(policy).and_then(|policy| policy.effect(chain.credentials).ok()) else {
             return Vec::new();
         };
         let (effects, contributors) = self.of_chain(chain);

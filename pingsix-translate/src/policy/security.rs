@@ -11,7 +11,7 @@ use super::inherited::{
 };
 use crate::crd::{self, SecurityPolicySpec};
 use crate::model::{FieldPath, Kind, Limitation, ObjectKey, Reason, Refusal};
-use crate::normalise::Cors;
+use crate::normalise::{Cors, admits_any_origin};
 use crate::pingsix::Plugins;
 use crate::pingsix::plugin::{Cors as CorsPlugin, Csrf, IpRestriction, PluginConfig as _};
 use crate::references::{References, entry};
@@ -57,6 +57,18 @@ impl PolicyEffect for SecurityEffect {
     fn refuse(&self, _: &UnsupportedTraffic) -> Vec<Refusal> {
         // A valid policy is honoured for all requests, or else the rule is refused.
         Vec::new()
+    }
+
+    fn without_credentials(&self) -> Option<Self> {
+        let Self { strategy, authentication, authorization, client_ip, cors, csrf } = self;
+        authentication.is_some().then(|| Self {
+            strategy: *strategy,
+            authentication: None,
+            authorization: authorization.clone(),
+            client_ip: client_ip.clone(),
+            cors: cors.clone(),
+            csrf: csrf.clone(),
+        })
     }
 
     fn attaches_like(&self, other: &Self) -> bool {
@@ -197,7 +209,7 @@ impl<'r> Reader<'r> {
     }
 
     fn cors(&mut self, cors: &crd::Cors, at: &FieldPath) -> CorsPlugin {
-        Cors::read(&cors.into(), at, &mut self.flaws).lower()
+        Cors::of_policy(cors, at, &mut self.flaws).lower()
     }
 
     fn csrf(&mut self, csrf: &crd::Csrf, at: &FieldPath) -> Option<Csrf> {
@@ -275,6 +287,12 @@ fn limitations(spec: &SecurityPolicySpec) -> Vec<Limitation> {
         limitations.push(Limitation::new(
             at.child("clientIP"),
             "PingSIX reads the first line of X-Forwarded-For alone, so the trusted proxies must keep the header in one line.",
+        ));
+    }
+    if spec.cors.as_ref().is_some_and(|cors| cors.allow_credentials && admits_any_origin(cors)) {
+        limitations.push(Limitation::new(
+            at.child("cors").child("allowCredentials"),
+            "Scripts may not send credentials, because any origin is allowed. List the origins that may.",
         ));
     }
     limitations

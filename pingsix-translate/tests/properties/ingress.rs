@@ -1,7 +1,7 @@
 //! Ingresses: random tables of one class against an independent reading of `networking.k8s.io/v1`.
 
 mod annotated;
-mod annotations;
+pub(crate) mod annotations;
 pub(crate) mod answer;
 mod answers;
 mod generate;

@@ -21,6 +21,7 @@ use crate::case::{Case, Setting};
 use crate::generate::security::{grant, policy, table_of_policies};
 use crate::generate::{Taste, hosts, probe};
 use crate::incremental::{Present, compare, identity, put, snapshot};
+use crate::ingress::annotations::admits_any_origin;
 use crate::oracle::World;
 use crate::probe::Probe;
 use crate::protection::{Credential, Protection};
@@ -42,6 +43,29 @@ fn verdicts_on_routes_under_security_policies_are_the_oracles() {
 #[test]
 fn services_of_security_policies_are_accepted_by_pingsix() {
     check_tables(table_of_policies, refused_by_pingsix);
+}
+
+/// The services have the plugins of policies, and Routes those of filters, whose specification admits such credentials.
+#[test]
+fn no_service_admits_credentials_of_any_origin() {
+    let permissions = Cell::new(0_u64);
+    check_tables(table_of_policies, |objects, setting| {
+        let case = Case::new(objects, setting);
+        let planes = case.translation.data_planes.iter();
+        let pairs = planes
+            .flat_map(|(key, plane)| plane.config.to_pairs(&key.to_string()).into_iter().collect::<Vec<_>>());
+        let services = pairs.filter(|(key, _)| key.contains("/services/"));
+        let mut plugins = services.filter_map(|(_, document)| {
+            let document: Value = serde_json::from_str(&document).ok()?;
+            document.pointer("/plugins/cors").cloned()
+        });
+        plugins.find_map(|cors| {
+            permissions.set(permissions.get() + 1);
+            let is_wrong = cors["allow_credential"] == true && admits_any_origin(&cors);
+            is_wrong.then(|| cors.to_string())
+        })
+    });
+    assert!(permissions.get() > 20, "hardly any permissions: {permissions:?}");
 }
 
 #[test]

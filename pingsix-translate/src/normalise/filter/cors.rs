@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use gateway_api::experimental::httproutes as api;
 
 use super::pattern::memory_of_origins;
+use crate::crd::{self, OriginWildcards};
 use crate::model::{FieldPath, Hostname, Reason, Refusal};
 use crate::pingsix::plugin;
 
@@ -38,6 +39,7 @@ pub(crate) struct WildcardOrigin {
     pub(crate) scheme: &'static str,
     /// The domain after `*.`; `None` is every host.
     pub(crate) domain: Option<String>,
+    pub(crate) depth: OriginWildcards,
     /// Unless it is the scheme's own.
     pub(crate) port: Option<u16>,
 }
@@ -100,6 +102,34 @@ impl Cors {
         }
         Self { origins, methods, headers, expose, max_age, credentials }
     }
+
+    /// Reads the field of a policy; parts that cannot be honoured are refused.
+    ///
+    /// The filter of Gateway API admits credentials of any origin, because its specification says so. A policy never does.
+    pub(crate) fn of_policy(policy: &crd::Cors, at: &FieldPath, refusals: &mut Vec<Refusal>) -> Self {
+        let mut filter = api::HttpRouteRulesFiltersCors::from(policy);
+        if admits_any_origin(policy) {
+            filter.allow_credentials = Some(false);
+        }
+        let mut cors = Self::read(&filter, at, refusals);
+        if let Origins::Listed { wildcard, .. } = &mut cors.origins {
+            let depth = policy.origin_wildcards;
+            *wildcard = std::mem::take(wildcard)
+                .into_iter()
+                .map(|origin| WildcardOrigin { depth, ..origin })
+                .collect();
+        }
+        cors
+    }
+}
+
+/// Whether a policy admits scripts of any origin, or of any origin with some scheme.
+pub(crate) fn admits_any_origin(policy: &crd::Cors) -> bool {
+    let is_any = |origin: &String| {
+        origin == "*"
+            || matches!(parse_origin(origin), Some(Origin::Wildcard(WildcardOrigin { domain: None, .. })))
+    };
+    policy.allow_origins.iter().any(is_any)
 }
 
 impl Origins {
@@ -143,12 +173,13 @@ fn parse_origin(text: &str) -> Option<Origin> {
         None => (rest, None),
     };
     let port = port.filter(|port| *port != own_port);
+    let depth = OriginWildcards::AnyDepth;
     if host == "*" {
-        return Some(Origin::Wildcard(WildcardOrigin { scheme, domain: None, port }));
+        return Some(Origin::Wildcard(WildcardOrigin { scheme, domain: None, depth, port }));
     }
     if let Some(domain) = host.strip_prefix("*.") {
         let domain = Some(Hostname::parse(domain).ok()?.to_string());
-        return Some(Origin::Wildcard(WildcardOrigin { scheme, domain, port }));
+        return Some(Origin::Wildcard(WildcardOrigin { scheme, domain, depth, port }));
     }
     let is_address = host.parse::<std::net::Ipv4Addr>().is_ok();
     let host = if is_address { host.to_owned() } else { Hostname::parse(host).ok()?.to_string() };
@@ -216,11 +247,15 @@ impl Cors {
 
 impl WildcardOrigin {
     fn pattern(&self) -> String {
-        let Self { scheme, domain, port } = self;
+        let Self { scheme, domain, depth, port } = self;
+        let names = match (domain, depth) {
+            (Some(_), OriginWildcards::OneLabel) => "[A-Za-z0-9-]+",
+            (Some(_) | None, _) => "[^/:]+",
+        };
         let domain =
             domain.as_ref().map(|domain| format!(r"\.{}", regex::escape(domain))).unwrap_or_default();
         let port = port.map(|port| format!(":{port}")).unwrap_or_default();
-        format!("^{scheme}://[^/:]+{domain}{port}$")
+        format!("^{scheme}://{names}{domain}{port}$")
     }
 }
 
@@ -245,6 +280,7 @@ mod tests {
         let wildcard = |scheme, domain: Option<&str>, port| WildcardOrigin {
             scheme,
             domain: domain.map(str::to_owned),
+            depth: OriginWildcards::AnyDepth,
             port,
         };
         assert_eq!(
@@ -271,12 +307,55 @@ mod tests {
         assert_eq!(read(filter).1, ["cors.allowHeaders[0]", "cors.exposeHeaders"]);
     }
 
+    fn pattern(domain: Option<&str>, depth: OriginWildcards, port: Option<u16>) -> regex::Regex {
+        let domain = domain.map(str::to_owned);
+        regex::Regex::new(&WildcardOrigin { scheme: "https", domain, depth, port }.pattern()).unwrap()
+    }
+
+    #[test]
+    fn a_wildcard_may_stand_for_one_label() {
+        let below = pattern(Some("shop.example"), OriginWildcards::OneLabel, Some(8443));
+        assert!(below.is_match("https://a-1.shop.example:8443"));
+        for refused in [
+            "https://a.b.shop.example:8443",
+            "https://.shop.example:8443",
+            "https://a.shop.example",
+            "https://a.shop.example:84430",
+            "https://a.shop.example:8443\n",
+            "https://a_b.shop.example:8443",
+            "https://x@a.shop.example:8443",
+            "xhttps://a.shop.example:8443",
+        ] {
+            assert!(!below.is_match(refused), "{refused}");
+        }
+        assert!(pattern(None, OriginWildcards::OneLabel, None).is_match("https://a.b.example"));
+    }
+
+    #[test]
+    fn a_policy_admits_no_credentials_of_any_origin() {
+        let credentials = |origins: &[&str]| {
+            let policy = crd::Cors {
+                allow_origins: origins.iter().map(|origin| (*origin).to_owned()).collect(),
+                allow_credentials: true,
+                expose_headers: vec!["X-A".to_owned()],
+                ..crd::Cors::default()
+            };
+            let mut refusals = Vec::new();
+            let cors = Cors::of_policy(&policy, &FieldPath::new("cors"), &mut refusals);
+            assert!(refusals.is_empty(), "{refusals:?}");
+            (cors.credentials, admits_any_origin(&policy))
+        };
+        for any in [&["*"][..], &["https://*"], &["https://a.example", "http://*:8080"]] {
+            assert_eq!(credentials(any), (false, true), "{any:?}");
+        }
+        for some in [&[][..], &["https://a.example"], &["https://*.example"]] {
+            assert_eq!(credentials(some), (true, false), "{some:?}");
+        }
+    }
+
     #[test]
     fn wildcard_origins_stand_for_names_below_a_domain() {
-        let pattern = |domain: Option<&str>, port| {
-            let domain = domain.map(str::to_owned);
-            regex::Regex::new(&WildcardOrigin { scheme: "https", domain, port }.pattern()).unwrap()
-        };
+        let pattern = |domain, port| pattern(domain, OriginWildcards::AnyDepth, port);
         let below = pattern(Some("shop.example"), None);
         for allowed in ["https://a.shop.example", "https://a.b.shop.example"] {
             assert!(below.is_match(allowed), "{allowed}");

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use gateway_api::experimental::httproutes as api;
 
 use crate::annotations::{IngressAnnotations, MoreHosts, PathChange, is_read};
-use crate::crd::AnnotationDialect;
+use crate::crd::{self, AnnotationDialect};
 use crate::model::{FieldPath, Kind, ObjectKey, Problem, Reason, Severity};
-use crate::normalise::{Cors, HeaderChanges, RegexRewrite};
+use crate::normalise::{Cors, HeaderChanges, RegexRewrite, admits_any_origin};
 use crate::snapshot::{Ingress, Referents};
 
 /// Domains of other controllers, besides `ingress.kubernetes.io`. Their annotations change the meaning of an Ingress.
@@ -34,14 +34,12 @@ pub fn read_annotations(
 ) -> IngressAnnotations {
     let mut annotations = IngressAnnotations::read(annotations, dialects);
     // Permissions for scripts tune an Ingress, so they close nothing.
-    if let Some(cors) = &annotations.security.cors {
+    let flaw_of = |cors: &crd::Cors| {
         let mut refusals = Vec::new();
-        let _ = Cors::read(&cors.into(), &FieldPath::new("cors"), &mut refusals);
-        if let Some(refusal) = refusals.first() {
-            annotations.security.cors = None;
-            annotations.add_flaw(false, "cors", refusal.message.clone());
-        }
-    }
+        let _ = Cors::of_policy(cors, &FieldPath::new("cors"), &mut refusals);
+        refusals.first().map(|refusal| refusal.message.clone())
+    };
+    annotations.check_cors(flaw_of, admits_any_origin);
     // Neither does the path for backends.
     if let Some(PathChange::Regex(path)) = &annotations.path_change
         && let Err(message) = RegexRewrite::read(path)

@@ -53,7 +53,10 @@ fn claims_of<'r>(
         let ingress = IngressByAge { age: route.age, key: route.key.clone() };
         match (&route.hostnames, route.part) {
             (Hostnames::Any, Part::DefaultBackend) => default = Some(ingress),
-            (Hostnames::Named(names), Part::IngressRule(entry) | Part::IngressHost(entry)) => {
+            (
+                Hostnames::Named(names),
+                Part::IngressRule(entry) | Part::IngressChallenges(entry) | Part::IngressHost(entry),
+            ) => {
                 let claim = Claim { ingress, entry, is_total: matches_everything(route) };
                 claims.extend(names.iter().map(|name| (name, claim.clone())));
             }

@@ -1,10 +1,11 @@
 //! The Ingresses that name a host: those with an alias alone come last, then the oldest comes first.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::ingress_key;
+use crate::crd::HostOwnership;
 use crate::model::{Age, ObjectKey, ObjectName, compare_age};
 use crate::snapshot::Ingress;
 
@@ -81,6 +82,8 @@ impl NamedBy {
 #[derive(Clone, Debug)]
 pub(super) struct NamingIngress {
     pub(super) by: NamedBy,
+    /// Whether the Ingress has `spec.tls` for the host.
+    pub(super) has_tls: bool,
     pub(super) ingress: IngressByAge,
 }
 
@@ -130,11 +133,17 @@ pub(super) struct ManyIngresses {
     with_rules: Option<NamingIngress>,
     /// The first Ingress with an annotation for the host.
     annotated: Option<NamingIngress>,
+    /// The number of Ingresses with `spec.tls` for the host, by namespace.
+    with_tls: BTreeMap<Arc<str>, usize>,
 }
 
 impl ManyIngresses {
     fn of(all: BTreeSet<NamingIngress>) -> Self {
-        let mut many = Self { all, other: None, with_rules: None, annotated: None };
+        let with_tls = BTreeMap::new();
+        let mut many = Self { all, other: None, with_rules: None, annotated: None, with_tls };
+        for naming in many.all.iter().filter(|naming| naming.has_tls) {
+            *many.with_tls.entry(naming.ingress.key.name.namespace.clone()).or_default() += 1;
+        }
         many.find();
         many
     }
@@ -181,7 +190,7 @@ impl HostIngresses {
                 Some(OldestIngresses { oldest: ingress(only), other: None, annotated })
             }
             Self::Many(many) => {
-                let ManyIngresses { all, other, with_rules, annotated } = &**many;
+                let ManyIngresses { all, other, with_rules, annotated, with_tls: _ } = &**many;
                 // An annotation has no effect beside rules.
                 let counts = |other: &&NamingIngress| with_rules.is_none() || other.by != NamedBy::Annotation;
                 Some(OldestIngresses {
@@ -191,6 +200,17 @@ impl HostIngresses {
                         .as_ref()
                         .map(|annotated| (ingress(annotated), with_rules.as_ref().map(ingress))),
                 })
+            }
+        }
+    }
+
+    /// Whether an Ingress with an effect on the host has `spec.tls` for it.
+    pub(super) fn has_tls(&self, ownership: HostOwnership) -> bool {
+        match (self, ownership) {
+            (Self::One(only), _) => only.has_tls,
+            (Self::Many(many), HostOwnership::Shared) => !many.with_tls.is_empty(),
+            (Self::Many(many), HostOwnership::OldestNamespace) => {
+                many.all.first().is_some_and(|first| many.with_tls.contains_key(first.namespace()))
             }
         }
     }
@@ -218,7 +238,10 @@ impl HostIngresses {
                 *self = Self::Many(Box::new(many));
             }
             Self::Many(many) => {
-                let ManyIngresses { all, other, with_rules, annotated } = &mut **many;
+                let ManyIngresses { all, other, with_rules, annotated, with_tls } = &mut **many;
+                if naming.has_tls {
+                    *with_tls.entry(naming.ingress.key.name.namespace.clone()).or_default() += 1;
+                }
                 let is_before =
                     |first: &Option<NamingIngress>| first.as_ref().is_none_or(|first| naming < *first);
                 if naming.by == NamedBy::Rules && is_before(with_rules) {
@@ -253,7 +276,15 @@ impl HostIngresses {
                     many.annotated.as_ref(),
                 ];
                 let is_first = firsts.contains(&Some(naming));
-                many.all.remove(naming);
+                let removed = many.all.take(naming);
+                if let Some(removed) = removed.filter(|removed| removed.has_tls)
+                    && let Some(count) = many.with_tls.get_mut(removed.namespace())
+                {
+                    *count -= 1;
+                    if *count == 0 {
+                        many.with_tls.remove(removed.namespace());
+                    }
+                }
                 if is_first {
                     many.find();
                 }
@@ -285,7 +316,7 @@ mod tests {
                 let ingress = json!({"metadata": {"creationTimestamp": created}});
                 let name = ObjectName::new(["a", "a", "b", "c"][rng.random_range(0..4)], number.to_string());
                 let ingress = IngressByAge::of(&name, &serde_json::from_value(ingress).unwrap());
-                NamingIngress { by: *ways.choose(&mut rng).unwrap(), ingress }
+                NamingIngress { by: *ways.choose(&mut rng).unwrap(), has_tls: rng.random(), ingress }
             })
             .collect();
         for _ in 0..50 {
@@ -318,6 +349,13 @@ mod tests {
                     }
                 });
                 assert_eq!(ingresses.as_ref().and_then(HostIngresses::oldest_ingresses), oldest_ingresses);
+                let has_tls = |ownership| ingresses.as_ref().is_some_and(|one| one.has_tls(ownership));
+                let mut with_tls = model.iter().filter(|naming| naming.has_tls);
+                assert_eq!(has_tls(HostOwnership::Shared), with_tls.clone().next().is_some());
+                let is_of_owner = |naming: &NamingIngress| {
+                    model.first().is_some_and(|first| first.namespace() == naming.namespace())
+                };
+                assert_eq!(has_tls(HostOwnership::OldestNamespace), with_tls.any(is_of_owner));
                 let named = ingresses.iter().flat_map(HostIngresses::iter);
                 assert!(named.eq(model.iter().map(|naming| &naming.ingress)));
             }

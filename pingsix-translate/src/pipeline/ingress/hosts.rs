@@ -18,6 +18,7 @@ use std::sync::Arc;
 use super::annotations::Annotated;
 use super::bounded_problems::BoundedProblems;
 use super::host_ingresses::{HostIngresses, IngressByAge, NamedBy, NamingIngress, OldestIngresses};
+use super::tls::tls_of;
 use crate::annotations::MoreHosts;
 use crate::bounds;
 use crate::crd::HostOwnership;
@@ -32,13 +33,22 @@ type Host = Option<Hostname>;
 /// Limit of changed wildcard hosts. Above, a full comparison is cheaper.
 const MAX_WIDE_HOSTS: usize = 16;
 
-/// The oldest Ingresses of hosts before a change.
-pub(super) type FormerOldest = BTreeMap<Host, Option<OldestIngresses>>;
+/// Hosts before a change.
+pub(super) type FormerHosts = BTreeMap<Host, FormerHost>;
+
+/// A host before a change.
+#[derive(Debug)]
+pub(super) struct FormerHost {
+    oldest: Option<OldestIngresses>,
+    has_tls: bool,
+}
 
 /// The Ingresses that name each host.
 #[derive(Debug)]
 pub(super) struct Hosts {
     ownership: HostOwnership,
+    /// Whether the class redirects hosts with `spec.tls` to HTTPS.
+    redirects_to_tls: bool,
     named: BTreeMap<Host, HostIngresses>,
     /// By Ingress with such annotations.
     annotations: BTreeMap<ObjectName, HostAnnotations>,
@@ -66,12 +76,24 @@ impl HostAnnotations {
         aliases.chain(redirects)
     }
 
-    /// The valid hosts of an Ingress with these annotations, and the ways in which it names them.
-    fn named(&self, ingress: &Ingress) -> BTreeMap<Host, NamedBy> {
-        let mut named: BTreeMap<Host, NamedBy> = BTreeMap::new();
+    /// The valid hosts of an Ingress with these annotations: the ways in which it names them, and whether it has
+    /// `spec.tls` for them.
+    ///
+    /// ingress-nginx has a certificate for a host once any Ingress with rules for it has `spec.tls`, whatever hosts are
+    /// listed there (`createServers` of `internal/ingress/controller/controller.go`).
+    fn named(&self, ingress: &Ingress) -> BTreeMap<Host, (NamedBy, bool)> {
+        let has_tls = !tls_of(ingress).is_empty();
+        let mut named: BTreeMap<Host, (NamedBy, bool)> = BTreeMap::new();
         for (host, place) in hosts_of(ingress).chain(self.hosts()) {
             let by = place.named_by(self.is_canary);
-            named.entry(host).and_modify(|known| *known = known.and(by)).or_insert(by);
+            let is_for_host = match place {
+                HostSource::Tls { .. } => true,
+                HostSource::Rule { has_host, .. } => has_tls && has_host && !self.is_canary,
+                HostSource::DefaultBackend | HostSource::Alias | HostSource::Redirect => false,
+            };
+            let (known, known_tls) = named.entry(host).or_insert((by, is_for_host));
+            *known = known.and(by);
+            *known_tls |= is_for_host;
         }
         named
     }
@@ -159,16 +181,22 @@ fn hosts_of(ingress: &Ingress) -> impl Iterator<Item = (Host, HostSource)> {
 }
 
 impl Hosts {
-    pub(super) const fn new(ownership: HostOwnership) -> Self {
-        Self { ownership, named: BTreeMap::new(), annotations: BTreeMap::new(), overlaps: BTreeMap::new() }
+    pub(super) const fn new(ownership: HostOwnership, redirects_to_tls: bool) -> Self {
+        Self {
+            ownership,
+            redirects_to_tls,
+            named: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            overlaps: BTreeMap::new(),
+        }
     }
 
     /// Adds an Ingress before the first translation.
     pub(super) fn add_first(&mut self, name: &ObjectName, annotated: &Annotated<'_>) {
         let ingress = IngressByAge::of(name, annotated.ingress);
         let annotations = HostAnnotations::of(annotated);
-        for (host, by) in annotations.named(annotated.ingress) {
-            self.add(host, NamingIngress { by, ingress: ingress.clone() });
+        for (host, (by, has_tls)) in annotations.named(annotated.ingress) {
+            self.add(host, NamingIngress { by, has_tls, ingress: ingress.clone() });
         }
         self.keep_annotations(name, annotations);
     }
@@ -186,14 +214,14 @@ impl Hosts {
         }
     }
 
-    /// Replaces an Ingress of the same name. `former` receives the oldest Ingresses that its hosts had. Returns whether
+    /// Replaces an Ingress of the same name. `former` receives the states that its hosts had. Returns whether
     /// annotations add other hosts than before.
     pub(super) fn replace(
         &mut self,
         name: &ObjectName,
         before: Option<&Ingress>,
         now: Option<&Annotated<'_>>,
-        former: &mut FormerOldest,
+        former: &mut FormerHosts,
     ) -> bool {
         let old_annotations = self.annotations.remove(name).unwrap_or_default();
         let new_annotations = now.map(HostAnnotations::of).unwrap_or_default();
@@ -203,16 +231,18 @@ impl Hosts {
             [before, now.map(|now| now.ingress)].map(|ingress| Some(IngressByAge::of(name, ingress?)));
         let is_as_old = old_key == new_key;
         for (host, by) in old.iter().filter(|(host, by)| !(is_as_old && new.get(*host) == Some(*by))) {
-            former.entry(host.clone()).or_insert_with(|| self.oldest_ingresses(host));
+            former.entry(host.clone()).or_insert_with(|| self.state_of(host));
             let Some((ingress, ingresses)) = old_key.clone().zip(self.named.get_mut(host)) else { continue };
-            if ingresses.remove(&NamingIngress { by: *by, ingress }) {
+            let (by, has_tls) = *by;
+            if ingresses.remove(&NamingIngress { by, has_tls, ingress }) {
                 self.named.remove(host);
             }
         }
         for (host, by) in new.into_iter().filter(|(host, by)| !(is_as_old && old.get(host) == Some(by))) {
-            former.entry(host.clone()).or_insert_with(|| self.oldest_ingresses(&host));
+            former.entry(host.clone()).or_insert_with(|| self.state_of(&host));
             if let Some(ingress) = new_key.clone() {
-                self.add(host, NamingIngress { by, ingress });
+                let (by, has_tls) = by;
+                self.add(host, NamingIngress { by, has_tls, ingress });
             }
         }
         let has_other_hosts = old_annotations.more != new_annotations.more;
@@ -253,6 +283,36 @@ impl Hosts {
         more
     }
 
+    fn state_of(&self, host: &Host) -> FormerHost {
+        FormerHost { oldest: self.oldest_ingresses(host), has_tls: self.host_has_tls(host) }
+    }
+
+    /// Whether an Ingress has `spec.tls` for a host as it is written.
+    fn host_has_tls(&self, host: &Host) -> bool {
+        self.redirects_to_tls
+            && host.is_some()
+            && self.named.get(host).is_some_and(|ingresses| ingresses.has_tls(self.ownership))
+    }
+
+    /// The hosts of the rules and annotations of an Ingress with a certificate: requests in plaintext may be redirected to HTTPS. The certificate is the
+    /// one of the host, or of the wildcard with one label in its place, as in ingress-nginx
+    /// (`rootfs/etc/nginx/lua/certificate.lua`).
+    pub(super) fn tls_hosts(&self, key: &ObjectKey, ingress: &Ingress) -> BTreeSet<Hostname> {
+        let namespace = &key.name.namespace;
+        let annotations = self.annotations.get(&key.name);
+        let served = hosts_of(ingress).filter(|(_, place)| !matches!(place, HostSource::Tls { .. }));
+        let hosts = served.chain(annotations.into_iter().flat_map(HostAnnotations::hosts));
+        let has_tls = |host: &Hostname| {
+            let around = host.wider().next().filter(|_| !host.is_wildcard());
+            std::iter::once(host.clone())
+                .chain(around)
+                .map(Some)
+                .any(|host| self.host_has_tls(&host) && self.other_owner(host.as_ref(), namespace).is_none())
+        };
+        let hosts: BTreeSet<Hostname> = hosts.filter_map(|(host, _)| host).collect();
+        hosts.into_iter().filter(has_tls).collect()
+    }
+
     fn oldest_ingresses(&self, host: &Host) -> Option<OldestIngresses> {
         self.named.get(host)?.oldest_ingresses()
     }
@@ -262,16 +322,18 @@ impl Hosts {
     /// owner of a host changed, or the effect of an annotation.
     pub(super) fn refresh_overlaps(
         &mut self,
-        former: FormerOldest,
+        former: FormerHosts,
         limit: usize,
         to_read: &mut BTreeSet<ObjectName>,
     ) -> Result<bool, FullTranslationNeeded> {
         let mut has_other_annotations = false;
+        let with_other_tls = former.iter().filter(|(host, before)| self.host_has_tls(host) != before.has_tls);
+        let with_other_tls: BTreeSet<Host> = with_other_tls.map(|(host, _)| host.clone()).collect();
         let changed = former.into_iter().filter(|(host, before)| {
             let now = self.oldest_ingresses(host);
             let annotated = |oldest: &Option<OldestIngresses>| oldest.as_ref()?.annotated.clone();
-            has_other_annotations |= annotated(&now) != annotated(before);
-            now != *before
+            has_other_annotations |= annotated(&now) != annotated(&before.oldest);
+            now != before.oldest
         });
         let changed: BTreeSet<Host> = changed.map(|(host, _)| host).collect();
         let is_wide = |host: &&Host| host.as_ref().is_none_or(Hostname::is_wildcard);
@@ -283,8 +345,9 @@ impl Hosts {
         if wide.len() > MAX_WIDE_HOSTS {
             return Err(FullTranslationNeeded);
         }
-        let mut concerned = changed.clone();
-        for wildcard in changed.iter().filter(is_wide).flatten() {
+        let mut concerned: BTreeSet<Host> = changed.union(&with_other_tls).cloned().collect();
+        let may_cover = concerned.clone();
+        for wildcard in may_cover.iter().filter(is_wide).flatten() {
             let is_covered = |host: &&Host| host.as_ref().is_some_and(|host| wildcard.covers_strictly(host));
             concerned.extend(self.named.keys().filter(is_covered).cloned());
         }

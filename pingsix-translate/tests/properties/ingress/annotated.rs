@@ -31,24 +31,38 @@ pub(super) const CLOSING: [(&str, &str, &str); 13] = [
 ];
 
 /// Other annotations, with values that are valid, odd and hostile.
-const OTHERS: [(&str, &str, &[&str]); 50] = [
+const OTHERS: [(&str, &str, &[&str]); 52] = [
     (NGINX, "affinity", &["cookie"]),
     (NGINX, "allowlist-source-range", &["10.0.0.0/8", "127.0.0.1, ::1", "", "10.0.0.0/8,x"]),
     (NGINX, "app-root", &["/app", "app", "/$x", "/a b"]),
     (NGINX, "auth-secret", &["user", "user", "one", "absent", "infra/user"]),
     (NGINX, "auth-type", &["basic"]),
     (NGINX, "backend-protocol", &["HTTP", "HTTPS", "GRPC", "GRPCS", "FCGI", "\u{7f}"]),
-    (NGINX, "canary", &["true", "false", "yes"]),
+    (NGINX, "canary", &["true", "false", "yes", "True"]),
     (NGINX, "canary-by-header", &["X-Canary", "host", "a b"]),
     (NGINX, "canary-by-header-value", &["eu", "\u{e9}", "a\"b"]),
     (NGINX, "canary-weight", &["0", "20", "100", "1000", "-1"]),
     (NGINX, "canary-weight-total", &["1", "200", "0"]),
     (NGINX, "cors-allow-headers", &["X-A, X-B", "*", "a b"]),
-    (NGINX, "cors-allow-origin", &["*", "https://a.test", "https://*.b.test", "null", "a;b"]),
+    (NGINX, "cors-allow-credentials", &["true", "false", "T"]),
+    (
+        NGINX,
+        "cors-allow-origin",
+        &[
+            "*",
+            "https://a.test",
+            "https://*.b.test,x",
+            "null",
+            "a;b",
+            "https://*",
+            "https://a.test,\nhttp://*:81,\n",
+        ],
+    ),
     (NGINX, "custom-headers", &["infra/headers", "app/headers", "app-b/headers", "infra/absent", "headers"]),
     (NGINX, "default-backend", &["one", "idle", "missing", "outside", "x/y"]),
     (NGINX, "denylist-source-range", &["192.0.2.0/24"]),
-    (NGINX, "enable-cors", &["true", "TRUE"]),
+    (NGINX, "enable-cors", &["true", "TRUE", "yes"]),
+    (NGINX, "force-ssl-redirect", &["1", "true", "False"]),
     (NGINX, "from-to-www-redirect", &["true", "false"]),
     (NGINX, "limit-rpm", &["1", "600", "4294967296", "0"]),
     (NGINX, "limit-rps", &["5", "0", "x"]),

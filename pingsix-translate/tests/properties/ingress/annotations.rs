@@ -48,6 +48,46 @@ fn ingresses_without_annotations_are_the_same_with_the_dialect() {
     }
 }
 
+/// Neither annotations nor policies admit credentials of scripts of any origin.
+#[test]
+fn no_document_admits_credentials_of_any_origin() {
+    let (mut with, mut without) = (0_u64, 0_u64);
+    for seed in 0..cases() * 4 {
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let mut objects = generate::table(&mut rng);
+        add(&mut rng, &mut objects);
+        for ingress in objects.iter_mut().filter(|object| object["kind"] == "Ingress") {
+            ingress["metadata"]["annotations"][format!("{NGINX}/enable-cors")] = json!("true");
+        }
+        for (_, document) in documents(&objects, Layout::Shared) {
+            let document: Value = serde_json::from_str(&document).unwrap();
+            let Some(cors) = document.pointer("/plugins/cors") else { continue };
+            let is_for_any = admits_any_origin(cors);
+            assert!(cors["allow_credential"] != true || !is_for_any, "seed {seed}: {cors}");
+            with += u64::from(cors["allow_credential"] == true);
+            without += u64::from(is_for_any);
+        }
+    }
+    println!("{with} plugins with credentials, {without} for any origin");
+    assert!(with > 20 && without > 20, "hardly any of both");
+}
+
+/// Whether a plugin admits scripts of origins that nobody lists.
+pub(crate) fn admits_any_origin(cors: &Value) -> bool {
+    let origins = cors["allow_origins"].as_str().unwrap_or("*");
+    let patterns = cors["allow_origins_by_regex"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let patterns: Vec<regex::Regex> = patterns.map(|pattern| regex::Regex::new(pattern).unwrap()).collect();
+    let unlisted = [
+        "https://unlisted.invalid",
+        "http://unlisted.invalid",
+        "http://unlisted.invalid:8080",
+        "https://a",
+        "null",
+    ];
+    matches!(origins, "*" | "**")
+        || unlisted.iter().any(|origin| patterns.iter().any(|pattern| pattern.is_match(origin)))
+}
+
 fn documents(objects: &[Value], layout: Layout) -> Vec<(String, String)> {
     let mut all = Objects::default();
     for object in objects {

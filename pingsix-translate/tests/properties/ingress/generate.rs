@@ -163,7 +163,7 @@ fn backend(rng: &mut SmallRng) -> Value {
     json!({ "service": { "name": name, "port": port } })
 }
 
-fn tls(rng: &mut SmallRng) -> Value {
+pub(super) fn tls(rng: &mut SmallRng) -> Value {
     let mut tls = json!({});
     if !one_in(rng, 4) {
         let hosts: Vec<Value> = (0..rng.random_range(1..=2)).map(|_| json!(pick(rng, &HOSTNAMES))).collect();

@@ -199,7 +199,8 @@ fn change(rng: &mut SmallRng, others: &[Value], objects: &mut Present) -> String
 
 /// Changes one thing of an Ingress.
 fn edit(rng: &mut SmallRng, ingress: &mut Value) {
-    match rng.random_range(0..8) {
+    match rng.random_range(0..9) {
+        8 => ingress["spec"]["tls"] = json!([generate::tls(rng)]),
         6 => annotated::annotate(rng, ingress),
         7 => ingress["metadata"]["annotations"] = Value::Null,
         0 => ingress["metadata"]["annotations"]["nginx.org/rewrites"] = json!("x"),

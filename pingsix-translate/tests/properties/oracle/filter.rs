@@ -130,7 +130,7 @@ impl Read {
             "RequestRedirect" => {
                 self.filters.redirect = Some(Redirect::read(&filter["requestRedirect"], prefix)?);
             }
-            "CORS" => self.filters.cors = Some(Cors::read(&filter["cors"])?),
+            "CORS" => self.filters.cors = Some(Cors::read(&filter["cors"], false)?),
             _ => return None,
         }
         Some(())
@@ -341,7 +341,8 @@ impl Filters {
 }
 
 impl Cors {
-    pub(super) fn read(cors: &Value) -> Option<Self> {
+    /// Reads the field of a policy, or of a filter, whose specification admits credentials of any origin.
+    pub(super) fn read(cors: &Value, is_of_policy: bool) -> Option<Self> {
         let list = |name: &str| -> BTreeSet<String> {
             let values = cors[name].as_array().into_iter().flatten();
             values.map(|value| value.as_str().unwrap().to_owned()).collect()
@@ -362,13 +363,16 @@ impl Cors {
         if !methods.contains("*") {
             methods.extend(["GET", "HEAD", "POST"].map(str::to_owned));
         }
+        let origins = or_all(list("allowOrigins"));
+        let is_any = |origin: &String| origin == "*" || origin.contains("://*") && !origin.contains("://*.");
+        let is_for_any = is_of_policy && origins.iter().any(is_any);
         let read = Self {
-            origins: or_all(list("allowOrigins")),
+            origins,
             methods,
             headers: or_all(lower(list("allowHeaders"))),
             expose: or_all(lower(list("exposeHeaders"))),
             max_age: cors["maxAge"].as_i64().unwrap_or(5),
-            credentials: cors["allowCredentials"] == true,
+            credentials: cors["allowCredentials"] == true && !is_for_any,
         };
         // A browser would take the star for a name, and PingSIX cannot know the names.
         (!(read.credentials && read.expose.contains("*"))).then_some(read)

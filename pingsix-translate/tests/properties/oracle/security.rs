@@ -326,7 +326,7 @@ impl World {
             protection.csrf = Some(self.entries(policy, &csrf["secretRef"])?.remove("key")?);
         }
         if let Some(cors) = spec.get("cors") {
-            demands.cors = Some(Cors::read(cors)?);
+            demands.cors = Some(Cors::read(cors, true)?);
         }
         Some(demands)
     }

@@ -119,12 +119,16 @@ pub(super) fn cors(mut config: Fields, effects: &mut Effects, report: &mut Repor
     let (exposed_place, exposed) = list("expose_headers", "", report);
     let with_credentials = config.truth("allow_credential", report);
     let max_age = config.take("max_age");
-    for name in ["allow_origins_by_regex", "allow_origins_by_metadata"] {
-        if let Some(Field { place, .. }) = config.take(name) {
+    let mut is_without = |name: &str, report: &mut Report| {
+        let others = config.take(name);
+        if let Some(Field { place, .. }) = &others {
             report
-                .impossible(&place, "Origins are listed one by one; these origins are not allowed any more.");
+                .impossible(place, "Origins are listed one by one; these origins are not allowed any more.");
         }
-    }
+        others.is_some()
+    };
+    let by_pattern = is_without("allow_origins_by_regex", report);
+    let by_metadata = is_without("allow_origins_by_metadata", report);
     for name in ["timing_allow_origins", "timing_allow_origins_by_regex"] {
         config.drop(name, report, "PingSIX does not set Timing-Allow-Origin.");
     }
@@ -140,7 +144,22 @@ pub(super) fn cors(mut config: Fields, effects: &mut Effects, report: &mut Repor
         );
         return;
     }
-    let (origins, headers, exposed) = (star(origins), star(headers), star(exposed));
+    // APISIX takes patterns in place of the list, and metadata in place of a star.
+    if by_pattern || (by_metadata && is_any(&origins)) {
+        report.impossible(&place, "No origin is left, so scripts of other origins are not allowed any more.");
+        return;
+    }
+    let (mut origins, headers, exposed) = (star(origins), star(headers), star(exposed));
+    // APISIX compares origins as they are written, and a SecurityPolicy has wildcards.
+    let before = origins.len();
+    origins.retain(|origin| origin == "*" || !origin.contains('*'));
+    if origins.len() < before {
+        let place = origins_place.as_ref().unwrap_or(&place);
+        report.limited(place, "Origins with a star match none in APISIX, and are left out.");
+        if origins.is_empty() {
+            return;
+        }
+    }
     let (methods, unknown): (Vec<_>, Vec<_>) =
         star(methods).into_iter().partition(|name| name == "*" || CORS_METHODS.contains(&name.as_str()));
     if let Some(place) = methods_place.filter(|_| !unknown.is_empty()) {

@@ -81,6 +81,16 @@ impl Expanded {
             let age = canary["metadata"]["creationTimestamp"].as_str();
             (age.is_none(), age, name_of(canary))
         });
+        let mut tls_hosts: BTreeSet<&str> = BTreeSet::new();
+        for ingress in &ingresses {
+            let entries = ingress["spec"]["tls"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let listed = entries.iter().filter_map(|entry| entry["hosts"].as_array()).flatten();
+            tls_hosts.extend(listed.filter_map(Value::as_str));
+            // A certificate is for all hosts of an Ingress.
+            if !entries.is_empty() && !is_canary(&ingress) {
+                tls_hosts.extend(rules(ingress).iter().filter_map(host));
+            }
+        }
         let mut expanded = Self { objects: Vec::new(), acts: BTreeMap::new() };
         for object in objects.iter().filter(|object| !is_ingress(object)) {
             expanded.objects.push(object.clone());
@@ -90,26 +100,26 @@ impl Expanded {
                 ingresses.iter().filter(|other| !is_canary(other) && name_of(other) != name_of(ingress));
             // A rule without paths names its host, too.
             let taken: BTreeSet<&str> = others.flat_map(|other| rules(other)).filter_map(host).collect();
-            expanded.add(ingress, &meanings[&name_of(ingress)], &canaries, meanings, &taken);
+            expanded.add(ingress, &meanings[&name_of(ingress)], &canaries, meanings, (&taken, &tls_hosts));
         }
         expanded
     }
 
-    /// Adds an Ingress. `taken` are the hosts of the rules of others.
+    /// Adds an Ingress. `taken` are the hosts of the rules of others, and `tls_hosts` those with a certificate.
     fn add(
         &mut self,
         ingress: &Value,
         meaning: &Meaning,
         canaries: &[&Value],
         meanings: &BTreeMap<String, Meaning>,
-        taken: &BTreeSet<&str>,
+        (taken, tls_hosts): (&BTreeSet<&str>, &BTreeSet<&str>),
     ) {
         let own: BTreeSet<Option<&str>> = rules(ingress).iter().map(host).collect();
         let tls = |host: Option<&str>| {
-            let entries = ingress["spec"]["tls"].as_array().into_iter().flatten();
-            let mut hosts =
-                entries.map(|entry| entry["hosts"].as_array().map(Vec::as_slice).unwrap_or_default());
-            hosts.any(|hosts| hosts.is_empty() || hosts.iter().any(|named| named.as_str() == host))
+            host.is_some_and(|host| {
+                let around = host.split_once('.').map(|(_, domain)| format!("*.{domain}"));
+                tls_hosts.contains(host) || around.is_some_and(|around| tls_hosts.contains(around.as_str()))
+            })
         };
         let to_https = |host: Option<&str>| {
             let by_default = meaning.is_of_nginx && !meaning.keeps_plaintext && tls(host);
@@ -124,7 +134,7 @@ impl Expanded {
                 } else {
                     format!("spec.rules[{at}].http.paths[{index}]")
                 };
-                let to_https = to_https(act_host) && !matches!(kind, Kind::Host { .. });
+                let to_https = (to_https(act_host) || to_https(host)) && !matches!(kind, Kind::Host { .. });
                 self.acts.insert((name_of(ingress), field), Act { to_https, kind: kind.clone() });
             }
             let paths: Vec<Value> =

@@ -156,6 +156,11 @@ impl Annotated {
         self.at(&self.dialect.whole_name(name))
     }
 
+    /// The place of `spec.tls`; of the whole Ingress without it.
+    pub(super) fn at_tls(&self) -> Place {
+        if self.tls.is_empty() { self.place.clone() } else { self.place.at("spec.tls") }
+    }
+
     /// The value of an annotation of the dialect, unless it is empty.
     pub(super) fn own(&self, name: &str) -> Option<&str> {
         let value = self.annotations.get(&self.dialect.whole_name(name));

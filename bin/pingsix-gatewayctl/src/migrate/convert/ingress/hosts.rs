@@ -6,7 +6,7 @@ use pingsix_translate::annotations::MoreHosts;
 use serde_json::json;
 
 use super::annotated::Annotated;
-use super::tls;
+use super::tls::TlsHosts;
 use crate::migrate::convert::Conversion;
 use crate::migrate::convert::rules::{Document, Rule, Section};
 use crate::migrate::plugin::Effects;
@@ -88,6 +88,7 @@ impl AddedHosts {
 /// the one of the oldest Ingress counts.
 pub(super) fn added(ingresses: &[Annotated], report: &mut Report) -> AddedHosts {
     let mut added = AddedHosts::default();
+    let tls_hosts = TlsHosts::of(ingresses);
     let mut with_rules: BTreeMap<&str, &Annotated> = BTreeMap::new();
     for ingress in ingresses.iter().filter(|ingress| ingress.read.canary.is_none()) {
         for entry in &ingress.entries {
@@ -107,7 +108,7 @@ pub(super) fn added(ingresses: &[Annotated], report: &mut Report) -> AddedHosts 
             } else if !taken.insert(from.clone()) {
                 report.exact(&place, format!("An HTTPRoute redirects {from} already."));
             } else {
-                report_redirect(ingress, (&from, &to), &place, report);
+                report_redirect(&tls_hosts, (&from, &to), &place, report);
                 added.redirects.push(Redirect { ingress: index, place, from, to });
             }
         }
@@ -116,8 +117,8 @@ pub(super) fn added(ingresses: &[Annotated], report: &mut Report) -> AddedHosts 
     added
 }
 
-fn report_redirect(ingress: &Annotated, (from, to): (&str, &str), place: &Place, report: &mut Report) {
-    if tls::has_certificate(ingress, to) && !tls::has_certificate(ingress, from) {
+fn report_redirect(tls_hosts: &TlsHosts<'_>, (from, to): (&str, &str), place: &Place, report: &mut Report) {
+    if tls_hosts.has(to) && !tls_hosts.has(from) {
         let message = format!(
             "An HTTPRoute redirects {from} to {to} with status {STATUS}, in plaintext alone: spec.tls lists no certificate for \
              {from}."

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::annotated::Annotated;
 use super::chosen::CLASS_ANNOTATION;
 use super::dialect::DIALECTS;
+use super::tls::TlsHosts;
 use super::{paths, verdicts};
 use crate::migrate::convert::{Conversion, matches};
 use crate::migrate::output::label;
@@ -21,6 +22,7 @@ pub(super) fn write(ingresses: &[Annotated], sources: &Sources, conversion: &mut
         return;
     }
     write_class(ingresses, sources, conversion);
+    let tls_hosts = TlsHosts::of(ingresses);
     for ingress in ingresses {
         let Some(original) = sources.kept.get(&ingress.key) else { continue };
         // The class closes an Ingress for its annotations alone.
@@ -38,7 +40,7 @@ pub(super) fn write(ingresses: &[Annotated], sources: &Sources, conversion: &mut
         let wanted = format!("{}-pingsix", ingress.key.name.name);
         let name = conversion.output.add(Kind::Ingress, ingress.namespace(), &wanted, ("spec", spec));
         let key = ObjectKey::new(Kind::Ingress, ingress.namespace(), name.as_str());
-        let annotations = annotations(ingress, conversion);
+        let annotations = annotations(ingress, &tls_hosts, conversion);
         if let Some(metadata) = conversion.output.get_mut(&key).and_then(|one| one.get_mut("metadata")) {
             if let Some(labels) = original.pointer("/metadata/labels") {
                 metadata["labels"] = labels.clone();
@@ -89,7 +91,11 @@ fn expressions(ingress: &Annotated, conversion: &mut Conversion) {
     }
 }
 
-fn annotations(ingress: &Annotated, conversion: &mut Conversion) -> Map<String, Value> {
+fn annotations(
+    ingress: &Annotated,
+    tls_hosts: &TlsHosts<'_>,
+    conversion: &mut Conversion,
+) -> Map<String, Value> {
     let mut kept: Map<String, Value> = Map::new();
     for (name, value) in &ingress.annotations {
         if name != CLASS_ANNOTATION {
@@ -99,11 +105,11 @@ fn annotations(ingress: &Annotated, conversion: &mut Conversion) -> Map<String, 
     // The class redirects Ingresses that have an annotation of the dialect.
     let redirect = ingress.dialect.to_https_by_default.map(|name| ingress.dialect.whole_name(name));
     if let Some(redirect) = redirect.filter(|name| !kept.contains_key(name))
-        && !ingress.tls.is_empty()
+        && ingress.entries.iter().any(|entry| tls_hosts.has(&entry.host))
         && ingress.read.canary.is_none()
     {
         let message = "ingress-nginx redirects hosts with a certificate by default, so the copy says ssl-redirect \"true\".";
-        conversion.report.exact(&ingress.place.at("spec.tls"), message);
+        conversion.report.exact(&ingress.at_tls(), message);
         kept.insert(redirect, json!("true"));
     }
     let closing = verdicts::closing(ingress);

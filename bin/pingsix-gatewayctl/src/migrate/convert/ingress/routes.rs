@@ -7,10 +7,11 @@ use pingsix_translate::{GATEWAY_GROUP, Kind};
 use serde_json::{Value, json};
 
 use super::annotated::Annotated;
+use super::canary;
 use super::hosts::AddedHosts;
 use super::precedence::prefer;
 use super::rules::{Reader, effects, hosts};
-use super::{canary, tls};
+use super::tls::TlsHosts;
 use crate::migrate::convert::rules::{self, Document, Rule, Section};
 use crate::migrate::convert::{Conversion, competition};
 use crate::migrate::plugin::Effects;
@@ -35,9 +36,10 @@ pub(super) fn convert(
     for ingress in ingresses.iter().filter(of_nginx).filter(|one| one.read.rewriting.is_some()) {
         regular.extend(ingress.entries.iter().map(|entry| entry.host.as_str()));
     }
+    let tls_hosts = TlsHosts::of(ingresses);
     let mut candidates = Vec::new();
     for (index, ingress) in ingresses.iter().enumerate().filter(|(_, one)| one.read.canary.is_none()) {
-        let reader = Reader { ingresses, ingress, index, sources, regular: &regular };
+        let reader = Reader { ingresses, ingress, index, sources, regular: &regular, tls_hosts: &tls_hosts };
         reader.read(&mut candidates, conversion);
     }
     for ingress in ingresses.iter().filter(|ingress| ingress.read.canary.is_some()) {
@@ -57,7 +59,7 @@ pub(super) fn convert(
         };
         let name = conversion.free_route_name(ingress.namespace(), &wanted, &documents);
         let aliases = added.aliases(ingress, &host);
-        for mut document in of_host(ingress, (&host, name), rules, &documents, conversion) {
+        for mut document in of_host((ingress, &tls_hosts), (&host, name), rules, &documents, conversion) {
             document.hosts.extend(aliases.iter().cloned());
             documents.push(document);
             owners.push(index);
@@ -100,7 +102,7 @@ pub(super) fn convert(
 
 /// The HTTPRoutes for a host of an Ingress: the one that serves, and the one that redirects to it.
 fn of_host(
-    ingress: &Annotated,
+    (ingress, tls_hosts): (&Annotated, &TlsHosts<'_>),
     (host, name): (&str, String),
     rules: Vec<Rule>,
     documents: &[Document],
@@ -109,7 +111,7 @@ fn of_host(
     let namespace = ingress.namespace().to_owned();
     let hosts = hosts(host);
     let mut document = Document { namespace, name, hosts, section: Section::All, rules };
-    if !redirects(ingress, host, conversion) {
+    if !redirects(ingress, host, tls_hosts, conversion) {
         return vec![document];
     }
     document.section = Section::Https;
@@ -126,7 +128,7 @@ fn of_host(
 
 /// Whether requests in plaintext for a host are redirected. Some controllers do that by default for hosts with a
 /// certificate.
-fn redirects(ingress: &Annotated, host: &str, conversion: &mut Conversion) -> bool {
+fn redirects(ingress: &Annotated, host: &str, tls_hosts: &TlsHosts<'_>, conversion: &mut Conversion) -> bool {
     let forced = ingress.at_own(ingress.dialect.to_https);
     let without_tls = ingress.read.https.without_tls || ingress.plugins.https_only;
     if ingress.is_closed {
@@ -137,14 +139,13 @@ fn redirects(ingress: &Annotated, host: &str, conversion: &mut Conversion) -> bo
     }
     let name = ingress.dialect.to_https_by_default.map(|name| ingress.dialect.whole_name(name));
     let by_default = name.is_some_and(|name| !ingress.annotations.contains_key(&name));
-    let has_certificate = tls::has_certificate(ingress, host);
-    if !without_tls && !(has_certificate && (ingress.read.https.with_tls || by_default)) {
+    if !without_tls && !(tls_hosts.has(host) && (ingress.read.https.with_tls || by_default)) {
         return false;
     }
     let at = match (without_tls, ingress.read.https.without_tls) {
         (true, true) => forced,
         (true, false) => ingress.at_own("plugin-config-name"),
-        (false, _) => ingress.place.at("spec.tls"),
+        (false, _) => ingress.at_tls(),
     };
     if !conversion.parent.serves_https(&hosts(host)) || host.is_empty() {
         let message = format!(

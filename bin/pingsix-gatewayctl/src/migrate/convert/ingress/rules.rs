@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use pingsix_translate::annotations::AllowedMethods;
+use pingsix_translate::annotations::{AllowedMethods, is_challenge};
 use pingsix_translate::crd::AnnotationDialect;
 use pingsix_translate::{Kind, ObjectName};
 use serde_json::{Map, Value, json};
 
 use super::annotated::{Annotated, Entry, PathEntry, Target};
 use super::precedence::{Candidate, Rank};
+use super::tls::TlsHosts;
 use super::{canary, paths, services};
 use crate::migrate::convert::Conversion;
 use crate::migrate::convert::rules::Rule;
@@ -31,6 +32,7 @@ pub(super) struct Reader<'a> {
     pub(super) sources: &'a Sources,
     /// The hosts all of whose paths are regular expressions.
     pub(super) regular: &'a BTreeSet<&'a str>,
+    pub(super) tls_hosts: &'a TlsHosts<'a>,
 }
 
 impl Reader<'_> {
@@ -92,6 +94,18 @@ impl Reader<'_> {
         if *is_closed {
             rule.refuse();
             return Some(self.candidate(entry, path, matched.path, vec![rule]));
+        }
+        let by_default =
+            !self.ingress.annotations.contains_key(&self.ingress.dialect.whole_name("ssl-redirect"));
+        let redirects = read.https.without_tls
+            || ((read.https.with_tls || by_default) && self.tls_hosts.has(&entry.host));
+        if self.ingress.dialect.annotations == AnnotationDialect::IngressNginx
+            && is_challenge(&path.path)
+            && (redirects || read.security.basic_auth.is_some())
+        {
+            let message = "ingress-nginx neither redirects challenges of ACME nor asks for credentials, and an HTTPRoute does both. \
+                           cert-manager has a solver for Gateways.";
+            conversion.report.limited(&path.place, message);
         }
         if rule.effects.redirect.is_some() || rule.effects.response.is_some() {
             return Some(self.candidate(entry, path, matched.path, self.with_methods(vec![rule])));

@@ -77,7 +77,27 @@ pub(super) fn convert(ingresses: &[Annotated], added: &AddedHosts, conversion: &
     }
 }
 
-/// Whether the original has a certificate for a host of an Ingress.
-pub(super) fn has_certificate(ingress: &Annotated, host: &str) -> bool {
-    ingress.tls.iter().any(|tls| tls.hosts.is_empty() || tls.hosts.iter().any(|(_, other)| other == host))
+/// The hosts for which ingress-nginx has a certificate, whatever Ingress has it.
+pub(super) struct TlsHosts<'a>(BTreeSet<&'a str>);
+
+impl<'a> TlsHosts<'a> {
+    /// Those of an Ingress with `spec.tls` are the hosts of its rules and the hosts that it lists.
+    pub(super) fn of(ingresses: &'a [Annotated]) -> Self {
+        let mut hosts = BTreeSet::new();
+        for ingress in ingresses.iter().filter(|ingress| !ingress.tls.is_empty()) {
+            let listed = ingress.tls.iter().flat_map(|tls| &tls.hosts);
+            hosts.extend(listed.map(|(_, host)| host.as_str()));
+            if ingress.read.canary.is_none() {
+                hosts.extend(ingress.entries.iter().map(|entry| entry.host.as_str()));
+            }
+        }
+        hosts.remove("");
+        Self(hosts)
+    }
+
+    /// Whether a host has a certificate: its own, or the one of the wildcard with one label in its place.
+    pub(super) fn has(&self, host: &str) -> bool {
+        let around = host.split_once('.').map(|(_, domain)| format!("*.{domain}"));
+        self.0.contains(host) || around.is_some_and(|around| self.0.contains(around.as_str()))
+    }
 }

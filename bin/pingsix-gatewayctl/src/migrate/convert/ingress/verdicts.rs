@@ -162,7 +162,7 @@ fn of_dialect(
         Support::Exact | Support::Limited(_) if name == "service-upstream" && ingress.read.by_cluster_ip => {
             report.limited(at, "The rules of an HTTPRoute send requests to the endpoints of a Service.");
         }
-        Support::Exact | Support::Limited(_) => report.exact(at, becomes(ingress, name, value)),
+        Support::Exact | Support::Limited(_) => report.exact(at, becomes(ingress, name)),
     }
 }
 
@@ -181,12 +181,12 @@ fn plugin(ingress: &Annotated, name: &str, at: &Place, report: &mut Report) {
 }
 
 /// The counterpart of an annotation that is honoured.
-fn becomes(ingress: &Annotated, name: &str, value: &str) -> &'static str {
+fn becomes(ingress: &Annotated, name: &str) -> &'static str {
     match name {
         _ if name.starts_with("rewrite-target") => "The rules of the paths rewrite the path.",
         "use-regex" => "The value asks for nothing.",
         "app-root" => "A rule redirects requests for the root with status 302.",
-        "ssl-redirect" if value == "true" => {
+        "ssl-redirect" if ingress.read.https.with_tls => {
             "Plaintext is redirected to HTTPS with status 308 for hosts with a certificate."
         }
         "ssl-redirect" | "force-ssl-redirect" | "http-to-https" => {
