@@ -32,9 +32,9 @@ pub use feature::{FEATURES, Feature, Need, supported_features};
 pub use lower::{DataPlane, Size, StreamPlane};
 pub use model::{
     Budget, CertificateReference, DEFAULT_CONTROLLER_NAME, DataPlaneKey, Decision, FieldPath, GATEWAY_GROUP,
-    Hostname, HostnameFlaw, INGRESS_GROUP, Kind, Layout, NameParts, ObjectKey, ObjectName, Options, Origin,
-    PINGSIX_GROUP, ParentRef, ParseDataPlaneKeyError, ParseObjectNameError, PolicyPlugins, Provenance,
-    Reference, Section, StreamProvenance,
+    Hostname, HostnameFlaw, INGRESS_GROUP, Kind, Layout, NameParts, Network, ObjectKey, ObjectName, Options,
+    Origin, PINGSIX_GROUP, ParentRef, ParseDataPlaneKeyError, ParseObjectNameError, PolicyPlugins,
+    Provenance, Reference, Section, StreamProvenance,
 };
 pub use pipeline::{
     Translation, TranslationMode, Translator, read_annotations, read_custom_headers, translate,

@@ -12,8 +12,9 @@ const NO_CLIENT_CERTIFICATES: &str = "PingSIX does not verify certificates of cl
 /// The reason why snippets are never used.
 const NO_SNIPPETS: &str = "PingSIX has no configuration language into which text could be pasted.";
 
+/// An annotation that closes the Ingress, unless it is blank: the other controller ignores blank values of these.
 const fn closed(name: &'static str, lacks: &'static str) -> Annotation {
-    impossible(name, Purpose::Protects, &[], lacks)
+    impossible(name, Purpose::Protects, &[""], lacks)
 }
 
 const fn companion(name: &'static str) -> Annotation {

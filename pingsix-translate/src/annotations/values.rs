@@ -148,10 +148,17 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// The entries of a list with commas.
+    /// The entries of a list with commas. A list that protects the Ingress needs an entry.
     pub(super) fn list(&mut self, name: &str) -> Option<Vec<&'a str>> {
-        let entries: Vec<&str> =
-            self.text(name)?.split(',').map(str::trim).filter(|entry| !entry.is_empty()).collect();
+        let (Annotation { purpose, .. }, value) = *self.by_name.get(name)?;
+        let entries: Vec<&str> = value.split(',').map(str::trim).filter(|entry| !entry.is_empty()).collect();
+        if entries.is_empty() && *purpose == Purpose::Protects {
+            self.refuse(name, "The list has no entries.");
+            return None;
+        }
+        if value.is_empty() {
+            return None;
+        }
         if entries.len() > MAX_ENTRIES {
             self.refuse(name, format!("The list has more than {MAX_ENTRIES} entries."));
             return None;
