@@ -1,6 +1,9 @@
 //! Addresses of clients.
 
-use super::{AllowedMethods, Concern, IngressAnnotations, Purpose, Support, Values, impossible, protects};
+use super::{
+    AUTHORIZATION, AllowedMethods, Concern, IngressAnnotations, Purpose, Support, Values, impossible,
+    protects,
+};
 use crate::crd::Authorization;
 use crate::model::Network;
 
@@ -98,7 +101,7 @@ fn add_authorization(
         return;
     }
     let [allow, deny] = [allow, deny].map(Option::unwrap_or_default);
-    read.sources.insert("authorization", values.whole_name(source));
+    read.sources.insert(AUTHORIZATION, values.whole_name(source));
     read.security.authorization = Some(Authorization { allow, deny });
 }
 

@@ -233,7 +233,8 @@ pub struct Anonymous {}
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("has(self.allow) || has(self.deny)").message("one of allow and deny has to be set"))]
 pub struct Authorization {
-    /// Networks in CIDR notation. Requests of other addresses are answered with 403. Without this field, all are allowed.
+    /// Networks in CIDR notation; `10.0.0.0/8` contains `::ffff:10.0.0.0/104`. Requests of other addresses are answered with
+    /// 403. Without this field, all are allowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub allow: Vec<String>,
@@ -248,8 +249,9 @@ pub struct Authorization {
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientIp {
-    /// Networks of proxies, in CIDR notation. Only their `X-Forwarded-For` counts. These proxies must keep that header in
-    /// one line, because PingSIX reads the first line alone.
+    /// Networks of proxies, in CIDR notation. Their `X-Forwarded-For` counts, and no other header. These proxies must set
+    /// that header, or else their requests are answered with 403. They must keep it in one line, because PingSIX reads the
+    /// first line alone.
     #[schemars(length(min = 1, max = 256))]
     pub trusted_proxies: Vec<String>,
 }

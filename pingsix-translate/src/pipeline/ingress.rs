@@ -165,6 +165,7 @@ impl ClassContext {
             && self.ownership == other.ownership
             && self.dialects == other.dialects
             && self.settings == other.settings
+            && self.parameters.hides_clients() == other.parameters.hides_clients()
     }
 
     /// Reads the annotations of an Ingress.
@@ -311,7 +312,7 @@ impl Owner for IngressClassOwner {
         inputs: &[Arc<RouteInput>],
         references: &References<'_>,
     ) -> BTreeSet<ObjectKey> {
-        let of_class = (&self.context.key, &self.ingresses);
+        let of_class = (&self.context.key, &self.ingresses, self.context.parameters.hides_clients());
         self.policies.judged = judge_policies_of_ingresses(self.policies(), of_class, inputs, references);
         // Ingresses have no conditions that name policies.
         BTreeSet::new()
@@ -563,6 +564,9 @@ fn annotations_of(
         annotations.https.without_tls || (annotations.https.with_tls && !tls_of(ingress).is_empty());
     if redirects && context.layout == Layout::Shared {
         annotations.lose_https_redirect();
+    }
+    if context.parameters.hides_clients() {
+        annotations.limit_addresses();
     }
     annotations
 }

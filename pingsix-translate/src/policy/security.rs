@@ -1,8 +1,7 @@
 //! SecurityPolicy: who may send requests.
 
+mod addresses;
 mod authentication;
-
-use std::net::IpAddr;
 
 use self::authentication::Authentication;
 use super::attached::{PolicyEffect, PolicySpec, UnsupportedTraffic};
@@ -13,7 +12,7 @@ use crate::crd::{self, SecurityPolicySpec};
 use crate::model::{FieldPath, Kind, Limitation, ObjectKey, Reason, Refusal};
 use crate::normalise::Cors;
 use crate::pingsix::Plugins;
-use crate::pingsix::plugin::{Cors as CorsPlugin, Csrf, IpRestriction, PluginConfig as _};
+use crate::pingsix::plugin::{Cors as CorsPlugin, Csrf, IpRestriction, PluginConfig as _, RequestId};
 use crate::references::{References, entry};
 use crate::snapshot::{Secret, SecurityPolicy, key_of};
 
@@ -80,10 +79,9 @@ impl InheritedEffect for SecurityEffect {
             yields_to_filters: false,
             refines: None,
         },
-        // Without `authorization` there is no plugin to tell.
         Field {
             name: CLIENT_IP,
-            plugins: |policy| policy.client_ip.as_ref().map(|_| &[][..]),
+            plugins: |policy| policy.client_ip.as_ref().map(|_| &[RequestId::NAME][..]),
             may_answer: false,
             yields_to_filters: false,
             refines: Some(AUTHORIZATION),
@@ -119,15 +117,7 @@ impl InheritedEffect for SecurityEffect {
         }
         if let Some(authorization) = of(AUTHORIZATION).and_then(|policy| policy.authorization.as_ref()) {
             let client_ip = of(CLIENT_IP).and_then(|policy| policy.client_ip.as_ref());
-            let trusted_proxies =
-                client_ip.map(|client_ip| client_ip.trusted_proxies.clone()).unwrap_or_default();
-            plugins.insert(&IpRestriction {
-                whitelist: authorization.allow.clone(),
-                blacklist: authorization.deny.clone(),
-                use_forwarded_headers: !trusted_proxies.is_empty(),
-                trusted_proxies,
-                ..IpRestriction::default()
-            });
+            addresses::add_to(&mut plugins, authorization, client_ip);
         }
         if let Some(cors) = of(CORS).and_then(|policy| policy.cors.as_ref()) {
             plugins.insert(cors);
@@ -163,21 +153,7 @@ impl<'r> Reader<'r> {
             cors: spec.cors.as_ref().map(|cors| self.cors(cors, &at.child("cors"))),
             csrf: spec.csrf.as_ref().and_then(|csrf| self.csrf(csrf, &at.child("csrf"))),
         };
-        if let Some(authorization) = &spec.authorization {
-            let at = at.child("authorization");
-            if authorization.allow.is_empty() && authorization.deny.is_empty() {
-                self.flaw(at.clone(), "The field needs networks in allow or in deny.");
-            }
-            self.check_networks(&authorization.allow, &at.child("allow"));
-            self.check_networks(&authorization.deny, &at.child("deny"));
-        }
-        if let Some(client_ip) = &spec.client_ip {
-            let at = at.child("clientIP").child("trustedProxies");
-            if client_ip.trusted_proxies.is_empty() {
-                self.flaw(at.clone(), "The list is empty.");
-            }
-            self.check_networks(&client_ip.trusted_proxies, &at);
-        }
+        self.check_addresses(spec, &at);
         if self.flaws.is_empty() && self.unresolved.is_empty() {
             self.flaws.extend(acceptance_flaws(SecurityEffect::plugins(|_| Some(&security)), &at));
         }
@@ -186,14 +162,6 @@ impl<'r> Reader<'r> {
 
     fn flaw(&mut self, at: FieldPath, message: impl Into<String>) {
         self.flaws.push(Refusal::new(at, Reason::Invalid, message));
-    }
-
-    fn check_networks(&mut self, networks: &[String], at: &FieldPath) {
-        for (index, network) in networks.iter().enumerate() {
-            if let Err(why) = check_network(network) {
-                self.flaw(at.index(index), format!("\"{network}\" {why}."));
-            }
-        }
     }
 
     fn cors(&mut self, cors: &crd::Cors, at: &FieldPath) -> CorsPlugin {
@@ -238,30 +206,6 @@ impl<'r> Reader<'r> {
     }
 }
 
-/// Checks a network in CIDR notation, or an address.
-fn check_network(text: &str) -> Result<(), &'static str> {
-    let (address, length) = match text.split_once('/') {
-        Some((address, length)) => (address, Some(length)),
-        None => (text, None),
-    };
-    let Ok(address) = address.parse::<IpAddr>() else {
-        return Err("is no network in CIDR notation");
-    };
-    let (bits, width) = match address {
-        IpAddr::V4(address) => (u128::from(u32::from(address)) << 96, 32),
-        IpAddr::V6(address) => (u128::from(address), 128),
-    };
-    let Some(length) = length else { return Ok(()) };
-    let is_number = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
-    match length.parse::<u32>() {
-        Ok(length) if is_number && length <= width => {
-            let host_bits = bits.checked_shl(length).unwrap_or(0);
-            if host_bits == 0 { Ok(()) } else { Err("has bits of a host behind the length of its prefix") }
-        }
-        Ok(_) | Err(_) => Err("has no length of a prefix behind the slash"),
-    }
-}
-
 fn limitations(spec: &SecurityPolicySpec) -> Vec<Limitation> {
     let at = FieldPath::new("spec");
     let mut limitations = Vec::new();
@@ -271,12 +215,7 @@ fn limitations(spec: &SecurityPolicySpec) -> Vec<Limitation> {
             "Without an audience, PingSIX refuses tokens with the claim aud.",
         ));
     }
-    if spec.client_ip.is_some() {
-        limitations.push(Limitation::new(
-            at.child("clientIP"),
-            "PingSIX reads the first line of X-Forwarded-For alone, so the trusted proxies must keep the header in one line.",
-        ));
-    }
+    limitations.extend(addresses::limitations(spec));
     limitations
 }
 

@@ -12,7 +12,7 @@ use super::world::{Grant, Metadata, Name, Owner};
 use super::{Answer, World};
 use crate::effect::{Headers, backend_answer};
 use crate::probe::Probe;
-use crate::protection::{Addresses, Claims, Credential, Place, Protection};
+use crate::protection::{Addresses, Claims, Credential, Place, Protection, in_both_notations};
 
 /// A policy as written.
 #[derive(Clone, Debug, Deserialize)]
@@ -114,6 +114,10 @@ impl World {
     fn inherited_at(&self, levels: &[Target<'_>]) -> Result<Inherited, Unhonoured> {
         let mut inherited = self.secured_by(levels)?;
         self.treat(levels, &mut inherited)?;
+        let Protection { addresses, treatment, .. } = &mut inherited.protection;
+        if addresses.as_ref().is_some_and(|addresses| !addresses.proxies.is_empty()) {
+            treatment.id = None;
+        }
         Ok(inherited)
     }
 
@@ -313,7 +317,7 @@ impl World {
             protection.credential = Some(Credential::Token { secret, algorithm, claims, place });
         }
         if let Some(authorization) = spec.get("authorization") {
-            let (allow, deny) = (texts(&authorization["allow"]), texts(&authorization["deny"]));
+            let (allow, deny) = (networks(&authorization["allow"]), networks(&authorization["deny"]));
             protection.addresses = Some(Addresses { allow, deny, ..Addresses::default() });
         }
         let networks =
@@ -443,7 +447,7 @@ impl Policy {
     }
 
     fn proxies(&self) -> BTreeSet<String> {
-        texts(&self.spec["clientIP"]["trustedProxies"])
+        networks(&self.spec["clientIP"]["trustedProxies"])
     }
 
     /// Whether the policy has a target of this kind and name.
@@ -465,4 +469,8 @@ fn place(auth: &Value, header: &str) -> Place {
 
 fn texts(list: &Value) -> BTreeSet<String> {
     list.as_array().into_iter().flatten().map(|text| text.as_str().unwrap().to_owned()).collect()
+}
+
+fn networks(list: &Value) -> BTreeSet<String> {
+    in_both_notations(texts(list))
 }
