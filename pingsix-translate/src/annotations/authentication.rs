@@ -120,5 +120,5 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     // The type of the Secret decides, and a file of htpasswd has the type Opaque.
     let secret_ref = SecretObjectReference { name: name.to_owned(), ..SecretObjectReference::default() };
     read.sources.insert("basicAuth", values.whole_name("auth-secret"));
-    read.security.basic_auth = Some(BasicAuth { secret_ref, sanitize: false });
+    read.security.basic_auth = Some(BasicAuth { secret_ref, sanitize: None });
 }

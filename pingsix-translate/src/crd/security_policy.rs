@@ -144,9 +144,10 @@ pub struct ApiKeyAuth {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extract_from: Option<ExtractFrom>,
 
-    /// Removes the key from requests before they go to a backend.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub sanitize: bool,
+    /// Removes the key from requests before they go to a backend. Default: true for targets that are Gateways or
+    /// ListenerSets, whose routes may be of others, and false for other targets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sanitize: Option<bool>,
 }
 
 /// Where requests have a credential: one header, one query parameter, or both.
@@ -171,9 +172,10 @@ pub struct BasicAuth {
     /// A Secret of type `kubernetes.io/basic-auth`, with `username` and `password`.
     pub secret_ref: SecretObjectReference,
 
-    /// Removes the credentials from requests before they go to a backend.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub sanitize: bool,
+    /// Removes the credentials from requests before they go to a backend. Default: true for targets that are Gateways or
+    /// ListenerSets, whose routes may be of others, and false for other targets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sanitize: Option<bool>,
 }
 
 /// JSON Web Tokens. A token needs the claim `exp`.
@@ -219,9 +221,10 @@ pub struct Jwt {
     #[schemars(range(max = 3600))]
     pub clock_skew: u32,
 
-    /// Removes the token from requests before they go to a backend.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub sanitize: bool,
+    /// Removes the token from requests before they go to a backend. Default: true for targets that are Gateways or
+    /// ListenerSets, whose routes may be of others, and false for other targets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sanitize: Option<bool>,
 }
 
 /// No authentication.

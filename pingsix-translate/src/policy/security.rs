@@ -8,7 +8,7 @@ use super::attached::{PolicyEffect, PolicySpec, UnsupportedTraffic};
 use super::inherited::{
     Field, InheritedEffect, MergeStrategy, acceptance_flaws, merge_alike, target_flaws, unreadable_flaw,
 };
-use crate::crd::{self, SecurityPolicySpec};
+use crate::crd::{self, PolicyTargetReference, SecurityPolicySpec};
 use crate::model::{FieldPath, Kind, Limitation, ObjectKey, Reason, Refusal};
 use crate::normalise::Cors;
 use crate::pingsix::Plugins;
@@ -38,12 +38,13 @@ impl PolicyEffect for SecurityEffect {
 
     fn read(policy: &SecurityPolicy, references: &References<'_>) -> PolicySpec<Self> {
         let key = key_of(Kind::SecurityPolicy, &policy.metadata);
-        let mut reader = Reader { key, references, flaws: Vec::new(), unresolved: Vec::new() };
+        let sanitizes = policy.spec.target_refs.iter().any(PolicyTargetReference::is_wide);
+        let mut reader = Reader { key, references, sanitizes, flaws: Vec::new(), unresolved: Vec::new() };
         let effect = reader.read(&policy.spec);
         let Reader { mut flaws, unresolved, .. } = reader;
         // A reference that leads nowhere makes the policy unusable, and its condition `ResolvedRefs` has the reason.
         flaws.extend(unresolved.iter().map(|refusal| Refusal { reason: Reason::Invalid, ..refusal.clone() }));
-        let limitations = limitations(&policy.spec);
+        let limitations = limitations(&policy.spec, sanitizes);
         PolicySpec {
             effect: if flaws.is_empty() { Ok(effect) } else { Err(flaws) },
             unapplied: Vec::new(),
@@ -133,6 +134,8 @@ impl InheritedEffect for SecurityEffect {
 struct Reader<'r> {
     key: ObjectKey,
     references: &'r References<'r>,
+    /// Whether backends get no credentials by default. Gateways and ListenerSets may have routes of others.
+    sanitizes: bool,
     flaws: Vec<Refusal>,
     unresolved: Vec<Refusal>,
 }
@@ -206,15 +209,8 @@ impl<'r> Reader<'r> {
     }
 }
 
-fn limitations(spec: &SecurityPolicySpec) -> Vec<Limitation> {
-    let at = FieldPath::new("spec");
-    let mut limitations = Vec::new();
-    if spec.jwt.as_ref().is_some_and(|jwt| jwt.audience.is_none()) {
-        limitations.push(Limitation::new(
-            at.child("jwt").child("audience"),
-            "Without an audience, PingSIX refuses tokens with the claim aud.",
-        ));
-    }
+fn limitations(spec: &SecurityPolicySpec, sanitizes: bool) -> Vec<Limitation> {
+    let mut limitations = authentication::limitations(spec, sanitizes);
     limitations.extend(addresses::limitations(spec));
     limitations
 }

@@ -284,7 +284,7 @@ impl World {
                 }
                 keys.extend(entries.into_values());
             }
-            protection.credential = Some(Credential::Key { keys, place: place(auth, "apikey") });
+            protection.credential = Some(Credential::Key { keys, place: policy.place(auth, "apikey") });
         }
         if let Some(auth) = spec.get("basicAuth") {
             let mut entries = self.entries(policy, &auth["secretRef"])?;
@@ -292,7 +292,7 @@ impl World {
                 return None;
             }
             let (name, password) = (entries.remove("username")?, entries.remove("password")?);
-            let is_hidden = auth["sanitize"] == true;
+            let is_hidden = policy.hides(auth);
             protection.credential = Some(Credential::User { name, password, is_hidden });
         }
         if let Some(jwt) = spec.get("jwt") {
@@ -313,7 +313,7 @@ impl World {
             }
             claims.required.extend(claims.issuer.iter().map(|_| "iss".to_owned()));
             claims.required.extend(claims.audience.iter().map(|_| "aud".to_owned()));
-            let place = place(jwt, "authorization");
+            let place = policy.place(jwt, "authorization");
             protection.credential = Some(Credential::Token { secret, algorithm, claims, place });
         }
         if let Some(authorization) = spec.get("authorization") {
@@ -450,21 +450,27 @@ impl Policy {
         networks(&self.spec["clientIP"]["trustedProxies"])
     }
 
+    /// Whether backends get no credential: by default, those that others may own.
+    fn hides(&self, auth: &Value) -> bool {
+        let is_wide = |target: &Value| target["kind"] == "Gateway" || target["kind"] == "ListenerSet";
+        auth["sanitize"].as_bool().unwrap_or_else(|| self.targets().iter().any(is_wide))
+    }
+
+    fn place(&self, auth: &Value, header: &str) -> Place {
+        let is_hidden = self.hides(auth);
+        let Some(from) = auth.get("extractFrom") else {
+            return Place { header: header.to_owned(), is_hidden, ..Place::default() };
+        };
+        let first = |field: &str| from[field][0].as_str().unwrap_or_default().to_owned();
+        Place { header: first("headers"), query: first("params"), cookie: String::new(), is_hidden }
+    }
+
     /// Whether the policy has a target of this kind and name.
     fn targets_object(&self, kind: &str, name: &Name) -> bool {
         let mut targets = self.targets().iter();
         self.metadata.namespace == name.0
             && targets.any(|target| target["kind"] == kind && target["name"] == *name.1)
     }
-}
-
-fn place(auth: &Value, header: &str) -> Place {
-    let is_hidden = auth["sanitize"] == true;
-    let Some(from) = auth.get("extractFrom") else {
-        return Place { header: header.to_owned(), is_hidden, ..Place::default() };
-    };
-    let first = |field: &str| from[field][0].as_str().unwrap_or_default().to_owned();
-    Place { header: first("headers"), query: first("params"), cookie: String::new(), is_hidden }
 }
 
 fn texts(list: &Value) -> BTreeSet<String> {

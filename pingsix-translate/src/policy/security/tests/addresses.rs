@@ -1,12 +1,12 @@
-//! Addresses of clients.
+//! Addresses of clients, and credentials that backends of others must not get.
 
 use serde_json::{Value, json};
 
-use super::{add_policy, condition, services, translated, verdict};
+use super::{add_policy, add_secret, condition, services, translated, verdict};
 use crate::fixture::object;
 use crate::model::{ConditionType, Kind, Provenance};
 use crate::pingsix::plugin::{
-    ForwardedHeaderErrorPolicy, IpRestriction, PluginConfig as _, RequestId,
+    ForwardedHeaderErrorPolicy, IpRestriction, KeyAuth, PluginConfig as _, RequestId,
 };
 use crate::policy::fixture::{ROUTE, world};
 use crate::snapshot::{Object, Objects};
@@ -91,6 +91,27 @@ fn trusted_proxies_must_say_whose_request_they_forward() {
     let translation = translated(&objects);
     let [plugins] = services(&translation)[..] else { panic!("one service") };
     assert_eq!(plugins.get::<RequestId>().unwrap().unwrap(), RequestId::default());
+}
+
+#[test]
+fn backends_of_others_get_no_credential_unless_the_policy_says_so() {
+    let hides = |target: [&str; 3], sanitize: Option<bool>| {
+        let mut objects = world();
+        add_secret(&mut objects, "keys", &json!({"alice": "k1"}));
+        let mut fields = json!({"apiKeyAuth": {"credentialRefs": [{"name": "keys"}]}});
+        if let Some(sanitize) = sanitize {
+            fields["apiKeyAuth"]["sanitize"] = json!(sanitize);
+        }
+        add_policy(&mut objects, "keys", target, &fields);
+        let translation = translated(&objects);
+        let [plugins] = services(&translation)[..] else { panic!("one service") };
+        plugins.get::<KeyAuth>().unwrap().unwrap().hide_credentials
+    };
+    let gateway = ["Gateway", "public", ""];
+    for (target, default) in [(gateway, true), (["Gateway", "public", "http"], true), (ROUTE, false)] {
+        assert_eq!(hides(target, None), default, "{target:?}");
+        assert_eq!([true, false].map(|said| hides(target, Some(said))), [true, false], "{target:?}");
+    }
 }
 
 /// The message of `pingsix.io/Limited` of a policy for the route, with these parameters of the class.
