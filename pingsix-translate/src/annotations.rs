@@ -37,6 +37,7 @@ use crate::crd::{
     AnnotationDialect, BackendTrafficPolicySpec, Cors, PolicyTargetReference, SecurityPolicySpec,
     TrafficPolicySpec,
 };
+use crate::infrastructure::HIDDEN_CLIENTS;
 use crate::model::{FieldPath, Hostname, Kind, ObjectKey, ObjectName, Problem, Reason, Severity};
 use crate::snapshot::{AnyPolicy, BackendTrafficPolicy, SecurityPolicy, TrafficPolicy};
 
@@ -143,6 +144,12 @@ pub fn ignored(annotations: &BTreeMap<String, String>) -> BTreeSet<&str> {
     let names = annotations.get(IGNORED_ANNOTATIONS).into_iter().flat_map(|names| names.split(','));
     names.map(str::trim).collect()
 }
+
+/// The key of the lists of addresses among the sources of fields.
+const AUTHORIZATION: &str = "authorization";
+
+/// The key of the limit of requests among the sources of fields.
+const RATE_LIMIT: &str = "rateLimit";
 
 /// The key of the redirect to HTTPS among the sources of fields.
 const SSL_REDIRECT: &str = "ssl-redirect";
@@ -346,6 +353,22 @@ impl IngressAnnotations {
         let message = "Requests in plaintext are not redirected to HTTPS, because that needs the layout perPort; \
                        ssl-redirect \"false\" says that none is wanted.";
         self.add_flaw(false, SSL_REDIRECT, message.to_owned());
+    }
+
+    /// Notes that clients may have the address of a node.
+    pub(crate) fn limit_addresses(&mut self) {
+        // The limits of annotations count the requests of addresses.
+        let fields = [
+            (AUTHORIZATION, self.security.authorization.is_some()),
+            (RATE_LIMIT, self.traffic.rate_limit.is_some()),
+        ];
+        for (field, needs_address) in fields {
+            if needs_address {
+                let annotation = self.sources.get(field).cloned();
+                let message = HIDDEN_CLIENTS.to_owned();
+                self.faults.push(Fault { annotation, purpose: Purpose::Tunes, message, is_honoured: true });
+            }
+        }
     }
 
     /// The policies for which the annotations of an Ingress stand, without those that would be empty.

@@ -172,6 +172,19 @@ pub struct ServiceParameters {
     pub external_traffic_policy: Option<ExternalTrafficPolicy>,
 }
 
+impl ServiceParameters {
+    /// Whether clients from outside the cluster may have the address of a node. `Cluster` is the default of Kubernetes.
+    pub(crate) fn hides_clients(&self) -> bool {
+        self.kind != ServiceType::ClusterIp
+            && self.external_traffic_policy != Some(ExternalTrafficPolicy::Local)
+    }
+}
+
+/// The consequence of [`ServiceParameters::hides_clients`] for a field or an annotation that needs the addresses of clients.
+pub(crate) const HIDDEN_CLIENTS: &str = "Clients may have the address of a node, because the Service of the data plane has \
+                                         externalTrafficPolicy Cluster. They keep theirs with Local, which \
+                                         spec.managed.service.externalTrafficPolicy of the PingsixProxy sets.";
+
 /// Scheduling of Pods.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SchedulingParameters {

@@ -32,9 +32,10 @@ pub use feature::{FEATURES, Feature, Need, supported_features};
 pub use lower::{DataPlane, Size, StreamPlane};
 pub use model::{
     BackendAddresses, Budget, CertificateReference, DEFAULT_CONTROLLER_NAME, DataPlaneKey, Decision,
-    FieldPath, GATEWAY_GROUP, Hostname, HostnameFlaw, INGRESS_GROUP, Kind, Layout, NameParts, ObjectKey,
-    ObjectName, Options, Origin, PINGSIX_GROUP, ParentRef, ParseDataPlaneKeyError, ParseObjectNameError,
-    PolicyPlugins, Provenance, Reference, Section, StreamProvenance, is_backend_address,
+    FieldPath, GATEWAY_GROUP, Hostname, HostnameFlaw, INGRESS_GROUP, Kind, Layout, NameParts, Network,
+    ObjectKey, ObjectName, Options, Origin, PINGSIX_GROUP, ParentRef, ParseDataPlaneKeyError,
+    ParseObjectNameError, PolicyPlugins, Provenance, Reference, Section, StreamProvenance,
+    is_backend_address,
 };
 pub use pipeline::{
     Translation, TranslationMode, Translator, read_annotations, read_custom_headers, translate,

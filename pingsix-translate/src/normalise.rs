@@ -22,7 +22,8 @@ pub(crate) use condition::{Condition, Expectation, Variable};
 pub(crate) use conditions::{Conditions, VarsSize, vars_of};
 pub(crate) use filter::{
     Cors, DirectResponse, Extensions, FilterReader, FilterScope, Filters, HeaderChanges, ReadFilters,
-    Redirect, RegexRewrite, admits_any_origin, header_name, pattern_charge_of_policies, replace_prefix, rooted,
+    Redirect, RegexRewrite, admits_any_origin, header_name, pattern_charge_of_policies, replace_prefix,
+    rooted,
 };
 pub(crate) use ingress::{Neighbours, PLAINTEXT, host_fallback, normalise_ingress};
 pub(crate) use mirror::Mirror;

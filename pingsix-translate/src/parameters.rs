@@ -72,6 +72,11 @@ impl Parameters {
         }
     }
 
+    /// Whether clients from outside the cluster may have the address of a node. Of attached data planes, this is unknown.
+    pub(crate) fn hides_clients(&self) -> bool {
+        self.managed().is_some_and(|managed| managed.service.hides_clients())
+    }
+
     /// The parameters of managed data planes.
     pub(crate) fn managed(&self) -> Option<&ManagedParameters> {
         match self {

@@ -174,8 +174,8 @@ impl Policies {
     pub(crate) fn plugins(&self, chain: &PolicyChain) -> Plugins {
         let Self { backend_tls: _, backend_traffic: _, security, traffic } = self;
         let (of_security, of_traffic) = (security.plugins(chain), traffic.plugins(chain));
-        // The kinds have no plugin in common.
-        let all = of_security.iter().chain(of_traffic.iter());
+        // A plugin that both kinds need is the one that protects.
+        let all = of_traffic.iter().chain(of_security.iter());
         all.map(|(name, config)| (name.to_owned(), config.clone())).collect()
     }
 
@@ -185,9 +185,11 @@ impl Policies {
         chain: &'c PolicyChain,
     ) -> impl Iterator<Item = PolicyPlugins> + 'c {
         let Self { backend_tls: _, backend_traffic: _, security, traffic } = self;
-        chain.policies.iter().map(|policy| {
+        let of_security = security.plugins(chain);
+        chain.policies.iter().map(move |policy| {
             let mut names = security.plugin_names(chain, policy);
-            names.extend(traffic.plugin_names(chain, policy));
+            let of_traffic = traffic.plugin_names(chain, policy);
+            names.extend(of_traffic.into_iter().filter(|name| !of_security.contains(name)));
             (policy.clone(), names.into())
         })
     }

@@ -14,7 +14,7 @@ use crate::echo::{BACKEND, Echo};
 use crate::etcd::Etcd;
 use crate::expectations::Expectation;
 use crate::objects::{gateway_and_service, object, with_nodes};
-use crate::process::{PingSix, Verdict, WAIT_TIMEOUT};
+use crate::process::{Listener, PingSix, Verdict, WAIT_TIMEOUT};
 
 /// Gateway, Service and HTTPRoutes `infra/orders` for `/orders` and `infra/help` for `/help`.
 pub(crate) fn world() -> Objects {
@@ -83,9 +83,14 @@ pub(crate) struct PolicyEnv {
 impl PolicyEnv {
     /// For the documents of a scope.
     pub(crate) async fn start(binary: &Path, scope: &str) -> Self {
+        Self::start_with(Listener::Plaintext, binary, scope).await
+    }
+
+    /// As [`Self::start`], with another listener.
+    pub(crate) async fn start_with(listener: Listener, binary: &Path, scope: &str) -> Self {
         let scope = scope.to_owned();
         let etcd = Etcd::start(std::slice::from_ref(&scope)).await;
-        let pingsix = PingSix::start(binary, etcd.address, &scope).await;
+        let pingsix = PingSix::start_with(listener, binary, etcd.address, &scope).await;
         let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let responder =
             Responder::bind(loopback, Reach::Loopback, ResponderOptions::default()).await.unwrap();

@@ -35,6 +35,8 @@ pub(crate) struct PingSix {
 pub(crate) enum Listener {
     /// HTTP/1.1, and HTTP/2 with prior knowledge.
     Plaintext,
+    /// As [`Self::Plaintext`], on a socket of IPv6 that takes connections of IPv4, as `[::]` does, from this machine alone.
+    MappedPlaintext,
     /// HTTP/1.1 and HTTP/2 by ALPN.
     Tls,
     /// As [`Self::Tls`], in a process that has another listener, which offers HTTP/2 in plaintext.
@@ -186,11 +188,11 @@ impl PingSix {
         let path = |name: &str| -> PathBuf { directory.path().join(name) };
         let default = rcgen::generate_simple_self_signed(["default.test".to_owned()]).unwrap();
         let beside = match setting.listener {
-            Listener::Plaintext | Listener::Tls => String::new(),
+            Listener::Plaintext | Listener::MappedPlaintext | Listener::Tls => String::new(),
             Listener::TlsBesideH2c => format!(r#", {{ address: "{}", offer_h2c: true }}"#, free_address()),
         };
         let listener = match setting.listener {
-            Listener::Plaintext => r"offer_h2c: true".to_owned(),
+            Listener::Plaintext | Listener::MappedPlaintext => r"offer_h2c: true".to_owned(),
             Listener::Tls | Listener::TlsBesideH2c => {
                 fs::write(path("cert.pem"), default.cert.pem()).unwrap();
                 fs::write(path("key.pem"), default.signing_key.serialize_pem()).unwrap();
@@ -199,6 +201,10 @@ impl PingSix {
                     directory.path().display()
                 )
             }
+        };
+        let bind = match setting.listener {
+            Listener::MappedPlaintext => format!("[::ffff:{}]:{}", address.ip(), address.port()),
+            Listener::Plaintext | Listener::Tls | Listener::TlsBesideH2c => address.to_string(),
         };
         let ca_file = setting.ca.map_or_else(String::new, |ca| {
             fs::write(path("ca.pem"), ca).unwrap();
@@ -211,7 +217,7 @@ impl PingSix {
             format!(
                 r#"pingora: {{ threads: {1}, pid_file: "{0}/pid", upgrade_sock: "{0}/sock"{ca_file} }}
 pingsix:
-  listeners: [ {{ address: "{address}", {listener} }}{beside} ]
+  listeners: [ {{ address: "{bind}", {listener} }}{beside} ]
   etcd: {{ host: [ "{scheme}://{etcd}" ], prefix: "{scope}"{feed} }}
   status: {{ address: "{status}" }}
   prometheus: {{ address: "{metrics}" }}

@@ -1,10 +1,11 @@
 //! Addresses of clients.
 
 use super::{
-    AllowedMethods, Concern, IngressAnnotations, Purpose, Support, Unless, Values, list, not_honoured,
-    protects,
+    AUTHORIZATION, AllowedMethods, Concern, IngressAnnotations, Purpose, Support, Unless, Values, list,
+    not_honoured, protects,
 };
 use crate::crd::Authorization;
+use crate::model::Network;
 
 /// ingress-nginx: `whitelist-source-range` has the newer name `allowlist-source-range`.
 pub(super) const NGINX: Concern = Concern {
@@ -66,7 +67,12 @@ fn methods(values: &mut Values<'_>, name: &str) -> Option<Vec<&'static str>> {
 }
 
 fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
-    let [old, new] = ["whitelist-source-range", "allowlist-source-range"].map(|name| networks(values, name));
+    let mut names = ["whitelist-source-range", "allowlist-source-range"].map(Some);
+    // ingress-nginx ignores a blank one beside the other.
+    if names.iter().flatten().any(|name| values.text(name).is_some()) {
+        names = names.map(|name| name.filter(|name| values.text(name).is_some()));
+    }
+    let [old, new] = names.map(|name| networks(values, name?));
     let (allow, source) = match (old, new) {
         (Some(old), Some(new)) if old != new => {
             values.refuse("whitelist-source-range", "allowlist-source-range has another value.");
@@ -96,11 +102,18 @@ fn add_authorization(
         return;
     }
     let [allow, deny] = [allow, deny].map(Option::unwrap_or_default);
-    read.sources.insert("authorization", values.whole_name(source));
+    read.sources.insert(AUTHORIZATION, values.whole_name(source));
     read.security.authorization = Some(Authorization { allow, deny });
 }
 
-/// The networks of a list. The reader of the policy checks them.
+/// The readable networks of a list. Both controllers drop the bits behind the length of a prefix.
 fn networks(values: &mut Values<'_>, name: &str) -> Option<Vec<String>> {
-    Some(values.list(name)?.into_iter().map(str::to_owned).collect())
+    let mut networks = Vec::new();
+    for entry in values.list(name)? {
+        match Network::parse_masked(entry) {
+            Ok(network) => networks.push(network.to_string()),
+            Err(why) => values.refuse(name, format!("\"{entry}\" {why}.")),
+        }
+    }
+    (!networks.is_empty()).then_some(networks)
 }

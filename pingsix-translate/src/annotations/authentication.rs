@@ -15,8 +15,9 @@ const NO_CLIENT_CERTIFICATES: &str = "PingSIX does not verify certificates of cl
 /// The reason why snippets are never used.
 const NO_SNIPPETS: &str = "PingSIX has no configuration language into which text could be pasted.";
 
+/// An annotation that closes the Ingress, unless it is blank: the other controller ignores blank values of these.
 const fn closed(name: &'static str, lacks: &'static str) -> Annotation {
-    impossible(name, Purpose::Protects, &[], lacks)
+    impossible(name, Purpose::Protects, &[""], lacks)
 }
 
 const fn companion(name: &'static str) -> Annotation {
@@ -122,5 +123,5 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     // The type of the Secret decides, and a file of htpasswd has the type Opaque.
     let secret_ref = SecretObjectReference { name: name.to_owned(), ..SecretObjectReference::default() };
     read.sources.insert("basicAuth", values.whole_name("auth-secret"));
-    read.security.basic_auth = Some(BasicAuth { secret_ref, sanitize: false });
+    read.security.basic_auth = Some(BasicAuth { secret_ref, sanitize: None });
 }

@@ -1,6 +1,6 @@
 //! Limits of requests and bodies.
 
-use super::{Concern, IngressAnnotations, Purpose, Support, Values, impossible, tunes};
+use super::{Concern, IngressAnnotations, Purpose, RATE_LIMIT, Support, Values, impossible, tunes};
 use crate::crd::{LocalRateLimit, MissingKey, RateLimit, RateLimitKey, RateLimitUnit, RequestLimit};
 
 /// PingSIX counts within windows of time, and ingress-nginx lets bursts pass.
@@ -36,6 +36,7 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     let mut limit = |name, unit| {
         let requests = values.number(name, 0..=most).filter(|requests| *requests > 0)?;
         values.limit(name);
+        read.sources.entry(RATE_LIMIT).or_insert_with(|| values.whole_name(name));
         Some(RequestLimit { requests, unit })
     };
     let [by_second, by_minute] =

@@ -53,10 +53,14 @@ fn what_protects_and_cannot_be_honoured_closes_the_ingress() {
         ("auth-type", "digest"),
         ("auth-tls-secret", "infra/ca"),
         ("configuration-snippet", "deny all;"),
-        ("server-snippet", ""),
+        ("server-snippet", "deny all;"),
         ("enable-modsecurity", "true"),
         ("satisfy", "any"),
         ("whitelist-source-range", "10.0.0.0/8\u{0}"),
+        ("whitelist-source-range", ""),
+        ("allowlist-source-range", " "),
+        ("denylist-source-range", ","),
+        ("denylist-source-range", "10.0.0.0/33"),
     ];
     for (name, value) in closing {
         let read = read(&[(name, value)]);
@@ -69,6 +73,52 @@ fn what_protects_and_cannot_be_honoured_closes_the_ingress() {
         [("enable-modsecurity", "false"), ("satisfy", "all"), ("auth-tls-verify-client", "off")]
     {
         assert_eq!(messages(&read(&[(name, value)])), [""; 0], "{name}");
+    }
+}
+
+/// Blank values that the other controllers ignore.
+#[test]
+fn a_blank_value_that_asks_for_nothing_has_no_finding() {
+    let blank = [
+        "auth-secret",
+        "auth-secret-type",
+        "auth-snippet",
+        "auth-tls-match-cn",
+        "auth-tls-secret",
+        "auth-type",
+        "auth-url",
+        "configuration-snippet",
+        "enable-modsecurity",
+        "modsecurity-snippet",
+        "satisfy",
+        "server-snippet",
+        "stream-snippet",
+    ];
+    for (name, value) in blank.iter().flat_map(|name| ["", " ", "\n"].map(|value| (*name, value))) {
+        assert_eq!(messages(&read(&[(name, value)])), [""; 0], "{name}");
+    }
+    for name in ["auth-type", "auth-uri", "enable-csrf", "plugin-config-name"] {
+        assert_eq!(messages(&read_in(AnnotationDialect::Apisix, &[(name, "")])), [""; 0], "{name}");
+    }
+}
+
+/// A list of clients or methods without an entry admits nobody, whichever controller the annotation is of.
+#[test]
+fn a_list_without_entries_closes_the_ingress() {
+    let lists =
+        ["allowlist-source-range", "blocklist-source-range", "http-allow-methods", "http-block-methods"];
+    for (name, value) in lists.iter().flat_map(|name| ["", " ", ",", " , "].map(|value| (*name, value))) {
+        let read = read_in(AnnotationDialect::Apisix, &[(name, value)]);
+        let expected = format!("k8s.apisix.apache.org/{name}: The list has no entries. CLOSED");
+        assert_eq!(messages(&read), [expected], "{value:?}");
+    }
+    // ingress-nginx ignores a blank one of the two names beside the other.
+    for (blank, other) in [
+        ("allowlist-source-range", "whitelist-source-range"),
+        ("whitelist-source-range", "allowlist-source-range"),
+    ] {
+        let read = read(&[(blank, ""), (other, "10.0.0.0/8")]);
+        assert_eq!(read.security.authorization.unwrap().allow, ["10.0.0.0/8"]);
     }
 }
 
@@ -213,6 +263,13 @@ fn addresses_become_the_authorization_of_a_policy() {
     assert_eq!(authorization(&[("whitelist-source-range", list)]), (allowed.clone(), Vec::new()));
     assert_eq!(authorization(&[("allowlist-source-range", list)]), (allowed.clone(), Vec::new()));
     assert_eq!(authorization(&[("denylist-source-range", list)]), (Vec::new(), allowed));
+    // Go's ParseCIDR drops the bits of the host.
+    let masked = vec!["193.243.131.0/24".to_owned(), "2001:db8::/32".to_owned()];
+    let list = "193.243.131.172/24, 2001:db8::7/32";
+    assert_eq!(authorization(&[("whitelist-source-range", list)]), (masked.clone(), Vec::new()));
+    assert_eq!(authorization(&[("denylist-source-range", list)]), (Vec::new(), masked.clone()));
+    let of_apisix = read_in(AnnotationDialect::Apisix, &[("blocklist-source-range", list)]);
+    assert_eq!(of_apisix.security.authorization.unwrap().deny, masked);
     assert!(read(&[("allowlist-source-range", list), ("whitelist-source-range", "10.0.0.0/8")]).is_closed());
 }
 

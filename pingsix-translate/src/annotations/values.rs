@@ -203,10 +203,18 @@ impl<'a> Values<'a> {
     }
 
     /// The items of a list, without the white space around them: a list may have an item in each line. An item with a
-    /// control character is left out.
+    /// control character is left out. A list that protects the Ingress needs an item.
     pub(super) fn list(&mut self, name: &str) -> Option<Vec<&'a str>> {
+        let (Annotation { purpose, .. }, value) = *self.by_name.get(name)?;
         let mut entries: Vec<&str> =
-            self.text(name)?.split(',').map(str::trim).filter(|entry| !entry.is_empty()).collect();
+            value.split(',').map(str::trim).filter(|entry| !entry.is_empty()).collect();
+        if entries.is_empty() && *purpose == Purpose::Protects {
+            self.refuse(name, "The list has no entries.");
+            return None;
+        }
+        if value.is_empty() {
+            return None;
+        }
         if entries.iter().any(|entry| has_control(entry)) {
             self.refuse(name, "An item of the list contains a control character.");
             entries.retain(|entry| !has_control(entry));

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use self::reader::SpecReader;
 pub use self::reader::UnreadableField;
+use crate::model::Kind;
 
 /// Whether a field has its default, which is not written.
 pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -63,6 +64,13 @@ pub struct PolicyTargetReference {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub section_name: Option<String>,
+}
+
+impl PolicyTargetReference {
+    /// Whether the object is a Gateway or ListenerSet, which hand policies down to routes.
+    pub(crate) fn is_wide(&self) -> bool {
+        [Kind::Gateway, Kind::ListenerSet].iter().any(|kind| kind.as_str() == self.kind)
+    }
 }
 
 /// The precedence between two policies of one kind with overlapping targets. Either way, each

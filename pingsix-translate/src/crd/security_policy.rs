@@ -144,9 +144,10 @@ pub struct ApiKeyAuth {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extract_from: Option<ExtractFrom>,
 
-    /// Removes the key from requests before they go to a backend.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub sanitize: bool,
+    /// Removes the key from requests before they go to a backend. Default: true for targets that are Gateways or
+    /// ListenerSets, whose routes may be of others, and false for other targets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sanitize: Option<bool>,
 }
 
 /// Where requests have a credential: one header, one query parameter, or both.
@@ -171,9 +172,10 @@ pub struct BasicAuth {
     /// A Secret of type `kubernetes.io/basic-auth`, with `username` and `password`.
     pub secret_ref: SecretObjectReference,
 
-    /// Removes the credentials from requests before they go to a backend.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub sanitize: bool,
+    /// Removes the credentials from requests before they go to a backend. Default: true for targets that are Gateways or
+    /// ListenerSets, whose routes may be of others, and false for other targets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sanitize: Option<bool>,
 }
 
 /// JSON Web Tokens. A token needs the claim `exp`.
@@ -219,9 +221,10 @@ pub struct Jwt {
     #[schemars(range(max = 3600))]
     pub clock_skew: u32,
 
-    /// Removes the token from requests before they go to a backend.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub sanitize: bool,
+    /// Removes the token from requests before they go to a backend. Default: true for targets that are Gateways or
+    /// ListenerSets, whose routes may be of others, and false for other targets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sanitize: Option<bool>,
 }
 
 /// No authentication.
@@ -233,7 +236,8 @@ pub struct Anonymous {}
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("has(self.allow) || has(self.deny)").message("one of allow and deny has to be set"))]
 pub struct Authorization {
-    /// Networks in CIDR notation. Requests of other addresses are answered with 403. Without this field, all are allowed.
+    /// Networks in CIDR notation; `10.0.0.0/8` contains `::ffff:10.0.0.0/104`. Requests of other addresses are answered with
+    /// 403. Without this field, all are allowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub allow: Vec<String>,
@@ -248,8 +252,9 @@ pub struct Authorization {
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientIp {
-    /// Networks of proxies, in CIDR notation. Only their `X-Forwarded-For` counts. These proxies must keep that header in
-    /// one line, because PingSIX reads the first line alone.
+    /// Networks of proxies, in CIDR notation. Their `X-Forwarded-For` counts, and no other header. These proxies must set
+    /// that header, or else their requests are answered with 403. They must keep it in one line, because PingSIX reads the
+    /// first line alone.
     #[schemars(length(min = 1, max = 256))]
     pub trusted_proxies: Vec<String>,
 }

@@ -81,7 +81,8 @@ pub struct TrafficPolicySpec {
     )]
     pub compression: Option<Vec<Compression>>,
 
-    /// A header with an id for each request. The id of a client stays as it is.
+    /// A header with an id for each request. The id of a client stays as it is. Where a SecurityPolicy sets
+    /// `authorization` and `clientIP`, this field has no effect.
     #[serde(default, rename = "requestID", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<RequestId>,
 

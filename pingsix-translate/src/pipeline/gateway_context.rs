@@ -164,7 +164,8 @@ impl GatewayContext {
         inputs: &[Arc<RouteInput>],
         references: &References<'_>,
     ) -> JudgedPolicies {
-        judge_policies(&self.policies, (&self.gateway, &self.listeners.all), inputs, references)
+        let of_gateway = (&self.gateway, &self.listeners.all[..], self.parameters.hides_clients());
+        judge_policies(&self.policies, of_gateway, inputs, references)
     }
 
     /// Verdicts on everything but routes and policies, and all problems.

@@ -165,6 +165,7 @@ impl ClassContext {
             && self.ownership == other.ownership
             && self.dialects == other.dialects
             && self.settings == other.settings
+            && self.parameters.hides_clients() == other.parameters.hides_clients()
     }
 
     /// Whether hosts with a certificate are redirected to HTTPS by default.
@@ -317,7 +318,7 @@ impl Owner for IngressClassOwner {
         inputs: &[Arc<RouteInput>],
         references: &References<'_>,
     ) -> BTreeSet<ObjectKey> {
-        let of_class = (&self.context.key, &self.ingresses);
+        let of_class = (&self.context.key, &self.ingresses, self.context.parameters.hides_clients());
         let is_canary = |target: &ObjectKey| self.canaries.contains(&target.name);
         self.policies.judged =
             judge_policies_of_ingresses(self.policies(), of_class, is_canary, inputs, references);
@@ -576,6 +577,9 @@ fn annotations_of(
         let field = flaw.at.to_string();
         let field = field.split(['.', '[']).nth(1).unwrap_or_default();
         annotations.add_flaw(protects, field, flaw.message.clone());
+    }
+    if context.parameters.hides_clients() {
+        annotations.limit_addresses();
     }
     annotations
 }

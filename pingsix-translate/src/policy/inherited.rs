@@ -55,8 +55,8 @@ pub(crate) struct Field<P> {
     pub(crate) may_answer: bool,
     /// Whether a filter of a rule may replace the plugins, where no policy overrides the rule.
     pub(crate) yields_to_filters: bool,
-    /// An earlier field whose plugins this field refines. Where a policy overrides that field, no narrower policy may
-    /// refine it.
+    /// An earlier field whose plugins this field refines. Without that field, this one has no effect. Where a policy
+    /// overrides that field, no narrower policy may refine it.
     pub(crate) refines: Option<&'static str>,
 }
 
@@ -95,6 +95,20 @@ fn narrowest<P: InheritedEffect>(
 ) -> Option<usize> {
     let contributor = contributors[position::<P>(field.refines?)?]?;
     Some(contributor).filter(|index| policies[*index].strategy() == MergeStrategy::Overrides)
+}
+
+impl<P: InheritedEffect> AttachedPolicy<P> {
+    /// The fields of a usable policy that need the addresses of clients.
+    pub(crate) fn fields_by_address(&self) -> impl Iterator<Item = &'static str> {
+        let effect = self.spec.effect.as_ref().ok();
+        let is_by_address = |effect: &P, field: &Field<P>| {
+            (field.plugins)(effect).is_some() && effect.needs_address(field.name)
+        };
+        effect.into_iter().flat_map(move |effect| {
+            let fields = P::FIELDS.iter().filter(move |field| is_by_address(effect, field));
+            fields.map(|field| field.name)
+        })
+    }
 }
 
 /// A field of a policy that a wider policy overrides.
@@ -154,7 +168,9 @@ impl<P: InheritedEffect> AttachedPolicies<P> {
                 return Err(BrokenPolicy { policy: keys[index].clone(), flaw: flaw.clone() });
             }
             let plugins = (field.plugins)(policy).unwrap_or_default();
-            if plugins.is_empty() {
+            let refines_nothing =
+                |refined| position::<P>(refined).is_none_or(|index| contributors[index].is_none());
+            if plugins.is_empty() || field.refines.is_some_and(refines_nothing) {
                 continue;
             }
             has_plugins = true;
@@ -197,9 +213,13 @@ impl<P: InheritedEffect> AttachedPolicies<P> {
         let is_own = |contributor: Option<usize>| {
             contributor.is_some_and(|contributor| std::ptr::eq(effects[contributor], own))
         };
-        let plugins_of = |field: &Field<P>| match field.refines.and_then(position::<P>) {
-            None => (field.plugins)(own),
-            Some(refined) => (P::FIELDS[refined].plugins)(effects[contributors[refined]?]),
+        // A field that refines another one contributes to the plugins of that field, too.
+        let plugins_of = |field: &Field<P>| {
+            let refined = match field.refines.and_then(position::<P>) {
+                None => &[][..],
+                Some(refined) => (P::FIELDS[refined].plugins)(effects[contributors[refined]?])?,
+            };
+            Some((field.plugins)(own)?.iter().chain(refined))
         };
         let fields = P::FIELDS.iter().zip(&contributors).filter(|(_, contributor)| is_own(**contributor));
         let mut names: Vec<&str> =

@@ -1,19 +1,18 @@
 //! SecurityPolicy: who may send requests.
 
+mod addresses;
 mod authentication;
-
-use std::net::IpAddr;
 
 use self::authentication::Authentication;
 use super::attached::{PolicyEffect, PolicySpec, UnsupportedTraffic};
 use super::inherited::{
     Field, InheritedEffect, MergeStrategy, acceptance_flaws, merge_alike, target_flaws, unreadable_flaw,
 };
-use crate::crd::{self, SecurityPolicySpec};
+use crate::crd::{self, PolicyTargetReference, SecurityPolicySpec};
 use crate::model::{FieldPath, Kind, Limitation, ObjectKey, Reason, Refusal};
 use crate::normalise::{Cors, admits_any_origin};
 use crate::pingsix::Plugins;
-use crate::pingsix::plugin::{Cors as CorsPlugin, Csrf, IpRestriction, PluginConfig as _};
+use crate::pingsix::plugin::{Cors as CorsPlugin, Csrf, IpRestriction, PluginConfig as _, RequestId};
 use crate::references::{References, entry};
 use crate::snapshot::{Secret, SecurityPolicy, key_of};
 
@@ -39,12 +38,13 @@ impl PolicyEffect for SecurityEffect {
 
     fn read(policy: &SecurityPolicy, references: &References<'_>) -> PolicySpec<Self> {
         let key = key_of(Kind::SecurityPolicy, &policy.metadata);
-        let mut reader = Reader { key, references, flaws: Vec::new(), unresolved: Vec::new() };
+        let sanitizes = policy.spec.target_refs.iter().any(PolicyTargetReference::is_wide);
+        let mut reader = Reader { key, references, sanitizes, flaws: Vec::new(), unresolved: Vec::new() };
         let effect = reader.read(&policy.spec);
         let Reader { mut flaws, unresolved, .. } = reader;
         // A reference that leads nowhere makes the policy unusable, and its condition `ResolvedRefs` has the reason.
         flaws.extend(unresolved.iter().map(|refusal| Refusal { reason: Reason::Invalid, ..refusal.clone() }));
-        let limitations = limitations(&policy.spec);
+        let limitations = limitations(&policy.spec, sanitizes);
         PolicySpec {
             effect: if flaws.is_empty() { Ok(effect) } else { Err(flaws) },
             unapplied: Vec::new(),
@@ -92,10 +92,9 @@ impl InheritedEffect for SecurityEffect {
             yields_to_filters: false,
             refines: None,
         },
-        // Without `authorization` there is no plugin to tell.
         Field {
             name: CLIENT_IP,
-            plugins: |policy| policy.client_ip.as_ref().map(|_| &[][..]),
+            plugins: |policy| policy.client_ip.as_ref().map(|_| &[RequestId::NAME][..]),
             may_answer: false,
             yields_to_filters: false,
             refines: Some(AUTHORIZATION),
@@ -131,15 +130,7 @@ impl InheritedEffect for SecurityEffect {
         }
         if let Some(authorization) = of(AUTHORIZATION).and_then(|policy| policy.authorization.as_ref()) {
             let client_ip = of(CLIENT_IP).and_then(|policy| policy.client_ip.as_ref());
-            let trusted_proxies =
-                client_ip.map(|client_ip| client_ip.trusted_proxies.clone()).unwrap_or_default();
-            plugins.insert(&IpRestriction {
-                whitelist: authorization.allow.clone(),
-                blacklist: authorization.deny.clone(),
-                use_forwarded_headers: !trusted_proxies.is_empty(),
-                trusted_proxies,
-                ..IpRestriction::default()
-            });
+            addresses::add_to(&mut plugins, authorization, client_ip);
         }
         if let Some(cors) = of(CORS).and_then(|policy| policy.cors.as_ref()) {
             plugins.insert(cors);
@@ -155,6 +146,8 @@ impl InheritedEffect for SecurityEffect {
 struct Reader<'r> {
     key: ObjectKey,
     references: &'r References<'r>,
+    /// Whether backends get no credentials by default. Gateways and ListenerSets may have routes of others.
+    sanitizes: bool,
     flaws: Vec<Refusal>,
     unresolved: Vec<Refusal>,
 }
@@ -175,21 +168,7 @@ impl<'r> Reader<'r> {
             cors: spec.cors.as_ref().map(|cors| self.cors(cors, &at.child("cors"))),
             csrf: spec.csrf.as_ref().and_then(|csrf| self.csrf(csrf, &at.child("csrf"))),
         };
-        if let Some(authorization) = &spec.authorization {
-            let at = at.child("authorization");
-            if authorization.allow.is_empty() && authorization.deny.is_empty() {
-                self.flaw(at.clone(), "The field needs networks in allow or in deny.");
-            }
-            self.check_networks(&authorization.allow, &at.child("allow"));
-            self.check_networks(&authorization.deny, &at.child("deny"));
-        }
-        if let Some(client_ip) = &spec.client_ip {
-            let at = at.child("clientIP").child("trustedProxies");
-            if client_ip.trusted_proxies.is_empty() {
-                self.flaw(at.clone(), "The list is empty.");
-            }
-            self.check_networks(&client_ip.trusted_proxies, &at);
-        }
+        self.check_addresses(spec, &at);
         if self.flaws.is_empty() && self.unresolved.is_empty() {
             self.flaws.extend(acceptance_flaws(SecurityEffect::plugins(|_| Some(&security)), &at));
         }
@@ -198,14 +177,6 @@ impl<'r> Reader<'r> {
 
     fn flaw(&mut self, at: FieldPath, message: impl Into<String>) {
         self.flaws.push(Refusal::new(at, Reason::Invalid, message));
-    }
-
-    fn check_networks(&mut self, networks: &[String], at: &FieldPath) {
-        for (index, network) in networks.iter().enumerate() {
-            if let Err(why) = check_network(network) {
-                self.flaw(at.index(index), format!("\"{network}\" {why}."));
-            }
-        }
     }
 
     fn cors(&mut self, cors: &crd::Cors, at: &FieldPath) -> CorsPlugin {
@@ -250,48 +221,12 @@ impl<'r> Reader<'r> {
     }
 }
 
-/// Checks a network in CIDR notation, or an address.
-fn check_network(text: &str) -> Result<(), &'static str> {
-    let (address, length) = match text.split_once('/') {
-        Some((address, length)) => (address, Some(length)),
-        None => (text, None),
-    };
-    let Ok(address) = address.parse::<IpAddr>() else {
-        return Err("is no network in CIDR notation");
-    };
-    let (bits, width) = match address {
-        IpAddr::V4(address) => (u128::from(u32::from(address)) << 96, 32),
-        IpAddr::V6(address) => (u128::from(address), 128),
-    };
-    let Some(length) = length else { return Ok(()) };
-    let is_number = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
-    match length.parse::<u32>() {
-        Ok(length) if is_number && length <= width => {
-            let host_bits = bits.checked_shl(length).unwrap_or(0);
-            if host_bits == 0 { Ok(()) } else { Err("has bits of a host behind the length of its prefix") }
-        }
-        Ok(_) | Err(_) => Err("has no length of a prefix behind the slash"),
-    }
-}
-
-fn limitations(spec: &SecurityPolicySpec) -> Vec<Limitation> {
-    let at = FieldPath::new("spec");
-    let mut limitations = Vec::new();
-    if spec.jwt.as_ref().is_some_and(|jwt| jwt.audience.is_none()) {
-        limitations.push(Limitation::new(
-            at.child("jwt").child("audience"),
-            "Without an audience, PingSIX refuses tokens with the claim aud.",
-        ));
-    }
-    if spec.client_ip.is_some() {
-        limitations.push(Limitation::new(
-            at.child("clientIP"),
-            "PingSIX reads the first line of X-Forwarded-For alone, so the trusted proxies must keep the header in one line.",
-        ));
-    }
+fn limitations(spec: &SecurityPolicySpec, sanitizes: bool) -> Vec<Limitation> {
+    let mut limitations = authentication::limitations(spec, sanitizes);
+    limitations.extend(addresses::limitations(spec));
     if spec.cors.as_ref().is_some_and(|cors| cors.allow_credentials && admits_any_origin(cors)) {
         limitations.push(Limitation::new(
-            at.child("cors").child("allowCredentials"),
+            FieldPath::new("spec").child("cors").child("allowCredentials"),
             "Scripts may not send credentials, because any origin is allowed. List the origins that may.",
         ));
     }

@@ -8,8 +8,9 @@ use super::limited::limited;
 use super::target::not_found;
 use super::{Ancestor, Condition, ConditionStatus, Conditions, PolicyVerdict};
 use crate::attach::Listener;
+use crate::infrastructure::HIDDEN_CLIENTS;
 use crate::lower::RouteInput;
-use crate::model::{ConditionType, FieldPath, Kind, ObjectKey, Problem, Reason, Refusal, joined};
+use crate::model::{ConditionType, FieldPath, Kind, Limitation, ObjectKey, Problem, Reason, Refusal, joined};
 use crate::normalise::Rule;
 use crate::policy::{
     AttachedPolicies, AttachedPolicy, InheritedEffect, Overridden, Policies, PolicyEffect, PolicyTarget,
@@ -31,7 +32,7 @@ pub(crate) struct JudgedPolicies {
 /// a target of a policy may be left out.
 pub(crate) fn judge_policies(
     policies: &Policies,
-    (gateway, listeners): (&Arc<ObjectKey>, &[Listener]),
+    (gateway, listeners, hides_clients): (&Arc<ObjectKey>, &[Listener], bool),
     routes: &[Arc<RouteInput>],
     references: &References<'_>,
 ) -> JudgedPolicies {
@@ -45,20 +46,28 @@ pub(crate) fn judge_policies(
         let routes_by_key: BTreeMap<&ObjectKey, &RouteInput> =
             attached(routes).map(|input| (&*input.route.key, input)).collect();
         targets.extend(routes_by_key.keys().map(|key| (*key).clone()));
+        let uses = uses(routes);
         let ancestor = OwnerOfPolicies {
             owner: gateway,
             listeners,
             routes: routes_by_key,
             targets,
             canaries: BTreeSet::new(),
-            uses: uses(routes),
+            uses,
+            hides_clients,
         };
-        ancestor.judge(backend_tls, references, |_| Vec::new(), verdicts, problems);
-        ancestor.judge(backend_traffic, references, |_| Vec::new(), verdicts, problems);
-        let overridden = |policy: &AttachedPolicy<_>| ancestor.overridden(policy, security);
-        ancestor.judge(security, references, overridden, verdicts, problems);
-        let overridden = |policy: &AttachedPolicy<_>| ancestor.overridden(policy, traffic);
-        ancestor.judge(traffic, references, overridden, verdicts, problems);
+        ancestor.judge(backend_tls, references, |_| Inheritance::default(), verdicts, problems);
+        ancestor.judge(backend_traffic, references, |_| Inheritance::default(), verdicts, problems);
+        let inheritance = |policy: &AttachedPolicy<_>| Inheritance {
+            overridden: ancestor.overridden(policy, security),
+            limitations: ancestor.hidden_clients(policy),
+        };
+        ancestor.judge(security, references, inheritance, verdicts, problems);
+        let inheritance = |policy: &AttachedPolicy<_>| Inheritance {
+            overridden: ancestor.overridden(policy, traffic),
+            limitations: ancestor.hidden_clients(policy),
+        };
+        ancestor.judge(traffic, references, inheritance, verdicts, problems);
         // The statuses of Services, which the other kinds target, are not ours.
         affected.add(security, verdicts);
         affected.add(traffic, verdicts);
@@ -77,7 +86,7 @@ pub(crate) fn judge_policies(
 /// The requests of a canary come in by another Ingress, so a policy of a canary has no effect and is refused.
 pub(crate) fn judge_policies_of_ingresses(
     policies: &Policies,
-    (class, ingresses): (&Arc<ObjectKey>, &SharedMap<Arc<ObjectKey>, ()>),
+    (class, ingresses, hides_clients): (&Arc<ObjectKey>, &SharedMap<Arc<ObjectKey>, ()>, bool),
     is_canary: impl Fn(&ObjectKey) -> bool,
     routes: &[Arc<RouteInput>],
     references: &References<'_>,
@@ -91,11 +100,20 @@ pub(crate) fn judge_policies_of_ingresses(
     let canaries = targets.iter().filter(|target| target.kind == Kind::Ingress && is_canary(target));
     let canaries: BTreeSet<ObjectKey> = canaries.cloned().collect();
     let (listeners, uses) = (&[][..], uses(routes));
-    let ancestor =
-        OwnerOfPolicies { owner: class, listeners, routes: BTreeMap::new(), targets, canaries, uses };
-    ancestor.judge(backend_traffic, references, |_| Vec::new(), verdicts, problems);
-    ancestor.judge(security, references, |_| Vec::new(), verdicts, problems);
-    ancestor.judge(traffic, references, |_| Vec::new(), verdicts, problems);
+    let ancestor = OwnerOfPolicies {
+        owner: class,
+        listeners,
+        routes: BTreeMap::new(),
+        targets,
+        canaries,
+        uses,
+        hides_clients,
+    };
+    ancestor.judge(backend_traffic, references, |_| Inheritance::default(), verdicts, problems);
+    let inheritance = |policy: &AttachedPolicy<_>| Inheritance::limited(ancestor.hidden_clients(policy));
+    ancestor.judge(security, references, inheritance, verdicts, problems);
+    let inheritance = |policy: &AttachedPolicy<_>| Inheritance::limited(ancestor.hidden_clients(policy));
+    ancestor.judge(traffic, references, inheritance, verdicts, problems);
     judged
 }
 
@@ -112,6 +130,23 @@ struct OwnerOfPolicies<'a> {
     canaries: BTreeSet<ObjectKey>,
     /// By policy.
     uses: BTreeMap<Arc<ObjectKey>, BackendUses>,
+    /// Whether clients may have the address of a node.
+    hides_clients: bool,
+}
+
+/// The facts about an inherited policy that depend on the Gateway or IngressClass.
+#[derive(Debug, Default)]
+struct Inheritance {
+    /// The fields that wider policies override for some requests.
+    overridden: Vec<Overridden>,
+    limitations: Vec<Limitation>,
+}
+
+impl Inheritance {
+    /// No policy is wider than one of an Ingress.
+    const fn limited(limitations: Vec<Limitation>) -> Self {
+        Self { overridden: Vec::new(), limitations }
+    }
 }
 
 /// The backends for which a policy counts.
@@ -128,7 +163,7 @@ impl OwnerOfPolicies<'_> {
         &self,
         policies: &AttachedPolicies<P>,
         references: &References<'_>,
-        overridden: impl Fn(&AttachedPolicy<P>) -> Vec<Overridden>,
+        inheritance: impl Fn(&AttachedPolicy<P>) -> Inheritance,
         verdicts: &mut BTreeMap<Arc<ObjectKey>, PolicyVerdict>,
         problems: &mut Vec<Problem>,
     ) {
@@ -143,15 +178,19 @@ impl OwnerOfPolicies<'_> {
                 (Ok(effect), Some(uses)) => effect.refuse(&uses.unsupported),
                 (Ok(_) | Err(_), _) => Vec::new(),
             };
+            let Inheritance { overridden, limitations } = inheritance(policy);
+            let limitations = || policy.spec.limitations.iter().chain(&limitations);
             let mut conditions =
                 conditions(policy, &faults, &unsupported, uses.is_some_and(|uses| uses.honoured));
-            if let Some(condition) = overridden_condition(&overridden(policy), policy) {
+            let of_owner =
+                [overridden_condition(&overridden, policy), limited(limitations(), policy.generation)];
+            for condition in of_owner.into_iter().flatten() {
                 conditions.set(condition);
             }
             let refused =
                 faults.iter().chain(policy.flaws()).chain(&policy.spec.unresolved).chain(&unsupported);
             problems.extend(refused.map(|refusal| refusal.of(&policy.key)));
-            problems.extend(policy.spec.limitations.iter().map(|limitation| limitation.of(&policy.key)));
+            problems.extend(limitations().map(|limitation| limitation.of(&policy.key)));
             let verdict = PolicyVerdict {
                 key: policy.key.clone(),
                 generation: policy.generation,
@@ -191,6 +230,12 @@ impl OwnerOfPolicies<'_> {
 }
 
 impl OwnerOfPolicies<'_> {
+    /// The limitations of fields that need the addresses of clients.
+    fn hidden_clients<P: InheritedEffect>(&self, policy: &AttachedPolicy<P>) -> Vec<Limitation> {
+        let fields = policy.fields_by_address().filter(|_| self.hides_clients);
+        fields.map(|field| Limitation::new(FieldPath::new("spec").child(field), HIDDEN_CLIENTS)).collect()
+    }
+
     /// The fields of a policy that wider policies override for some requests.
     fn overridden<P: InheritedEffect>(
         &self,
@@ -315,9 +360,6 @@ fn conditions<P: PolicyEffect>(
             let message = joined(&policy.spec.unresolved);
             set(ConditionType::ResolvedRefs, ConditionStatus::False, first.reason, message);
         }
-    }
-    if let Some(condition) = limited(&policy.spec.limitations, policy.generation) {
-        conditions.set(condition);
     }
     conditions
 }

@@ -3,9 +3,9 @@
 //! PingSIX: `src/plugins/{proxy_rewrite,response_rewrite,cors}.rs`, `src/proxy/upstream/*.rs`.
 
 use pingsix_translate::pingsix::plugin::{
-    BasicAuth, Brotli, Cache, Cors, Csrf, FaultInjection, GrpcWeb, Gzip, IpRestriction, JwtAuth, KeyAuth,
-    KeyMissingPolicy, LimitCount, PluginConfig as _, ProxyRewrite, RequestId, ResponseHeaders,
-    ResponseRewrite, TrafficSplit,
+    BasicAuth, Brotli, Cache, Cors, Csrf, FaultInjection, ForwardedHeaderErrorPolicy, GrpcWeb, Gzip,
+    IpRestriction, JwtAuth, KeyAuth, KeyMissingPolicy, LimitCount, PluginConfig as _, ProxyRewrite,
+    RequestId, ResponseHeaders, ResponseRewrite, TrafficSplit,
 };
 use pingsix_translate::pingsix::{HashOn, PassHost, Plugins, Request, Scheme, Upstream};
 use pingsix_translate::responder::RedirectInstruction;
@@ -120,6 +120,14 @@ pub(crate) fn protection(plugins: &Plugins) -> Result<Protection, String> {
                 if restriction.use_forwarded_headers == restriction.trusted_proxies.is_empty() {
                     return Err(format!("forwarded headers without or despite proxies: {restriction:?}"));
                 }
+                if restriction.use_forwarded_headers {
+                    let demands =
+                        restriction.forwarded_header_error_policy == ForwardedHeaderErrorPolicy::Deny;
+                    let filled = decode::<RequestId>(plugins)?.is_some_and(|id| fills_in_no_address(&id));
+                    if !demands || !filled {
+                        return Err("a trusted proxy need not say whose request it forwards".to_owned());
+                    }
+                }
                 protection.addresses = Some(Addresses {
                     allow: restriction.whitelist.into_iter().collect(),
                     deny: restriction.blacklist.into_iter().collect(),
@@ -142,6 +150,14 @@ pub(crate) fn protection(plugins: &Plugins) -> Result<Protection, String> {
         }
     }
     Ok(protection)
+}
+
+/// Whether requests without a readable `X-Forwarded-For` get one without an address.
+fn fills_in_no_address(id: &RequestId) -> bool {
+    id.header_name.eq_ignore_ascii_case("x-forwarded-for")
+        && !id.include_in_response
+        && id.algorithm == "range_id"
+        && id.range_id.length == 0
 }
 
 /// Adds the treatment by a plugin.
@@ -182,6 +198,9 @@ fn treat(name: &str, plugins: &Plugins, treatment: &mut Treatment) -> Result<(),
         }
         RequestId::NAME => {
             let id: RequestId = decode(plugins)?.unwrap_or_default();
+            if fills_in_no_address(&id) && plugins.contains(IpRestriction::NAME) {
+                return Ok(());
+            }
             if id.algorithm != "uuid" {
                 return Err(format!("ids are made by {}", id.algorithm));
             }

@@ -88,3 +88,13 @@ pub(crate) struct Addresses {
     /// Proxies whose `X-Forwarded-For` counts.
     pub(crate) proxies: BTreeSet<String>,
 }
+
+/// Networks, with the clients of those of IPv4 as a socket of IPv6 shows them.
+pub(crate) fn in_both_notations(mut networks: BTreeSet<String>) -> BTreeSet<String> {
+    let of_ipv4: Vec<String> = networks.iter().filter(|text| !text.contains(':')).cloned().collect();
+    networks.extend(of_ipv4.iter().map(|text| match text.split_once('/') {
+        None => format!("::ffff:{text}"),
+        Some((address, length)) => format!("::ffff:{address}/{}", length.parse::<u8>().unwrap() + 96),
+    }));
+    networks
+}

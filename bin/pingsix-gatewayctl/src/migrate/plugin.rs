@@ -39,6 +39,13 @@ pub(crate) enum Level {
     Gateway,
 }
 
+impl Level {
+    /// Whether a SecurityPolicy at this level removes credentials by default.
+    const fn sanitizes(self) -> bool {
+        matches!(self, Self::Gateway)
+    }
+}
+
 /// The effects of the plugins of one rule or Gateway.
 #[derive(Clone, Default)]
 pub(crate) struct Effects {

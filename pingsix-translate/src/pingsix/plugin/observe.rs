@@ -41,6 +41,19 @@ impl Default for RequestId {
 }
 
 impl RequestId {
+    /// Puts an empty `X-Forwarded-For` in the place of a missing or unreadable one. PingSIX adds ids to other requests alone.
+    pub(crate) fn empty_forwarded_for() -> Self {
+        Self {
+            header_name: Self::FORWARDED_FOR.to_owned(),
+            include_in_response: false,
+            algorithm: "range_id".to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// The header in which an empty id is of use.
+    pub(crate) const FORWARDED_FOR: &str = "X-Forwarded-For";
+
     fn default_header() -> String {
         "X-Request-Id".to_owned()
     }

@@ -8,12 +8,11 @@ use crate::pingsix::{Config, Plugins, Service, Upstream};
 /// Flaws of the targets and the strategy. The API server checks the same.
 pub(crate) fn target_flaws(target_refs: &[PolicyTargetReference], strategy: MergeStrategy) -> Vec<Refusal> {
     let spec = FieldPath::new("spec");
-    let of_kinds = |kinds: &[Kind]| {
-        let is_one = |target: &&PolicyTargetReference| kinds.iter().any(|kind| kind.as_str() == target.kind);
-        target_refs.iter().filter(is_one).count()
+    let count = |is_one: fn(&PolicyTargetReference) -> bool| {
+        target_refs.iter().filter(|target| is_one(target)).count()
     };
-    // Gateways and ListenerSets hand their policies down to routes.
-    let (wide, ingresses) = (of_kinds(&[Kind::Gateway, Kind::ListenerSet]), of_kinds(&[Kind::Ingress]));
+    let is_ingress = |target: &PolicyTargetReference| target.kind == Kind::Ingress.as_str();
+    let (wide, ingresses) = (count(PolicyTargetReference::is_wide), count(is_ingress));
     let mut flaws = Vec::new();
     let mut flaw = |at: FieldPath, message: String| flaws.push(Refusal::new(at, Reason::Invalid, message));
     if target_refs.is_empty() || target_refs.len() > 16 {

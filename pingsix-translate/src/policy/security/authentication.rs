@@ -2,7 +2,7 @@
 
 use super::Reader;
 use crate::crd::{ApiKeyAuth, BasicAuth, ExtractFrom, Jwt, SecurityPolicySpec};
-use crate::model::{FieldPath, Reason, Refusal};
+use crate::model::{FieldPath, Limitation, Reason, Refusal};
 use crate::pingsix::Plugins;
 use crate::pingsix::plugin::{self, JwtAlgorithm, JwtAuth, KeyAuth, PluginConfig as _};
 use crate::references::entry;
@@ -107,7 +107,7 @@ impl Reader<'_> {
         keys.dedup();
         let CredentialLocation { header, query } =
             self.credential_location(auth.extract_from.as_ref(), &at.child("extractFrom"), "apikey");
-        KeyAuth { header, query, key: None, keys, hide_credentials: auth.sanitize }
+        KeyAuth { header, query, key: None, keys, hide_credentials: auth.sanitize.unwrap_or(self.sanitizes) }
     }
 
     fn basic(&mut self, auth: &BasicAuth, at: &FieldPath) -> Option<plugin::BasicAuth> {
@@ -129,7 +129,11 @@ impl Reader<'_> {
             self.flaw(at, "The user name has a colon, which ends user names in requests.");
             return None;
         }
-        Some(plugin::BasicAuth { username, password, hide_credentials: auth.sanitize })
+        Some(plugin::BasicAuth {
+            username,
+            password,
+            hide_credentials: auth.sanitize.unwrap_or(self.sanitizes),
+        })
     }
 
     fn jwt(&mut self, jwt: &Jwt, at: &FieldPath) -> Option<JwtAuth> {
@@ -182,7 +186,7 @@ impl Reader<'_> {
             header,
             query,
             cookie: NO_COOKIE.to_owned(),
-            hide_credentials: jwt.sanitize,
+            hide_credentials: jwt.sanitize.unwrap_or(self.sanitizes),
             secret,
             public_key,
             algorithm,
@@ -222,6 +226,32 @@ impl Reader<'_> {
         CredentialLocation { header: first(headers), query: first(params) }
     }
 }
+
+/// The differences between the author's intent and what PingSIX does. `sanitizes` is the default of `sanitize`.
+pub(super) fn limitations(spec: &SecurityPolicySpec, sanitizes: bool) -> Vec<Limitation> {
+    let at = FieldPath::new("spec");
+    let mut limitations = Vec::new();
+    if spec.jwt.as_ref().is_some_and(|jwt| jwt.audience.is_none()) {
+        limitations.push(Limitation::new(
+            at.child("jwt").child("audience"),
+            "Without an audience, PingSIX refuses tokens with the claim aud.",
+        ));
+    }
+    let (keys, jwt) = (spec.api_key_auth.as_ref(), spec.jwt.as_ref());
+    for (field, from, sanitize) in [
+        ("apiKeyAuth", keys.and_then(|auth| auth.extract_from.as_ref()), keys.and_then(|auth| auth.sanitize)),
+        ("jwt", jwt.and_then(|jwt| jwt.extract_from.as_ref()), jwt.and_then(|jwt| jwt.sanitize)),
+    ] {
+        if sanitize.unwrap_or(sanitizes) && from.is_some_and(|from| !from.params.is_empty()) {
+            let at = at.child(field).child("extractFrom").child("params");
+            limitations.push(Limitation::new(at, LOST_HOST));
+        }
+    }
+    limitations
+}
+
+const LOST_HOST: &str = "When PingSIX removes the parameter from a request over HTTP/2, a backend gets an empty Host, unless \
+                         the rule rewrites the hostname.";
 
 /// The location of a credential in requests. An empty name stands for no location.
 struct CredentialLocation {

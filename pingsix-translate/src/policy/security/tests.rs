@@ -1,5 +1,6 @@
 //! From SecurityPolicies to services, answers and verdicts.
 
+mod addresses;
 mod ingress;
 
 use serde_json::{Value, json};
@@ -232,7 +233,9 @@ fn each_field_comes_from_the_widest_override_or_else_the_narrowest_default() {
         let translation = translated(&objects);
         let plugins = services(&translation).first().copied().cloned().unwrap_or_default();
         let list = plugins.get::<IpRestriction>().map(|config| config.unwrap().whitelist);
-        assert_eq!(list, allowed.map(|level| vec![format!("10.{level}.0.0/16")]), "{drawn:?}");
+        let expected =
+            allowed.map(|level| vec![format!("10.{level}.0.0/16"), format!("::ffff:10.{level}.0.0/112")]);
+        assert_eq!(list, expected, "{drawn:?}");
         let age = plugins.raw("cors").map(|config| config["max_age"].as_u64().unwrap_or(5));
         assert_eq!(age, origins.map(|level| level as u64 + 1), "{drawn:?}");
         for (level, (allows, sets_origins, _)) in drawn.into_iter().enumerate() {
@@ -271,7 +274,8 @@ fn a_policy_with_several_targets_counts_at_the_narrowest_or_overrides_at_the_wid
         add_policy_of(&mut objects, (Kind::SecurityPolicy, "around"), &fields);
         let translation = translated(&objects);
         let [plugins] = services(&translation)[..] else { panic!("one service") };
-        assert_eq!(plugins.get::<IpRestriction>().unwrap().unwrap().whitelist, ["10.0.0.0/16"], "{around}");
+        let restriction = plugins.get::<IpRestriction>().unwrap().unwrap();
+        assert_eq!(restriction.whitelist, ["10.0.0.0/16", "::ffff:10.0.0.0/112"], "{around}");
     }
 }
 
@@ -337,5 +341,5 @@ fn no_route_chooses_the_trusted_proxies_of_a_list_that_overrides() {
     add_policy(&mut objects, "list", ["Gateway", "public", ""], &list);
     let translation = translated(&objects);
     let [plugins] = services(&translation)[..] else { panic!("one service") };
-    assert_eq!(plugins.get::<IpRestriction>().unwrap().unwrap().trusted_proxies.len(), 2);
+    assert_eq!(plugins.get::<IpRestriction>().unwrap().unwrap().trusted_proxies.len(), 4);
 }

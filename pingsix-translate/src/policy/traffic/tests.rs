@@ -240,7 +240,8 @@ fn policies_of_both_kinds_become_one_service() {
     add_policy(&mut objects, (Kind::SecurityPolicy, "networks"), GATEWAY, &networks);
     add(&mut objects, "gzip", ROUTE, &json!({"compression": [{"type": "Gzip"}]}));
     let translation = translated(&objects);
-    assert_eq!(plugins(&translation), json!({"gzip": {}, "ip-restriction": {"whitelist": ["10.0.0.0/8"]}}));
+    let networks = ["10.0.0.0/8", "::ffff:10.0.0.0/104"];
+    assert_eq!(plugins(&translation), json!({"gzip": {}, "ip-restriction": {"whitelist": networks}}));
     let mut provenance = translation.data_planes.values().next().unwrap().provenance.values();
     let of_service = provenance.find(|of| matches!(of, Provenance::Policies { .. }));
     let Some(Provenance::Policies { policies }) = of_service else { panic!("no policies") };
@@ -267,7 +268,8 @@ fn rules_of_one_list_need_the_same_policies_of_both_kinds() {
     let instead =
         "(SecurityPolicy infra/networks instead of SecurityPolicy infra/networks, TrafficPolicy infra/gzip)";
     assert!(message.contains(instead), "{message}");
-    assert_eq!(plugins(&translation), json!({"ip-restriction": {"whitelist": ["10.0.0.0/8"]}}));
+    let networks = ["10.0.0.0/8", "::ffff:10.0.0.0/104"];
+    assert_eq!(plugins(&translation), json!({"ip-restriction": {"whitelist": networks}}));
 }
 
 #[test]

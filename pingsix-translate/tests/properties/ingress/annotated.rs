@@ -14,7 +14,7 @@ pub(super) const APISIX: &str = "k8s.apisix.apache.org";
 
 /// Annotations that protect an Ingress and that PingSIX cannot honour, as the documentation of their controllers describes
 /// them.
-pub(super) const CLOSING: [(&str, &str, &str); 13] = [
+pub(super) const CLOSING: [(&str, &str, &str); 16] = [
     (NGINX, "auth-url", "http://auth.example.com/check"),
     (NGINX, "auth-type", "digest"),
     (NGINX, "auth-tls-secret", "infra/ca"),
@@ -23,7 +23,10 @@ pub(super) const CLOSING: [(&str, &str, &str); 13] = [
     (NGINX, "server-snippet", "return 200;"),
     (NGINX, "enable-modsecurity", "true"),
     (NGINX, "satisfy", "any"),
-    (NGINX, "whitelist-source-range", "10.0.0.1/8"),
+    (NGINX, "whitelist-source-range", "10.0.0.1/33"),
+    (NGINX, "whitelist-source-range", ""),
+    (NGINX, "denylist-source-range", " , "),
+    (APISIX, "http-allow-methods", ""),
     (APISIX, "auth-uri", "http://auth.example.com/check"),
     (APISIX, "auth-type", "keyAuth"),
     (APISIX, "enable-csrf", "true"),
@@ -33,7 +36,7 @@ pub(super) const CLOSING: [(&str, &str, &str); 13] = [
 /// Other annotations, with values that are valid, odd and hostile.
 const OTHERS: [(&str, &str, &[&str]); 52] = [
     (NGINX, "affinity", &["cookie"]),
-    (NGINX, "allowlist-source-range", &["10.0.0.0/8", "127.0.0.1, ::1", "", "10.0.0.0/8,x"]),
+    (NGINX, "allowlist-source-range", &["10.0.0.7/8", "127.0.0.1, ::1", "", "10.0.0.0/8,x"]),
     (NGINX, "app-root", &["/app", "app", "/$x", "/a b"]),
     (NGINX, "auth-secret", &["user", "user", "one", "absent", "infra/user"]),
     (NGINX, "auth-type", &["basic"]),

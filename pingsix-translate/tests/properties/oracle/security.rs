@@ -12,7 +12,7 @@ use super::world::{Grant, Metadata, Name, Owner};
 use super::{Answer, World};
 use crate::effect::{Headers, backend_answer};
 use crate::probe::Probe;
-use crate::protection::{Addresses, Claims, Credential, Place, Protection};
+use crate::protection::{Addresses, Claims, Credential, Place, Protection, in_both_notations};
 
 /// A policy as written.
 #[derive(Clone, Debug, Deserialize)]
@@ -114,6 +114,10 @@ impl World {
     fn inherited_at(&self, levels: &[Target<'_>]) -> Result<Inherited, Unhonoured> {
         let mut inherited = self.secured_by(levels)?;
         self.treat(levels, &mut inherited)?;
+        let Protection { addresses, treatment, .. } = &mut inherited.protection;
+        if addresses.as_ref().is_some_and(|addresses| !addresses.proxies.is_empty()) {
+            treatment.id = None;
+        }
         Ok(inherited)
     }
 
@@ -280,7 +284,7 @@ impl World {
                 }
                 keys.extend(entries.into_values());
             }
-            protection.credential = Some(Credential::Key { keys, place: place(auth, "apikey") });
+            protection.credential = Some(Credential::Key { keys, place: policy.place(auth, "apikey") });
         }
         if let Some(auth) = spec.get("basicAuth") {
             let mut entries = self.entries(policy, &auth["secretRef"])?;
@@ -288,7 +292,7 @@ impl World {
                 return None;
             }
             let (name, password) = (entries.remove("username")?, entries.remove("password")?);
-            let is_hidden = auth["sanitize"] == true;
+            let is_hidden = policy.hides(auth);
             protection.credential = Some(Credential::User { name, password, is_hidden });
         }
         if let Some(jwt) = spec.get("jwt") {
@@ -309,11 +313,11 @@ impl World {
             }
             claims.required.extend(claims.issuer.iter().map(|_| "iss".to_owned()));
             claims.required.extend(claims.audience.iter().map(|_| "aud".to_owned()));
-            let place = place(jwt, "authorization");
+            let place = policy.place(jwt, "authorization");
             protection.credential = Some(Credential::Token { secret, algorithm, claims, place });
         }
         if let Some(authorization) = spec.get("authorization") {
-            let (allow, deny) = (texts(&authorization["allow"]), texts(&authorization["deny"]));
+            let (allow, deny) = (networks(&authorization["allow"]), networks(&authorization["deny"]));
             protection.addresses = Some(Addresses { allow, deny, ..Addresses::default() });
         }
         let networks =
@@ -443,7 +447,22 @@ impl Policy {
     }
 
     fn proxies(&self) -> BTreeSet<String> {
-        texts(&self.spec["clientIP"]["trustedProxies"])
+        networks(&self.spec["clientIP"]["trustedProxies"])
+    }
+
+    /// Whether backends get no credential: by default, those that others may own.
+    fn hides(&self, auth: &Value) -> bool {
+        let is_wide = |target: &Value| target["kind"] == "Gateway" || target["kind"] == "ListenerSet";
+        auth["sanitize"].as_bool().unwrap_or_else(|| self.targets().iter().any(is_wide))
+    }
+
+    fn place(&self, auth: &Value, header: &str) -> Place {
+        let is_hidden = self.hides(auth);
+        let Some(from) = auth.get("extractFrom") else {
+            return Place { header: header.to_owned(), is_hidden, ..Place::default() };
+        };
+        let first = |field: &str| from[field][0].as_str().unwrap_or_default().to_owned();
+        Place { header: first("headers"), query: first("params"), cookie: String::new(), is_hidden }
     }
 
     /// Whether the policy has a target of this kind and name.
@@ -454,15 +473,10 @@ impl Policy {
     }
 }
 
-fn place(auth: &Value, header: &str) -> Place {
-    let is_hidden = auth["sanitize"] == true;
-    let Some(from) = auth.get("extractFrom") else {
-        return Place { header: header.to_owned(), is_hidden, ..Place::default() };
-    };
-    let first = |field: &str| from[field][0].as_str().unwrap_or_default().to_owned();
-    Place { header: first("headers"), query: first("params"), cookie: String::new(), is_hidden }
-}
-
 fn texts(list: &Value) -> BTreeSet<String> {
     list.as_array().into_iter().flatten().map(|text| text.as_str().unwrap().to_owned()).collect()
+}
+
+fn networks(list: &Value) -> BTreeSet<String> {
+    in_both_notations(texts(list))
 }

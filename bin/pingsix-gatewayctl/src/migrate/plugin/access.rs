@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pingsix_translate::ObjectName;
+use pingsix_translate::{Network, ObjectName};
 use serde_json::{Value, json};
 
 use super::{Effects, Scope};
@@ -10,28 +10,21 @@ use crate::migrate::convert::Conversion;
 use crate::migrate::report::{Place, Report};
 use crate::migrate::source::{Field, Fields};
 
-/// Networks in CIDR notation: addresses become networks of one address.
+/// Networks in CIDR notation: addresses become networks of one address, and bits behind the length of a prefix are dropped.
 pub(crate) fn networks(texts: Vec<(Place, String)>, report: &mut Report) -> Vec<String> {
     let mut networks = Vec::new();
     for (place, text) in texts {
-        let (address, length) = match text.split_once('/') {
-            Some((address, length)) => (address, length.parse::<u8>().ok()),
-            None => (text.as_str(), Some(u8::MAX)),
-        };
-        let bits = match address.parse::<std::net::IpAddr>() {
-            Ok(std::net::IpAddr::V4(_)) => 32,
-            Ok(std::net::IpAddr::V6(_)) => 128,
-            Err(_) => {
-                report.blocking(&place, "The value is not an address or a network.");
-                continue;
+        match Network::parse_masked(&text) {
+            Ok(network) => {
+                let kept = if Network::parse(&text).is_ok() {
+                    "The network stays."
+                } else {
+                    "The network stays. APISIX ignores the bits behind the length of its prefix, and a policy has none."
+                };
+                report.exact(&place, kept);
+                networks.push(format!("{}/{}", network.address(), network.length()));
             }
-        };
-        match length {
-            Some(length) if length <= bits || length == u8::MAX => {
-                report.exact(&place, "The network stays.");
-                networks.push(format!("{address}/{}", length.min(bits)));
-            }
-            _ => report.blocking(&place, "The value is not a network."),
+            Err(why) => report.blocking(&place, format!("The value {why}.")),
         }
     }
     networks
@@ -94,7 +87,7 @@ pub(super) fn real_ip(mut config: Fields, effects: &mut Effects, report: &mut Re
     effects.secure("clientIP", json!({ "trustedProxies": trusted }), &place, report);
     report.limited(
         &place,
-        "The address counts for authorization alone. The proxies have to keep X-Forwarded-For in one line.",
+        "The address counts for authorization alone. The proxies have to set X-Forwarded-For and keep it in one line.",
     );
 }
 

@@ -79,8 +79,8 @@ pub(super) fn key_auth(
     let mut value = json!({
         "credentialRefs": references, "extractFrom": { "headers": [header], "params": [parameter] },
     });
-    if hides {
-        value["sanitize"] = json!(true);
+    if hides != scope.level.sanitizes() {
+        value["sanitize"] = json!(hides);
     }
     effects.secure("apiKeyAuth", value, &place, report);
     report.limited(
@@ -127,8 +127,8 @@ pub(super) fn basic_auth(
     let Some((hides, pool)) = common(config, scope, report) else { return };
     let Some(secret) = single(&pool.basic, "a password", &place, report) else { return };
     let mut value = json!({ "secretRef": reference(secret, scope.namespace, output) });
-    if hides {
-        value["sanitize"] = json!(true);
+    if hides != scope.level.sanitizes() {
+        value["sanitize"] = json!(hides);
     }
     effects.secure("basicAuth", value, &place, report);
     report.limited(&place, "Backends do not learn the name of the consumer.");
@@ -166,8 +166,8 @@ pub(super) fn jwt_auth(
     if jwt.clock_skew > 0 {
         value["clockSkew"] = json!(jwt.clock_skew);
     }
-    if hides {
-        value["sanitize"] = json!(true);
+    if hides != scope.level.sanitizes() {
+        value["sanitize"] = json!(hides);
     }
     effects.secure("jwt", value, &place, report);
     report.limited(

@@ -35,7 +35,7 @@ pub(super) fn check_request_id(plugin: &mut Plugin<'_>) {
     let RangeId { char_set, length } = &request_id.range_id;
     match request_id.algorithm.as_str() {
         "range_id" => {
-            if *length == 0 {
+            if *length == 0 && !request_id.header_name.eq_ignore_ascii_case(RequestId::FORWARDED_FOR) {
                 plugin.warn("range_id", "Ids of length 0, the length without this object, are empty.");
             }
             if *length > LONGEST_ID {

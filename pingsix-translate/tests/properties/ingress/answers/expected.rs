@@ -1,6 +1,6 @@
 //! The answer that the documentation of annotations promises.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use pingsix_translate::Layout;
 use serde_json::{Value, json};
@@ -13,6 +13,7 @@ use crate::effect::{STATUS, backend_answer};
 use crate::oracle::backend::is_external;
 use crate::oracle::{Answer, Target, World};
 use crate::probe::Probe;
+use crate::protection::in_both_notations;
 
 /// The user of the Secret.
 pub(super) const USER: &str = "alice";
@@ -172,7 +173,7 @@ fn delivery(
         response.insert(HEADER.to_owned(), vec![namespace.to_owned()]);
     }
     let networks = [meaning.allow, meaning.deny]
-        .map(|list| list.into_iter().map(str::to_owned).collect::<BTreeSet<String>>());
+        .map(|list| in_both_notations(list.into_iter().map(str::to_owned).collect()));
     Delivery {
         shares,
         target: format!("{}{}", path_at_backend(probe, meaning, path), probe.query_string()),

@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::annotated::Annotated;
 use super::chosen::{CLASS_ANNOTATION, is_foreign};
-use super::dialect::Dialect;
 use super::{hosts, plugins};
 use crate::migrate::convert::Conversion;
 use crate::migrate::plugin::networks;
@@ -232,33 +231,24 @@ fn becomes(ingress: &Annotated, name: &str) -> &'static str {
     }
 }
 
-/// Checks the networks of clients. The policy has those that are readable.
+/// Reports the lists of networks. The policy has the readable networks, and an annotation with another entry has a fault.
 fn networks_of(ingress: &mut Annotated, report: &mut Report) {
     let Some(mut authorization) = ingress.read.security.authorization.take() else { return };
-    let Dialect { allow, deny, .. } = ingress.dialect;
-    let names = allow.iter().chain(std::iter::once(deny));
-    let places: Vec<(&str, Place)> =
-        names.filter(|name| ingress.own(name).is_some()).map(|name| (*name, ingress.at_own(name))).collect();
-    let of = |is_deny: bool| places.iter().find(|(name, _)| (name == deny) == is_deny);
-    for (list, is_deny) in [(&mut authorization.allow, false), (&mut authorization.deny, true)] {
-        let Some((_, at)) = of(is_deny) else { continue };
-        let mut checked = Report::default();
-        let texts = list.iter().map(|text| (at.clone(), text.clone())).collect();
-        *list = networks(texts, &mut checked);
-        if checked.losses() > 0 {
-            let message = "An entry is not a network. The annotation protects the Ingress.";
-            ingress.lost.extend(places.iter().map(|(name, _)| ingress.dialect.whole_name(name)));
-            report.blocking(at, message);
-        } else {
+    let names = ingress.dialect.allow.iter().chain(std::iter::once(&ingress.dialect.deny));
+    for name in names.filter(|name| ingress.own(name).is_some()) {
+        let whole = ingress.dialect.whole_name(name);
+        if !ingress.read.faults().iter().any(|fault| fault.annotation.as_ref() == Some(&whole)) {
             report.exact(
-                at,
+                &ingress.at_own(name),
                 "The annotation becomes authorization of a SecurityPolicy: other clients get 403.",
             );
         }
     }
-    if !authorization.allow.is_empty() || !authorization.deny.is_empty() {
-        ingress.read.security.authorization = Some(authorization);
+    for list in [&mut authorization.allow, &mut authorization.deny] {
+        let texts = list.iter().map(|text| (ingress.place.clone(), text.clone())).collect();
+        *list = networks(texts, &mut Report::default());
     }
+    ingress.read.security.authorization = Some(authorization);
 }
 
 /// Checks the Secret with the users: PingSIX knows one user, and no file of htpasswd.
