@@ -476,7 +476,9 @@ impl IngressClassOwner {
         } else {
             BTreeSet::new()
         };
-        if self.context.layout == Layout::Shared && annotations.redirects_to_https(!tls_hosts.is_empty()) {
+        // A canary has no requests of its own.
+        let is_lost = self.context.layout == Layout::Shared && annotations.canary.is_none();
+        if is_lost && annotations.redirects_to_https(!tls_hosts.is_empty()) {
             annotations.lose_https_redirect();
         }
         add_custom_headers(&mut annotations, key, &snapshot.referents);
