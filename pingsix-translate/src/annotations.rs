@@ -42,7 +42,7 @@ use crate::model::{FieldPath, Hostname, Kind, ObjectKey, ObjectName, Problem, Re
 use crate::snapshot::{AnyPolicy, BackendTrafficPolicy, SecurityPolicy, TrafficPolicy};
 
 /// An annotation of a dialect.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Annotation {
     /// The name behind the domain.
     pub name: &'static str,

@@ -162,9 +162,10 @@ impl Policies {
             return ListenerChains::default();
         }
         let levels: Vec<PolicyTarget> = levels_of_rule(route, rule).collect();
-        let credentials = match route.part {
-            Part::IngressChallenges(_) => Credentials::NotOfAnnotations,
-            _ => Credentials::OfAll,
+        let credentials = if matches!(route.part, Part::IngressChallenges(_)) {
+            Credentials::NotOfAnnotations
+        } else {
+            Credentials::OfAll
         };
         let result = self.chain(&levels, credentials).map(|chain| chain.map(share));
         ListenerChains::new(ports.map(|port| (port, result.clone())))

@@ -52,8 +52,8 @@ fn no_service_admits_credentials_of_any_origin() {
     check_tables(table_of_policies, |objects, setting| {
         let case = Case::new(objects, setting);
         let planes = case.translation.data_planes.iter();
-        let pairs = planes
-            .flat_map(|(key, plane)| plane.config.to_pairs(&key.to_string()).into_iter().collect::<Vec<_>>());
+        let pairs =
+            planes.flat_map(|(key, plane)| plane.config.to_pairs(&key.to_string()).collect::<Vec<_>>());
         let services = pairs.filter(|(key, _)| key.contains("/services/"));
         let mut plugins = services.filter_map(|(_, document)| {
             let document: Value = serde_json::from_str(&document).ok()?;

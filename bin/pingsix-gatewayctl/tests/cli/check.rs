@@ -127,10 +127,15 @@ fn secrets_are_never_printed() {
 }
 
 #[test]
-fn a_policy_that_no_route_has_to_do_with_is_a_warning() {
+fn a_policy_without_a_target_is_an_error_and_one_that_no_route_has_to_do_with_a_warning() {
     let routes = route("cart", "/cart", "cart");
-    let manifests = Manifests::shop(&format!("{routes}---\n{}", backend_tls("carts", "cart.example.com")));
-    manifests
+    let policy = backend_tls("carts", "cart.example.com");
+    Manifests::shop(&format!("{routes}---\n{policy}")).check().exits(1).prints(
+        "BackendTLSPolicy shop/tls\n  error: spec.targetRefs[0].name: Service shop/carts does not exist.",
+    );
+    let service = "apiVersion: v1\nkind: Service\nmetadata: { name: carts, namespace: shop }\n\
+                   spec: { ports: [{ port: 80 }] }\n";
+    Manifests::shop(&format!("{routes}---\n{policy}---\n{service}"))
         .check()
         .exits(0)
         .prints("BackendTLSPolicy shop/tls\n  warning: spec.targetRefs: The policy has no effect")

@@ -146,12 +146,14 @@ fn an_input_without_an_object_to_judge_is_an_error() {
                   spec: { targetRefs: [{ group: '', kind: Service, name: cart }], rateLimit: { local: { limit: { requests: 1, unit: Second } } } }\n";
     let of_foreign = format!("{foreign}---\n{}", route("cart", "/cart", "gone"));
     let of_mesh = route("cart", "/cart", "cart").replace("parentRefs: [{ name: web }]", "parentRefs: []");
-    for unserved in [&*of_foreign, &of_mesh, policy] {
+    for unserved in [&*of_foreign, &of_mesh] {
         run_with(unserved, ["check", "-"])
             .exits(1)
             .prints("is served by controller pingsix.io/gateway-controller, so nothing was checked.")
             .prints("1 error, 1 warning");
     }
+    // A policy with a kind that no TrafficPolicy may target is at fault itself.
+    run_with(policy, ["check", "-"]).exits(1).prints("spec.targetRefs[0].kind: A TrafficPolicy may target");
     run_with(&foreign, ["check", "-", "--controller-name", "example.com/other"]).exits(0);
     let report = run_with(CART, ["check", "-", "-o", "json"]).exits(1).json();
     assert_eq!((&report["errors"], &report["findings"][0]["reason"]), (&1.into(), &"NothingToCheck".into()));

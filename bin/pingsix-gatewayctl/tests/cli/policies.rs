@@ -104,25 +104,32 @@ fn check_names_the_field_of_each_kind_that_cannot_be_honoured() {
 }
 
 #[test]
-fn check_warns_of_policies_without_an_effect() {
+fn check_refuses_policies_whose_targets_do_not_exist() {
     for (old, new, policy, target) in [
         (
             "kind: HTTPRoute, name: cart",
             "kind: HTTPRoute, name: lost",
             "SecurityPolicy shop/keys",
-            "HTTPRoute lost",
+            "HTTPRoute shop/lost",
         ),
-        ("kind: Gateway, name: web", "kind: Gateway, name: lost", "TrafficPolicy shop/limit", "Gateway lost"),
+        (
+            "kind: Gateway, name: web",
+            "kind: Gateway, name: lost",
+            "TrafficPolicy shop/limit",
+            "Gateway shop/lost",
+        ),
         (
             "kind: Service, name: cart",
             "kind: Service, name: lost",
             "BackendTrafficPolicy shop/tries",
-            "Service lost",
+            "Service shop/lost",
         ),
     ] {
-        let run = with(old, new).check().exits(0).prints(policy);
-        run.prints("warning: spec.targetRefs: The policy has no effect")
-            .prints(&format!("({target}). [NoTarget]"));
+        with(old, new)
+            .check()
+            .exits(1)
+            .prints(policy)
+            .prints(&format!("error: spec.targetRefs[0].name: {target} does not exist. [TargetNotFound]"));
     }
 }
 

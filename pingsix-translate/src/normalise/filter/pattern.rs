@@ -179,7 +179,7 @@ fn reach(states: &[State], from: usize, next: impl Fn(&State) -> (Vec<StateID>, 
             continue;
         }
         let (empty, consuming) = next(&states[state]);
-        open.extend(empty.iter().chain(&consuming).map(|next| next.as_usize()));
+        open.extend(empty.iter().chain(&consuming).map(StateID::as_usize));
     }
     reached
 }
