@@ -165,6 +165,11 @@ load changes="10000":
 adversary seconds="600":
     ADVERSARY_SECONDS={{ seconds }} cargo test --release -p pingsix-gateway-api --features controller --test cluster adversary -- --nocapture --test-threads 1
 
+# Requests without credentials, spelled in every way, for protected parts of random sites that the real PingSIX serves.
+hostile requests="100000":
+    tools/require-pingsix
+    HOSTILE_REQUESTS={{ requests }} cargo test --release -p pingsix-gateway-api --features controller --test contract hostile -- --nocapture
+
 # Regenerate the etcd wire types from the .proto files.
 proto:
     cargo run --manifest-path pingsix-sink/proto/codegen/Cargo.toml

@@ -6,14 +6,14 @@ mod http1;
 mod http2;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use pingsix_translate::pingsix::Request;
 
 use connector::{Connector, TlsHello};
 pub(crate) use http1::Http1;
-use http2::Http2;
+pub(crate) use http2::Http2;
 pub(crate) use http2::speaks_http2;
 
 /// Far more than an answer takes.
@@ -123,15 +123,25 @@ pub(crate) enum Client {
 impl Client {
     /// A TLS client with or without a server name.
     pub(crate) fn new(protocol: Protocol, address: SocketAddr, sni: Option<&str>) -> Self {
+        Self::from_source(None, protocol, address, sni)
+    }
+
+    /// As [`Self::new`], from an address of this machine.
+    pub(crate) fn from_source(
+        source: Option<IpAddr>,
+        protocol: Protocol,
+        address: SocketAddr,
+        sni: Option<&str>,
+    ) -> Self {
         let alpn = if protocol.http2() { "h2" } else { "http/1.1" };
         let tls = protocol.tls().then(|| TlsHello { sni: sni.map(str::to_owned), alpn });
-        let connector = Connector { address, tls };
+        let connector = Connector { address, source, tls };
         if protocol.http2() { Self::Http2(Http2::at(connector)) } else { Self::Http1(Http1::at(connector)) }
     }
 
     /// A plaintext HTTP/2 client that claims another scheme in its URLs.
     pub(crate) fn with_claimed_scheme(scheme: &'static str, address: SocketAddr) -> Self {
-        let mut client = Http2::at(Connector { address, tls: None });
+        let mut client = Http2::at(Connector { address, source: None, tls: None });
         client.set_claimed_scheme(scheme);
         Self::Http2(client)
     }

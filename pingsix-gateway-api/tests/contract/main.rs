@@ -27,6 +27,7 @@ mod etcd;
 mod expectations;
 mod feed;
 mod harness;
+mod hostile;
 mod hosts;
 mod keys;
 mod mirror;

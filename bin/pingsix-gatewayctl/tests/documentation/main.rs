@@ -172,6 +172,25 @@ fn every_deviation_names_a_test_that_shows_it() {
     assert_eq!(tests.matches("#[test]").count(), deviations.len(), "a test has no row");
 }
 
+/// The list of the adversary for requests, and the table of the guide.
+#[test]
+fn the_guide_has_a_row_for_each_limit_of_protection() {
+    let list = root().join("pingsix-gateway-api/tests/contract/hostile/limits.yaml");
+    let list = fs::read_to_string(list).unwrap();
+    let known: BTreeSet<&str> = list
+        .lines()
+        .filter_map(|line| line.strip_prefix("  row: "))
+        .map(|row| row.trim_matches('\''))
+        .collect();
+    let guide = fs::read_to_string(root().join("docs/how-to/protect-a-route.md")).unwrap();
+    let heading = "### Known limits";
+    let rows = guide.lines().skip_while(|line| *line != heading).skip(1);
+    let rows = rows.take_while(|line| !line.starts_with("## ")).filter(|line| line.starts_with('|')).skip(2);
+    let rows: BTreeSet<&str> = rows.map(|row| row.split('|').nth(1).unwrap().trim()).collect();
+    assert!(!known.is_empty());
+    assert_eq!(known, rows, "limits.yaml, and the table of protect-a-route.md");
+}
+
 #[test]
 fn every_change_is_one_entry_of_a_list() {
     for entry in fs::read_dir(root().join("changes")).unwrap() {

@@ -1,11 +1,11 @@
 //! The connection of a client, with TLS or without.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
@@ -20,6 +20,8 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 #[derive(Clone, Debug)]
 pub(super) struct Connector {
     pub(super) address: SocketAddr,
+    /// The address of this machine that the connection comes from; `None` for that of the system's choice.
+    pub(super) source: Option<IpAddr>,
     pub(super) tls: Option<TlsHello>,
 }
 
@@ -41,7 +43,14 @@ pub(super) struct OpenStream {
 
 impl Connector {
     pub(super) async fn open(&self) -> io::Result<OpenStream> {
-        let stream = TcpStream::connect(self.address).await?;
+        let stream = match self.source {
+            None => TcpStream::connect(self.address).await?,
+            Some(source) => {
+                let socket = TcpSocket::new_v4()?;
+                socket.bind(SocketAddr::new(source, 0))?;
+                socket.connect(self.address).await?
+            }
+        };
         stream.set_nodelay(true)?;
         match &self.tls {
             None => Ok(OpenStream { stream: Box::new(stream), certificate: None }),

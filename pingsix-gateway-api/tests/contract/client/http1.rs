@@ -22,7 +22,7 @@ pub(crate) struct Http1 {
 impl Http1 {
     /// Without TLS.
     pub(crate) fn new(address: SocketAddr) -> Self {
-        Self::at(Connector { address, tls: None })
+        Self::at(Connector { address, source: None, tls: None })
     }
 
     pub(super) fn at(connector: Connector) -> Self {

@@ -59,13 +59,19 @@ impl Http2 {
             builder = builder.header(name, value);
         }
         let sent = builder.body(Empty::new()).map_err(|error| error.to_string())?;
-        let answer = tokio::time::timeout(WAIT_TIMEOUT, self.sender().await?.send_request(sent)).await;
+        self.send(sent).await
+    }
+
+    /// Sends a request as it is.
+    pub(crate) async fn send(&mut self, request: http::Request<Empty<Bytes>>) -> Result<Reply, String> {
+        let head = request.method() == http::Method::HEAD;
+        let answer = tokio::time::timeout(WAIT_TIMEOUT, self.sender().await?.send_request(request)).await;
         let (parts, body) =
             answer.map_err(|error| error.to_string())?.map_err(|e| e.to_string())?.into_parts();
         let body = match body.collect().await {
             Ok(body) => body.to_bytes().to_vec(),
             // PingSIX sends a body in answer to HEAD when a plugin answers, and the client's library refuses it.
-            Err(_) if request.method == "HEAD" => Vec::new(),
+            Err(_) if head => Vec::new(),
             Err(error) => return Err(format!("{error:?}")),
         };
         let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();

@@ -1,0 +1,99 @@
+//! The known limits: spellings by which a request passes a protection. The list is compared with the documentation by
+//! the tests of `pingsix-gatewayctl`.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::attack::Attack;
+use super::judge::{Fault, FaultKind};
+use super::site::Site;
+
+/// One limit.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Limit {
+    pub(super) name: String,
+    /// The spellings that show it, each by itself; none if a request shows it however it is spelled.
+    #[serde(default)]
+    spellings: Vec<String>,
+    /// What the limit is about.
+    fault: Option<String>,
+    /// Where the limit is, if not everywhere.
+    through: Option<Way>,
+    /// Whether it concerns only paths of an expression that are no part of the prefix which is served for it.
+    #[serde(default)]
+    of_expressions: bool,
+    /// Whether it also concerns a part that is the whole of its host.
+    #[serde(default)]
+    of_whole_hosts: bool,
+    /// The first cell of its row in the table of `docs/how-to/protect-a-route.md`.
+    #[allow(dead_code, reason = "read by the test of the documentation")]
+    row: String,
+}
+
+/// The parts between which the request goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Way {
+    /// One for a wildcard or for every host.
+    WideHost,
+    /// A prefix with less or other protection, below the protected part.
+    OtherPrefix,
+    /// Any one, where the controller refuses the path of the protected part, or answers instead because of an annotation.
+    Refused,
+}
+
+/// Spellings that show no limit by themselves: the credentials of another rule that serves the request in place of the
+/// protected one, another name of a wildcard, the same host again, and spellings of a host that the Route of a protected
+/// rule lists.
+const HELPERS: [&str; 5] =
+    ["credential/of-another", "host/below", "host/brackets", "host/trailing-dot", "host/twice"];
+
+/// The first limit that an attack shows, if the list explains all of the spellings that the attack needs.
+pub(super) fn known<'l>(
+    limits: &'l [Limit],
+    site: &Site,
+    attack: &Attack,
+    fault: &Fault,
+    service: &str,
+) -> Option<&'l Limit> {
+    let there: Vec<&Limit> = limits.iter().filter(|limit| limit.is_there(site, fault, service)).collect();
+    if let Some(limit) = there.iter().find(|limit| limit.spellings.is_empty()) {
+        return Some(limit);
+    }
+    let explains =
+        |name: &str| there.iter().find(|limit| limit.spellings.iter().any(|own| own == name)).copied();
+    let found: Vec<(bool, Option<&Limit>)> =
+        attack.names().into_iter().map(|name| (HELPERS.contains(&name), explains(name))).collect();
+    let is_known = found.iter().all(|(helps, limit)| *helps || limit.is_some());
+    found.into_iter().filter(|_| is_known).find_map(|(_, limit)| limit)
+}
+
+/// The list.
+pub(super) fn limits() -> Vec<Limit> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/contract/hostile/limits.yaml");
+    serde_saphyr::from_str(&fs::read_to_string(file).unwrap()).unwrap()
+}
+
+impl Limit {
+    /// Whether the limit may be what a fault shows.
+    fn is_there(&self, site: &Site, fault: &Fault, service: &str) -> bool {
+        let kind = match fault.kind {
+            FaultKind::Reached => "reached",
+            FaultKind::Astray => "astray",
+        };
+        let path = &site.parts[fault.part].path;
+        let is_way = match self.through {
+            None => true,
+            Some(Way::WideHost) => site.is_wide(service),
+            Some(Way::Refused) => !path.is_written_as_sent() || site.parts[fault.part].is_answered(),
+            Some(Way::OtherPrefix) => site.has_other_prefix(fault.part),
+        };
+        is_way
+            && self.fault.as_ref().is_none_or(|own| own == kind)
+            && (self.of_whole_hosts || !path.is_whole())
+            && (!self.of_expressions || !path.is_served(&fault.reading.path))
+    }
+}
