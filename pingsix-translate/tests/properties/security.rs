@@ -146,11 +146,28 @@ fn bytes_of_answers(plane: &DataPlane, probes: &[&Probe]) -> Result<Vec<String>,
         let route = router.lookup(request.routing_host(), &request.path, &request.method);
         let plugins = match route {
             None => String::new(),
-            Some(route) => serde_json::to_string(&plugins_of(plane, route)?).map_err(|e| e.to_string())?,
+            Some(route) => {
+                let mut plugins =
+                    serde_json::to_value(plugins_of(plane, route)?).map_err(|e| e.to_string())?;
+                remove_own_host(&mut plugins, request.routing_host());
+                plugins.to_string()
+            }
         };
         Ok(format!("{:?} {plugins}", router.outcome(&request)))
     };
     probes.iter().map(bytes).collect()
+}
+
+/// Removes the host that a Route sends, if it is the host of the request: a policy of another host may fix it.
+fn remove_own_host(plugins: &mut Value, host: Option<&str>) {
+    let Some(rewrite) = plugins.get_mut("proxy-rewrite").and_then(Value::as_object_mut) else { return };
+    let sent = rewrite.get("host").and_then(Value::as_str).and_then(|sent| sent.split(':').next());
+    if sent.is_some() && sent == host {
+        rewrite.remove("host");
+    }
+    if rewrite.is_empty() {
+        plugins.as_object_mut().unwrap().remove("proxy-rewrite");
+    }
 }
 
 /// Requests to backends behind the guard, by what became of them.

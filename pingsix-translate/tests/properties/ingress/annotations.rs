@@ -57,7 +57,11 @@ fn no_document_admits_credentials_of_any_origin() {
         let mut objects = generate::table(&mut rng);
         add(&mut rng, &mut objects);
         for ingress in objects.iter_mut().filter(|object| object["kind"] == "Ingress") {
-            ingress["metadata"]["annotations"][format!("{NGINX}/enable-cors")] = json!("true");
+            let annotations = &mut ingress["metadata"]["annotations"];
+            annotations[format!("{NGINX}/enable-cors")] = json!("true");
+            if rng.random_bool(0.3) {
+                annotations[format!("{NGINX}/cors-allow-origin")] = json!("https://a.test, x");
+            }
         }
         for (_, document) in documents(&objects, Layout::Shared) {
             let document: Value = serde_json::from_str(&document).unwrap();
@@ -109,6 +113,12 @@ fn a_protected_ingress_passes_nothing_on_unchecked() {
         let mut rng = SmallRng::seed_from_u64(seed);
         let mut objects = generate::table(&mut rng);
         add(&mut rng, &mut objects);
+        for ingress in objects.iter_mut().filter(|object| object["kind"] == "Ingress") {
+            if rng.random_bool(0.3) {
+                ingress["metadata"]["annotations"][format!("{NGINX}/allowlist-source-range")] =
+                    json!("10.0.0.7/8");
+            }
+        }
         let hosts: Vec<String> = hosts(&generate::hostnames(&objects));
         let probes: Vec<Probe> = (0..80).map(|_| probe(&mut rng, &hosts)).collect();
         let annotation = |ingress: &str, name: &str| {

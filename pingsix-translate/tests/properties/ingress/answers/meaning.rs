@@ -154,7 +154,8 @@ pub(super) const OF_NGINX: &[Setting] = &[
     }),
     nginx(&[("canary", "yes"), ("canary-weight", "100")], nothing),
     nginx(&[("enable-cors", "true")], |meaning| meaning.is_for_scripts = true),
-    nginx(&[("enable-cors", "TRUE")], nothing),
+    nginx(&[("enable-cors", "TRUE")], |meaning| meaning.is_for_scripts = true),
+    nginx(&[("enable-cors", "yes")], nothing),
     nginx(&[("upstream-vhost", "internal.example.com")], |meaning| {
         meaning.host = Some("internal.example.com");
     }),
