@@ -162,7 +162,7 @@ fn bytes_of_answers(plane: &DataPlane, probes: &[&Probe]) -> Result<Vec<String>,
 fn remove_own_host(plugins: &mut Value, host: Option<&str>) {
     let Some(rewrite) = plugins.get_mut("proxy-rewrite").and_then(Value::as_object_mut) else { return };
     let sent = rewrite.get("host").and_then(Value::as_str).and_then(|sent| sent.split(':').next());
-    if sent.is_some() && sent == host {
+    if sent.zip(host).is_some_and(|(sent, host)| sent.eq_ignore_ascii_case(host)) {
         rewrite.remove("host");
     }
     if rewrite.is_empty() {
