@@ -110,6 +110,8 @@ pub(super) struct Attack {
     pub(super) part: usize,
     pub(super) spellings: Vec<(&'static Spelling, usize)>,
     base: Base,
+    /// Whether the request goes past the cache.
+    is_fresh: bool,
 }
 
 /// The request without spellings.
@@ -163,7 +165,7 @@ impl Attack {
         let count = [0, 1, 1, 1, 1, 2, 2, 3][rng.below(8)];
         let spellings =
             (0..count).map(|_| (&SPELLINGS[rng.below(SPELLINGS.len())], rng.below(1 << 16))).collect();
-        Self { part, spellings, base }
+        Self { part, spellings, base, is_fresh: false }
     }
 
     /// The request of an ordinary client for a part.
@@ -189,6 +191,11 @@ impl Attack {
         let mut fewer = self.clone();
         fewer.spellings.remove(spelling);
         fewer
+    }
+
+    /// The same attack past the cache.
+    pub(super) fn fresh(&self) -> Self {
+        Self { is_fresh: true, ..self.clone() }
     }
 
     /// The same attack for another host of the part.
@@ -222,6 +229,9 @@ impl Attack {
         for (spelling, roll) in &self.spellings {
             let scene = Scene { site, part, cover: self.base.cover, roll: *roll };
             (spelling.apply)(&mut draft, &scene);
+        }
+        if self.is_fresh {
+            draft.header("X-Bypass-Cache", "1");
         }
         draft.with_forwarded()
     }
