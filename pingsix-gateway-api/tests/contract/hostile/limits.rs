@@ -59,14 +59,25 @@ pub(super) fn known<'l>(
     fault: &Fault,
     service: &str,
 ) -> Option<&'l Limit> {
-    let there: Vec<&Limit> = limits.iter().filter(|limit| limit.is_there(site, fault, service)).collect();
+    let names = attack.names();
+    let shows = |limit: &Limit, name: &str| limit.spellings.iter().any(|own| own == name);
+    // A request that goes by a wide host may choose among the rules for that host by its path.
+    let is_elsewhere = limits.iter().any(|limit| {
+        limit.through == Some(Way::WideHost)
+            && limit.is_there(site, fault, service)
+            && names.iter().any(|name| shows(limit, name))
+    });
+    let is_whole = site.parts[fault.part].path.is_whole() && !is_elsewhere;
+    let there: Vec<&Limit> = limits
+        .iter()
+        .filter(|limit| limit.is_there(site, fault, service) && (limit.of_whole_hosts || !is_whole))
+        .collect();
     if let Some(limit) = there.iter().find(|limit| limit.spellings.is_empty()) {
         return Some(limit);
     }
-    let explains =
-        |name: &str| there.iter().find(|limit| limit.spellings.iter().any(|own| own == name)).copied();
+    let explains = |name: &str| there.iter().find(|limit| shows(limit, name)).copied();
     let found: Vec<(bool, Option<&Limit>)> =
-        attack.names().into_iter().map(|name| (HELPERS.contains(&name), explains(name))).collect();
+        names.iter().map(|name| (HELPERS.contains(name), explains(name))).collect();
     let is_known = found.iter().all(|(helps, limit)| *helps || limit.is_some());
     found.into_iter().filter(|_| is_known).find_map(|(_, limit)| limit)
 }
@@ -93,7 +104,6 @@ impl Limit {
         };
         is_way
             && self.fault.as_ref().is_none_or(|own| own == kind)
-            && (self.of_whole_hosts || !path.is_whole())
             && (!self.of_expressions || !path.is_served(&fault.reading.path))
     }
 }
