@@ -302,10 +302,10 @@ impl IngressAnnotations {
         let Some(mut cors) = self.security.cors.take() else { return };
         if cors.allow_credentials && admits_any_origin(&cors) {
             cors.allow_credentials = false;
-            let annotation = self.sources.get(CORS_CREDENTIALS).cloned();
-            let message = "Scripts may not send credentials, because any origin is allowed; browsers ignore the two together.";
-            let message = message.to_owned();
-            self.faults.push(Fault { annotation, purpose: Purpose::Tunes, message, is_honoured: true });
+            self.add_difference(
+                CORS_CREDENTIALS,
+                "Scripts may not send credentials, because any origin is allowed; browsers ignore the two together.",
+            );
         }
         for (field, _, list) in CORS_LISTS {
             let mut flaws = Vec::new();
@@ -364,11 +364,16 @@ impl IngressAnnotations {
         ];
         for (field, needs_address) in fields {
             if needs_address {
-                let annotation = self.sources.get(field).cloned();
-                let message = HIDDEN_CLIENTS.to_owned();
-                self.faults.push(Fault { annotation, purpose: Purpose::Tunes, message, is_honoured: true });
+                self.add_difference(field, HIDDEN_CLIENTS);
             }
         }
+    }
+
+    /// Notes a difference with which the annotation of a field is honoured.
+    fn add_difference(&mut self, field: &str, message: &str) {
+        let annotation = self.sources.get(field).cloned();
+        let (purpose, message) = (Purpose::Tunes, message.to_owned());
+        self.faults.push(Fault { annotation, purpose, message, is_honoured: true });
     }
 
     /// The policies for which the annotations of an Ingress stand, without those that would be empty.

@@ -39,7 +39,7 @@ pub(crate) fn effect(plugins: &Plugins, upstream: &Upstream, request: &Request) 
     }
     let mut sent = collect(&request.headers);
     if let Some(name) = &rewrite.host {
-        // A fixed host is the client's own, but for the port, which is a limit of PingSIX.
+        // A fixed host is the host of the client without the client's port.
         let bare = |host: &str| host.split(':').next().unwrap_or_default().to_ascii_lowercase();
         if request.host.as_deref().map(bare) != Some(bare(name)) {
             host = Some(name.clone());

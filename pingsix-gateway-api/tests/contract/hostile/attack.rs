@@ -93,7 +93,7 @@ impl Draft {
     }
 }
 
-/// What a spelling knows.
+/// The site and the part for which a spelling is chosen.
 pub(super) struct Scene<'s> {
     pub(super) site: &'s Site,
     pub(super) part: &'s Part,

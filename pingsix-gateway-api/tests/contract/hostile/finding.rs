@@ -14,7 +14,7 @@ pub(super) struct Finding {
 }
 
 impl Finding {
-    /// What faults of one kind have in common.
+    /// The key of findings of one kind.
     pub(super) fn key(site: &Site, attack: &Attack, fault: &Fault) -> String {
         let part = &site.parts[fault.part];
         let whole = if part.path.is_whole() { ", the whole host" } else { "" };

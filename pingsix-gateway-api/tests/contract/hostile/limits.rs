@@ -18,7 +18,7 @@ pub(super) struct Limit {
     /// The spellings that show it, each by itself; none if a request shows it however it is spelled.
     #[serde(default)]
     spellings: Vec<String>,
-    /// What the limit is about.
+    /// The kind of faults to which the limit applies: `reached` or `astray`; every kind if absent.
     fault: Option<String>,
     /// Where the limit is, if not everywhere.
     through: Option<Way>,

@@ -176,7 +176,7 @@ fn is_below(prefix: &str, path: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// A path with other bytes than those of RFC 3986 encoded.
+/// Percent-encodes the bytes that RFC 3986 forbids in a path.
 pub(super) fn written_by_browsers(path: &str) -> String {
     let mut written = String::new();
     for byte in percent_decoded(path.as_bytes()) {

@@ -53,7 +53,7 @@ const ADDRESSES: [Demand; 7] = [
     Demand::Addresses { allow: &["198.51.100.0/24", "127.0.0.0/28"], deny: &[], proxies: &["127.0.0.4/32"] },
 ];
 
-/// How many of the demands have no proxies, as those of annotations.
+/// The number of leading demands without proxies. Annotations have no proxies.
 const WITHOUT_PROXIES: usize = 3;
 
 impl Site {

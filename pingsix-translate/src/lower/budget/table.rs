@@ -105,6 +105,12 @@ impl<'a> Zone<'a> {
 struct Cell<'a> {
     path: &'a Path,
     method: Option<&'static str>,
+    state: CellState,
+}
+
+/// The part of a cell that rows change.
+#[derive(Clone, Copy, Debug, Default)]
+struct CellState {
     rows: usize,
     /// Bytes of its rows in a list.
     bytes: usize,
@@ -116,19 +122,8 @@ struct Cell<'a> {
 }
 
 impl<'a> Cell<'a> {
-    const fn new(path: &'a Path, method: Option<&'static str>) -> Self {
-        Self { path, method, rows: 0, bytes: 0, is_closed: false, is_open: false, has_spellings: false }
-    }
-
-    const fn state(&self) -> CellState {
-        let Self { rows, bytes, is_closed, is_open, has_spellings, .. } = *self;
-        CellState { rows, bytes, is_closed, is_open, has_spellings }
-    }
-
-    const fn restore(&mut self, state: CellState) {
-        let CellState { rows, bytes, is_closed, is_open, has_spellings } = state;
-        (self.rows, self.bytes) = (rows, bytes);
-        (self.is_closed, self.is_open, self.has_spellings) = (is_closed, is_open, has_spellings);
+    fn new(path: &'a Path, method: Option<&'static str>) -> Self {
+        Self { path, method, state: CellState::default() }
     }
 }
 
@@ -153,16 +148,6 @@ struct Open<'a> {
 
 /// A path and a method; none is every method.
 pub(super) type Region<'a> = (&'a Path, Option<&'static str>);
-
-/// The state of a cell before a row was added.
-#[derive(Clone, Copy, Debug)]
-struct CellState {
-    rows: usize,
-    bytes: usize,
-    is_closed: bool,
-    is_open: bool,
-    has_spellings: bool,
-}
 
 #[derive(Debug)]
 enum Added<'a> {
@@ -206,17 +191,18 @@ impl<'a> TableSizes<'a> {
         let cells = self.zones[zone].groups.entry(original.clone()).or_insert_with(PathMap::new);
         let cell = cells.entry(path, method, make);
         let path = cell.path;
-        let before = cell.state();
-        let is_new = cell.rows == 0;
-        let is_reached = is_conditional || !cell.is_closed;
+        let before = cell.state;
+        let state = &mut cell.state;
+        let is_new = state.rows == 0;
+        let is_reached = is_conditional || !state.is_closed;
         let added = if is_reached { bytes } else { 0 };
-        cell.rows += 1;
-        cell.bytes += added;
-        cell.is_closed |= !is_conditional;
-        let opens = is_conditional && !cell.is_closed && !cell.is_open;
-        cell.is_open |= opens;
-        let spells = has_spellings && !cell.has_spellings;
-        cell.has_spellings |= has_spellings;
+        state.rows += 1;
+        state.bytes += added;
+        state.is_closed |= !is_conditional;
+        let opens = is_conditional && !state.is_closed && !state.is_open;
+        state.is_open |= opens;
+        let spells = has_spellings && !state.has_spellings;
+        state.has_spellings |= has_spellings;
         self.journal.push(Added::Row { group: group.clone(), path, method, before });
         ledger.take(added, 0)?;
         if is_new {
@@ -326,7 +312,7 @@ impl<'a> TableSizes<'a> {
     /// Bytes of the rows in the continuation of a list for a path: at most those of all cells that cover it.
     fn listed(&self, (zone, original): &Group, path: &Path) -> usize {
         let cells = self.zones[*zone].counting(original.as_ref()).flat_map(|(_, cells)| cells.covering(path));
-        cells.map(|cell| cell.bytes).sum()
+        cells.map(|cell| cell.state.bytes).sum()
     }
 
     /// Charges the new Routes that continue an open cell: where rows of wider hostnames begin to count, or rows with
@@ -336,7 +322,7 @@ impl<'a> TableSizes<'a> {
         let &Open { path, method, ref regions } = zone.open.get(original)?.get(index)?;
         let mut paths: BTreeSet<&'a Path> = BTreeSet::from([path]);
         for (_, cells) in zone.counting(original.as_ref()).filter(|(name, _)| *name != original) {
-            let below = cells.below(path).filter(|cell| cell.rows > 0 && fits(method, cell.method));
+            let below = cells.below(path).filter(|cell| cell.state.rows > 0 && fits(method, cell.method));
             paths.extend(below.map(|cell| cell.path));
         }
         let mut new: Vec<Region<'a>> = Vec::new();
@@ -344,7 +330,7 @@ impl<'a> TableSizes<'a> {
             let mut methods = BTreeSet::from([method]);
             if method.is_none() {
                 let covering = zone.counting(original.as_ref()).flat_map(|(_, cells)| cells.covering(path));
-                methods.extend(covering.filter(|cell| cell.rows > 0).map(|cell| cell.method));
+                methods.extend(covering.filter(|cell| cell.state.rows > 0).map(|cell| cell.method));
             }
             let of_path = methods.into_iter().map(|method| (path, method));
             new.extend(of_path.filter(|region| !regions.contains(region)));
@@ -417,7 +403,7 @@ impl<'a> TableSizes<'a> {
                     let make = || Cell::new(path, method);
                     let cells = self.zones[zone].groups.entry(original).or_insert_with(PathMap::new);
                     let cell = cells.entry(path, method, make);
-                    cell.restore(before);
+                    cell.state = before;
                 }
                 Added::Open((zone, original)) => {
                     if let Some(of_group) = self.zones[zone].open.get_mut(&original) {

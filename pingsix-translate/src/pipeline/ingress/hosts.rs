@@ -294,9 +294,9 @@ impl Hosts {
             && self.named.get(host).is_some_and(|ingresses| ingresses.has_tls(self.ownership))
     }
 
-    /// The hosts of the rules and annotations of an Ingress with a certificate: requests in plaintext may be redirected to HTTPS. The certificate is the
-    /// one of the host, or of the wildcard with one label in its place, as in ingress-nginx
-    /// (`rootfs/etc/nginx/lua/certificate.lua`).
+    /// The hosts with a certificate among those of the rules and annotations of an Ingress. Requests in plaintext for them
+    /// may be redirected to HTTPS. The certificate is the one of the host, or of the wildcard with one label in its place,
+    /// as in ingress-nginx (`rootfs/etc/nginx/lua/certificate.lua`).
     pub(super) fn tls_hosts(&self, key: &ObjectKey, ingress: &Ingress) -> BTreeSet<Hostname> {
         let namespace = &key.name.namespace;
         let annotations = self.annotations.get(&key.name);

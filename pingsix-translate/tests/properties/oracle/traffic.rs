@@ -28,7 +28,7 @@ impl World {
                 }
                 continue;
             }
-            // Nobody has allowed a cache of several namespaces, which share every IngressClass.
+            // No class allows shared caches, and namespaces share every IngressClass.
             let is_shared = self.is_shared() || levels.iter().any(|(kind, ..)| *kind == "Ingress");
             let is_allowed = |field: &&str| *field != "cache" || !is_shared;
             let fields = OPTIONAL.into_iter().filter(is_allowed);
