@@ -4,6 +4,7 @@ pub mod annotations;
 mod attach;
 mod backends;
 mod bounds;
+mod counts;
 pub mod crd;
 mod feature;
 #[cfg(test)]

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use crate::attach::{Listener, served_names};
 use crate::backends::{Backends, ResolvedRule, Target};
+use crate::counts::decrement;
 use crate::lower::RouteInput;
 use crate::model::{Hostname, ObjectName};
 use crate::policy::ListenerChains;
@@ -57,26 +58,15 @@ impl Uses {
 
     /// Counts a rule less. Returns whether its pair is gone.
     fn remove(&mut self, host: Option<&Hostname>, chains: &ListenerChains) -> bool {
-        if !lower(&mut self.pairs, &(host.cloned(), chains.clone())) {
+        if !decrement(&mut self.pairs, &(host.cloned(), chains.clone())) {
             return false;
         }
         if let Some(host) = host {
-            lower(&mut self.by_host, host);
+            decrement(&mut self.by_host, host);
         }
-        lower(&mut self.by_chains, chains);
+        decrement(&mut self.by_chains, chains);
         true
     }
-}
-
-/// Lowers a count. Returns whether it is gone.
-fn lower<K: Ord>(counts: &mut BTreeMap<K, usize>, key: &K) -> bool {
-    let Some(count) = counts.get_mut(key) else { return false };
-    *count -= 1;
-    let is_gone = *count == 0;
-    if is_gone {
-        counts.remove(key);
-    }
-    is_gone
 }
 
 impl ProtectedServices {

@@ -17,6 +17,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::ledger::Ledger;
+use crate::counts::decrement;
 use crate::lower::closure::{Pattern, covered};
 use crate::model::Hostname;
 use crate::normalise::Path;
@@ -156,14 +157,6 @@ impl PatternSizes {
     }
 
     fn take_back(&mut self, added: JournalEntry) {
-        fn lower(map: &mut BTreeMap<Arc<str>, usize>, key: &Arc<str>) {
-            if let Some(count) = map.get_mut(key) {
-                *count -= 1;
-                if *count == 0 {
-                    map.remove(key);
-                }
-            }
-        }
         match added {
             JournalEntry::Router(key) => {
                 self.routers.remove(&key);
@@ -185,7 +178,9 @@ impl PatternSizes {
             }),
             JournalEntry::Listed(key, count) => self.with(&key, |router| router.listed -= count),
             JournalEntry::CatchAll(key, literal) => {
-                self.with(&key, |router| lower(&mut router.catch_alls, &literal));
+                self.with(&key, |router| {
+                    decrement(&mut router.catch_alls, &literal);
+                });
             }
             JournalEntry::Listers(key, literal, Listers { routes, hosts }) => self.with(&key, |router| {
                 if let Some(listers) = router.wildcard.listers.get_mut(&literal) {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::ingress_key;
+use crate::counts::decrement;
 use crate::crd::HostOwnership;
 use crate::model::{Age, ObjectKey, ObjectName, compare_age};
 use crate::snapshot::Ingress;
@@ -277,13 +278,8 @@ impl HostIngresses {
                 ];
                 let is_first = firsts.contains(&Some(naming));
                 let removed = many.all.take(naming);
-                if let Some(removed) = removed.filter(|removed| removed.has_tls)
-                    && let Some(count) = many.with_tls.get_mut(removed.namespace())
-                {
-                    *count -= 1;
-                    if *count == 0 {
-                        many.with_tls.remove(removed.namespace());
-                    }
+                if let Some(removed) = removed.filter(|removed| removed.has_tls) {
+                    decrement(&mut many.with_tls, removed.namespace());
                 }
                 if is_first {
                     many.find();
