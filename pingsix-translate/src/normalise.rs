@@ -14,6 +14,7 @@ mod ingress;
 mod mirror;
 mod path;
 mod rule;
+mod spelling;
 mod stream;
 mod timeouts;
 
@@ -29,8 +30,10 @@ pub(crate) use ingress::{Neighbours, PLAINTEXT, host_fallback, normalise_ingress
 pub(crate) use mirror::Mirror;
 pub(crate) use path::{Path, PathKind};
 pub(crate) use rule::{
-    BackendPort, BackendProtocol, BackendRef, BackendSettings, Hostnames, Match, OtherKind, Part, Route, Rule,
+    BackendPort, BackendProtocol, BackendRef, BackendSettings, Hostnames, Match, OtherKind, Part, Route,
+    Rule, RuleRole,
 };
+pub(crate) use spelling::{literal_prefix, other_spellings};
 pub(crate) use timeouts::{MAX_TIMEOUT, TimeoutsAndRetries};
 
 use crate::snapshot::AnyRoute;

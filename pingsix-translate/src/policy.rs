@@ -24,8 +24,10 @@ pub(crate) use attached::{
 use backend_tls::BackendTlsEffect;
 use backend_traffic::BackendTrafficEffect;
 pub(crate) use backend_traffic::{Balancing, ClientCertificate, Hashed, HealthProbe, TrafficSettings};
+use chain::Protectors;
 pub(crate) use chain::{
     BrokenPolicy, ChainError, ChainFacts, Credentials, EvaluatedChain, ListenerChains, PolicyChain,
+    RuleProtection,
 };
 pub(crate) use inherited::{InheritedEffect, Overridden};
 pub(crate) use requirement::{Payload, RoutePolicies, TlsRequirement, TrafficRequirement};
@@ -127,6 +129,13 @@ impl Policies {
         Ok(is_chain.then(|| EvaluatedChain { chain: Arc::new(PolicyChain { policies, credentials }), facts }))
     }
 
+    /// The policies that protect requests with these levels, whatever other policies count for them.
+    fn protectors(&self, levels: &[PolicyTarget], credentials: Credentials) -> Protectors {
+        let (mut policies, mut facts) = (Vec::new(), ChainFacts::default());
+        self.security.extend_chain((levels, credentials), &mut policies, &mut facts)?;
+        Ok(facts.protectors)
+    }
+
     /// The chains of a rule: for each listener to which its route is attached, the one that `share` makes.
     pub(crate) fn chains<'l>(
         &self,
@@ -142,11 +151,16 @@ impl Policies {
         ListenerChains::new(listeners.map(|(index, listener)| {
             let levels: Vec<PolicyTarget> =
                 levels_of_listener(gateway, listener).chain(levels_of_rule(route, rule)).collect();
-            let chain = self.chain(&levels, Credentials::OfAll).and_then(|chain| match chain {
+            let chain = self.chain(&levels, Credentials::OfAll);
+            let protection = RuleProtection::of(&self.protectors(&levels, Credentials::OfAll), || {
+                let levels: Vec<PolicyTarget> = levels_of_listener(gateway, listener).collect();
+                self.protectors(&levels, Credentials::OfAll)
+            });
+            let chain = chain.and_then(|chain| match chain {
                 Some(chain) if listener.is_fronted() => chain.without_addresses().map(Some),
                 chain => Ok(chain),
             });
-            (index, chain.map(|chain| chain.map(&mut share)))
+            (index, chain.map(|chain| chain.map(&mut share)), protection)
         }))
     }
 
@@ -168,7 +182,8 @@ impl Policies {
             Credentials::OfAll
         };
         let result = self.chain(&levels, credentials).map(|chain| chain.map(share));
-        ListenerChains::new(ports.map(|port| (port, result.clone())))
+        let protection = RuleProtection::of(&self.protectors(&levels, credentials), || Ok(Vec::new()));
+        ListenerChains::new(ports.map(|port| (port, result.clone(), protection)))
     }
 
     /// The plugins of a chain.

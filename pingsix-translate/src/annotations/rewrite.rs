@@ -166,7 +166,9 @@ pub struct Rewriting {
 pub struct PathPattern {
     /// The path without the groups at its end.
     pub path: String,
-    /// The difference to the regular expression.
+    /// Whether the regular expression matches every path that begins with this one, also inside an element.
+    pub is_open: bool,
+    /// The difference to the regular expression, if whole elements of the path are matched.
     pub limitation: Option<&'static str>,
     /// The path for backends, if it changes.
     pub rewrite: Option<PathChange>,
@@ -194,7 +196,8 @@ const ENDS: [(&str, &str, usize, Option<&str>); 8] = [
     ("/?", "/?.*", 0, Some(WHOLE_ELEMENTS)),
 ];
 
-const WHOLE_ELEMENTS: &str =
+/// The limitation of a path where longer names do not match.
+pub(crate) const WHOLE_ELEMENTS: &str =
     "PingSIX matches whole elements of a path, so longer names at this place do not match";
 
 const WITHOUT_SLASH: &str = "PingSIX matches the path without the last slash, too";
@@ -213,13 +216,15 @@ impl Rewriting {
                 let stem = anchored.strip_suffix(end)?;
                 is_literal(stem).then_some((stem, whole, groups, limitation))
             })
-            .or_else(|| is_literal(anchored).then_some((anchored, "(?:/.*)?", 0, None)))
+            .or_else(|| is_literal(anchored).then_some((anchored, ".*", 0, None)))
             .ok_or("the path is a regular expression that stands for no prefix")?;
         // Without a stem, every path matches.
         let limitation = limitation.filter(|_| !stem.is_empty());
         let path = if stem.is_empty() { "/".to_owned() } else { stem.to_owned() };
         let rewrite = self.target.as_deref().map(|target| change(target, stem, end, groups));
-        Ok(PathPattern { path, limitation, rewrite })
+        // Of the others, only a group with a slash or the end ends an element.
+        let is_open = !end.starts_with("(/|$)") && !end.starts_with("(?:/");
+        Ok(PathPattern { path, is_open, limitation, rewrite })
     }
 }
 

@@ -26,7 +26,7 @@ use self::placement::PlacementIndex;
 use self::write::Documents;
 use super::budget::{Admission, Lowered};
 use super::closure::Closed;
-use super::document::{Lowering, Naming, PartKey, PlaneDocuments, WrittenRoute};
+use super::document::{Lowering, Naming, PartKey, PlaneDocuments, WrittenRoute, is_limitation};
 use super::plane::{Plane, RuleRef};
 use super::rows::{PlaneRows, RouteInput, ZoneRefusal, refusals, serving};
 use super::ssl::SslKey;
@@ -184,7 +184,10 @@ impl LoweredPlane {
     pub(crate) fn refused_of(&self, plane: &Plane, route: usize, routes: &[Arc<RouteInput>]) -> Lowered {
         let input = &routes[route];
         let rules = self.refused.range(RuleRef { route, rule: 0 }..=RuleRef { route, rule: usize::MAX });
-        let refused_rules = rules.filter_map(|(rule, by_key)| Some((*rule, by_key.values().next()?.clone())));
+        let first = |by_key: &BTreeMap<Arc<TableKey>, Refusal>| {
+            by_key.values().min_by_key(|refusal| is_limitation(refusal)).cloned()
+        };
+        let refused_rules = rules.filter_map(|(rule, by_key)| Some((*rule, first(by_key)?)));
         let mut refused_rules: Vec<(RuleRef, Refusal)> = refused_rules.collect();
         let placements = self.placed.places(plane, input);
         refused_rules.extend(self.admission.refusals(route, routes, &placements, &plane.key));

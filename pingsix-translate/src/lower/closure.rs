@@ -22,12 +22,12 @@ use std::sync::Arc;
 use super::budget::Room;
 use super::table::TableRoute;
 use crate::model::Hostname;
-use crate::normalise::{Path, PathKind};
+use crate::normalise::{Path, PathKind, other_spellings};
 
 /// The name PingSIX patterns give to the rest of a path. Any will do; all must be one.
 const REST: &str = "{*p}";
 
-/// A path pattern of PingSIX: an exact path, or everything behind a slash, at least one character.
+/// A path pattern of PingSIX: an exact path, or everything behind a literal, at least one character.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Pattern {
     /// Without the catch-all.
@@ -44,6 +44,11 @@ impl Pattern {
         let Some(path) = path else { return root(Arc::from("/")) };
         match (path.kind, path.stem()) {
             (PathKind::Exact, _) => vec![exact(path.text.clone())],
+            (PathKind::Spellings | PathKind::LiteralSpellings, text) => {
+                let all = other_spellings(text, path.kind == PathKind::LiteralSpellings).into_iter();
+                all.flat_map(|spelling| Self::of_spelling(&spelling.text.into(), spelling.is_whole)).collect()
+            }
+            (PathKind::Literal, _) => vec![exact(path.text.clone()), below(path.text.clone())],
             (PathKind::Prefix, "") if path.text.is_empty() => root(Arc::from("/")),
             (PathKind::Prefix, "") => root(path.text.clone()),
             (PathKind::Prefix, stem) => {
@@ -52,6 +57,12 @@ impl Pattern {
                 vec![exact(stem), exact(slash.clone()), below(slash)]
             }
         }
+    }
+
+    /// The patterns of a literal prefix that spells a path in another way. `is_whole`: whether the prefix alone does, too.
+    pub(super) fn of_spelling(text: &Arc<str>, is_whole: bool) -> Vec<Self> {
+        let exact = is_whole.then(|| Self { literal: text.clone(), catch_all: false });
+        exact.into_iter().chain([Self { literal: text.clone(), catch_all: true }]).collect()
     }
 
     /// Whether it is a catch-all that covers another one, whose literal then starts with its own and is longer.

@@ -12,6 +12,7 @@ use super::document::{Lowering, Naming, Writer};
 use super::host::{cache_off, fixed_host};
 use super::plane::Misdirected;
 use super::redirect::{EntryPort, headers, instruction, native, to_https as redirect_to_https};
+use super::rows::MISSPELLED;
 use super::service::id_of_service;
 use super::table::{RequestScheme, Row, RowState};
 use crate::attach::Protocol;
@@ -46,6 +47,7 @@ impl<'a> Writer<'a, '_> {
                     (Action::status(self.failure(row)), None)
                 }
             },
+            RowState::OtherSpelling => (Action::status(MISSPELLED), None),
             RowState::Refused => (Action::status(self.failure(row)), None),
             RowState::Unavailable | RowState::Guard => (Action::status(UNAVAILABLE), None),
         };
@@ -386,6 +388,20 @@ impl<'a> Writer<'a, '_> {
     fn refuse(&mut self, row: &Row<'_>, message: &str) {
         let at = self.field_of(row);
         self.refused.entry(row.rule).or_insert_with(|| Refusal::new(at, Reason::UnsupportedValue, message));
+    }
+
+    /// Says that requests reach an open rule by other spellings of the path of a protected one. A limitation of a rule is
+    /// kept like a refusal, with a reason of its own, and only if the rule has no refusal.
+    pub(super) fn limit_exposed(&mut self, row: &Row<'_>) {
+        let at = self.field_of(row);
+        let message = format!(
+            "PingSIX compares paths byte by byte, and a rule with less protection takes requests of the same host beside \
+             \"{}\". The known other spellings of the path are answered with {MISSPELLED}, but a backend that normalises \
+             paths further may serve what this rule protects; protect the whole host, and give public paths a rule of their \
+             own.",
+            row.path.text
+        );
+        self.refused.entry(row.rule).or_insert_with(|| Refusal::new(at, Reason::Limited, message));
     }
 
     /// The field of the rule that a row is of.

@@ -16,7 +16,7 @@ use super::table::{Answer, Groups, RowIndex, TableKey, TableRoute, compile_zone}
 use super::upstream::{Upstreams, Uses};
 use crate::backends::Backends;
 use crate::lower::{DataPlane, Size};
-use crate::model::{Hostname, Options, Origin, Provenance, Refusal};
+use crate::model::{Hostname, Options, Origin, Provenance, Reason, Refusal};
 use crate::normalise::{DirectResponse, PathKind, Rule};
 use crate::pingsix::{self, Document, DocumentKey, LazyDocument, Plugins, ResourceKind, RoutePatterns};
 use crate::policy::{Policies, PolicyChain};
@@ -219,13 +219,13 @@ pub(super) struct RouteDraft {
     pub(super) refused: ThinVec<(RuleRef, Refusal)>,
 }
 
-/// If several Routes refuse one rule, the first refusal counts.
+/// If several Routes refuse one rule, the first refusal counts, before every limitation.
 fn first_refusals(table: &[(usize, Arc<TableKey>, WrittenRoute)]) -> Vec<(RuleRef, Refusal)> {
     let mut first: BTreeMap<RuleRef, (&Arc<TableKey>, &Refusal)> = BTreeMap::new();
     for (_, key, route) in table {
         for (rule, refusal) in &route.refused {
             let held = first.entry(*rule).or_insert((key, refusal));
-            if key < held.0 {
+            if (is_limitation(refusal), key) < (is_limitation(held.1), held.0) {
                 *held = (key, refusal);
             }
         }
@@ -233,11 +233,16 @@ fn first_refusals(table: &[(usize, Arc<TableKey>, WrittenRoute)]) -> Vec<(RuleRe
     first.into_iter().map(|(rule, (_, refusal))| (rule, refusal.clone())).collect()
 }
 
+/// Whether a refusal says that a rule is served with a limitation.
+pub(super) fn is_limitation(refusal: &Refusal) -> bool {
+    refusal.reason == Reason::Limited
+}
+
 impl TableRoute {
     /// Bytes of room that the Route takes at least, without its patterns.
     pub(super) fn room(&self, groups: &Groups<'_>) -> usize {
         let conditional = match &self.answer {
-            Answer::Guard => 0,
+            Answer::Guard | Answer::OtherSpelling(_) => 0,
             Answer::Decide { list, .. } => {
                 list.iter().filter(|(group, row)| !groups[*group].1[*row].conditions.is_empty()).count()
             }
@@ -276,15 +281,32 @@ impl<'a> Writer<'a, '_> {
         groups: &Groups<'a>,
     ) -> (pingsix::Route, Provenance, Option<Arc<PolicyChain>>) {
         match &route.answer {
+            Answer::OtherSpelling(protected) => {
+                let first = protected.first().map(|&(group, row)| groups[group].1[row].with_other_spelling());
+                let Decided { document, chain, decisions, redirect } =
+                    self.decide(first.iter().collect(), route.host.as_ref(), zone);
+                let provenance = Provenance::Rules {
+                    listener: route.key.zone.clone(),
+                    host: route.host.clone(),
+                    decisions,
+                    redirect,
+                    shadowed: Box::default(),
+                };
+                let name = name_of(protected, groups).filter(|_| self.lowering.options.route_names);
+                (pingsix::Route { name, ..document }, provenance, chain)
+            }
             Answer::Guard => {
                 let listener = route.key.zone.as_ref().map(ToString::to_string).unwrap_or_default();
                 let misdirected = self.lowering.plane.zones[zone].misdirected;
                 (self.guard(misdirected), Provenance::Guard { listener }, None)
             }
-            Answer::Decide { list, shadowed } => {
+            Answer::Decide { list, shadowed, exposed } => {
                 let rows = list.iter().map(|&(group, row)| &groups[group].1[row]).collect();
                 let Decided { document, chain, decisions, redirect } =
                     self.decide(rows, route.host.as_ref(), zone);
+                for &(group, row) in exposed {
+                    self.limit_exposed(&groups[group].1[row]);
+                }
                 let provenance = Provenance::Rules {
                     listener: route.key.zone.clone(),
                     host: route.host.clone(),
@@ -328,6 +350,9 @@ pub(super) fn name_of_route(key: &TableKey) -> Name {
         None => "guard",
         Some(PathKind::Exact) => "exact",
         Some(PathKind::Prefix) => "prefix",
+        Some(PathKind::Literal) => "literal",
+        Some(PathKind::Spellings) => "spellings",
+        Some(PathKind::LiteralSpellings) => "literal-spellings",
     };
     let path = key.path.as_ref().map(|path| &*path.text).unwrap_or_default();
     Name::new('r', &[&host(&key.zone), &host(&key.original), kind, path, key.method.unwrap_or_default()])

@@ -6,14 +6,16 @@ use std::sync::Arc;
 use super::budget::{Admission, RowTreatment};
 use super::plane::{Plane, RuleRef, ZoneListeners};
 use super::redirect::{is_to_https, to_https};
-use super::table::{RequestScheme, Row, RowState, Zone};
+use super::table::{Access, RequestScheme, Row, RowState, Zone};
 use crate::attach::{Attachment, Protocol, ServedName, attached_listeners, served_names};
-use crate::backends::ResolvedRule;
+use crate::backends::{Action, ResolvedRule};
 #[cfg(doc)]
 use crate::infrastructure::INGRESS_PORTS;
 use crate::model::{Hostname, hostname_precedence};
-use crate::normalise::{Match, Route, Rule};
+use crate::normalise::{Match, Part, Route, Rule, RuleRole, TimeoutsAndRetries};
+use crate::policy::{ListenerChains, RuleProtection};
 use crate::small_set::SmallSet;
+use thin_vec::ThinVec;
 
 /// A route with the results of the earlier stages.
 #[derive(Debug, PartialEq)]
@@ -53,8 +55,24 @@ impl Attachments {
 }
 
 impl RouteInput {
-    pub(crate) const fn new(route: Route, rules: Box<[ResolvedRule]>, attached: Arc<Attachments>) -> Self {
-        Self { route, rules, attached, is_gone: false }
+    /// A route that is attached, with rules that close the inexpressible paths of its protected rules.
+    pub(crate) fn new(route: Route, rules: Box<[ResolvedRule]>, attached: Arc<Attachments>) -> Self {
+        let mut input = Self { route, rules, attached, is_gone: false };
+        add_closing(&mut input);
+        input
+    }
+
+    /// The number of rules that are not added, which come first.
+    pub(crate) fn written_rules(&self) -> usize {
+        let is_added = |rule: &Rule| rule.role == RuleRole::Closing;
+        self.route.rules.iter().position(is_added).unwrap_or(self.route.rules.len())
+    }
+
+    /// The route without the rules that were added to it.
+    pub(crate) fn written(&self) -> Route {
+        let mut route = self.route.clone();
+        route.rules.truncate(self.written_rules());
+        route
     }
 
     /// Whether the route has the same places and charges as another version of it. Weights may differ.
@@ -106,10 +124,83 @@ impl RouteInput {
         self.attached.listeners.contains(&listener)
     }
 
+    /// The policies that protect a rule. A rule that sends requests elsewhere is not protected, but an Ingress redirects requests
+    /// in plaintext to the paths that it protects.
+    fn protection(&self, rule: usize) -> RuleProtection {
+        let content = &self.route.rules[rule];
+        match content.role {
+            RuleRole::Closed => RuleProtection::OfRule,
+            RuleRole::Closing => RuleProtection::None,
+            RuleRole::Written if answers(content) && self.route.part == Part::Whole => RuleProtection::None,
+            RuleRole::Written => self.rules[rule].chains.protection(),
+        }
+    }
+
+    /// Whether a rule has more protection than all requests of its listeners, so that other spellings of its paths may need a
+    /// Route.
+    pub(super) fn is_protected(&self, rule: usize) -> bool {
+        self.protection(rule) == RuleProtection::OfRule
+    }
+
+    /// The clients that a rule lets pass.
+    fn access(&self, rule: usize) -> Access<'_> {
+        let (content, resolved) = (&self.route.rules[rule], &self.rules[rule]);
+        let is_known = content.role == RuleRole::Written && !resolved.chains.is_empty();
+        Access {
+            chains: Some(&resolved.chains).filter(|_| is_known),
+            is_forwarding: resolved.action.is_filtered() && !answers(content),
+            is_protected: self.is_protected(rule),
+        }
+    }
+
     /// The listeners the route is attached to, through whichever parentRef.
     pub(super) fn listeners(&self) -> impl Iterator<Item = usize> + '_ {
         self.attached.listeners.iter().copied()
     }
+}
+
+/// The status of other spellings of a protected path.
+pub(super) const MISSPELLED: u16 = 400;
+
+/// Adds rules that close the paths in the place of inexpressible ones to the protected rules of a route.
+fn add_closing(input: &mut RouteInput) {
+    let mut closing: Vec<Rule> = Vec::new();
+    for (position, rule) in input.route.rules.iter().enumerate() {
+        if rule.closing.is_empty() || input.protection(position) == RuleProtection::None {
+            continue;
+        }
+        closing.push(Rule {
+            role: RuleRole::Closing,
+            matches: rule.closing.iter().cloned().collect(),
+            name: None,
+            backends: Box::default(),
+            mirrors: ThinVec::default(),
+            filters: None,
+            host: None,
+            timeouts: TimeoutsAndRetries::default(),
+            backend_settings: None,
+            limitations: ThinVec::default(),
+            refusals: ThinVec::default(),
+            unresolved: ThinVec::default(),
+            closing: ThinVec::default(),
+            index: rule.index,
+        });
+    }
+    if closing.is_empty() {
+        return;
+    }
+    let failure = input.route.traffic.failure();
+    let mut rules = std::mem::take(&mut input.rules).into_vec();
+    rules.extend(closing.iter().map(|_| ResolvedRule {
+        action: Action::status(failure),
+        unresolved: ThinVec::default(),
+        refused: ThinVec::default(),
+        policies: ThinVec::default(),
+        chains: ListenerChains::default(),
+        fixes_host: false,
+    }));
+    input.route.rules.extend(closing);
+    input.rules = rules.into();
 }
 
 /// A route that a data plane cannot serve on one listener alone.
@@ -305,8 +396,15 @@ pub(super) fn rows<'a>(
             conditions,
             scheme,
             state,
+            is_closing: content.role == RuleRole::Closing,
+            access: input.access(rule.rule),
         })
     })
+}
+
+/// Whether a rule redirects or responds itself, so that there is nothing to protect.
+fn answers(rule: &Rule) -> bool {
+    rule.filters.as_deref().is_some_and(|filters| filters.redirect.is_some() || filters.response.is_some())
 }
 
 /// The listeners of a zone that a route in it is attached to.
@@ -376,7 +474,7 @@ pub(super) fn serve_over_tls(zone: &ZoneListeners, placement: &mut Placement, in
 
 /// Whether every rule of a route sends requests in plaintext to HTTPS in a way that PingSIX has for whole Routes.
 fn redirects_to_https(input: &RouteInput, names: &[ServedName]) -> bool {
-    input.route.rules.iter().zip(&*input.rules).all(|(rule, resolved)| {
+    input.route.rules[..input.written_rules()].iter().zip(&*input.rules).all(|(rule, resolved)| {
         let Some(filters) = rule.filters.as_deref().filter(|_| resolved.action.is_filtered()) else {
             return false;
         };
@@ -393,7 +491,7 @@ fn redirects_to_https(input: &RouteInput, names: &[ServedName]) -> bool {
 
 /// Whether the route's only purpose is a redirect to HTTPS, possible or not.
 fn only_redirects_to_https(input: &RouteInput) -> bool {
-    input.route.rules.iter().all(|rule| {
+    input.route.rules[..input.written_rules()].iter().all(|rule| {
         let redirect = rule.filters.as_deref().and_then(|filters| filters.redirect.as_ref());
         redirect.is_some_and(is_to_https)
     })

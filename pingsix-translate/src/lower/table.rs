@@ -65,9 +65,18 @@
 //! if the first row that counts in plaintext is a redirect (`http_to_https`), or if both lists are the same. Otherwise
 //! the rows that are not for everybody are refused (`super::document`).
 //!
+//! # Other spellings of protected paths
+//!
+//! If a row is protected, and a row with less protection covers its path in the same group or in one with a wider name, the
+//! group gets a Route for the other spellings of the path ([`crate::normalise::other_spellings`]), which answers 400. Its
+//! priority lies between those of all prefixes and those of all exact paths of the group, and the closure treats its patterns
+//! like others. So it is the Route taken where no exact path of the group and no Route of an earlier group matches. It is no
+//! cell, so lists never continue with it: where the conditions of an exact path or of a narrower name fail, the request goes on
+//! as it would without the Route.
+//!
 //! # The size
 //!
-//! At most one Route per cell, and virtual cells only under conditional rows. Growth through closure is
+//! At most one Route per cell, one more per protected cell, and virtual cells only under conditional rows. Growth through closure is
 //! measured in `benches/translate.rs`.
 
 mod cell;
@@ -78,11 +87,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use self::cell::SchemeSet;
-use self::chain::{Decided, decide_groups};
+use self::chain::{Decided, DecidedGroups, decide_groups};
 use super::RuleRef;
 use super::budget::Room;
 use crate::model::{Age, Hostname, ObjectKey, Section, compare_age, hostname_precedence};
 use crate::normalise::{Condition, Path};
+use crate::policy::ListenerChains;
 
 /// A match of a rule, served under a hostname.
 #[derive(Clone, Debug)]
@@ -99,6 +109,25 @@ pub(crate) struct Row<'a> {
     pub(crate) conditions: &'a [Condition],
     pub(crate) scheme: RequestScheme,
     pub(crate) state: RowState,
+    /// Whether the row closes a path that stands for an inexpressible one. Of one object, it comes first.
+    pub(crate) is_closing: bool,
+    pub(crate) access: Access<'a>,
+}
+
+/// The clients that a row lets pass, and where to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Access<'a> {
+    /// The policies of the rule; `None` if none is known.
+    pub(crate) chains: Option<&'a ListenerChains>,
+    /// Whether requests reach a backend.
+    pub(crate) is_forwarding: bool,
+    /// Whether the row has more protection than all requests of its listeners.
+    pub(crate) is_protected: bool,
+}
+
+impl Access<'_> {
+    /// That of a row that no policies concern.
+    pub(crate) const NONE: Self = Self { chains: None, is_forwarding: false, is_protected: false };
 }
 
 /// The state of a row's rule.
@@ -109,6 +138,8 @@ pub(crate) enum RowState {
     Refused,
     /// The rule exceeds the budget, or its hostname is closed: the row answers 503.
     Unavailable,
+    /// The row stands for other spellings of a protected path: 400.
+    OtherSpelling,
     /// The row stands for refused rules of a hostname, behind everything else: 503.
     Guard,
 }
@@ -124,6 +155,13 @@ pub(crate) enum RequestScheme {
     Plaintext,
 }
 
+impl RowState {
+    /// Whether the row stands for requests that no rule names.
+    pub(crate) const fn is_guard(self) -> bool {
+        matches!(self, Self::Guard)
+    }
+}
+
 impl RequestScheme {
     const fn includes(self, tls: bool) -> bool {
         match self {
@@ -135,6 +173,33 @@ impl RequestScheme {
 }
 
 impl Row<'_> {
+    /// Whether the row lets requests to a backend without the protection of another row.
+    fn is_open_beside(&self, protected: &Self) -> bool {
+        let is_open = || match (self.access.chains, protected.access.chains) {
+            (Some(own), Some(protected)) => !own.protect_like(protected),
+            (_, None) => !self.access.is_protected,
+            (None, _) => true,
+        };
+        self.state == RowState::Served && self.access.is_forwarding && is_open()
+    }
+
+    /// Whether policies protect the row more than others of its listeners.
+    fn is_protected(&self) -> bool {
+        self.state == RowState::Served && self.access.is_protected
+    }
+
+    /// The row that answers other spellings of the path.
+    pub(super) const fn with_other_spelling(&self) -> Self {
+        Self {
+            method: None,
+            conditions: &[],
+            scheme: RequestScheme::Any,
+            state: RowState::OtherSpelling,
+            access: Access::NONE,
+            ..*self
+        }
+    }
+
     /// The older route comes first; of one age, the one whose `namespace/name` does.
     pub(crate) fn compare_age(&self, other: &Self) -> Ordering {
         compare_age((self.age, self.route), (other.age, other.route))
@@ -151,12 +216,13 @@ impl Row<'_> {
     fn compare_in_cell(&self, other: &Self) -> Ordering {
         let headers = |row: &Self| row.conditions.iter().filter(|condition| condition.is_header()).count();
         let queries = |row: &Self| row.conditions.len() - headers(row);
-        let is_guard = |row: &Self| row.state == RowState::Guard;
-        is_guard(self)
-            .cmp(&is_guard(other))
+        self.state
+            .is_guard()
+            .cmp(&other.state.is_guard())
             .then_with(|| headers(other).cmp(&headers(self)))
             .then_with(|| queries(other).cmp(&queries(self)))
             .then_with(|| self.compare_age(other))
+            .then_with(|| other.is_closing.cmp(&self.is_closing))
             .then_with(|| self.section.cmp(&other.section))
     }
 }
@@ -198,7 +264,8 @@ impl TableKey {
     }
 
     /// PingSIX's `priority`, below 2^31. Differs between any two Routes that can share a matcher entry and a method:
-    /// their hosts and paths lie on one chain, on which lengths differ. `is_guarded`: whether the zone has a guard.
+    /// their hosts and paths lie on one chain, on which lengths differ. The exception are Routes for other spellings of several
+    /// paths, which all answer 400. `is_guarded`: whether the zone has a guard.
     pub(crate) fn priority(&self, is_guarded: bool) -> u32 {
         let zone = hostname_precedence(self.zone.as_ref());
         let original = hostname_precedence(self.original.as_ref());
@@ -216,7 +283,11 @@ impl TableKey {
 pub(crate) enum Answer {
     /// Rows, tried in order. Of those with one audience, only the last may be unconditional; if none is, the rest is
     /// 404. The shadowed rows of the cell are never reached.
-    Decide { list: Vec<RowIndex>, shadowed: Vec<RowIndex> },
+    ///
+    /// The protected rows that are exposed have other spellings which an open row takes.
+    Decide { list: Vec<RowIndex>, shadowed: Vec<RowIndex>, exposed: Vec<RowIndex> },
+    /// 400 to other spellings of the path of protected rows, at least one.
+    OtherSpelling(Vec<RowIndex>),
     /// 404 or 421, so that the zone's hosts do not fall to a wider zone.
     Guard,
 }
@@ -265,18 +336,30 @@ pub(crate) fn compile_zone<'a>(
         None => SchemeSet::of(groups.iter().flat_map(|(_, rows)| rows)),
     };
     let is_asked_for = |group: usize| only.is_none_or(|only| groups[group].0 == *only.original);
-    let (decided, unreached) = decide_groups(&groups, &hosts, is_asked_for, schemes, room)?;
-    let route = |(group, Decided { path, method, list, shadowed }): (usize, Decided<'a>)| TableRoute {
+    let DecidedGroups { routes: decided, guards, unreached } =
+        decide_groups(&groups, &hosts, is_asked_for, schemes, room)?;
+    let route =
+        |(group, Decided { path, method, list, shadowed, exposed }): (usize, Decided<'a>)| TableRoute {
+            key: Arc::new(TableKey {
+                zone: zone.hostname.clone(),
+                original: groups[group].0.clone(),
+                path: Some(path.clone()),
+                method,
+            }),
+            host: hosts[group].clone(),
+            answer: Answer::Decide { list, shadowed, exposed },
+        };
+    let mut routes: Vec<TableRoute> = decided.into_iter().map(route).collect();
+    routes.extend(guards.into_iter().map(|(group, path, protected)| TableRoute {
         key: Arc::new(TableKey {
             zone: zone.hostname.clone(),
             original: groups[group].0.clone(),
-            path: Some(path.clone()),
-            method,
+            path: Some(path),
+            method: None,
         }),
         host: hosts[group].clone(),
-        answer: Answer::Decide { list, shadowed },
-    };
-    let mut routes: Vec<TableRoute> = decided.into_iter().map(route).collect();
+        answer: Answer::OtherSpelling(protected),
+    }));
     if zone.guarded {
         room.take_bytes(Room::ROUTE)?;
         routes.push(TableRoute {

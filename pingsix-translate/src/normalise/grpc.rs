@@ -15,7 +15,7 @@ use super::condition::push_condition;
 use super::path::MAX_PATH;
 use super::{
     Condition, Conditions, FilterReader, FilterScope, Match, Path, PathKind, ReadFilters, Route, Rule,
-    TimeoutsAndRetries, Variable,
+    RuleRole, TimeoutsAndRetries, Variable, literal_prefix,
 };
 use crate::model::{FieldPath, Reason, Refusal, field};
 use crate::snapshot::GrpcRoute;
@@ -42,6 +42,7 @@ pub(super) fn normalise_grpc_route(route: &GrpcRoute) -> Route {
 fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::GrpcRouteRules) -> Rule {
     let mut refusals = Vec::new();
     refuse_unsupported_fields(index, rule, &mut refusals);
+    let mut closing = Vec::new();
     let matches = match rule.matches.as_deref() {
         None | Some([]) => {
             vec![Match { index: 0, path: Path::root(), method: None, conditions: Conditions::default() }]
@@ -49,7 +50,9 @@ fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::GrpcRouteRules
         Some(matches) => matches
             .iter()
             .enumerate()
-            .filter_map(|(position, matched)| normalise_match((index, position), matched, &mut refusals))
+            .flat_map(|(position, matched)| {
+                normalise_match((index, position), matched, &mut refusals, &mut closing)
+            })
             .collect(),
     };
     let of_rule = rule.filters.as_deref().unwrap_or_default();
@@ -63,6 +66,7 @@ fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::GrpcRouteRules
         index,
         name: rule.name.as_deref().map(Into::into),
         matches: matches.into(),
+        closing: closing.into(),
         backends: backends.into(),
         mirrors: written.mirrors(of_rule).into(),
         filters,
@@ -73,6 +77,7 @@ fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::GrpcRouteRules
         limitations: ThinVec::default(),
         refusals: refusals.into(),
         unresolved: unresolved.into(),
+        role: RuleRole::Written,
     }
 }
 
@@ -88,18 +93,40 @@ fn refuse_unsupported_fields(index: usize, rule: &api::GrpcRouteRules, refusals:
     }
 }
 
-/// Reads a match. `None` means an inexpressible match, which is refused.
+/// Reads a match, which is several if its path is refused. What stands for an inexpressible match goes to `closing`.
 fn normalise_match(
     (rule, index): (usize, usize),
     matched: &api::GrpcRouteRulesMatches,
     refusals: &mut Vec<Refusal>,
-) -> Option<Match> {
+    closing: &mut Vec<Match>,
+) -> Vec<Match> {
     // Field paths are formatted only for refusals.
     let at = || field::rule_match(rule, index);
-    let path = match &matched.method {
-        None => Path::root(),
-        Some(method) => normalise_method(method, || at().child("method"), refusals)?,
-    };
+    let of_method = matched.method.as_ref().map(|method| {
+        let read = normalise_method(method, || at().child("method"), refusals);
+        read.ok_or_else(|| Some(path_in_place(method)))
+    });
+    let paths = of_method.unwrap_or_else(|| Ok(vec![Path::root()]));
+    let conditions = if paths.is_ok() { read_conditions(matched, at, refusals) } else { Some(Vec::new()) };
+    // Every call is a POST, so there is no need to ask for it.
+    Match::all(index, paths, None, conditions, closing)
+}
+
+/// A path that stands for all calls of an inexpressible method match.
+fn path_in_place(written: &api::GrpcRouteRulesMatchesMethod) -> Path {
+    let service = written.service.as_deref().unwrap_or_default();
+    if written.r#type != Some(api::GrpcRouteRulesMatchesMethodType::RegularExpression) {
+        return Path::root();
+    }
+    literal_prefix(&["/", service.strip_prefix('^').unwrap_or(service)].concat())
+}
+
+/// Reads the conditions of a match; `None` if one is inexpressible.
+fn read_conditions(
+    matched: &api::GrpcRouteRulesMatches,
+    at: impl Fn() -> FieldPath,
+    refusals: &mut Vec<Refusal>,
+) -> Option<Vec<Condition>> {
     let mut conditions: Vec<Condition> = Vec::new();
     for (position, header) in matched.headers.iter().flatten().enumerate() {
         let regex = header.r#type == Some(api::GrpcRouteRulesMatchesHeadersType::RegularExpression);
@@ -107,15 +134,14 @@ fn normalise_match(
         let at = || at().child("headers").index(position);
         push_condition(&mut conditions, variable, &header.value, regex, at, refusals)?;
     }
-    // Every call is a POST, so there is no need to ask for it.
-    Some(Match { index, path, method: None, conditions: conditions.into() })
+    Some(conditions)
 }
 
 fn normalise_method(
     written: &api::GrpcRouteRulesMatchesMethod,
     at: impl Fn() -> FieldPath,
     refusals: &mut Vec<Refusal>,
-) -> Option<Path> {
+) -> Option<Vec<Path>> {
     let mut refuse = |field: FieldPath, message: String| {
         refusals.push(Refusal::new(field, Reason::UnsupportedValue, message));
     };
@@ -148,11 +174,11 @@ fn normalise_method(
         (PathKind::Exact, format!("/{service}/{method}"))
     };
     // A name that is none has been refused; where its path can be matched all the same, it is.
-    let (path, _) = Path::parse(kind, &text);
+    let (path, flaw) = Path::parse(kind, &text);
     if path.is_none() && text.len() > MAX_PATH {
         refuse(at(), format!("The path of the call, /service/method, is longer than {MAX_PATH} characters."));
     }
-    path
+    path.map(|path| path.with_spellings(&text, flaw))
 }
 
 /// Identifiers joined by dots, with one in front for a name that is fully qualified (Gateway API,

@@ -7,7 +7,7 @@ use super::backend::WrittenBackends;
 use super::condition::push_condition;
 use super::{
     Condition, Conditions, Extensions, FilterReader, FilterScope, Match, Path, PathKind, ReadFilters, Route,
-    Rule, TimeoutsAndRetries, Variable,
+    Rule, RuleRole, TimeoutsAndRetries, Variable, literal_prefix,
 };
 use crate::model::{FieldPath, Reason, Refusal, field};
 use crate::snapshot::HttpRoute;
@@ -33,6 +33,7 @@ pub(super) fn normalise_http_route(route: &HttpRoute, extensions: &Extensions) -
 fn normalise_rule(scope: FilterScope<'_>, index: usize, rule: &api::HttpRouteRules) -> Rule {
     let mut refusals = Vec::new();
     refuse_unsupported_fields(index, rule, &mut refusals);
+    let mut closing = Vec::new();
     let matches = match rule.matches.as_deref() {
         None | Some([]) => {
             vec![Match { index: 0, path: Path::root(), method: None, conditions: Conditions::default() }]
@@ -40,7 +41,9 @@ fn normalise_rule(scope: FilterScope<'_>, index: usize, rule: &api::HttpRouteRul
         Some(matches) => matches
             .iter()
             .enumerate()
-            .filter_map(|(position, matched)| normalise_match((index, position), matched, &mut refusals))
+            .flat_map(|(position, matched)| {
+                normalise_match((index, position), matched, &mut refusals, &mut closing)
+            })
             .collect(),
     };
     let of_rule = rule.filters.as_deref().unwrap_or_default();
@@ -62,6 +65,7 @@ fn normalise_rule(scope: FilterScope<'_>, index: usize, rule: &api::HttpRouteRul
         index,
         name: rule.name.as_deref().map(Into::into),
         matches: matches.into(),
+        closing: closing.into(),
         backends: backends.into(),
         mirrors: mirrors.into(),
         filters,
@@ -71,6 +75,7 @@ fn normalise_rule(scope: FilterScope<'_>, index: usize, rule: &api::HttpRouteRul
         limitations: limitations.into(),
         refusals: refusals.into(),
         unresolved: unresolved.into(),
+        role: RuleRole::Written,
     }
 }
 
@@ -86,18 +91,28 @@ fn refuse_unsupported_fields(index: usize, rule: &api::HttpRouteRules, refusals:
     }
 }
 
-/// Reads a match. `None` means an inexpressible match, which is refused.
+/// Reads a match, which is several if its path is refused. What stands for an inexpressible match goes to `closing`.
 fn normalise_match(
     (rule, index): (usize, usize),
     matched: &api::HttpRouteRulesMatches,
     refusals: &mut Vec<Refusal>,
-) -> Option<Match> {
+    closing: &mut Vec<Match>,
+) -> Vec<Match> {
     // Field paths are formatted only for refusals.
     let at = || field::rule_match(rule, index);
-    let path = match &matched.path {
-        None => Path::root(),
-        Some(path) => normalise_path(path, || at().child("path"), refusals)?,
-    };
+    let of_path = matched.path.as_ref().map(|path| normalise_path(path, || at().child("path"), refusals));
+    let paths = of_path.unwrap_or_else(|| Ok(vec![Path::root()]));
+    let conditions = if paths.is_ok() { read_conditions(matched, at, refusals) } else { Some(Vec::new()) };
+    let method = matched.method.as_ref().map(method_name);
+    Match::all(index, paths, method, conditions, closing)
+}
+
+/// Reads the conditions of a match; `None` if one is inexpressible.
+fn read_conditions(
+    matched: &api::HttpRouteRulesMatches,
+    at: impl Fn() -> FieldPath,
+    refusals: &mut Vec<Refusal>,
+) -> Option<Vec<Condition>> {
     let mut conditions: Vec<Condition> = Vec::new();
     for (position, header) in matched.headers.iter().flatten().enumerate() {
         let regex = header.r#type == Some(api::HttpRouteRulesMatchesHeadersType::RegularExpression);
@@ -111,15 +126,15 @@ fn normalise_match(
         let at = || at().child("queryParams").index(position);
         push_condition(&mut conditions, variable, &query.value, regex, at, refusals)?;
     }
-    let method = matched.method.as_ref().map(method_name);
-    Some(Match { index, path, method, conditions: conditions.into() })
+    Some(conditions)
 }
 
+/// Reads a path. An inexpressible one is refused, and the error is the path that stands for it, if some request has it.
 fn normalise_path(
     path: &api::HttpRouteRulesMatchesPath,
     at: impl Fn() -> FieldPath,
     refusals: &mut Vec<Refusal>,
-) -> Option<Path> {
+) -> Result<Vec<Path>, Option<Path>> {
     let kind = match path.r#type.as_ref().unwrap_or(&api::HttpRouteRulesMatchesPathType::PathPrefix) {
         api::HttpRouteRulesMatchesPathType::Exact => PathKind::Exact,
         api::HttpRouteRulesMatchesPathType::PathPrefix => PathKind::Prefix,
@@ -130,7 +145,7 @@ fn normalise_path(
                 "PingSIX has no regular expressions for paths; requests this match stands for are not served by \
                  this rule.",
             ));
-            return None;
+            return Err(Some(literal_prefix(path.value.as_deref().unwrap_or_default())));
         }
     };
     let text = path.value.as_deref().unwrap_or("/");
@@ -139,7 +154,7 @@ fn normalise_path(
         let message = flaw.message(text, "Gateway API does not allow in paths");
         refusals.push(Refusal::new(at().child("value"), Reason::UnsupportedValue, message));
     }
-    path
+    path.map(|path| path.with_spellings(text, flaw)).ok_or(None)
 }
 
 const fn method_name(method: &api::HttpRouteRulesMatchesMethod) -> &'static str {

@@ -9,9 +9,11 @@ use super::canary::{Canary, divide};
 use super::filter::{DirectResponse, FilterReader, FilterScope, Filters, ReadFilters, Redirect};
 use super::{
     BackendPort, BackendProtocol, BackendRef, BackendSettings, Conditions, Hostnames, Match, Part, Path,
-    PathKind, Route, Rule, TimeoutsAndRetries,
+    PathKind, Route, Rule, RuleRole, TimeoutsAndRetries, literal_prefix,
 };
-use crate::annotations::{self, AllowedMethods, HostRedirect, IngressAnnotations, MoreHosts, PathChange};
+use crate::annotations::{
+    self, AllowedMethods, HostRedirect, IngressAnnotations, MoreHosts, PathChange, WHOLE_ELEMENTS,
+};
 use crate::model::{
     Age, FieldPath, Hostname, Limitation, ObjectKey, ObjectName, Problem, Reason, Refusal, Severity, Traffic,
     field,
@@ -271,22 +273,30 @@ impl Reader<'_> {
     ) -> Rule {
         let at = field::ingress_path(entry, index);
         let mut refusals = Vec::new();
-        let (path, limitation, change) = match self.annotations.rewriting.as_ref() {
+        let written = content.path.as_deref().unwrap_or_default();
+        let mut closing = None;
+        let (paths, limitation, change) = match self.annotations.rewriting.as_ref() {
             None => {
-                let path = normalise_path(content, content.path.as_deref(), &at, &mut refusals);
+                let paths = normalise_path(content, content.path.as_deref(), &at, &mut refusals);
                 let limitation =
-                    path.as_ref().filter(|_| refusals.is_empty()).and_then(|path| no_pattern(content, path));
-                (path, limitation, None)
+                    paths.first().filter(|_| refusals.is_empty()).and_then(|path| no_pattern(content, path));
+                (paths, limitation, None)
             }
-            Some(rewriting) => match rewriting.read(content.path.as_deref().unwrap_or_default()) {
+            Some(rewriting) => match rewriting.read(written) {
                 Ok(pattern) => {
-                    let path = normalise_path(content, Some(&pattern.path), &at, &mut refusals);
-                    (path, pattern.limitation.map(|limitation| format!("{limitation}.")), pattern.rewrite)
+                    let mut paths = normalise_path(content, Some(&pattern.path), &at, &mut refusals);
+                    let open =
+                        Path::literal(&pattern.path).filter(|_| pattern.is_open && refusals.is_empty());
+                    let narrowed = pattern.limitation.or(pattern.is_open.then_some(WHOLE_ELEMENTS));
+                    let limitation = narrowed.filter(|_| open.is_none() && pattern.path != "/");
+                    paths = open.map_or(paths, |open| vec![open]);
+                    (paths, limitation.map(|limitation| format!("{limitation}.")), pattern.rewrite)
                 }
                 Err(why) => {
                     let message = format!("{}; requests are not served by this path.", capitalised(why));
                     refusals.push(Refusal::new(at.child("path"), Reason::UnsupportedValue, message));
-                    (None, None, None)
+                    closing = Some(literal_prefix(written));
+                    (Vec::new(), None, None)
                 }
             },
         };
@@ -296,15 +306,12 @@ impl Reader<'_> {
             &at.child("backend"),
             &mut refusals,
         );
-        let matches = path.into_iter().map(|path| Match {
-            index: 0,
-            path,
-            method: None,
-            conditions: Conditions::default(),
-        });
+        let matches = paths.into_iter().map(|path| Match { path, ..everything() });
+        let closing = closing.into_iter().map(|path| Match { path, ..everything() });
         let limitation = limitation.map(|message| Limitation::new(at.child("path"), message));
         let content = Rule {
             limitations: limitation.into_iter().collect(),
+            closing: closing.collect(),
             ..rule(index, matches.collect(), backends, refusals)
         };
         self.annotated(content, hostnames, change.as_ref().or(self.annotations.path_change.as_ref()), &at)
@@ -368,7 +375,8 @@ impl Reader<'_> {
         if annotations.is_closed() {
             let response = Some(Arc::new(DirectResponse::status(UNAVAILABLE)));
             let filters = Filters { response, ..Filters::default() };
-            return Rule { filters: Some(Arc::new(filters)), backends: Box::default(), ..content };
+            let role = RuleRole::Closed;
+            return Rule { filters: Some(Arc::new(filters)), backends: Box::default(), role, ..content };
         }
         let mut refusals: Vec<Refusal> = content.refusals.iter().cloned().collect();
         let backend_settings = self.backend_settings(hostnames, &mut refusals);
@@ -525,7 +533,7 @@ fn no_pattern(content: &api::HTTPIngressPath, path: &Path) -> Option<String> {
     let text = content.path.as_deref().filter(|text| looks_like_pattern(text, &content.path_type))?;
     let how = match path.kind {
         PathKind::Exact => "it is matched literally",
-        PathKind::Prefix => "it is matched literally, as a prefix",
+        _ => "it is matched literally, as a prefix",
     };
     Some(format!("Path \"{text}\" is no pattern here: {how}."))
 }
@@ -559,6 +567,8 @@ fn rule(index: usize, matches: Vec<Match>, backends: Vec<BackendRef>, refusals: 
         limitations: ThinVec::default(),
         refusals: refusals.into(),
         unresolved: ThinVec::default(),
+        role: RuleRole::Written,
+        closing: ThinVec::default(),
     }
 }
 
@@ -581,13 +591,13 @@ fn normalise_host(host: &str, at: &FieldPath) -> (Hostnames, Option<Refusal>) {
     }
 }
 
-/// Reads a path and its type. `None` means an inexpressible match, which is refused.
+/// Reads a path and its type: every spelling of a path that is refused, and none if the match is inexpressible.
 fn normalise_path(
     content: &api::HTTPIngressPath,
     path: Option<&str>,
     at: &FieldPath,
     refusals: &mut Vec<Refusal>,
-) -> Option<Path> {
+) -> Vec<Path> {
     let kind = match content.path_type.as_str() {
         "Exact" => PathKind::Exact,
         // The API leaves the meaning of the type to the controller.
@@ -598,7 +608,7 @@ fn normalise_path(
                 Reason::UnsupportedValue,
                 format!("\"{other}\" is not a type of path; requests are not served by this path."),
             ));
-            return None;
+            return Vec::new();
         }
     };
     let text = path.filter(|path| !path.is_empty()).unwrap_or("/");
@@ -607,7 +617,7 @@ fn normalise_path(
         let message = flaw.message(text, "cannot be matched; it is no pattern");
         refusals.push(Refusal::new(at.child("path"), Reason::UnsupportedValue, message));
     }
-    path
+    path.map(|path| path.with_spellings(text, flaw)).unwrap_or_default()
 }
 
 /// The backend of an Ingress of `namespace`, unless it is no Service.

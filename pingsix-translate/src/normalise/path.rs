@@ -2,18 +2,31 @@
 
 use std::sync::Arc;
 
+use super::spelling::{all_spellings, has_other_spellings};
+
 /// The comparison of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum PathKind {
     /// Element-wise prefix.
     Prefix,
+    /// Prefix of bytes, which may end inside an element.
+    Literal,
     /// Byte for byte.
     Exact,
+    /// Prefixes of bytes that spell another path: one of whole elements, or an exact one. No rule has it.
+    Spellings,
+    /// As [`Spellings`](Self::Spellings), of a prefix of bytes.
+    LiteralSpellings,
 }
 
 /// A path match that can be expressed as PingSIX patterns.
 ///
 /// Ordered by precedence: exact before prefix, then by the number of characters as written.
+///
+/// Two paths are nested or disjoint. Let a request have both a literal prefix `t` and an element prefix `p`. If `t` is a
+/// prefix of `p`, then everything below `p` begins with `t`. If not, `p` is a proper prefix of `t`, and because the request
+/// goes on with a slash after `p`, so does `t`: everything that begins with `t` is below `p`. Two literal prefixes of one
+/// text are prefixes of each other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Path {
     pub(crate) kind: PathKind,
@@ -59,10 +72,50 @@ impl Path {
         Self { kind: PathKind::Prefix, text: Arc::from("") }
     }
 
-    /// The first segment: a covering path has the same, or none, which is empty.
+    /// The prefix of bytes with a text, of which the last element has two characters at least (see
+    /// [`precedence`](Self::precedence)).
+    pub(crate) fn literal(text: &str) -> Option<Self> {
+        let (_, last) = text.rsplit_once('/')?;
+        let fits = text.starts_with('/') && last.len() > 1 && text.len() <= MAX_PATH;
+        fits.then(|| Self { kind: PathKind::Literal, text: Arc::from(text) })
+    }
+
+    /// The other spellings of a path, if it has any. A path has the same with and without a slash at its end.
+    pub(crate) fn spellings(&self) -> Option<Self> {
+        let kind = match self.kind {
+            PathKind::Prefix | PathKind::Exact => PathKind::Spellings,
+            PathKind::Literal => PathKind::LiteralSpellings,
+            PathKind::Spellings | PathKind::LiteralSpellings => return None,
+        };
+        let text = match self.text.strip_suffix('/') {
+            Some(stem) => Arc::from(stem),
+            None => self.text.clone(),
+        };
+        has_other_spellings(&text).then_some(Self { kind, text })
+    }
+
+    /// The narrowest path that stands for everything that begins with a text. If less than two characters of the text are in
+    /// its last element, the whole parent is closed.
+    pub(crate) fn everything_below(text: &str) -> Self {
+        Self::literal(text).unwrap_or_else(|| {
+            let parent = text.rsplit_once('/').map_or("", |(parent, _)| parent);
+            if parent.is_empty() || !parent.starts_with('/') {
+                Self::root()
+            } else {
+                Self { kind: PathKind::Prefix, text: Arc::from(parent) }
+            }
+        })
+    }
+
+    /// The first segment: a covering path has the same, or none, which is empty. A prefix that ends inside the first
+    /// segment covers several, so it has none.
     pub(crate) fn first_segment(&self) -> &str {
         let text = self.text.strip_prefix('/').unwrap_or(&self.text);
-        text.split_once('/').map_or(text, |(first, _)| first)
+        match text.split_once('/') {
+            Some((first, _)) => first,
+            None if matches!(self.kind, PathKind::Literal | PathKind::LiteralSpellings) => "",
+            None => text,
+        }
     }
 
     /// Reads a path as written. With a flaw that leaves it usable, the path is there as well.
@@ -85,32 +138,55 @@ impl Path {
         (Some(Self { kind, text: Arc::from(text) }), flaw)
     }
 
+    /// Whether it matches every path.
+    pub(crate) fn is_root(&self) -> bool {
+        self.kind == PathKind::Prefix && self.stem().is_empty()
+    }
+
     /// The elements a prefix consists of, without the trailing slash: `/foo` and `/foo/` are the same prefix.
     /// Empty for the root.
     pub(crate) fn stem(&self) -> &str {
         match self.kind {
-            PathKind::Exact => &self.text,
             PathKind::Prefix => self.text.strip_suffix('/').unwrap_or(&self.text),
+            PathKind::Exact | PathKind::Literal | PathKind::Spellings | PathKind::LiteralSpellings => {
+                &self.text
+            }
         }
     }
 
     /// Whether it matches every path that another one does.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         match self.kind {
-            PathKind::Exact => self == other,
+            PathKind::Exact | PathKind::Spellings | PathKind::LiteralSpellings => self == other,
+            PathKind::Literal => other.stem().starts_with(&*self.text),
             PathKind::Prefix => {
+                let is_whole = |rest: &str| rest.is_empty() && other.kind != PathKind::Literal;
                 let rest = other.stem().strip_prefix(self.stem());
-                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+                rest.is_some_and(|rest| is_whole(rest) || rest.starts_with('/'))
             }
         }
     }
 
+    /// The paths of a match: every spelling of a path that is refused, or the path alone.
+    pub(super) fn with_spellings(self, written: &str, flaw: Option<PathFlaw>) -> Vec<Self> {
+        if flaw.is_some() { all_spellings(&self, written) } else { vec![self] }
+    }
+
     /// Sort key: the longer and the more exact, the larger. Fits 12 bits.
+    ///
+    /// A literal prefix comes before the element prefixes that cover it and after those that it covers. It covers the element
+    /// prefix of its own text, so it has one less than its length. An element prefix that covers it ends before its last
+    /// element, which has two characters at least, so none has this number.
+    ///
+    /// Other spellings come before all prefixes and after all exact paths: 2047, which is more than the longest path has
+    /// ([`MAX_PATH`]).
     pub(crate) fn precedence(&self) -> u32 {
         // `parse` bounds the length by MAX_PATH; the guard of a listener and `unwritten` have 0.
         let length = u32::try_from(self.text.len()).unwrap_or(u32::MAX).min(2047);
         match self.kind {
             PathKind::Prefix => length,
+            PathKind::Literal => length.saturating_sub(1),
+            PathKind::Spellings | PathKind::LiteralSpellings => 2047,
             PathKind::Exact => 2048 + length,
         }
     }
@@ -118,7 +194,8 @@ impl Path {
 
 impl Ord for Path {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.precedence(), &self.text).cmp(&(other.precedence(), &other.text))
+        let key = |path: &Self| (path.precedence(), path.kind);
+        key(self).cmp(&key(other)).then_with(|| self.text.cmp(&other.text))
     }
 }
 

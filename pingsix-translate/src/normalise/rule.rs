@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::{Conditions, Filters, Mirror, Path, TimeoutsAndRetries};
+use super::{Condition, Conditions, Filters, Mirror, Path, TimeoutsAndRetries};
 use crate::model::{Age, FieldPath, Hostname, Kind, ObjectKey, ObjectName, Section, compare_age, field};
 use crate::model::{Limitation, ParentRef, Refusal, Traffic};
 use thin_vec::ThinVec;
@@ -181,8 +181,22 @@ pub(crate) struct Rule {
     pub(crate) limitations: ThinVec<Limitation>,
     /// The refusals. With any, the rule's matches answer [`Traffic::failure`].
     pub(crate) refusals: ThinVec<Refusal>,
+    pub(crate) role: RuleRole,
+    /// The matches that stand for inexpressible ones. If policies protect the rule, they answer [`Traffic::failure`].
+    pub(crate) closing: ThinVec<Match>,
     /// References to filters that lead nowhere. If there is any, the matches of the rule answer [`Traffic::failure`].
     pub(crate) unresolved: ThinVec<Refusal>,
+}
+
+/// The origin of a rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum RuleRole {
+    #[default]
+    Written,
+    /// An annotation that cannot be honoured closes it.
+    Closed,
+    /// It stands for the inexpressible matches of a protected rule, of which it has the index.
+    Closing,
 }
 
 impl Rule {
@@ -221,6 +235,30 @@ pub(crate) struct Match {
     pub(crate) method: Option<&'static str>,
     /// Conditions on headers and the query.
     pub(crate) conditions: Conditions,
+}
+
+impl Match {
+    /// The matches for these paths under these conditions. Where a path or a condition is inexpressible, all requests for the
+    /// path, or for the one that stands for it, go to `closing`.
+    pub(super) fn all(
+        index: usize,
+        paths: Result<Vec<Path>, Option<Path>>,
+        method: Option<&'static str>,
+        conditions: Option<Vec<Condition>>,
+        closing: &mut Vec<Self>,
+    ) -> Vec<Self> {
+        let is_expressible = paths.is_ok() && conditions.is_some();
+        let paths = paths.unwrap_or_else(|in_place| in_place.into_iter().collect());
+        let conditions = Conditions::from(conditions.unwrap_or_default());
+        let matches =
+            paths.into_iter().map(|path| Self { index, path, method, conditions: conditions.clone() });
+        let matches: Vec<Self> = matches.collect();
+        if is_expressible {
+            return matches;
+        }
+        closing.extend(matches);
+        Vec::new()
+    }
 }
 
 /// A backend a rule refers to, not yet looked up.

@@ -6,7 +6,7 @@ use gateway_api::experimental::{tcproutes, tlsroutes, udproutes};
 
 use super::assemble::{RouteHeader, assemble};
 use super::backend::{WrittenBackend, normalise_backends};
-use super::{Hostnames, Route, Rule, TimeoutsAndRetries};
+use super::{Hostnames, Route, Rule, RuleRole, TimeoutsAndRetries};
 use crate::model::{FieldPath, Kind, ObjectName, Reason, Refusal};
 use crate::snapshot::{OfKind, RouteObject, RouteSpec, TcpRoute, TlsRoute, UdpRoute};
 use thin_vec::ThinVec;
@@ -91,5 +91,7 @@ fn only_rule<'a, B: WrittenBackend + 'a>(
         limitations: ThinVec::default(),
         refusals: refusals.into(),
         unresolved: ThinVec::default(),
+        role: RuleRole::Written,
+        closing: ThinVec::default(),
     }
 }

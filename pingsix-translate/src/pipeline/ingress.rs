@@ -48,7 +48,7 @@ use crate::model::{
 };
 use crate::normalise::{Neighbours, PLAINTEXT, Part, Route, normalise_ingress};
 use crate::parameters::{self, Parameters, PlaneSettings};
-use crate::policy::{AnnotationPolicies, ListenerChains, Policies};
+use crate::policy::{AnnotationPolicies, Policies};
 use crate::quarantine::refuse_rules;
 use crate::references::References;
 use crate::shared_map::SharedMap;
@@ -296,11 +296,8 @@ impl Owner for IngressClassOwner {
             let rules = route.rules.iter().map(|rule| {
                 let share = |chain| shared.chains.share(chain);
                 let ports = 0..INGRESS_PORTS.len();
-                let chains = if is_redirect {
-                    ListenerChains::default()
-                } else {
-                    policies.chains_of_ingress(&route, rule, ports, share)
-                };
+                let chains = policies.chains_of_ingress(&route, rule, ports, share);
+                let chains = if is_redirect { chains.without_chains() } else { chains };
                 ResolvedRule { chains, ..references.resolve_rule(&route, rule, of_route, backends, problems) }
             });
             rules.collect()

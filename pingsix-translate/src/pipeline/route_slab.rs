@@ -243,7 +243,7 @@ impl RouteSlab {
     /// Attaches and resolves the route of a slot again.
     pub(super) fn attach_again<O: Owner>(&mut self, slot: usize, attaching: &mut AttachContext<'_, O>) {
         if self.inputs[slot].is_there() {
-            self.put(slot, self.inputs[slot].route.clone(), attaching);
+            self.put(slot, self.inputs[slot].written(), attaching);
         }
     }
 

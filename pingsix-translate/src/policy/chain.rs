@@ -42,6 +42,8 @@ pub(crate) struct EvaluatedChain {
 pub(crate) struct ChainFacts {
     /// Whether a plugin may answer a request that would be redirected otherwise.
     pub(crate) may_answer: bool,
+    /// The policies that refuse some clients, by their credentials or addresses.
+    pub(crate) protectors: Vec<Arc<ObjectKey>>,
     /// The plugins that no filter of a rule may replace. PingSIX prefers the plugin of a Route to the one of a service.
     pub(crate) exclusive: Vec<&'static str>,
     /// The first policy that needs the addresses of clients, with its field.
@@ -52,10 +54,15 @@ pub(crate) struct ChainFacts {
 /// ambiguous hosts.
 const PROTECTING: [&str; 4] = [BasicAuth::NAME, IpRestriction::NAME, JwtAuth::NAME, KeyAuth::NAME];
 
+/// Whether some of these plugins refuse clients.
+pub(super) fn are_protecting(plugins: &[&'static str]) -> bool {
+    plugins.iter().any(|plugin| PROTECTING.contains(plugin))
+}
+
 impl ChainFacts {
     /// Whether the policies refuse some clients, by their credentials or addresses.
     pub(crate) fn protects(&self) -> bool {
-        self.exclusive.iter().any(|plugin| PROTECTING.contains(plugin))
+        !self.protectors.is_empty()
     }
 
     /// Whether PingSIX keeps responses for other requests.
@@ -112,7 +119,21 @@ pub(crate) type ChainResult = Result<Option<Arc<EvaluatedChain>>, BrokenPolicy>;
 
 /// The chains of a rule by listener, without listeners that have no policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ListenerChains(ThinVec<(usize, ChainResult)>);
+pub(crate) struct ListenerChains {
+    by_listener: ThinVec<(usize, ChainResult)>,
+    protection: RuleProtection,
+}
+
+/// The policies that protect a rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RuleProtection {
+    #[default]
+    None,
+    /// All requests of its listeners have the same protection.
+    OfListeners,
+    /// Other requests of a listener may have less protection.
+    OfRule,
+}
 
 /// The reason why requests of a rule get an error because of policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,15 +143,73 @@ pub(crate) enum ChainError<'a> {
     DifferentListeners,
 }
 
+/// The policies that protect requests, or one that cannot be honoured.
+pub(super) type Protectors = Result<Vec<Arc<ObjectKey>>, BrokenPolicy>;
+
+impl RuleProtection {
+    /// The protection by some policies, where `of_listener` are those that protect all requests of the listener.
+    pub(super) fn of(protectors: &Protectors, of_listener: impl FnOnce() -> Protectors) -> Self {
+        if protectors.as_ref().is_ok_and(Vec::is_empty) {
+            return Self::None;
+        }
+        let is_of_listener = match (protectors, of_listener()) {
+            (_, Err(_)) => true,
+            (Err(_), Ok(_)) => false,
+            (Ok(own), Ok(of_listener)) => own.iter().all(|policy| of_listener.contains(policy)),
+        };
+        if is_of_listener { Self::OfListeners } else { Self::OfRule }
+    }
+}
+
 impl ListenerChains {
     /// The chains of the listeners to which a route is attached.
-    pub(crate) fn new(listeners: impl Iterator<Item = (usize, ChainResult)>) -> Self {
-        Self(listeners.filter(|(_, result)| *result != Ok(None)).collect())
+    pub(crate) fn new(listeners: impl Iterator<Item = (usize, ChainResult, RuleProtection)>) -> Self {
+        let mut chains = Self::default();
+        for (listener, result, protection) in listeners {
+            chains.protection = chains.protection.max(protection);
+            if result != Ok(None) {
+                chains.by_listener.push((listener, result));
+            }
+        }
+        chains
+    }
+
+    /// Without chains, for rules before which no policy runs.
+    pub(crate) fn without_chains(self) -> Self {
+        Self { by_listener: ThinVec::default(), ..self }
+    }
+
+    pub(crate) const fn protection(&self) -> RuleProtection {
+        self.protection
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_listener.is_empty()
+    }
+
+    /// Whether all policies that protect another rule protect this one on the same listeners, too. A rule with a broken chain
+    /// answers errors.
+    pub(crate) fn protect_like(&self, other: &Self) -> bool {
+        other.by_listener.iter().all(|(listener, theirs)| {
+            let own = self.by_listener.iter().find(|(own, _)| own == listener);
+            let own = own.map_or(Ok(None), |(_, own)| own.as_ref().map(Option::as_ref));
+            let protectors = |chain: Option<&Arc<EvaluatedChain>>| {
+                chain.map(|chain| chain.facts.protectors.as_slice()).unwrap_or_default().to_vec()
+            };
+            match (theirs, own) {
+                (_, Err(_)) => true,
+                (Err(_), Ok(_)) => false,
+                (Ok(theirs), Ok(own)) => {
+                    let own = protectors(own);
+                    protectors(theirs.as_ref()).iter().all(|policy| own.contains(policy))
+                }
+            }
+        })
     }
 
     /// Whether policies refuse some clients, or all of them because a policy is broken.
     pub(crate) fn protect(&self) -> bool {
-        self.0.iter().any(|(_, chain)| match chain {
+        self.by_listener.iter().any(|(_, chain)| match chain {
             Ok(chain) => chain.as_ref().is_some_and(|chain| chain.facts.protects()),
             Err(broken) => broken.protects(),
         })
@@ -142,7 +221,7 @@ impl ListenerChains {
         &self,
         mut listeners: impl Iterator<Item = usize>,
     ) -> Result<Option<&Arc<EvaluatedChain>>, ChainError<'_>> {
-        if self.0.is_empty() {
+        if self.by_listener.is_empty() {
             return Ok(None);
         }
         let Some(first) = listeners.next() else { return Ok(None) };
@@ -156,7 +235,7 @@ impl ListenerChains {
     }
 
     fn of_listener(&self, listener: usize) -> Result<Option<&Arc<EvaluatedChain>>, ChainError<'_>> {
-        match self.0.iter().find(|(other, _)| *other == listener) {
+        match self.by_listener.iter().find(|(other, _)| *other == listener) {
             None => Ok(None),
             Some((_, Ok(chain))) => Ok(chain.as_ref()),
             Some((_, Err(broken))) => Err(ChainError::Broken(broken)),

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 pub(crate) use self::flaws::{acceptance_flaws, target_flaws, unreadable_flaw};
 use super::attached::{AttachedPolicies, AttachedPolicy, PolicyEffect, PolicyTarget};
-use super::chain::{BrokenPolicy, ChainFacts, Credentials, PolicyChain};
+use super::chain::{BrokenPolicy, ChainFacts, Credentials, PolicyChain, are_protecting};
 pub(crate) use crate::crd::MergeStrategy;
 use crate::model::ObjectKey;
 use crate::pingsix::Plugins;
@@ -175,6 +175,9 @@ impl<P: InheritedEffect> AttachedPolicies<P> {
             }
             has_plugins = true;
             facts.may_answer |= field.may_answer;
+            if are_protecting(plugins) && !facts.protectors.contains(keys[index]) {
+                facts.protectors.push(keys[index].clone());
+            }
             if policy.needs_address(field.name) {
                 facts.by_address.get_or_insert_with(|| (keys[index].clone(), field.name));
             }

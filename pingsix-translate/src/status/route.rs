@@ -38,6 +38,20 @@ impl Refusals {
         }
     }
 
+    /// The limitations of a route's rules, each once.
+    fn limitations(&self, route: usize) -> Vec<Limitation> {
+        let of_rules = self.rules.get(&route).into_iter().flatten();
+        let limited = of_rules.filter(|(.., refusal)| refusal.reason == Reason::Limited);
+        let mut limitations: Vec<Limitation> = Vec::new();
+        for (.., refusal) in limited {
+            let limitation = Limitation::new(refusal.at.clone(), refusal.message.clone());
+            if !limitations.contains(&limitation) {
+                limitations.push(limitation);
+            }
+        }
+        limitations
+    }
+
     /// Whether a listener serves a route for none of its hosts.
     pub(super) fn is_refused_on(&self, route: usize, listener: usize) -> bool {
         let refused = self.listeners.get(&route).is_some_and(|listeners| listeners.contains_key(&listener));
@@ -91,9 +105,12 @@ pub(crate) fn judge_route(
 ) -> RouteVerdict {
     let route = &input.route;
     let of_rules = route.rules.iter().flat_map(|rule| &rule.limitations);
-    let limitations: Vec<&Limitation> = route.limitations.iter().chain(of_rules).collect();
+    let of_lowering = refusals.limitations(index);
+    let limitations: Vec<&Limitation> =
+        route.limitations.iter().chain(of_rules).chain(&of_lowering).collect();
+    let written = input.written_rules();
     let unresolved: Vec<&Refusal> = input.rules.iter().flat_map(|rule| &rule.unresolved).collect();
-    let RefusedBackends { denied, shares, of_every_rule } = refused_backends(&input.rules);
+    let RefusedBackends { denied, shares, of_every_rule } = refused_backends(&input.rules[..written]);
     let mut parents = Vec::with_capacity(input.attached.parents.len());
     for Attachment { parent_ref, outcome } in &input.attached.parents {
         let mut conditions = Conditions::default();
@@ -125,7 +142,7 @@ pub(crate) fn judge_route(
                     .collect();
                 problems.extend(on_listeners.iter().map(|refusal| refusal.of(&route.key)));
                 let refused_rules = refused_rules(index, input, refusals, Some(listeners));
-                let every_rule = refused_rules.len() == route.rules.len()
+                let every_rule = refused_rules.len() == written
                     && refused_rules.values().all(|rule| rule.is_refused_everywhere);
                 // A listener may serve the route for some hosts only, or for none if narrower listeners take them. The
                 // route is refused if no listener serves any host.
@@ -245,6 +262,7 @@ fn refused_rules<'a>(
     listeners: Option<&[usize]>,
 ) -> BTreeMap<usize, RefusedRule<'a>> {
     let mut refused: BTreeMap<usize, RefusedRule<'a>> = BTreeMap::new();
+    let written = input.written_rules();
     for (position, (rule, resolved)) in input.route.rules.iter().zip(&input.rules).enumerate() {
         let of_backends = resolved.refused.iter().filter(|_| resolved.serves_nothing());
         let why: Vec<&Refusal> = rule.refusals.iter().chain(of_backends).collect();
@@ -258,7 +276,10 @@ fn refused_rules<'a>(
     });
     let mut on_planes: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     for (plane, position, refusal) in lowered {
-        if planes.as_ref().is_none_or(|planes| planes.contains(plane)) {
+        if refusal.reason != Reason::Limited
+            && *position < written
+            && planes.as_ref().is_none_or(|planes| planes.contains(plane))
+        {
             let rule = refused.entry(*position).or_default();
             rule.refusals.push(refusal);
             let on = on_planes.entry(*position).or_default();

@@ -33,7 +33,9 @@ pub(crate) fn answer(
     match router.outcome(request) {
         Outcome::NotFound => Ok(Decided::without_backend(None, Answer::status(404))),
         Outcome::Static { route, status, .. } => {
-            Ok(Decided::without_backend(rule_of(plane, route, request)?, Answer::status(status)))
+            // Guards of several rules may answer other spellings of their paths.
+            let rule = rule_of(plane, route, request)?.filter(|_| status != 400);
+            Ok(Decided::without_backend(rule, Answer::status(status)))
         }
         Outcome::Forward { route, candidates } => {
             let plugins = &plugins_of(plane, route)?;

@@ -13,6 +13,7 @@ mod list;
 mod owner;
 mod row;
 mod security;
+mod spelling;
 mod traffic;
 mod verdict;
 mod world;
@@ -172,7 +173,14 @@ impl World {
         let mut rows = self.rows(listeners, request.routing_host().as_deref());
         // Which hostname counts for a cache is settled before conditions.
         let is_exact = rows.iter().find(|row| row.stands_for(request)).is_some_and(Row::is_of_exact_host);
+        // Other spellings of a protected path are answered before the rules that do not name them.
+        let guard = self.guard((port, listeners), &rows, request);
         rows.retain(|row| row.admits(request));
+        if let Some(place) = guard
+            && rows.iter().all(|row| row.comes_after(place))
+        {
+            return Decided::without_backend(None, Answer::status(400));
+        }
         // Where only GRPCRoutes are concerned, the specification has an order of its own.
         let calls_only = rows.iter().all(|row| self.routes[row.route].kind == RouteKindName::Grpc);
         rows.sort_by(if calls_only { Row::order_of_calls } else { Row::order });
@@ -207,6 +215,56 @@ impl World {
         Decided { rule: Some((name, row.rule)), answer, effect, protection }
     }
 
+    /// The first guard of a protected path for a request: its place among the rows. A row that comes before and is
+    /// for the path and the method takes the request, whatever its conditions are.
+    fn guard(
+        &self,
+        asked: (Option<u16>, &BTreeSet<usize>),
+        rows: &[Row<'_>],
+        request: &Probe,
+    ) -> Option<row::GuardPlace> {
+        let guards = rows.iter().filter_map(|row| {
+            let place = row.place_of_guard(request)?;
+            self.is_exposed(asked, rows, row).then_some(place)
+        });
+        let place = guards.max()?;
+        let is_taken = rows.iter().any(|row| row.stands_for(request) && !row.comes_after(place));
+        (!is_taken).then_some(place)
+    }
+
+    /// Whether requests with another spelling of the path of a protected row reach a backend with less protection.
+    fn is_exposed(
+        &self,
+        (port, listeners): (Option<u16>, &BTreeSet<usize>),
+        rows: &[Row<'_>],
+        protected: &Row<'_>,
+    ) -> bool {
+        let is_served = |row: &Row<'_>| !self.refuses(port, row.route, listeners);
+        let rule = |row: &Row<'_>| &self.routes[row.route].spec.rules[row.rule];
+        let is_reached = |row: &Row<'_>| {
+            let before = rows.iter().take_while(|other| !std::ptr::eq(*other, row));
+            before.filter(|other| row.is_behind(other)).count() == 0
+        };
+        let is_protected = filter::read(rule(protected)).filters.redirect.is_none()
+            && self.protection_of(protected.route, protected.rule).1;
+        if !is_protected || !is_served(protected) || !is_reached(protected) {
+            return false;
+        }
+        for row in rows.iter().filter(|row| row.covers(protected) && is_reached(row)) {
+            let is_forwarding = is_served(row)
+                && !row::is_unsupported(rule(row))
+                && self.answer_of(&self.routes[row.route], rule(row), &Probe::default()).reaches_backend();
+            let (own, of_protected) = ((row.route, row.rule), (protected.route, protected.rule));
+            if is_forwarding && self.is_open_beside(own, of_protected) {
+                return true;
+            }
+            if row.takes_all() {
+                return false;
+            }
+        }
+        false
+    }
+
     /// The rows that listeners have for a host, in order.
     fn rows(&self, listeners: &BTreeSet<usize>, host: Option<&str>) -> Vec<Row<'_>> {
         let mut rows: Vec<Row<'_>> = Vec::new();
@@ -219,8 +277,16 @@ impl World {
                 rows.extend(Row::of(index, route, hostname, host));
             }
         }
-        rows.sort_by(Row::order);
-        rows
+        let is_closed = |row: &&Row<'_>| self.protection_of(row.route, row.rule).0;
+        let mut all: Vec<Row<'_>> = rows
+            .iter()
+            .filter(|row| row.closing().is_some())
+            .filter(is_closed)
+            .filter_map(Row::closing)
+            .collect();
+        all.append(&mut rows);
+        all.sort_by(Row::order);
+        all
     }
 
     /// A request as it would be if its client spoke to one of the listeners that take it, and what is decided then.

@@ -13,7 +13,7 @@ use crate::attach::ServerName;
 use crate::lower::Size;
 use crate::lower::plane::RuleRef;
 use crate::lower::rows::{Placement, RouteInput};
-use crate::lower::table::{RequestScheme, Row, RowState};
+use crate::lower::table::{Access, RequestScheme, Row, RowState};
 use crate::model::{Budget, DataPlaneKey, ObjectKey, Problem, Reason, Refusal, hostname_precedence};
 use crate::normalise::{Match, Path};
 
@@ -242,6 +242,8 @@ impl Admission {
             conditions: &[],
             scheme: RequestScheme::Any,
             state: RowState::Guard,
+            is_closing: false,
+            access: Access::NONE,
         })
     }
 

@@ -25,7 +25,7 @@ use crate::lower::rows::{Placement, PlaneRows};
 use crate::lower::ssl::SslKey;
 use crate::lower::table::RequestScheme;
 use crate::model::{Age, Budget, FieldPath, ObjectKey, Reason, Refusal, compare_age};
-use crate::normalise::Match;
+use crate::normalise::{Match, Path};
 use crate::policy::PolicyChain;
 
 /// The divisor of the budget for the part of guards.
@@ -260,6 +260,8 @@ pub(in crate::lower) struct RuleSizes<'a> {
     filters: Vec<usize>,
     /// Whether its Routes list other spellings of their hosts.
     pub(in crate::lower) has_spellings: bool,
+    /// Whether other spellings of its paths may have Routes.
+    is_protected: bool,
 }
 
 impl<'a> RuleSizes<'a> {
@@ -291,7 +293,13 @@ impl<'a> RuleSizes<'a> {
             }
         }
         let chain = applied.map(|applied| &applied.chain);
-        Self { action, chain, name: name_bytes(lowering, rule.route), filters, has_spellings }
+        let (name, is_protected) = (name_bytes(lowering, rule.route), input.is_protected(rule.rule));
+        Self { action, chain, name, filters, has_spellings, is_protected }
+    }
+
+    /// The other spellings of a path of the rule, with the bytes of the name of their Route, if they may have one.
+    pub(in crate::lower) fn guard(&self, path: &Path) -> Option<(Path, usize)> {
+        Some((path.spellings()?, self.name)).filter(|_| self.is_protected)
     }
 
     /// Bytes that each match adds to the list of each name.
@@ -327,6 +335,7 @@ fn add_rows<'a>(
             is_conditional: is_conditional(&matched.conditions, scheme),
             has_spellings: sizes.has_spellings,
             bytes,
+            guard: sizes.guard(&matched.path).map(|(_, name)| name),
         };
         table.add_row(&(placement.zone, name.original.clone()), row, ledger)?;
     }

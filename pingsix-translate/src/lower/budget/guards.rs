@@ -226,6 +226,7 @@ fn add_guard_rows<'a>(
             is_conditional,
             has_spellings: false,
             bytes,
+            guard: None,
         };
         table.add_row(group, row, ledger)
     })
@@ -246,7 +247,13 @@ fn add_guard<'a>(
 ) -> Option<()> {
     table.add_upstreams(&Action::status(UNAVAILABLE), ledger)?;
     let bytes = STATUS + name_bytes(lowering, rule.route);
-    let row =
-        SizedRow { path: &EVERY_PATH, method: None, is_conditional: false, has_spellings: false, bytes };
+    let row = SizedRow {
+        path: &EVERY_PATH,
+        method: None,
+        is_conditional: false,
+        has_spellings: false,
+        bytes,
+        guard: None,
+    };
     table.add_row(group, row, ledger)
 }

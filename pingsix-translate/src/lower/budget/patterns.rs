@@ -19,6 +19,7 @@ use std::sync::Arc;
 use super::ledger::Ledger;
 use crate::counts::decrement;
 use crate::lower::closure::{Pattern, covered};
+use crate::lower::path_map::prefixes_in;
 use crate::model::Hostname;
 use crate::normalise::Path;
 
@@ -91,11 +92,11 @@ impl Router {
     }
 }
 
-/// The literals of the catch-alls that would cover a pattern.
-fn above(pattern: &Pattern) -> impl Iterator<Item = &str> {
-    let literal = &*pattern.literal;
-    let slashes = literal.match_indices('/');
-    slashes.map(|(at, _)| &literal[..=at]).filter(|covering| covering.len() < literal.len())
+/// The values of the catch-alls that cover a pattern.
+fn above<'m, V>(catch_alls: &'m BTreeMap<Arc<str>, V>, pattern: &Pattern) -> impl Iterator<Item = &'m V> {
+    let length = pattern.literal.len();
+    let all = prefixes_in(catch_alls, &pattern.literal).into_iter();
+    all.filter(move |(literal, _)| literal.len() < length).map(|(_, value)| value)
 }
 
 fn key_of(host: Option<&Hostname>) -> HostKey {
@@ -279,11 +280,11 @@ impl PatternSizes {
         if !router.patterns.insert(pattern.clone()) {
             return Some(());
         }
-        let own: usize = above(pattern).filter_map(|literal| router.catch_alls.get(literal)).sum();
+        let own: usize = above(&router.catch_alls, pattern).sum();
         self.journal.push(JournalEntry::Pattern(key.clone(), pattern.clone()));
         let covers = |wildcard: &&HostKey| {
             let router = self.routers.get(*wildcard);
-            router.is_some_and(|router| above(pattern).any(|literal| router.catch_alls.contains_key(literal)))
+            router.is_some_and(|router| above(&router.catch_alls, pattern).next().is_some())
         };
         let carrier = covering.iter().find(covers).or_else(|| Some(key).filter(|key| key.ends_with('*')));
         match carrier.cloned() {
@@ -299,7 +300,7 @@ impl PatternSizes {
             return Some(());
         }
         let mut all = Listers::default();
-        for listers in above(pattern).filter_map(|literal| router.wildcard.listers.get(literal)) {
+        for listers in above(&router.wildcard.listers, pattern) {
             all.routes += listers.routes;
             all.hosts += listers.hosts;
         }
@@ -311,7 +312,7 @@ impl PatternSizes {
             .take_while(|key| key.starts_with(suffix));
         for key in within {
             let Some(router) = self.routers.get_mut(key) else { continue };
-            let listed: usize = above(pattern).filter_map(|literal| router.catch_alls.get(literal)).sum();
+            let listed: usize = above(&router.catch_alls, pattern).sum();
             if listed > 0 {
                 router.listed += listed;
                 self.journal.push(JournalEntry::Listed(key.clone(), listed));

@@ -20,6 +20,7 @@ use crate::lower::host::{SPELLING, SPELLINGS};
 use crate::lower::path_map::{PathEntry, PathMap};
 use crate::lower::plane::{Misdirected, ZoneListeners};
 use crate::lower::redirect::{headers, instruction, native, to_https};
+use crate::lower::rows::MISSPELLED;
 use crate::lower::service::service_bytes;
 use crate::lower::table::{RequestScheme, host_of};
 use crate::lower::upstream::UpstreamKey;
@@ -37,6 +38,8 @@ pub(super) const ROUTE: usize = 150;
 const METHOD: usize = 15;
 /// `,"plugins":{"fault-injection":{"abort":{"http_status":503}}}`
 pub(super) const STATUS: usize = 62;
+/// A Route for other spellings, without its name.
+pub(in crate::lower) const GUARD: usize = ROUTE + STATUS;
 /// `,"plugins":{"traffic-split":{"rules":[]}}`
 const SPLIT: usize = 44;
 /// `{"vars":,"weighted_upstreams":[]},`
@@ -65,6 +68,8 @@ pub(super) struct SizedRow<'a> {
     pub(super) has_spellings: bool,
     /// Bytes that it adds to each list it stands in.
     pub(super) bytes: usize,
+    /// Bytes of the name of a Route for other spellings of its path; `None` if the row is not protected.
+    pub(super) guard: Option<usize>,
 }
 
 /// The tables of all zones of a data plane.
@@ -119,6 +124,8 @@ struct CellState {
     is_open: bool,
     /// Whether its Routes list other spellings of their hosts.
     has_spellings: bool,
+    /// Whether other spellings of its path may have a Route.
+    is_guarded: bool,
 }
 
 impl<'a> Cell<'a> {
@@ -186,7 +193,7 @@ impl<'a> TableSizes<'a> {
     /// Charges a row of a group to a ledger. `None` without room; the caller then rolls back.
     pub(super) fn add_row(&mut self, group: &Group, row: SizedRow<'a>, ledger: &mut Ledger) -> Option<()> {
         let (zone, original) = (group.0, &group.1);
-        let SizedRow { path, method, is_conditional, has_spellings, bytes } = row;
+        let SizedRow { path, method, is_conditional, has_spellings, bytes, guard } = row;
         let make = || Cell::new(path, method);
         let cells = self.zones[zone].groups.entry(original.clone()).or_insert_with(PathMap::new);
         let cell = cells.entry(path, method, make);
@@ -203,6 +210,8 @@ impl<'a> TableSizes<'a> {
         state.is_open |= opens;
         let spells = has_spellings && !state.has_spellings;
         state.has_spellings |= has_spellings;
+        let guard = guard.filter(|_| !state.is_guarded);
+        state.is_guarded |= guard.is_some();
         self.journal.push(Added::Row { group: group.clone(), path, method, before });
         ledger.take(added, 0)?;
         if is_new {
@@ -210,6 +219,9 @@ impl<'a> TableSizes<'a> {
         }
         if spells {
             self.add_spellings(group, path, ledger)?;
+        }
+        if let Some(name) = guard {
+            self.add_guard(group, path, name, ledger)?;
         }
         self.continue_others(group, (path, method), is_new, added, ledger)?;
         if opens {
@@ -239,6 +251,22 @@ impl<'a> TableSizes<'a> {
             self.patterns.add_route(Some(&host), Some(path), SPELLING, ledger)?;
         }
         Some(())
+    }
+
+    /// Charges the Route for other spellings of a path, with the bytes of its name.
+    fn add_guard(
+        &mut self,
+        (zone, original): &Group,
+        path: &Path,
+        name: usize,
+        ledger: &mut Ledger,
+    ) -> Option<()> {
+        let Some(path) = path.spellings() else { return Some(()) };
+        ledger.take(self.prefix + GUARD + name, 0)?;
+        self.add_address(*zone, ledger)?;
+        self.add_upstreams(&Action::status(MISSPELLED), ledger)?;
+        let host = host_of(original.as_ref(), self.lowering.plane.zones[*zone].hostname.as_ref());
+        self.patterns.add_route(host.as_ref(), Some(&path), 0, ledger)
     }
 
     /// Charges the rule of a Route for requests that came in at another address, and its upstream.

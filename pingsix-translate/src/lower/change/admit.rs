@@ -8,7 +8,9 @@ use super::{FullTranslationNeeded, LoweredPlane, LoweringDiff, Work};
 use crate::attach::ServedName;
 use crate::backends::Target;
 use crate::lower::Size;
-use crate::lower::budget::{Admission, QUOTED, RuleSizes, address_bytes, admit, route_bytes, upstream_bytes};
+use crate::lower::budget::{
+    Admission, GUARD, QUOTED, RuleSizes, address_bytes, admit, route_bytes, upstream_bytes,
+};
 use crate::lower::closure::Pattern;
 use crate::lower::document::{Lowering, PartKey};
 use crate::lower::host::{SPELLING, SPELLINGS};
@@ -17,7 +19,7 @@ use crate::lower::rows::{Placement, PlaneRows};
 use crate::lower::service::service_bytes;
 use crate::lower::table::host_of;
 use crate::lower::upstream::UpstreamKey;
-use crate::normalise::PathKind;
+use crate::normalise::Path;
 
 impl LoweredPlane {
     /// Repeats the admission. Adds the parts with other rows than before, and the routes with other refusals.
@@ -212,11 +214,17 @@ impl LoweredPlane {
                 let host = host_of(name.original.as_ref(), hostname);
                 let (patterns, listed) = self.patterns.listed_with(host.as_ref(), &matched.path);
                 growth.bytes += prefix + route_bytes(matched.method) + bytes + address;
-                let hosts = host.map_or(0, |host| host.as_str().len()) + QUOTED + patterns;
+                let hosts = host.as_ref().map_or(0, |host| host.as_str().len()) + QUOTED + patterns;
                 growth.bytes += hosts;
                 growth.matcher_entries += listed * lowering.hosts_of_host();
                 if sizes.has_spellings {
                     growth.bytes += (hosts + SPELLING) * SPELLINGS;
+                }
+                if let Some((path, name)) = sizes.guard(&matched.path) {
+                    let (patterns, listed) = self.patterns.listed_with(host.as_ref(), &path);
+                    let host = host.as_ref().map_or(0, |host| host.as_str().len()) + QUOTED;
+                    growth.bytes += prefix + GUARD + name + address + host + patterns;
+                    growth.matcher_entries += listed * lowering.hosts_of_host();
                 }
             }
         }
@@ -227,12 +235,21 @@ impl LoweredPlane {
         let (mut own, mut times) = (Vec::new(), 0_usize);
         for (&route, _) in changed.routes.iter().filter(|(_, change)| change.is_there) {
             let input = &lowering.routes[route];
-            let matches = || input.route.rules.iter().flat_map(|rule| &*rule.matches);
-            let catch_alls = matches().filter(|matched| matched.path.kind == PathKind::Prefix).count();
             let places = self.placed.places(lowering.plane, input);
             let names: usize = places.into_iter().map(|placement| placement.names.len()).sum();
-            own.extend(matches().flat_map(|matched| Pattern::of(Some(&matched.path))));
-            times = times.saturating_add(catch_alls.saturating_mul(names));
+            let mut add = |path: &Path| {
+                let patterns = Pattern::of(Some(path));
+                let catch_alls = patterns.iter().filter(|pattern| pattern.catch_all).count();
+                times = times.saturating_add(catch_alls.saturating_mul(names));
+                own.extend(patterns);
+            };
+            for (rule, content) in input.route.rules.iter().enumerate() {
+                for matched in &*content.matches {
+                    add(&matched.path);
+                    let spellings = matched.path.spellings().filter(|_| input.is_protected(rule));
+                    spellings.iter().for_each(&mut add);
+                }
+            }
         }
         let bytes: usize = own.iter().map(Pattern::listed_len).sum();
         growth.bytes = growth.bytes.saturating_add(bytes.saturating_mul(times));

@@ -4,7 +4,8 @@
 //! by the same host take requests from each other, so all of them are dirty. A list that does not end in its own
 //! group continues in groups with wider names. So a changed group makes the groups that it covers dirty if these have
 //! lists that continue. A row without conditions ends a list, so a group without conditions has no such list. The
-//! exception are rows that are not for everybody, which end a list for some requests only.
+//! exception are rows that are not for everybody, which end a list for some requests only. A protected path gets a Route for
+//! its other spellings if a row of a wider name exposes it, so groups with protected rows are dirty as well.
 //!
 //! Within a group, rows of a segment count for the part of that segment, and rows of the root for all parts.
 
@@ -119,7 +120,8 @@ impl PlacementIndex {
             if counts.is_divided() {
                 groups.extend(self.parts.groups(zone).filter(is_below).cloned());
             } else {
-                groups.extend(counts.conditional.keys().filter(is_below).cloned());
+                let all = counts.conditional.keys().chain(counts.protected.keys());
+                groups.extend(all.filter(is_below).cloned());
             }
         }
         if host.as_ref() == served {

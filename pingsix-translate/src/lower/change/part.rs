@@ -101,6 +101,8 @@ impl Parts {
 pub(super) struct ZoneCounts {
     /// The number of rows with conditions, by group. Groups without such rows have no entry.
     pub(super) conditional: BTreeMap<Option<Hostname>, usize>,
+    /// The number of protected rows, by group. Groups without such rows have no entry.
+    pub(super) protected: BTreeMap<Option<Hostname>, usize>,
     /// The number of routes that redirect all plaintext requests to HTTPS.
     redirecting: usize,
     /// The number of rows that are not for everybody.
@@ -111,10 +113,11 @@ impl ZoneCounts {
     /// Adds the rows of a route to the counts.
     pub(super) fn count(&mut self, input: &RouteInput, placement: &Placement) {
         self.count_audience(input, placement, usize::saturating_add);
-        let conditional = conditional_rows(input);
-        if conditional > 0 {
+        let counts =
+            [(&mut self.conditional, conditional_rows(input)), (&mut self.protected, protected_rows(input))];
+        for (by_group, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
             for name in &placement.names {
-                *self.conditional.entry(name.original.clone()).or_default() += conditional;
+                *by_group.entry(name.original.clone()).or_default() += count;
             }
         }
     }
@@ -122,12 +125,15 @@ impl ZoneCounts {
     /// Subtracts the rows of a route from the counts.
     pub(super) fn discount(&mut self, input: &RouteInput, placement: &Placement) {
         self.count_audience(input, placement, usize::saturating_sub);
-        let conditional = conditional_rows(input);
-        for name in &placement.names {
-            if let Some(count) = self.conditional.get_mut(&name.original) {
-                *count = count.saturating_sub(conditional);
-                if *count == 0 {
-                    self.conditional.remove(&name.original);
+        let counts =
+            [(&mut self.conditional, conditional_rows(input)), (&mut self.protected, protected_rows(input))];
+        for (by_group, gone) in counts {
+            for name in &placement.names {
+                if let Some(count) = by_group.get_mut(&name.original) {
+                    *count = count.saturating_sub(gone);
+                    if *count == 0 {
+                        by_group.remove(&name.original);
+                    }
                 }
             }
         }
@@ -159,6 +165,12 @@ impl ZoneCounts {
 fn conditional_rows(input: &RouteInput) -> usize {
     let matches = input.route.rules.iter().flat_map(|rule| &*rule.matches);
     matches.filter(|matched| !matched.conditions.is_empty()).count()
+}
+
+/// The number of matches of protected rules.
+fn protected_rows(input: &RouteInput) -> usize {
+    let rules = input.route.rules.iter().enumerate().filter(|(rule, _)| input.is_protected(*rule));
+    rules.map(|(_, rule)| rule.matches.len()).sum()
 }
 
 /// The first segment of a path, or of the guard's.

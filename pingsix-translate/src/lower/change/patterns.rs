@@ -11,9 +11,10 @@ use std::sync::Arc;
 use super::{FullTranslationNeeded, LoweredPlane, Work};
 use crate::lower::budget::Room;
 use crate::lower::closure::{Closed, HostTree, Matched, Pattern, close, in_order};
+use crate::lower::path_map::{common_prefix, without_last_letter};
 use crate::lower::table::TableKey;
 use crate::model::{Hostname, Options};
-use crate::normalise::Path;
+use crate::normalise::{Path, PathKind, other_spellings};
 
 /// Added and removed patterns by host.
 pub(super) type ChangedPatterns = BTreeMap<Option<Hostname>, HostPatternDiff>;
@@ -45,28 +46,51 @@ pub(super) struct HostPatterns {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct HostRoute {
     host: Option<Hostname>,
-    /// The path as written. All patterns of the Route begin with it, apart from a slash at the end.
+    /// The path as written. All patterns of the Route begin with it, apart from a slash at the end. A Route for other
+    /// spellings has an entry with the text of each.
     text: Arc<str>,
+    /// Whether the text alone spells the path; `None` for a Route that is not for other spellings.
+    spelling: Option<bool>,
     /// The Route; `None` sorts first.
     key: Option<Arc<TableKey>>,
 }
 
 impl HostRoute {
-    fn new(key: &Arc<TableKey>) -> Self {
-        let text = key.path.as_ref().map_or_else(|| Arc::from("/"), |path| path.text.clone());
-        Self { host: key.host(), text, key: Some(key.clone()) }
+    /// The entries of a Route.
+    fn all(key: &Arc<TableKey>) -> Vec<Self> {
+        let host = key.host();
+        let entry = |text, spelling| Self { host: host.clone(), text, spelling, key: Some(key.clone()) };
+        let Some(path) = &key.path else { return vec![entry(Arc::from("/"), None)] };
+        let is_open = match path.kind {
+            PathKind::Exact | PathKind::Prefix | PathKind::Literal => {
+                return vec![entry(path.text.clone(), None)];
+            }
+            PathKind::Spellings => false,
+            PathKind::LiteralSpellings => true,
+        };
+        let spellings = other_spellings(&path.text, is_open).into_iter();
+        spellings.map(|spelling| entry(spelling.text.into(), Some(spelling.is_whole))).collect()
     }
 
-    /// The patterns of the Route.
+    /// The first entry of a host with a text, and before all others with it.
+    fn first(host: Option<&Hostname>, text: &str) -> Self {
+        Self { host: host.cloned(), text: text.into(), spelling: None, key: None }
+    }
+
+    /// The patterns of the Route that begin with the text.
     fn patterns(&self) -> Vec<Pattern> {
-        self.key.as_ref().map(|key| Pattern::of(key.path.as_ref())).unwrap_or_default()
+        match (&self.key, self.spelling) {
+            (None, _) => Vec::new(),
+            (Some(key), None) => Pattern::of(key.path.as_ref()),
+            (Some(_), Some(is_whole)) => Pattern::of_spelling(&self.text, is_whole),
+        }
     }
 }
 
 impl HostPatterns {
     /// The patterns of these Routes.
     pub(super) fn new<'k>(keys: impl Iterator<Item = &'k Arc<TableKey>>) -> Self {
-        let routes: BTreeSet<HostRoute> = keys.map(HostRoute::new).collect();
+        let routes: BTreeSet<HostRoute> = keys.flat_map(HostRoute::all).collect();
         let hosts: BTreeSet<&Hostname> = routes.iter().filter_map(|route| route.host.as_ref()).collect();
         let wildcards = hosts.into_iter().filter(|host| host.is_wildcard()).count();
         let mut patterns = Self { routes, wildcards, linked: BTreeSet::new(), is_unlinked: false };
@@ -80,8 +104,7 @@ impl HostPatterns {
         host: Option<&'p Hostname>,
         text: &str,
     ) -> impl Iterator<Item = &'p HostRoute> + use<'p> {
-        let first = HostRoute { host: host.cloned(), text: text.into(), key: None };
-        self.routes.range(first..).take_while(move |route| route.host.as_ref() == host)
+        self.routes.range(HostRoute::first(host, text)..).take_while(move |route| route.host.as_ref() == host)
     }
 
     /// The Routes with a pattern: their text is the pattern's, with or without a slash at the end.
@@ -139,18 +162,20 @@ impl HostPatterns {
 
     /// Adds the patterns of a Route.
     pub(super) fn add(&mut self, key: &Arc<TableKey>, changed: &mut ChangedPatterns) {
-        let route = HostRoute::new(key);
-        self.touch_new(&route, changed);
-        self.routes.insert(route);
+        for route in HostRoute::all(key) {
+            self.touch_new(&route, changed);
+            self.routes.insert(route);
+        }
     }
 
     /// Removes the patterns of a Route.
     pub(super) fn remove(&mut self, key: &Arc<TableKey>, changed: &mut ChangedPatterns) {
-        let route = HostRoute::new(key);
-        // The host existed before the removal.
-        self.touch(route.host.as_ref(), changed);
-        self.routes.remove(&route);
-        self.touch_new(&route, changed);
+        for route in HostRoute::all(key) {
+            // The host existed before the removal.
+            self.touch(route.host.as_ref(), changed);
+            self.routes.remove(&route);
+            self.touch_new(&route, changed);
+        }
     }
 
     /// Marks the patterns that only this Route has as added or removed.
@@ -174,11 +199,31 @@ impl HostPatterns {
         }
     }
 
-    /// The Routes whose catch-all covers or equals a pattern.
+    /// The Routes whose catch-all covers or equals a pattern. The text of such a Route is a prefix of the pattern's.
     fn above(&self, host: Option<&Hostname>, pattern: &Pattern) -> BTreeSet<Arc<TableKey>> {
-        let stems = std::iter::successors(Some(&*pattern.literal), |stem| Some(stem.rsplit_once('/')?.0));
-        let catch_alls = stems.map(|stem| Pattern { literal: [stem, "/"].concat().into(), catch_all: true });
-        catch_alls.flat_map(|catch_all| self.with(host, &catch_all).cloned().collect::<Vec<_>>()).collect()
+        let is_above =
+            |own: &Pattern| own.catch_all && (own.literal == pattern.literal || own.covers(pattern));
+        let mut found = BTreeSet::new();
+        let mut rest = Some(&*pattern.literal);
+        while let Some(text) = rest {
+            // No other text comes between.
+            let behind = HostRoute::first(host, &[text, "\0"].concat());
+            let Some(last) = self.routes.range(..behind).next_back() else { break };
+            if last.host.as_ref() != host {
+                break;
+            }
+            let common = common_prefix(&last.text, text);
+            if common.len() < last.text.len() {
+                // A longer prefix of the pattern would come between this text and the pattern.
+                rest = Some(common);
+                continue;
+            }
+            let of_text = self.from(host, common).take_while(|route| *route.text == *common);
+            let above = of_text.filter(|route| route.patterns().iter().any(is_above));
+            found.extend(above.filter_map(|route| route.key.clone()));
+            rest = without_last_letter(common);
+        }
+        found
     }
 
     /// Determines which hosts cover each other.

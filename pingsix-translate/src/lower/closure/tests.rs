@@ -52,6 +52,23 @@ fn a_prefix_lists_what_it_covers_before_itself() {
     );
 }
 
+/// The Route for other spellings has a pattern for each, and the Routes around them list those they cover.
+#[test]
+fn other_spellings_are_patterns_of_one_route() {
+    let spellings = |path: &str| {
+        let route = prefix("", path);
+        let path = route.key.path.as_ref().unwrap().spellings();
+        TableRoute { key: TableKey { path, ..(*route.key).clone() }.into(), ..route }
+    };
+    let routes = [prefix("", "/"), prefix("", "/a"), spellings("/a")];
+    let closed = closed(&routes);
+    for pattern in ["//{*p}", "/./{*p}", "/a;", "/a;{*p}", "/%61", "/%61{*p}", "/a%2F{*p}"] {
+        let lists = |index: usize| closed[index].1.split(' ').any(|other| other == pattern);
+        assert_eq!([lists(0), lists(1), lists(2)], [true, false, true], "{pattern} in {closed:?}");
+    }
+    assert!(!closed[2].1.split(' ').any(|pattern| pattern == "//"));
+}
+
 #[test]
 fn a_wildcard_lists_the_hosts_it_covers_and_their_patterns() {
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{RequestScheme, Row, RowState};
+use super::{RequestScheme, Row};
 use crate::lower::path_map::{PathEntry, PathMap};
 use crate::model::Kind;
 use crate::normalise::{Condition, Path};
@@ -109,7 +109,7 @@ pub(super) fn cells<'a>(rows: &[Row<'a>], schemes: SchemeSet) -> PathMap<'a, Cel
     for (position, row) in rows.iter().enumerate() {
         let (path, method) = (row.path, row.method);
         let of_other = oldest.get(path).filter(|oldest| oldest.route != row.route);
-        if let Some(oldest) = of_other.filter(|_| row.state != RowState::Guard) {
+        if let Some(oldest) = of_other.filter(|_| !row.state.is_guard()) {
             let make = || Cell::new(path, oldest.method);
             cells.entry(path, oldest.method, make).shadowed.push(position);
             continue;
@@ -117,7 +117,7 @@ pub(super) fn cells<'a>(rows: &[Row<'a>], schemes: SchemeSet) -> PathMap<'a, Cel
         let cell = cells.entry(path, method, || Cell::new(path, method));
         if cell.reach.pass(row, schemes, |tls| tried.insert((tls, path, method, row.conditions))) {
             cell.rows.push(position);
-        } else if row.state != RowState::Guard {
+        } else if !row.state.is_guard() {
             cell.shadowed.push(position);
         }
     }
@@ -127,8 +127,7 @@ pub(super) fn cells<'a>(rows: &[Row<'a>], schemes: SchemeSet) -> PathMap<'a, Cel
 /// A row of the oldest Ingress by path, where an Ingress distinguishes methods or headers. An Ingress has all requests for
 /// its paths, so those of a younger one with the same path are not more specific.
 fn oldest_ingresses<'r, 'a>(rows: &'r [Row<'a>]) -> BTreeMap<&'a Path, &'r Row<'a>> {
-    let ingresses =
-        || rows.iter().filter(|row| row.route.kind == Kind::Ingress && row.state != RowState::Guard);
+    let ingresses = || rows.iter().filter(|row| row.route.kind == Kind::Ingress && !row.state.is_guard());
     let mut oldest: BTreeMap<&Path, &Row<'_>> = BTreeMap::new();
     if ingresses().any(|row| row.method.is_some() || !row.conditions.is_empty()) {
         for row in ingresses() {

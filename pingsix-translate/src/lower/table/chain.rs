@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::cell::{Cell, ReachedSchemes, SchemeSet, cells};
-use super::{Groups, Row, RowIndex, RowState};
+use super::{Groups, Row, RowIndex};
 use crate::lower::budget::Room;
 use crate::lower::path_map::{PathEntry, PathMap};
 use crate::model::{Hostname, hostname_precedence};
@@ -17,6 +17,8 @@ pub(super) struct Decided<'a> {
     pub(super) method: Option<&'static str>,
     pub(super) list: Vec<RowIndex>,
     pub(super) shadowed: Vec<RowIndex>,
+    /// The protected rows whose requests would reach an open row under another spelling.
+    pub(super) exposed: Vec<RowIndex>,
 }
 
 impl PathEntry for Decided<'_> {
@@ -29,8 +31,15 @@ impl PathEntry for Decided<'_> {
     }
 }
 
-/// Routes with the index of their group, and the cells that get none: group and path.
-type DecidedGroups<'a> = (Vec<(usize, Decided<'a>)>, Vec<(usize, &'a Path)>);
+/// The Routes of some groups.
+pub(super) struct DecidedGroups<'a> {
+    /// With the index of their group.
+    pub(super) routes: Vec<(usize, Decided<'a>)>,
+    /// Those for other spellings of protected paths: group, path, protected rows.
+    pub(super) guards: Vec<(usize, Path, Vec<RowIndex>)>,
+    /// The cells that get no Route: group and path.
+    pub(super) unreached: Vec<(usize, &'a Path)>,
+}
 
 /// The Routes of every group, or of those asked for, by index of the group. `hosts` are what PingSIX matches for each of them.
 /// `None` as soon as there cannot be room for them.
@@ -50,6 +59,7 @@ pub(super) fn decide_groups<'a>(
     }
     let precedence = |group: usize| hostname_precedence(groups[group].0.as_ref());
     let mut decided = Vec::new();
+    let mut guards = Vec::new();
     let mut unreached = Vec::new();
     let mut without = Vec::new();
     for (own, (original, _)) in groups.iter().enumerate() {
@@ -61,13 +71,14 @@ pub(super) fn decide_groups<'a>(
         let chain = GroupChain { own, alike, wider, cells: &cells, groups, schemes };
         if only(own) {
             decided.extend(chain.routes(room)?.into_iter().map(|route| (own, route)));
+            guards.extend(chain.guards(room)?.into_iter().map(|(path, rows)| (own, path, rows)));
         }
         let of_group = chain.unreached();
         without.extend(of_group.iter().map(|cell| (own, cell.path)));
         unreached.extend(of_group);
     }
     name_unreached(&mut decided, unreached);
-    Some((decided, without))
+    Some(DecidedGroups { routes: decided, guards, unreached: without })
 }
 
 /// The names that cover a name strictly, longest first, ending with none for every host.
@@ -125,7 +136,8 @@ impl<'c, 'a> GroupChain<'c, 'a> {
             let list = self.decide(path, method);
             self.take_room(&list, room)?;
             let shadowed = cell.shadowed.iter().map(|row| (self.own, *row)).collect();
-            routes.entry(path, method, || Decided { path, method, list, shadowed });
+            let exposed = self.exposed(cell);
+            routes.entry(path, method, || Decided { path, method, list, shadowed, exposed });
             if !cell.reach.is_total(self.schemes) {
                 self.add_regions_of(cell, &mut regions);
             }
@@ -145,11 +157,55 @@ impl<'c, 'a> GroupChain<'c, 'a> {
                 let list = self.decide(path, method);
                 if otherwise.list != list {
                     self.take_room(&list, room)?;
-                    routes.entry(path, method, || Decided { path, method, list, shadowed: Vec::new() });
+                    routes.entry(path, method, || Decided {
+                        path,
+                        method,
+                        list,
+                        shadowed: Vec::new(),
+                        exposed: Vec::new(),
+                    });
                 }
             }
         }
         Some(routes.into_values().collect())
+    }
+
+    /// The protected rows of a cell that another spelling of their path evades.
+    fn exposed(&self, cell: &Cell<'a>) -> Vec<RowIndex> {
+        let rows = cell.rows.iter().map(|row| (self.own, *row));
+        let protected: Vec<RowIndex> = rows.filter(|row| self.row(*row).is_protected()).collect();
+        if protected.is_empty() || cell.path.spellings().is_none() {
+            return Vec::new();
+        }
+        protected.into_iter().filter(|row| self.is_exposed(cell.path, self.row(*row))).collect()
+    }
+
+    /// Whether a row with less protection than another one has a path that covers the one's, in the group or in one with a wider
+    /// name. A row for all paths leaves nothing to those after it.
+    fn is_exposed(&self, path: &Path, protected: &Row<'a>) -> bool {
+        let groups = std::iter::once(self.own).chain(self.wider.iter().copied());
+        let cells = groups.flat_map(|group| self.cells[group].covering(path).map(move |cell| (group, cell)));
+        for (group, cell) in cells.filter(|(_, cell)| cell.path != path) {
+            if cell.rows.iter().any(|row| self.row((group, *row)).is_open_beside(protected)) {
+                return true;
+            }
+            if cell.path.is_root() && cell.method.is_none() && cell.reach.is_total(self.schemes) {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// The Routes for other spellings of the paths of exposed rows. `None` as soon as there cannot be room for them.
+    fn guards(&self, room: &mut Room) -> Option<BTreeMap<Path, Vec<RowIndex>>> {
+        let mut guards: BTreeMap<Path, Vec<RowIndex>> = BTreeMap::new();
+        for cell in self.cells[self.own].iter() {
+            let exposed = self.exposed(cell);
+            let Some(path) = cell.path.spellings().filter(|_| !exposed.is_empty()) else { continue };
+            self.take_room(&[], room)?;
+            guards.entry(path).or_default().extend(exposed);
+        }
+        Some(guards)
     }
 
     /// The first cell in the order that takes all requests to a path with a method and comes before the group's own for
@@ -172,7 +228,7 @@ impl<'c, 'a> GroupChain<'c, 'a> {
         let of = |cell: &Cell<'a>| {
             let taken_by = self.taken_by(cell.path, cell.method)?;
             let rows = cell.rows.iter().chain(&cell.shadowed).map(|row| (self.own, *row));
-            let rows = rows.filter(|row| self.row(*row).state != RowState::Guard).collect();
+            let rows = rows.filter(|row| !self.row(*row).state.is_guard()).collect();
             Some(Unreached { path: cell.path, taken_by, rows })
         };
         self.cells[self.own].iter().filter_map(of).collect()

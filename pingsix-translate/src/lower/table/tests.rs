@@ -14,6 +14,8 @@ type Parsed = (Option<Hostname>, Path, Option<&'static str>, Vec<Condition>);
 struct Parts {
     route: Arc<ObjectKey>,
     rows: Vec<Parsed>,
+    /// The indices of protected rows.
+    protected: Vec<usize>,
 }
 
 impl Parts {
@@ -29,6 +31,7 @@ impl Parts {
         Self {
             route: Arc::new(ObjectKey::new(Kind::HttpRoute, "infra", "r")),
             rows: rows.iter().map(row).collect(),
+            protected: Vec::new(),
         }
     }
 
@@ -46,6 +49,12 @@ impl Parts {
                 conditions,
                 scheme: RequestScheme::Any,
                 state: RowState::Served,
+                is_closing: false,
+                access: Access {
+                    chains: None,
+                    is_forwarding: true,
+                    is_protected: self.protected.contains(&index),
+                },
             });
         }
         let hostname = hostname.map(|name| Hostname::parse(name).unwrap());
@@ -56,17 +65,24 @@ impl Parts {
 /// The Routes of a zone, last in the order first, as `host path method: indices of the rows it tries (those it leaves
 /// nothing to)`.
 fn compile(zone: Option<&str>, rows: &[Written]) -> Vec<String> {
-    let parts = Parts::of(rows);
+    compile_parts(zone, &Parts::of(rows))
+}
+
+fn compile_parts(zone: Option<&str>, parts: &Parts) -> Vec<String> {
     let Compiled { groups, mut routes, .. } =
         compile_zone(parts.zone(zone), None, &mut Room::unlimited()).unwrap();
     routes.sort_by_key(|route| route.key.priority(false));
     let describe = |route: &TableRoute| {
         let host = route.host.as_ref().map_or("any", |host| host.as_str());
-        let Answer::Decide { list, shadowed } = &route.answer else { return format!("{host}: guard") };
         let path = route.key.path.as_ref().map_or("", |path| &path.text);
         let rows = |rows: &[RowIndex]| {
             let rule = |&(group, row): &RowIndex| groups[group].1[row].section.rule().unwrap().to_string();
             rows.iter().map(rule).collect::<Vec<_>>().join(" ")
+        };
+        let (list, shadowed) = match &route.answer {
+            Answer::Decide { list, shadowed, .. } => (list, shadowed),
+            Answer::OtherSpelling(protected) => return format!("{host} not {path}: {}", rows(protected)),
+            Answer::Guard => return format!("{host}: guard"),
         };
         let method = route.key.method.unwrap_or("any");
         let shadowed = if shadowed.is_empty() { String::new() } else { format!(" ({})", rows(shadowed)) };
@@ -79,6 +95,30 @@ fn compile(zone: Option<&str>, rows: &[Written]) -> Vec<String> {
 fn a_conditional_cell_continues_with_what_is_wider() {
     let rows = [("a.test", "/api", None, Some("v1")), ("a.test", "/", None, None), ("", "/", None, None)];
     assert_eq!(compile(None, &rows), ["any / any: 2", "a.test / any: 1", "a.test /api any: 0 1"]);
+}
+
+/// The other spellings have a Route only if a row with less protection takes them.
+#[test]
+fn other_spellings_of_exposed_paths_come_between_prefixes_and_exact_paths() {
+    let with_protected = |rows: &[Written], protected: &[usize]| {
+        compile_parts(None, &Parts { protected: protected.to_vec(), ..Parts::of(rows) })
+    };
+    let rows =
+        [("a.test", "/", None, None), ("a.test", "/b/c", None, None), ("a.test", "/b/c/d", None, None)];
+    assert_eq!(
+        with_protected(&rows, &[1]),
+        ["a.test / any: 0", "a.test /b/c any: 1", "a.test /b/c/d any: 2", "a.test not /b/c: 1"]
+    );
+    for protected in [&[0][..], &[0, 1], &[0, 1, 2]] {
+        assert_eq!(
+            with_protected(&rows, protected),
+            ["a.test / any: 0", "a.test /b/c any: 1", "a.test /b/c/d any: 2"]
+        );
+    }
+    // A wider hostname takes what the host leaves, and a protected rule for all paths leaves nothing.
+    let rows = [("*.test", "/", None, None), ("a.test", "/b", None, None), ("a.test", "/", None, None)];
+    assert_eq!(with_protected(&rows[..2], &[1]), ["*.test / any: 0", "a.test /b any: 1", "a.test not /b: 1"]);
+    assert_eq!(with_protected(&rows, &[1, 2]), ["*.test / any: 0", "a.test / any: 2", "a.test /b any: 1"]);
 }
 
 /// Under `/` of the host, the wider hostname matters for `/api` only.

@@ -1,6 +1,6 @@
 use super::Uses;
 use crate::model::{Hostname, Kind, ObjectKey};
-use crate::policy::{BrokenPolicy, ListenerChains};
+use crate::policy::{BrokenPolicy, ListenerChains, RuleProtection};
 
 fn host(text: &str) -> Hostname {
     Hostname::parse(text).unwrap()
@@ -9,7 +9,9 @@ fn host(text: &str) -> Hostname {
 /// Different policies by number.
 fn chains(number: usize) -> ListenerChains {
     let policy = ObjectKey::new(Kind::SecurityPolicy, "shop", format!("policy-{number}")).into();
-    ListenerChains::new([(0, Err(BrokenPolicy { policy, flaw: "".into() }))].into_iter())
+    ListenerChains::new(
+        [(0, Err(BrokenPolicy { policy, flaw: "".into() }), RuleProtection::OfRule)].into_iter(),
+    )
 }
 
 #[test]

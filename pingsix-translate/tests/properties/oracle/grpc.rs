@@ -52,6 +52,9 @@ pub(crate) struct Call {
     r#type: Option<String>,
     service: Option<String>,
     method: Option<String>,
+    /// Everything that begins with this path, in the place of what is unsupported.
+    #[serde(skip)]
+    closing: Option<&'static str>,
 }
 
 impl From<GrpcRoute> for Route {
@@ -73,6 +76,17 @@ impl From<GrpcRoute> for Route {
 }
 
 impl Call {
+    /// The calls that are closed if the rule of an unsupported match is protected: those with the literal prefix of the
+    /// regular expression that the generator knows, or all.
+    pub(super) fn closing(&self) -> Option<Self> {
+        let prefix = if self.service.is_some() { "/fo" } else { "/" };
+        self.is_unsupported().then(|| Self { closing: Some(prefix), ..Self::default() })
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing.is_some()
+    }
+
     /// Whether PingSIX cannot do what is asked: a method of any service, or a regular expression.
     pub(super) fn is_unsupported(&self) -> bool {
         self.r#type.as_deref() == Some("RegularExpression")
@@ -81,6 +95,9 @@ impl Call {
 
     /// Whether a request is one that is asked for. Nothing is, of what is not supported.
     pub(super) fn holds(&self, path: &str) -> bool {
+        if let Some(closing) = self.closing {
+            return path.starts_with(closing);
+        }
         let Some(path) = path.strip_prefix('/') else { return false };
         let (service, method) = path.split_once('/').unwrap_or((path, ""));
         !self.is_unsupported()
@@ -99,6 +116,9 @@ impl Call {
 
     /// The order among calls: characters of the service, then of the method.
     pub(super) fn specificity(&self) -> (usize, usize) {
+        if let Some(closing) = self.closing {
+            return (closing.len().saturating_sub(2), 0);
+        }
         let length = |name: &Option<String>| name.as_deref().unwrap_or_default().chars().count();
         (length(&self.service), length(&self.method))
     }
@@ -106,6 +126,10 @@ impl Call {
     /// The order among calls and paths, about which the specification says nothing: that of the paths of the calls,
     /// as exactness and characters.
     pub(super) fn as_path(&self) -> (bool, usize) {
+        if let Some(closing) = self.closing {
+            // It comes after the prefix of elements with its text.
+            return (false, closing.len() - usize::from(closing != "/"));
+        }
         let (service, method) = self.specificity();
         match (&self.service, &self.method) {
             (Some(_), Some(_)) => (true, service + method + 2),

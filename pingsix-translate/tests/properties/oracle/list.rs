@@ -59,7 +59,12 @@ impl World {
             return choices;
         }
         let mut tried = BTreeSet::new();
-        for row in self.rows(&listeners, host.as_deref()) {
+        let rows = self.rows(&listeners, host.as_deref());
+        let guard = self.guard((port, &listeners), &rows, request);
+        for row in rows {
+            if guard.is_some_and(|guard| row.comes_after(guard)) {
+                break;
+            }
             if !row.stands_for(request) || !tried.insert(row.conditions()) {
                 continue;
             }

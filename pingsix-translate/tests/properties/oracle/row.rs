@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use super::filter;
 use super::grpc::Call;
 use super::hostname::{matches, narrower, specificity};
+use super::spelling;
 use super::world::{Comparison, Match, Route, Rule};
 use crate::probe::Probe;
 
@@ -31,6 +32,9 @@ type Hostnames = ((u8, usize), (u8, usize));
 type Path = (bool, usize);
 /// Method, headers, query parameters.
 type Conditions = (bool, usize, usize);
+
+/// The place of a guard among rows.
+pub(crate) type GuardPlace = (Hostnames, Path);
 
 impl<'w> Row<'w> {
     /// The rows of a route for a host, under the most specific of its hostnames: those under wider ones have
@@ -68,6 +72,16 @@ impl<'w> Row<'w> {
         rows
     }
 
+    /// The rows that close the paths of unsupported matches of protected rules. Of one route, they come before others.
+    pub(crate) fn closing(&self) -> Option<Self> {
+        let call = self.criteria.call.as_ref()?.closing()?;
+        let criteria = Match { call: Some(call), ..Match::default() };
+        let (hostnames, _, _, age, name, _) = self.rank.clone();
+        let rank =
+            (hostnames, Reverse(specificity_of_path(&criteria)), Reverse((false, 0, 0)), age, name, (0, 0));
+        Some(Self { route: self.route, rule: self.rule, criteria, rank })
+    }
+
     pub(crate) fn order(&self, other: &Self) -> std::cmp::Ordering {
         self.rank.cmp(&other.rank)
     }
@@ -99,6 +113,56 @@ impl<'w> Row<'w> {
     pub(crate) fn age(&self) -> (Option<&str>, &str) {
         let (.., age, name, _) = &self.rank;
         (*age, name)
+    }
+
+    /// The place among rows of the guard for other spellings of the path, if the request has one: behind all exact paths of the
+    /// hostname, and before all prefixes.
+    pub(crate) fn place_of_guard(&self, request: &Probe) -> Option<GuardPlace> {
+        let (hostnames, ..) = self.width();
+        let is_other = self.path().is_some_and(|path| spelling::is_other(&path, &request.path));
+        is_other.then_some((hostnames, (false, usize::MAX)))
+    }
+
+    /// The path of the row; `None` if it has none or stands for an unsupported one.
+    fn path(&self) -> Option<String> {
+        match &self.criteria.call {
+            Some(call) if call.is_closing() || call.is_unsupported() => None,
+            Some(call) => Some(call.path()),
+            None => Some(path(&self.criteria).to_owned()),
+        }
+    }
+
+    /// Whether the row has the requests to the other spellings of another row's path behind it.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        let (Some(own), Some(path)) = (self.path(), other.path()) else { return false };
+        let ((hostnames, (is_exact, _), _), (of_other, (other_is_exact, _), _)) =
+            (self.width(), other.width());
+        let stem = if other_is_exact { &*path } else { path.strip_suffix('/').unwrap_or(&path) };
+        let rest = stem.strip_prefix(own.strip_suffix('/').unwrap_or(&own));
+        let is_below = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let is_same = hostnames == of_other && own == path && is_exact == other_is_exact;
+        hostnames <= of_other && !is_exact && is_below && !is_same
+    }
+
+    /// Whether it takes all requests for its hostname.
+    pub(crate) fn takes_all(&self) -> bool {
+        let is_root = self.path().is_some_and(|path| path == "/") && !self.width().1.0;
+        is_root && self.criteria.method.is_none() && self.conditions().is_empty()
+    }
+
+    /// Whether an earlier row for the same hostnames, path and method takes all its requests.
+    pub(crate) fn is_behind(&self, earlier: &Self) -> bool {
+        let is_alike = self.width() == earlier.width()
+            && self.path() == earlier.path()
+            && self.criteria.method == earlier.criteria.method;
+        let conditions = earlier.conditions();
+        is_alike && (conditions.is_empty() || conditions == self.conditions())
+    }
+
+    /// Whether a guard with this place takes requests before the row.
+    pub(crate) fn comes_after(&self, guard: GuardPlace) -> bool {
+        let (hostnames, path, _) = self.width();
+        guard > (hostnames, path)
     }
 
     /// Whether the request has the path and the method that the match asks for.

@@ -121,7 +121,57 @@ impl World {
         Ok(inherited)
     }
 
-    fn secured_by(&self, levels: &[Target<'_>]) -> Result<Inherited, Unhonoured> {
+    /// Whether policies protect a rule, and whether they do for other reasons than a listener's.
+    pub(super) fn protection_of(&self, route: usize, rule: usize) -> (bool, bool) {
+        let attached = (0..self.listeners.len()).filter(|listener| self.is_attached(route, *listener));
+        let (mut is_protected, mut is_narrow) = (false, false);
+        for listener in attached {
+            let levels = self.levels(listener, route, rule);
+            let is_wide = |level: &&Target<'_>| ["Gateway", "ListenerSet"].contains(&level.0);
+            let wide: Vec<Target<'_>> = levels.iter().filter(is_wide).cloned().collect();
+            let own = self.protectors(&levels);
+            is_protected |= own.as_ref().is_ok_and(|own| !own.is_empty()) || own.is_err();
+            is_narrow |= match (own, self.protectors(&wide)) {
+                (_, Err(Unhonoured)) => false,
+                (Err(Unhonoured), Ok(_)) => true,
+                (Ok(own), Ok(wide)) => !own.is_subset(&wide),
+            };
+        }
+        (is_protected, is_narrow)
+    }
+
+    /// Whether a rule lets requests to a backend without all policies that protect another one.
+    pub(super) fn is_open_beside(&self, (route, rule): (usize, usize), protected: (usize, usize)) -> bool {
+        let of = |listener: usize, (route, rule): (usize, usize)| {
+            if !self.is_attached(route, listener) {
+                return Ok(BTreeSet::new());
+            }
+            let levels = self.levels(listener, route, rule);
+            // The rule answers errors if any policy that counts for it is broken.
+            self.inherited_at(&levels)?;
+            self.protectors(&levels)
+        };
+        let attached = (0..self.listeners.len()).filter(|listener| self.is_attached(protected.0, *listener));
+        let mut protections = attached.map(|listener| (of(listener, protected), of(listener, (route, rule))));
+        protections.any(|both| match both {
+            (_, Err(Unhonoured)) => false,
+            (Err(Unhonoured), Ok(_)) => true,
+            (Ok(protected), Ok(own)) => !protected.is_subset(&own),
+        })
+    }
+
+    /// The policies that keep requests out.
+    fn protectors(&self, levels: &[Target<'_>]) -> Result<BTreeSet<Name>, Unhonoured> {
+        let chosen = self.chosen(levels)?;
+        let protects = |(field, (_, policy)): &(&str, (usize, &Policy))| match *field {
+            "authentication" => policy.spec.get("anonymous").is_none(),
+            field => field == "authorization",
+        };
+        Ok(chosen.into_iter().filter(protects).map(|(_, (_, policy))| policy.metadata.key()).collect())
+    }
+
+    /// The policy that counts for each field, with its level.
+    fn chosen(&self, levels: &[Target<'_>]) -> Result<BTreeMap<&'static str, (usize, &Policy)>, Unhonoured> {
         let counting: Vec<Option<&Policy>> =
             levels.iter().map(|level| oldest_for(&self.security_policies, level)).collect();
         if counting.iter().flatten().any(|policy| self.demands(policy).is_none()) {
@@ -144,6 +194,11 @@ impl World {
                 }
             }
         }
+        Ok(chosen)
+    }
+
+    fn secured_by(&self, levels: &[Target<'_>]) -> Result<Inherited, Unhonoured> {
+        let chosen = self.chosen(levels)?;
         let has_demand = chosen.iter().any(|(field, (_, policy))| match *field {
             "clientIP" => false,
             "authentication" => policy.spec.get("anonymous").is_none(),
