@@ -31,7 +31,6 @@ use kube::core::ObjectMeta;
 
 pub use self::canary::CanaryShare;
 pub use self::hosts::{HostRedirect, MoreHosts};
-pub(crate) use self::rewrite::WHOLE_ELEMENTS;
 pub use self::rewrite::{PathChange, PathPattern, Rewriting};
 use self::values::Values;
 use crate::crd::{

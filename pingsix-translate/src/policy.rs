@@ -152,7 +152,8 @@ impl Policies {
             let levels: Vec<PolicyTarget> =
                 levels_of_listener(gateway, listener).chain(levels_of_rule(route, rule)).collect();
             let chain = self.chain(&levels, Credentials::OfAll);
-            let protection = RuleProtection::of(&self.protectors(&levels, Credentials::OfAll), || {
+            let protectors = self.protectors(&levels, Credentials::OfAll);
+            let protection = RuleProtection::of(&protectors, || {
                 let levels: Vec<PolicyTarget> = levels_of_listener(gateway, listener).collect();
                 self.protectors(&levels, Credentials::OfAll)
             });
@@ -160,7 +161,7 @@ impl Policies {
                 Some(chain) if listener.is_fronted() => chain.without_addresses().map(Some),
                 chain => Ok(chain),
             });
-            (index, chain.map(|chain| chain.map(&mut share)), protection)
+            (index, chain.map(|chain| chain.map(&mut share)), protectors, protection)
         }))
     }
 
@@ -182,8 +183,9 @@ impl Policies {
             Credentials::OfAll
         };
         let result = self.chain(&levels, credentials).map(|chain| chain.map(share));
-        let protection = RuleProtection::of(&self.protectors(&levels, credentials), || Ok(Vec::new()));
-        ListenerChains::new(ports.map(|port| (port, result.clone(), protection)))
+        let protectors = self.protectors(&levels, credentials);
+        let protection = RuleProtection::of(&protectors, || Ok(Vec::new()));
+        ListenerChains::new(ports.map(|port| (port, result.clone(), protectors.clone(), protection)))
     }
 
     /// The plugins of a chain.

@@ -5,9 +5,9 @@ use pingsix_translate::{Kind, Object, Objects};
 use serde_json::{Value, json};
 
 use crate::client::{Client, Protocol, Reply};
-use crate::expectations::{KEY, keys_of};
+use crate::expectations::KEY;
 use crate::objects::{gateway_and_service, object};
-use crate::policy_env::{PolicyEnv, add_policy, add_secret};
+use crate::policy_env::{PolicyEnv, add_policy, add_secret, protect};
 use crate::run::{binary, print_message};
 
 const OPEN: &str = "shop.example";
@@ -27,13 +27,6 @@ fn world(routes: &[(&str, &[&str])]) -> Objects {
         }))));
     }
     objects
-}
-
-/// Protects a route by API keys.
-fn protect(objects: &mut Objects, name: &str) {
-    add_secret(objects, ["infra", "keys"], "alice", KEY);
-    let fields = keys_of(&json!({ "name": "keys" }));
-    add_policy(objects, (Kind::SecurityPolicy, "keys"), &[["HTTPRoute", name]], &fields);
 }
 
 fn cache(objects: &mut Objects, name: &str) {

@@ -33,6 +33,7 @@ mod keys;
 mod mirror;
 mod nodes;
 mod objects;
+mod paths;
 mod patterns;
 mod plugins;
 mod policy_env;

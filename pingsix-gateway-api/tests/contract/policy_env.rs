@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, Protocol, Reply};
 use crate::echo::{BACKEND, Echo};
 use crate::etcd::Etcd;
-use crate::expectations::Expectation;
+use crate::expectations::{Expectation, KEY, keys_of};
 use crate::objects::{gateway_and_service, object, with_nodes};
 use crate::process::{Listener, PingSix, Verdict, WAIT_TIMEOUT};
 
@@ -44,6 +44,13 @@ pub(crate) fn add_secret(objects: &mut Objects, [namespace, name]: [&str; 2], en
     objects.insert(Object::Secret(object(json!({
         "metadata": { "namespace": namespace, "name": name }, "stringData": { entry: value },
     }))));
+}
+
+/// Protects an HTTPRoute of namespace `infra` by API keys, of which [`KEY`] is one.
+pub(crate) fn protect(objects: &mut Objects, route: &str) {
+    add_secret(objects, ["infra", "keys"], "alice", KEY);
+    let fields = keys_of(&json!({ "name": "keys" }));
+    add_policy(objects, (Kind::SecurityPolicy, "keys"), &[["HTTPRoute", route]], &fields);
 }
 
 /// Adds policy `infra/<name>` of a kind for objects of namespace `infra`.

@@ -168,7 +168,7 @@ pub struct PathPattern {
     pub path: String,
     /// Whether the regular expression matches every path that begins with this one, also inside an element.
     pub is_open: bool,
-    /// The difference to the regular expression, if whole elements of the path are matched.
+    /// The difference to the regular expression, if the path is matched by whole elements.
     pub limitation: Option<&'static str>,
     /// The path for backends, if it changes.
     pub rewrite: Option<PathChange>,
@@ -183,21 +183,46 @@ pub enum PathChange {
     Regex(FilterPath),
 }
 
-/// The ends of regular expressions that stand for a prefix, with the regular expression for the whole path, the number of
-/// groups, and the difference. Each character leaves one way to go on, so PingSIX needs little memory for them.
-const ENDS: [(&str, &str, usize, Option<&str>); 8] = [
-    ("(/|$)(.*)", "(?:(/)(.*))?", 2, None),
-    ("(/.*)?", "(/.*)?", 1, None),
-    ("/?(.*)", "(?:/(.*))?", 1, Some(WHOLE_ELEMENTS)),
-    ("/(.*)", "(?:/(.*))?", 1, Some(WITHOUT_SLASH)),
-    ("/.*", "(?:/.*)?", 0, Some(WITHOUT_SLASH)),
-    ("(.*)", "(.*)", 1, Some(WHOLE_ELEMENTS)),
-    (".*", ".*", 0, Some(WHOLE_ELEMENTS)),
-    ("/?", "/?.*", 0, Some(WHOLE_ELEMENTS)),
+/// An end of a regular expression that stands for a prefix.
+struct End {
+    written: &'static str,
+    /// The regular expression for the rest of the path. Each character leaves one way to go on, so PingSIX needs little memory
+    /// for it.
+    rest: &'static str,
+    /// What stands for the groups as written.
+    groups: &'static [&'static str],
+    /// Whether a longer name at this place matches. nginx asks for no match of the whole path.
+    is_open: bool,
+    limitation: Option<&'static str>,
+}
+
+const ENDS: [End; 9] = [
+    End {
+        written: "(/|$)(.*)",
+        rest: "(?:(/)(.*))?",
+        groups: &["$1", "$2"],
+        is_open: false,
+        limitation: None,
+    },
+    open("(/.*)?", "(?:(/.*)|[^/].*)?", &["$1"]),
+    open("/?(.*)", "(?:/(.*)|([^/].*))?", &["$1$2"]),
+    below("/(.*)", "(?:/(.*))?", &["$1"]),
+    below("/.*", "(?:/.*)?", &[]),
+    open("(.*)", "(.*)", &["$1"]),
+    open(".*", ".*", &[]),
+    open("/?", "/?.*", &[]),
+    open("", ".*", &[]),
 ];
 
-/// The limitation of a path where longer names do not match.
-pub(crate) const WHOLE_ELEMENTS: &str =
+const fn open(written: &'static str, rest: &'static str, groups: &'static [&'static str]) -> End {
+    End { written, rest, groups, is_open: true, limitation: Some(WHOLE_ELEMENTS) }
+}
+
+const fn below(written: &'static str, rest: &'static str, groups: &'static [&'static str]) -> End {
+    End { written, rest, groups, is_open: false, limitation: Some(WITHOUT_SLASH) }
+}
+
+const WHOLE_ELEMENTS: &str =
     "PingSIX matches whole elements of a path, so longer names at this place do not match";
 
 const WITHOUT_SLASH: &str = "PingSIX matches the path without the last slash, too";
@@ -210,21 +235,18 @@ impl Rewriting {
     /// The reason why PingSIX cannot match the path.
     pub fn read(&self, written: &str) -> Result<PathPattern, &'static str> {
         let anchored = written.strip_prefix('^').unwrap_or(written);
-        let (stem, end, groups, limitation) = ENDS
-            .into_iter()
-            .find_map(|(end, whole, groups, limitation)| {
-                let stem = anchored.strip_suffix(end)?;
-                is_literal(stem).then_some((stem, whole, groups, limitation))
-            })
-            .or_else(|| is_literal(anchored).then_some((anchored, ".*", 0, None)))
+        let (stem, end) = ENDS
+            .iter()
+            .filter_map(|end| Some((anchored.strip_suffix(end.written)?, end)))
+            .find(|(stem, _)| is_literal(stem))
             .ok_or("the path is a regular expression that stands for no prefix")?;
-        // Without a stem, every path matches.
-        let limitation = limitation.filter(|_| !stem.is_empty());
         let path = if stem.is_empty() { "/".to_owned() } else { stem.to_owned() };
-        let rewrite = self.target.as_deref().map(|target| change(target, stem, end, groups));
-        // Of the others, only a group with a slash or the end ends an element.
-        let is_open = !end.starts_with("(/|$)") && !end.starts_with("(?:/");
-        Ok(PathPattern { path, is_open, limitation, rewrite })
+        // What follows a slash is an element of its own. Below the root, every path matches.
+        let is_below = path.ends_with('/');
+        let limitation = if is_below { Some(WITHOUT_SLASH) } else { end.limitation };
+        let limitation = limitation.filter(|_| path != "/");
+        let rewrite = self.target.as_deref().map(|target| change(target, stem, end));
+        Ok(PathPattern { path, is_open: end.is_open && !is_below, limitation, rewrite })
     }
 }
 
@@ -235,7 +257,7 @@ fn is_literal(text: &str) -> bool {
 }
 
 /// The change of a path to a target. nginx replaces a reference to a missing group by nothing.
-fn change(target: &str, stem: &str, end: &str, groups: usize) -> PathChange {
+fn change(target: &str, stem: &str, end: &End) -> PathChange {
     let mut substitution = String::with_capacity(target.len());
     let mut parts = target.split('$');
     substitution.push_str(parts.next().unwrap_or_default());
@@ -243,10 +265,10 @@ fn change(target: &str, stem: &str, end: &str, groups: usize) -> PathChange {
     for part in parts {
         // nginx has groups of one digit.
         let (digit, rest) = part.split_at_checked(1).unwrap_or((part, ""));
-        if digit.parse().is_ok_and(|group: usize| (1..=groups).contains(&group)) {
+        let group = digit.parse::<usize>().ok().and_then(|group| end.groups.get(group.checked_sub(1)?));
+        if let Some(group) = group {
             refers = true;
-            substitution.push('$');
-            substitution.push_str(digit);
+            substitution.push_str(group);
         }
         substitution.push_str(rest);
     }
@@ -255,7 +277,7 @@ fn change(target: &str, stem: &str, end: &str, groups: usize) -> PathChange {
     }
     PathChange::Regex(FilterPath {
         kind: FilterPathType::ReplaceRegexMatch,
-        pattern: format!("^{}{end}$", regex::escape(stem)),
+        pattern: format!("^{}{}$", regex::escape(stem), end.rest),
         substitution,
     })
 }

@@ -373,7 +373,8 @@ fn regular_expressions_that_stand_for_a_prefix_are_read() {
     assert_eq!(pattern("/", "/app"), is("/app", "/"));
     assert_eq!(pattern("/$2", "/app(/|$)(.*)"), is("/app", "^/app(?:(/)(.*))?$ /$2"));
     assert_eq!(pattern("/v1/$1", "/app/(.*)"), is("/app", "^/app(?:/(.*))?$ /v1/$1"));
-    assert_eq!(pattern("/$1", "/app/?(.*)"), is("/app", "^/app(?:/(.*))?$ /$1"));
+    assert_eq!(pattern("/$1", "/app/?(.*)"), is("/app", "^/app(?:/(.*)|([^/].*))?$ /$1$2"));
+    assert_eq!(pattern("/v1$1", "/app(/.*)?"), is("/app", "^/app(?:(/.*)|[^/].*)?$ /v1$1"));
     assert_eq!(pattern("/$1", "/(.*)"), is("/", "^(?:/(.*))?$ /$1"));
     assert_eq!(pattern("/x$3", "/app(/|$)(.*)"), is("/app", "/x"));
     assert_eq!(pattern("/$1", "/a.b/(.*)"), is("/a.b", "^/a\\.b(?:/(.*))?$ /$1"));

@@ -11,7 +11,7 @@ use crate::model::{
     Traffic,
 };
 use crate::normalise::{
-    BackendPort, BackendProtocol, BackendRef, BackendSettings, Route, Rule, TimeoutsAndRetries,
+    BackendPort, BackendProtocol, BackendRef, BackendSettings, Route, Rule, RuleRole, TimeoutsAndRetries,
 };
 use crate::packed::pack;
 use crate::policy::{ListenerChains, RoutePolicies, TlsRequirement, TrafficRequirement, TrafficSettings};
@@ -212,6 +212,8 @@ pub(crate) struct ResolvedRule {
     pub(crate) unresolved: ThinVec<Refusal>,
     /// Backends that cannot be used as the rule asks; their share of the traffic answers [`Traffic::failure`].
     pub(crate) refused: ThinVec<Refusal>,
+    /// The Services that would get the requests which the rule refuses.
+    pub(crate) withheld: ThinVec<ObjectName>,
     /// The policies that count for its backends.
     pub(crate) policies: ThinVec<PolicyUse>,
     /// The inherited policies of its requests.
@@ -330,6 +332,16 @@ impl References<'_> {
         unresolved.extend(rule.unresolved.iter().cloned());
         let redirects = rule.filters.as_ref().is_some_and(|filters| filters.redirect.is_some());
         let response = rule.filters.as_ref().and_then(|filters| filters.response.as_ref());
+        let mut withheld = match &rule.role {
+            RuleRole::Refusing(services) => services.clone(),
+            RuleRole::Written | RuleRole::Closing => ThinVec::default(),
+        };
+        if !rule.is_honoured() {
+            withheld.extend(shares.iter().filter_map(|(target, _)| match target {
+                Target::Backend(index) => Some(backends.get(*index).key.service.clone()),
+                Target::Status(_) | Target::Redirect => None,
+            }));
+        }
         let action = if !rule.is_honoured() {
             // A rule that cannot be honoured keeps its matches and fails closed.
             Action::status(failure)
@@ -344,6 +356,7 @@ impl References<'_> {
             action,
             unresolved: unresolved.into(),
             refused: refused.into(),
+            withheld,
             policies: used.into(),
             chains: ListenerChains::default(),
             fixes_host: false,

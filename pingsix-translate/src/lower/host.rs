@@ -92,14 +92,9 @@ impl Lowering<'_> {
         self.routes[rule.route].rules[rule.rule].fixes_host
     }
 
-    /// Whether any Route may list other spellings of its hosts.
-    pub(super) fn may_spell(&self) -> bool {
-        self.plane.has_every_host() && self.policies.has_inherited()
-    }
-
     /// The most hosts that a Route with an exact host lists.
     pub(super) fn hosts_of_host(&self) -> usize {
-        if self.may_spell() { 1 + SPELLINGS } else { 1 }
+        if self.plane.has_every_host() { 1 + SPELLINGS } else { 1 }
     }
 
     /// Whether an action sends requests with the Host of the client.
@@ -117,7 +112,8 @@ impl Lowering<'_> {
     pub(super) fn lists_spellings(&self, rule: RuleRef, zone: usize) -> bool {
         self.plane.has_every_host()
             && match self.chain(rule, zone) {
-                Ok(chain) => chain.is_some_and(|chain| chain.facts.protects()),
+                Ok(Some(chain)) => chain.facts.protects(),
+                Ok(None) => self.routes[rule.route].refuses(rule.rule),
                 Err(ChainError::Broken(broken)) => broken.protects(),
                 Err(ChainError::DifferentListeners) => true,
             }

@@ -77,10 +77,8 @@ impl<'a, T: PathEntry> PathMap<'a, T> {
 
     /// The entries that match wherever `path` does, in their order.
     pub(super) fn covering<'s>(&'s self, path: &'s Path) -> impl Iterator<Item = &'s T> + 's {
-        let exact = match path.kind {
-            PathKind::Exact => self.exact.get(&*path.text),
-            _ => None,
-        };
+        let is_exact = path.kind == PathKind::Exact;
+        let exact = is_exact.then(|| self.exact.get(&*path.text)).flatten();
         // An element prefix does not cover the literal prefix of the same text.
         let is_covered = |stem: &&str| path.kind != PathKind::Literal || stem.len() < path.text.len();
         let stems = stems(path.stem()).filter(is_covered);
@@ -194,7 +192,9 @@ mod tests {
         match path.kind {
             PathKind::Exact => format!("={}", path.text),
             PathKind::Prefix => path.text.to_string(),
-            _ => format!("{}*", path.text),
+            PathKind::Literal | PathKind::Spellings | PathKind::LiteralSpellings => {
+                format!("{}*", path.text)
+            }
         }
     }
 

@@ -58,6 +58,11 @@ impl RouteInput {
     /// A route that is attached, with rules that close the inexpressible paths of its protected rules.
     pub(crate) fn new(route: Route, rules: Box<[ResolvedRule]>, attached: Arc<Attachments>) -> Self {
         let mut input = Self { route, rules, attached, is_gone: false };
+        for (content, resolved) in input.route.rules.iter().zip(&mut input.rules) {
+            if matches!(content.role, RuleRole::Refusing(_)) {
+                resolved.chains.protect_by(RuleProtection::OfRule);
+            }
+        }
         add_closing(&mut input);
         input
     }
@@ -129,10 +134,10 @@ impl RouteInput {
     fn protection(&self, rule: usize) -> RuleProtection {
         let content = &self.route.rules[rule];
         match content.role {
-            RuleRole::Closed => RuleProtection::OfRule,
-            RuleRole::Closing => RuleProtection::None,
             RuleRole::Written if answers(content) && self.route.part == Part::Whole => RuleProtection::None,
-            RuleRole::Written => self.rules[rule].chains.protection(),
+            RuleRole::Written | RuleRole::Refusing(_) | RuleRole::Closing => {
+                self.rules[rule].chains.protection()
+            }
         }
     }
 
@@ -140,6 +145,11 @@ impl RouteInput {
     /// Route.
     pub(super) fn is_protected(&self, rule: usize) -> bool {
         self.protection(rule) == RuleProtection::OfRule
+    }
+
+    /// Whether a protected rule answers all requests with errors.
+    pub(crate) fn refuses(&self, rule: usize) -> bool {
+        self.rules[rule].serves_nothing() && self.protection(rule) != RuleProtection::None
     }
 
     /// The clients that a rule lets pass.
@@ -164,11 +174,12 @@ pub(super) const MISSPELLED: u16 = 400;
 
 /// Adds rules that close the paths in the place of inexpressible ones to the protected rules of a route.
 fn add_closing(input: &mut RouteInput) {
-    let mut closing: Vec<Rule> = Vec::new();
+    let (mut closing, mut protection): (Vec<Rule>, Vec<RuleProtection>) = Default::default();
     for (position, rule) in input.route.rules.iter().enumerate() {
         if rule.closing.is_empty() || input.protection(position) == RuleProtection::None {
             continue;
         }
+        protection.push(input.protection(position));
         closing.push(Rule {
             role: RuleRole::Closing,
             matches: rule.closing.iter().cloned().collect(),
@@ -191,13 +202,18 @@ fn add_closing(input: &mut RouteInput) {
     }
     let failure = input.route.traffic.failure();
     let mut rules = std::mem::take(&mut input.rules).into_vec();
-    rules.extend(closing.iter().map(|_| ResolvedRule {
-        action: Action::status(failure),
-        unresolved: ThinVec::default(),
-        refused: ThinVec::default(),
-        policies: ThinVec::default(),
-        chains: ListenerChains::default(),
-        fixes_host: false,
+    rules.extend(protection.into_iter().map(|protection| {
+        let mut chains = ListenerChains::default();
+        chains.protect_by(protection);
+        ResolvedRule {
+            action: Action::status(failure),
+            unresolved: ThinVec::default(),
+            refused: ThinVec::default(),
+            withheld: ThinVec::default(),
+            policies: ThinVec::default(),
+            chains,
+            fixes_host: false,
+        }
     }));
     input.route.rules.extend(closing);
     input.rules = rules.into();

@@ -11,9 +11,7 @@ use super::{
     BackendPort, BackendProtocol, BackendRef, BackendSettings, Conditions, Hostnames, Match, Part, Path,
     PathKind, Route, Rule, RuleRole, TimeoutsAndRetries, literal_prefix,
 };
-use crate::annotations::{
-    self, AllowedMethods, HostRedirect, IngressAnnotations, MoreHosts, PathChange, WHOLE_ELEMENTS,
-};
+use crate::annotations::{self, AllowedMethods, HostRedirect, IngressAnnotations, MoreHosts, PathChange};
 use crate::model::{
     Age, FieldPath, Hostname, Limitation, ObjectKey, ObjectName, Problem, Reason, Refusal, Severity, Traffic,
     field,
@@ -285,10 +283,12 @@ impl Reader<'_> {
             Some(rewriting) => match rewriting.read(written) {
                 Ok(pattern) => {
                     let mut paths = normalise_path(content, Some(&pattern.path), &at, &mut refusals);
-                    let open =
-                        Path::literal(&pattern.path).filter(|_| pattern.is_open && refusals.is_empty());
-                    let narrowed = pattern.limitation.or(pattern.is_open.then_some(WHOLE_ELEMENTS));
-                    let limitation = narrowed.filter(|_| open.is_none() && pattern.path != "/");
+                    let is_open = pattern.is_open && refusals.is_empty();
+                    let open = Path::literal(&pattern.path).filter(|_| is_open);
+                    if is_open && open.is_none() {
+                        closing = Some(Path::everything_below(&pattern.path));
+                    }
+                    let limitation = pattern.limitation.filter(|_| open.is_none());
                     paths = open.map_or(paths, |open| vec![open]);
                     (paths, limitation.map(|limitation| format!("{limitation}.")), pattern.rewrite)
                 }
@@ -352,6 +352,7 @@ impl Reader<'_> {
         let refused = |matches| Rule {
             matches,
             filters: Some(Arc::new(filters)),
+            role: refusing(&rule),
             backends: Box::default(),
             ..rule.clone()
         };
@@ -375,7 +376,7 @@ impl Reader<'_> {
         if annotations.is_closed() {
             let response = Some(Arc::new(DirectResponse::status(UNAVAILABLE)));
             let filters = Filters { response, ..Filters::default() };
-            let role = RuleRole::Closed;
+            let role = refusing(&content);
             return Rule { filters: Some(Arc::new(filters)), backends: Box::default(), role, ..content };
         }
         let mut refusals: Vec<Refusal> = content.refusals.iter().cloned().collect();
@@ -531,9 +532,10 @@ const METHOD_NOT_ALLOWED: u16 = 405;
 /// The limitation of a path that other controllers would read as a pattern.
 fn no_pattern(content: &api::HTTPIngressPath, path: &Path) -> Option<String> {
     let text = content.path.as_deref().filter(|text| looks_like_pattern(text, &content.path_type))?;
-    let how = match path.kind {
-        PathKind::Exact => "it is matched literally",
-        _ => "it is matched literally, as a prefix",
+    let how = if path.kind == PathKind::Exact {
+        "it is matched literally"
+    } else {
+        "it is matched literally, as a prefix"
     };
     Some(format!("Path \"{text}\" is no pattern here: {how}."))
 }
@@ -618,6 +620,11 @@ fn normalise_path(
         refusals.push(Refusal::new(at.child("path"), Reason::UnsupportedValue, message));
     }
     path.map(|path| path.with_spellings(text, flaw)).unwrap_or_default()
+}
+
+/// The role of a rule in the place of another one.
+fn refusing(rule: &Rule) -> RuleRole {
+    RuleRole::Refusing(rule.backends.iter().map(|backend| backend.name.clone()).collect())
 }
 
 /// The backend of an Ingress of `namespace`, unless it is no Service.

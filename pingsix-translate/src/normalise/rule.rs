@@ -189,12 +189,12 @@ pub(crate) struct Rule {
 }
 
 /// The origin of a rule.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum RuleRole {
     #[default]
     Written,
-    /// An annotation that cannot be honoured closes it.
-    Closed,
+    /// It refuses requests for these Services because of an annotation, which cannot be honoured or allows other methods.
+    Refusing(ThinVec<ObjectName>),
     /// It stands for the inexpressible matches of a protected rule, of which it has the index.
     Closing,
 }

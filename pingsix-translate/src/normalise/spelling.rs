@@ -221,10 +221,8 @@ mod tests {
     use crate::normalise::PathKind;
 
     fn spellings(kind: PathKind, text: &str) -> Vec<String> {
-        let path = match kind {
-            PathKind::Literal => Path::literal(text).unwrap(),
-            _ => Path::parse(kind, text).0.unwrap(),
-        };
+        let literal = Path::literal(text).filter(|_| kind == PathKind::Literal);
+        let path = literal.unwrap_or_else(|| Path::parse(kind, text).0.unwrap());
         let Some(path) = path.spellings() else { return Vec::new() };
         let all = other_spellings(&path.text, path.kind == PathKind::LiteralSpellings);
         all.into_iter().map(|spelling| spelling.text).collect()
@@ -300,7 +298,7 @@ mod tests {
         let kind = |kind| match kind {
             PathKind::Exact => "=",
             PathKind::Prefix => "",
-            _ => "*",
+            PathKind::Literal | PathKind::Spellings | PathKind::LiteralSpellings => "*",
         };
         all_spellings(&path, text).iter().map(|path| format!("{}{}", kind(path.kind), path.text)).collect()
     }

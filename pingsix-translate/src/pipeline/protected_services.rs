@@ -151,8 +151,11 @@ fn protected<'a>(
     backends: &'a Backends,
 ) -> impl Iterator<Item = (&'a ObjectName, &'a ResolvedRule)> {
     let is_served = input.is_there() && input.route.traffic.has_requests();
-    let rules = input.rules.iter().filter(move |rule| is_served && rule.chains.protect());
-    rules.flat_map(|rule| services(rule, backends).map(move |service| (service, rule)))
+    let rules = input.rules.iter().enumerate().filter(move |_| is_served);
+    let rules = rules.filter(|(index, rule)| rule.chains.protect() || input.refuses(*index));
+    rules.flat_map(|(_, rule)| {
+        services(rule, backends).chain(&rule.withheld).map(move |service| (service, rule))
+    })
 }
 
 /// The Services to which a rule sends requests.

@@ -121,6 +121,8 @@ pub(crate) type ChainResult = Result<Option<Arc<EvaluatedChain>>, BrokenPolicy>;
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ListenerChains {
     by_listener: ThinVec<(usize, ChainResult)>,
+    /// The policies that protect the rule, on listeners where any does.
+    protectors: ThinVec<(usize, Protectors)>,
     protection: RuleProtection,
 }
 
@@ -163,12 +165,17 @@ impl RuleProtection {
 
 impl ListenerChains {
     /// The chains of the listeners to which a route is attached.
-    pub(crate) fn new(listeners: impl Iterator<Item = (usize, ChainResult, RuleProtection)>) -> Self {
+    pub(crate) fn new(
+        listeners: impl Iterator<Item = (usize, ChainResult, Protectors, RuleProtection)>,
+    ) -> Self {
         let mut chains = Self::default();
-        for (listener, result, protection) in listeners {
+        for (listener, result, protectors, protection) in listeners {
             chains.protection = chains.protection.max(protection);
             if result != Ok(None) {
                 chains.by_listener.push((listener, result));
+            }
+            if protectors.as_ref().map(Vec::is_empty) != Ok(true) {
+                chains.protectors.push((listener, protectors));
             }
         }
         chains
@@ -176,7 +183,12 @@ impl ListenerChains {
 
     /// Without chains, for rules before which no policy runs.
     pub(crate) fn without_chains(self) -> Self {
-        Self { by_listener: ThinVec::default(), ..self }
+        Self { protection: self.protection, ..Self::default() }
+    }
+
+    /// Protects a rule that refuses requests itself.
+    pub(crate) fn protect_by(&mut self, protection: RuleProtection) {
+        self.protection = self.protection.max(protection);
     }
 
     pub(crate) const fn protection(&self) -> RuleProtection {
@@ -187,22 +199,15 @@ impl ListenerChains {
         self.by_listener.is_empty()
     }
 
-    /// Whether all policies that protect another rule protect this one on the same listeners, too. A rule with a broken chain
+    /// Whether all policies that protect another rule protect this one on the same listeners, too. A rule with a broken one
     /// answers errors.
     pub(crate) fn protect_like(&self, other: &Self) -> bool {
-        other.by_listener.iter().all(|(listener, theirs)| {
-            let own = self.by_listener.iter().find(|(own, _)| own == listener);
-            let own = own.map_or(Ok(None), |(_, own)| own.as_ref().map(Option::as_ref));
-            let protectors = |chain: Option<&Arc<EvaluatedChain>>| {
-                chain.map(|chain| chain.facts.protectors.as_slice()).unwrap_or_default().to_vec()
-            };
-            match (theirs, own) {
-                (_, Err(_)) => true,
-                (Err(_), Ok(_)) => false,
-                (Ok(theirs), Ok(own)) => {
-                    let own = protectors(own);
-                    protectors(theirs.as_ref()).iter().all(|policy| own.contains(policy))
-                }
+        other.protectors.iter().all(|(listener, theirs)| {
+            let own = self.protectors.iter().find(|(own, _)| own == listener);
+            match (theirs, own.map(|(_, own)| own)) {
+                (_, Some(Err(_))) => true,
+                (Ok(theirs), Some(Ok(own))) => theirs.iter().all(|policy| own.contains(policy)),
+                (Err(_), Some(Ok(_))) | (_, None) => false,
             }
         })
     }

@@ -13,7 +13,7 @@ mod list;
 mod owner;
 mod row;
 mod security;
-mod spelling;
+pub(crate) mod spelling;
 mod traffic;
 mod verdict;
 mod world;

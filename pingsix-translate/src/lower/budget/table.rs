@@ -82,8 +82,8 @@ pub(super) struct TableSizes<'a> {
     /// By zone.
     zones: Vec<Zone<'a>>,
     shared: SharedCharges,
-    /// Whether any Route lists other spellings of its hosts.
-    may_spell: bool,
+    /// Whether Routes may list other spellings of their hosts.
+    has_every_host: bool,
     journal: Vec<Added<'a>>,
 }
 
@@ -122,10 +122,16 @@ struct CellState {
     /// Whether a row ends its list.
     is_closed: bool,
     is_open: bool,
-    /// Whether its Routes list other spellings of their hosts.
-    has_spellings: bool,
-    /// Whether other spellings of its path may have a Route.
-    is_guarded: bool,
+    charged: ChargedSpellings,
+}
+
+/// The other spellings for which a cell is charged.
+#[derive(Clone, Copy, Debug, Default)]
+struct ChargedSpellings {
+    /// Those of the hosts of its Routes.
+    of_hosts: bool,
+    /// Those of its path, which may have a Route.
+    of_path: bool,
 }
 
 impl<'a> Cell<'a> {
@@ -174,7 +180,7 @@ impl<'a> TableSizes<'a> {
             patterns: PatternSizes::default(),
             zones: lowering.plane.zones.iter().map(|_| Zone::default()).collect(),
             shared: SharedCharges::default(),
-            may_spell: lowering.may_spell(),
+            has_every_host: lowering.plane.has_every_host(),
             journal: Vec::new(),
         }
     }
@@ -208,10 +214,10 @@ impl<'a> TableSizes<'a> {
         state.is_closed |= !is_conditional;
         let opens = is_conditional && !state.is_closed && !state.is_open;
         state.is_open |= opens;
-        let spells = has_spellings && !state.has_spellings;
-        state.has_spellings |= has_spellings;
-        let guard = guard.filter(|_| !state.is_guarded);
-        state.is_guarded |= guard.is_some();
+        let spells = has_spellings && !state.charged.of_hosts;
+        state.charged.of_hosts |= has_spellings;
+        let guard = guard.filter(|_| !state.charged.of_path);
+        state.charged.of_path |= guard.is_some();
         self.journal.push(Added::Row { group: group.clone(), path, method, before });
         ledger.take(added, 0)?;
         if is_new {
@@ -330,7 +336,7 @@ impl<'a> TableSizes<'a> {
         let index = of_group.len() - 1;
         self.journal.push(Added::Open(group.clone()));
         ledger.take(SPLIT + self.listed(group, path), 0)?;
-        if self.may_spell {
+        if self.has_every_host {
             // Its list may go on in a protected row.
             self.add_spellings(group, path, ledger)?;
         }
@@ -371,7 +377,7 @@ impl<'a> TableSizes<'a> {
             }
             self.journal.push(Added::Region { group: group.clone(), open: index, region });
             self.add_route(group, path, method, ledger)?;
-            if self.may_spell {
+            if self.has_every_host {
                 self.add_spellings(group, path, ledger)?;
             }
         }

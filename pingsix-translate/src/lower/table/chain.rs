@@ -181,11 +181,19 @@ impl<'c, 'a> GroupChain<'c, 'a> {
     }
 
     /// Whether a row with less protection than another one has a path that covers the one's, in the group or in one with a wider
-    /// name. A row for all paths leaves nothing to those after it.
+    /// name. A row for all paths leaves nothing to those after it, and methods with a cell of their own are not the row's.
     fn is_exposed(&self, path: &Path, protected: &Row<'a>) -> bool {
+        let of_path = || self.cells[self.own].covering(path).filter(|cell| cell.path == path);
+        let has_own = |method| {
+            let of_method = |cell: &Cell<'a>| cell.method == method && cell.reach.is_total(self.schemes);
+            method != protected.method && (protected.method.is_some() || of_path().any(of_method))
+        };
         let groups = std::iter::once(self.own).chain(self.wider.iter().copied());
         let cells = groups.flat_map(|group| self.cells[group].covering(path).map(move |cell| (group, cell)));
         for (group, cell) in cells.filter(|(_, cell)| cell.path != path) {
+            if cell.method.is_some() && has_own(cell.method) {
+                continue;
+            }
             if cell.rows.iter().any(|row| self.row((group, *row)).is_open_beside(protected)) {
                 return true;
             }

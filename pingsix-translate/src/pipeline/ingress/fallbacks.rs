@@ -145,5 +145,6 @@ pub(super) fn not_found() -> ResolvedRule {
         policies: ThinVec::default(),
         chains: ListenerChains::default(),
         fixes_host: false,
+        withheld: ThinVec::default(),
     }
 }

@@ -9,9 +9,9 @@ fn host(text: &str) -> Hostname {
 /// Different policies by number.
 fn chains(number: usize) -> ListenerChains {
     let policy = ObjectKey::new(Kind::SecurityPolicy, "shop", format!("policy-{number}")).into();
-    ListenerChains::new(
-        [(0, Err(BrokenPolicy { policy, flaw: "".into() }), RuleProtection::OfRule)].into_iter(),
-    )
+    let broken = BrokenPolicy { policy, flaw: "".into() };
+    let of_listener = (0, Err(broken.clone()), Err(broken), RuleProtection::OfRule);
+    ListenerChains::new([of_listener].into_iter())
 }
 
 #[test]

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::CLASS;
 use super::generate::CERTIFIED;
 use crate::effect::{Headers, Way};
-use crate::oracle::{BackendProtocol, Target, World};
+use crate::oracle::{BackendProtocol, Target, World, spelling};
 use crate::probe::Probe;
 use crate::protection::Protection;
 
@@ -195,6 +195,12 @@ impl Ingresses {
         }
     }
 
+    /// Whether a request has another spelling of a path, which protection of an Ingress may answer with 400.
+    pub(super) fn has_other_spelling(&self, probe: &Probe) -> bool {
+        let mut paths = self.oldest_first.iter().flat_map(Ingress::paths);
+        paths.any(|(_, _, path)| spelling::is_other(path.text(), &probe.path))
+    }
+
     /// Whether PingSIX's reading of wildcards may differ from the specification's for this request.
     pub(super) fn deviates(&self, probe: &Probe) -> bool {
         let host = probe.routing_host();
@@ -334,12 +340,16 @@ impl Path {
     }
 
     fn rank(&self) -> PathRank {
-        (true, self.kind == "Exact", self.text().len())
+        // A prefix of bytes comes after the prefix of elements with its text.
+        (true, self.kind == "Exact", 2 * self.text().len() - usize::from(self.kind == "Literal"))
     }
 
     fn matches(&self, requested: &str) -> bool {
         if self.kind == "Exact" {
             return requested == self.text();
+        }
+        if self.kind == "Literal" {
+            return requested.starts_with(self.text());
         }
         // Element by element, where a slash at the end of the prefix makes no element.
         let prefix = self.text().strip_suffix('/').unwrap_or(self.text());

@@ -146,10 +146,7 @@ impl World {
             if !self.is_attached(route, listener) {
                 return Ok(BTreeSet::new());
             }
-            let levels = self.levels(listener, route, rule);
-            // The rule answers errors if any policy that counts for it is broken.
-            self.inherited_at(&levels)?;
-            self.protectors(&levels)
+            self.protectors(&self.levels(listener, route, rule))
         };
         let attached = (0..self.listeners.len()).filter(|listener| self.is_attached(protected.0, *listener));
         let mut protections = attached.map(|listener| (of(listener, protected), of(listener, (route, rule))));
@@ -250,7 +247,10 @@ impl World {
             || rows.any(|row| {
                 let route = &self.routes[row.route];
                 policy.targets_object(route.kind.as_str(), &route.metadata.key())
-                    && (row.stands_for(request) || row.stands_for(&asked))
+                    && (row.stands_for(request)
+                        || row.stands_for(&asked)
+                        // Protection of a rule also answers other spellings of its path.
+                        || row.place_of_guard(request).is_some())
             })
     }
 

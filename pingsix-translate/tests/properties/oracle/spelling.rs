@@ -1,7 +1,7 @@
 //! Other spellings of a protected path, as `docs/how-to/protect-a-route.md` lists them.
 
 /// Whether a requested path is another spelling of a path.
-pub(super) fn is_other(path: &str, requested: &str) -> bool {
+pub(crate) fn is_other(path: &str, requested: &str) -> bool {
     let path = path.strip_suffix('/').unwrap_or(path);
     if path.contains("//") {
         return false;

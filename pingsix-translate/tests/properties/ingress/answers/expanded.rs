@@ -27,6 +27,8 @@ pub(super) enum Kind {
     Root(&'static str),
     /// A redirect to a host that has a certificate or none.
     Host { to: String, is_tls: bool },
+    /// An error in the place of a protected path that cannot be matched.
+    Closing,
     /// A backend, with the path as the Ingress has it, and the share of a canary.
     Backend { path: Option<String>, backend: Value, canary: Option<(Share, Value)> },
 }
@@ -34,8 +36,19 @@ pub(super) enum Kind {
 /// A path that no request has.
 const NEVER: &str = "never";
 
-/// The ends of the regular expressions that stand for a prefix, as the page about annotations lists them.
-const ENDS: [&str; 8] = ["(/|$)(.*)", "(/.*)?", "/?(.*)", "/(.*)", "/.*", "(.*)", ".*", "/?"];
+/// The ends of the regular expressions that stand for a prefix, as the page about annotations lists them, and whether longer
+/// names match.
+const ENDS: [(&str, bool); 9] = [
+    ("(/|$)(.*)", false),
+    ("(/.*)?", true),
+    ("/?(.*)", true),
+    ("/(.*)", false),
+    ("/.*", false),
+    ("(.*)", true),
+    (".*", true),
+    ("/?", true),
+    ("", true),
+];
 
 pub(super) fn name_of(ingress: &Value) -> String {
     let part = |field: &str| ingress["metadata"][field].as_str().unwrap_or_default();
@@ -194,15 +207,24 @@ fn acts(
     canaries: &[&Value],
     meanings: &BTreeMap<String, Meaning>,
 ) -> Vec<(Value, Kind)> {
-    let mut acts = Vec::new();
+    let (mut acts, mut closing) = (Vec::new(), Vec::new());
     for path in paths(rule) {
         let text = path["path"].as_str().filter(|text| !text.is_empty()).unwrap_or("/");
         let mut plain = path.clone();
         plain["backend"] = json!({});
         if meaning.has_patterns() {
-            plain["path"] = json!(stem(text).map_or_else(|| NEVER.to_owned(), str::to_owned));
-            if stem(text).is_none() {
+            if let Some((stem, is_open)) = stem(text) {
+                plain["path"] = json!(stem);
+                if is_open && !stem.ends_with('/') {
+                    plain["pathType"] = json!("Literal");
+                }
+            } else {
+                plain["path"] = json!(NEVER);
                 plain["pathType"] = json!("Exact");
+                let elements = text.split('/').take_while(|element| !element.contains(['(', '[']));
+                let whole = elements.collect::<Vec<_>>().join("/");
+                let whole = if whole.is_empty() { "/" } else { &whole };
+                closing.extend(meaning.protects().then(|| (prefix(whole), Kind::Closing)));
             }
         }
         let canary = canary(ingress, rule, path, canaries).map(|(canary, backend)| {
@@ -215,14 +237,17 @@ fn acts(
         let backend = ingress["spec"]["defaultBackend"].clone();
         acts.push((Value::Null, Kind::Backend { path: None, backend, canary: None }));
     }
-    acts
+    // Of one Ingress, they come first.
+    closing.append(&mut acts);
+    closing
 }
 
-/// The prefix for which a regular expression stands; `None` if it stands for none.
-fn stem(text: &str) -> Option<&str> {
-    let is_literal = |stem: &&str| !stem.contains(['(', '[', '|', '*', '+', '?', '$']);
-    let stem = ENDS.into_iter().filter_map(|end| text.strip_suffix(end)).find(is_literal);
-    stem.map(|stem| if stem.is_empty() { "/" } else { stem }).or_else(|| Some(text).filter(is_literal))
+/// The prefix for which a regular expression stands, and whether longer names match; `None` if it stands for none.
+fn stem(text: &str) -> Option<(&str, bool)> {
+    let is_literal = |(stem, _): &(&str, bool)| !stem.contains(['(', '[', '|', '*', '+', '?', '$']);
+    let mut stems = ENDS.into_iter().filter_map(|(end, is_open)| Some((text.strip_suffix(end)?, is_open)));
+    let (stem, is_open) = stems.find(is_literal)?;
+    Some((if stem.is_empty() { "/" } else { stem }, is_open))
 }
 
 /// The canary for a path: the oldest of the namespace with the same host, path and type.

@@ -66,6 +66,9 @@ impl<'w> Promise<'w> {
             };
             return redirect(308, format!("{scheme}://{to}{path}{query}"));
         }
+        if matches!(act.kind, Kind::Closing) {
+            return Given::Status(500);
+        }
         if meaning.is_closed {
             return Given::Status(503);
         }

@@ -272,6 +272,12 @@ impl Meaning {
         }
     }
 
+    /// Whether the Ingress refuses some requests.
+    pub(super) fn protects(&self) -> bool {
+        let has_methods = !self.allowed_methods.is_empty() || !self.blocked_methods.is_empty();
+        self.is_closed || self.has_user || self.allow.is_some() || self.deny.is_some() || has_methods
+    }
+
     /// Whether paths of the Ingress are regular expressions.
     pub(super) fn has_patterns(&self) -> bool {
         self.use_regex || self.rewrite.is_some()
