@@ -212,7 +212,7 @@ async fn check_controls(
         for protocol in [Protocol::Http1, Protocol::HttpsHttp2] {
             let draft = Attack::control(rng, site, index, protocol);
             let holder = site.part_of(&draft.hosts[0], &reading::normal_path(&draft.path), &draft.method);
-            if holder != Some(index) {
+            if holder != Some(index) || site.is_closed(index, &draft.hosts[0]) {
                 continue;
             }
             let (_, exchange) = bench.send(&draft).await.unwrap();

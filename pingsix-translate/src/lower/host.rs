@@ -92,9 +92,16 @@ impl Lowering<'_> {
         self.routes[rule.route].rules[rule.rule].fixes_host
     }
 
+    /// Whether any Route may list other spellings of its hosts. Without policies, annotations alone refuse requests.
+    pub(super) fn may_spell(&self) -> bool {
+        let mut zones = self.plane.zones.iter();
+        self.plane.has_every_host()
+            && (self.policies.has_inherited() || zones.all(|zone| zone.owner.is_none()))
+    }
+
     /// The most hosts that a Route with an exact host lists.
     pub(super) fn hosts_of_host(&self) -> usize {
-        if self.plane.has_every_host() { 1 + SPELLINGS } else { 1 }
+        if self.may_spell() { 1 + SPELLINGS } else { 1 }
     }
 
     /// Whether an action sends requests with the Host of the client.
@@ -122,8 +129,12 @@ impl Lowering<'_> {
     /// Whether a Route lists other spellings of its hosts: a rule of its own hostname is protected. Rules of wider names have
     /// Routes of their own, which list the spellings of this host.
     pub(super) fn spells(&self, route: &TableRoute, zone: usize, groups: &Groups<'_>) -> bool {
-        let Answer::Decide { list, .. } = &route.answer else { return false };
-        list.iter().filter(|(group, _)| groups[*group].0 == route.key.original).any(|&(group, row)| {
+        let rows = match &route.answer {
+            Answer::Decide { list, .. } => list,
+            Answer::OtherSpelling(protected) => protected,
+            Answer::Guard => return false,
+        };
+        rows.iter().filter(|(group, _)| groups[*group].0 == route.key.original).any(|&(group, row)| {
             let row = &groups[group].1[row];
             row.state == RowState::Served && self.lists_spellings(row.rule, zone)
         })

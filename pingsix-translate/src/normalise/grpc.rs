@@ -15,7 +15,7 @@ use super::condition::push_condition;
 use super::path::MAX_PATH;
 use super::{
     Condition, Conditions, FilterReader, FilterScope, Match, Path, PathKind, ReadFilters, Route, Rule,
-    RuleRole, TimeoutsAndRetries, Variable, literal_prefix,
+    RuleRole, TimeoutsAndRetries, Variable, beginnings,
 };
 use crate::model::{FieldPath, Reason, Refusal, field};
 use crate::snapshot::GrpcRoute;
@@ -104,7 +104,7 @@ fn normalise_match(
     let at = || field::rule_match(rule, index);
     let of_method = matched.method.as_ref().map(|method| {
         let read = normalise_method(method, || at().child("method"), refusals);
-        read.ok_or_else(|| Some(path_in_place(method)))
+        read.ok_or_else(|| paths_in_place(method))
     });
     let paths = of_method.unwrap_or_else(|| Ok(vec![Path::root()]));
     let conditions = if paths.is_ok() { read_conditions(matched, at, refusals) } else { Some(Vec::new()) };
@@ -112,13 +112,13 @@ fn normalise_match(
     Match::all(index, paths, None, conditions, closing)
 }
 
-/// A path that stands for all calls of an inexpressible method match.
-fn path_in_place(written: &api::GrpcRouteRulesMatchesMethod) -> Path {
+/// The paths that stand for all calls of an inexpressible method match.
+fn paths_in_place(written: &api::GrpcRouteRulesMatchesMethod) -> Vec<Path> {
     let service = written.service.as_deref().unwrap_or_default();
     if written.r#type != Some(api::GrpcRouteRulesMatchesMethodType::RegularExpression) {
-        return Path::root();
+        return vec![Path::root()];
     }
-    literal_prefix(&["/", service.strip_prefix('^').unwrap_or(service)].concat())
+    beginnings(&["/", service.strip_prefix('^').unwrap_or(service)].concat())
 }
 
 /// Reads the conditions of a match; `None` if one is inexpressible.

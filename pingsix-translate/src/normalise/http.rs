@@ -7,7 +7,7 @@ use super::backend::WrittenBackends;
 use super::condition::push_condition;
 use super::{
     Condition, Conditions, Extensions, FilterReader, FilterScope, Match, Path, PathKind, ReadFilters, Route,
-    Rule, RuleRole, TimeoutsAndRetries, Variable, literal_prefix,
+    Rule, RuleRole, TimeoutsAndRetries, Variable, beginnings,
 };
 use crate::model::{FieldPath, Reason, Refusal, field};
 use crate::snapshot::HttpRoute;
@@ -129,12 +129,12 @@ fn read_conditions(
     Some(conditions)
 }
 
-/// Reads a path. An inexpressible one is refused, and the error is the path that stands for it, if some request has it.
+/// Reads a path. An inexpressible one is refused, and the error are the paths that stand for it, if some request has it.
 fn normalise_path(
     path: &api::HttpRouteRulesMatchesPath,
     at: impl Fn() -> FieldPath,
     refusals: &mut Vec<Refusal>,
-) -> Result<Vec<Path>, Option<Path>> {
+) -> Result<Vec<Path>, Vec<Path>> {
     let kind = match path.r#type.as_ref().unwrap_or(&api::HttpRouteRulesMatchesPathType::PathPrefix) {
         api::HttpRouteRulesMatchesPathType::Exact => PathKind::Exact,
         api::HttpRouteRulesMatchesPathType::PathPrefix => PathKind::Prefix,
@@ -145,7 +145,7 @@ fn normalise_path(
                 "PingSIX has no regular expressions for paths; requests this match stands for are not served by \
                  this rule.",
             ));
-            return Err(Some(literal_prefix(path.value.as_deref().unwrap_or_default())));
+            return Err(beginnings(path.value.as_deref().unwrap_or_default()));
         }
     };
     let text = path.value.as_deref().unwrap_or("/");
@@ -154,7 +154,7 @@ fn normalise_path(
         let message = flaw.message(text, "Gateway API does not allow in paths");
         refusals.push(Refusal::new(at().child("value"), Reason::UnsupportedValue, message));
     }
-    path.map(|path| path.with_spellings(text, flaw)).ok_or(None)
+    path.map(|path| path.with_spellings(text, flaw)).ok_or_else(|| Path::in_place_of(text))
 }
 
 const fn method_name(method: &api::HttpRouteRulesMatchesMethod) -> &'static str {

@@ -9,7 +9,7 @@ use super::canary::{Canary, divide};
 use super::filter::{DirectResponse, FilterReader, FilterScope, Filters, ReadFilters, Redirect};
 use super::{
     BackendPort, BackendProtocol, BackendRef, BackendSettings, Conditions, Hostnames, Match, Part, Path,
-    PathKind, Route, Rule, RuleRole, TimeoutsAndRetries, literal_prefix,
+    PathKind, Route, Rule, RuleRole, TimeoutsAndRetries, beginnings,
 };
 use crate::annotations::{self, AllowedMethods, HostRedirect, IngressAnnotations, MoreHosts, PathChange};
 use crate::model::{
@@ -272,7 +272,7 @@ impl Reader<'_> {
         let at = field::ingress_path(entry, index);
         let mut refusals = Vec::new();
         let written = content.path.as_deref().unwrap_or_default();
-        let mut closing = None;
+        let mut closing = Vec::new();
         let (paths, limitation, change) = match self.annotations.rewriting.as_ref() {
             None => {
                 let paths = normalise_path(content, content.path.as_deref(), &at, &mut refusals);
@@ -286,7 +286,7 @@ impl Reader<'_> {
                     let is_open = pattern.is_open && refusals.is_empty();
                     let open = Path::literal(&pattern.path).filter(|_| is_open);
                     if is_open && open.is_none() {
-                        closing = Some(Path::everything_below(&pattern.path));
+                        closing = vec![Path::everything_below(&pattern.path)];
                     }
                     let limitation = pattern.limitation.filter(|_| open.is_none());
                     paths = open.map_or(paths, |open| vec![open]);
@@ -295,7 +295,7 @@ impl Reader<'_> {
                 Err(why) => {
                     let message = format!("{}; requests are not served by this path.", capitalised(why));
                     refusals.push(Refusal::new(at.child("path"), Reason::UnsupportedValue, message));
-                    closing = Some(literal_prefix(written));
+                    closing = beginnings(written);
                     (Vec::new(), None, None)
                 }
             },
@@ -306,6 +306,9 @@ impl Reader<'_> {
             &at.child("backend"),
             &mut refusals,
         );
+        if paths.is_empty() && closing.is_empty() {
+            closing = Path::in_place_of(written);
+        }
         let matches = paths.into_iter().map(|path| Match { path, ..everything() });
         let closing = closing.into_iter().map(|path| Match { path, ..everything() });
         let limitation = limitation.map(|message| Limitation::new(at.child("path"), message));

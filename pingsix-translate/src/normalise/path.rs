@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::spelling::{all_spellings, has_other_spellings};
+use super::spelling::{all_spellings, below, has_other_spellings};
 
 /// The comparison of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -165,6 +165,11 @@ impl Path {
                 rest.is_some_and(|rest| is_whole(rest) || rest.starts_with('/'))
             }
         }
+    }
+
+    /// The paths that stand for one that cannot be matched; none if no request has it.
+    pub(super) fn in_place_of(written: &str) -> Vec<Self> {
+        written.starts_with('/').then(|| below(written)).into_iter().collect()
     }
 
     /// The paths of a match: every spelling of a path that is refused, or the path alone.

@@ -242,13 +242,13 @@ impl Match {
     /// path, or for the one that stands for it, go to `closing`.
     pub(super) fn all(
         index: usize,
-        paths: Result<Vec<Path>, Option<Path>>,
+        paths: Result<Vec<Path>, Vec<Path>>,
         method: Option<&'static str>,
         conditions: Option<Vec<Condition>>,
         closing: &mut Vec<Self>,
     ) -> Vec<Self> {
         let is_expressible = paths.is_ok() && conditions.is_some();
-        let paths = paths.unwrap_or_else(|in_place| in_place.into_iter().collect());
+        let paths = paths.unwrap_or_else(|in_place| in_place);
         let conditions = Conditions::from(conditions.unwrap_or_default());
         let matches =
             paths.into_iter().map(|path| Self { index, path, method, conditions: conditions.clone() });

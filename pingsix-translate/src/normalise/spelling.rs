@@ -11,13 +11,18 @@
 
 use std::collections::BTreeSet;
 
-use super::Path;
+use regex_syntax::hir::literal::Extractor;
+
 use super::path::MAX_PATH;
+use super::{Path, PathKind};
 
 /// The beginnings of elements that normalising backends drop, or take for other elements. Encoded slashes and backslashes
 /// begin an element of their own.
-const BEFORE: [&str; 13] =
-    ["/", "./", "../", "%2e", "%2E", ".%2e", ".%2E", ".;", "..;", "%2f", "%2F", "%5c", "%5C"];
+const BEFORE: [&str; 36] = [
+    "/", ";/", ";\\", ";%2f", ";%2F", ";%5c", ";%5C", "\\", "%2e", "%2E", "%2f", "%2F", "%5c", "%5C", "%3b/",
+    "%3B/", "./", ".;", ".\\", ".%2e", ".%2E", ".%2f", ".%2F", ".%5c", ".%5C", ".%3b", ".%3B", "../", "..;",
+    "..\\", "..%2f", "..%2F", "..%5c", "..%5C", "..%3b", "..%3B",
+];
 
 /// The ends of elements for some backends.
 const BEHIND: [&str; 9] = [";", "%2f", "%2F", "%5c", "%5C", "%3b", "%3B", "%00", "\\"];
@@ -48,12 +53,9 @@ pub(crate) fn other_spellings(text: &str, is_open: bool) -> Vec<Spelling> {
     }
     let last = elements.len().saturating_sub(1);
     let part = |text: String| Spelling { text, is_whole: false };
-    let before = elements.iter().enumerate().flat_map(|(at, &(directory, element))| {
-        let fixed = BEFORE.iter().map(move |begin| part([directory, begin].concat()));
-        // One character alone is the name of an element, too, which another rule may have.
-        let named = [";/", "\\"].map(|begin| [directory, begin, element].concat());
-        fixed.chain(named.map(|text| Spelling { text, is_whole: at == last }))
-    });
+    let before = elements
+        .iter()
+        .flat_map(|&(directory, _)| BEFORE.iter().map(move |begin| part([directory, begin].concat())));
     let ended = elements.len() - usize::from(is_open && !elements.is_empty());
     let behind = elements[..ended].iter().enumerate().rev().flat_map(|(at, &(directory, element))| {
         let text = move |end: &&str| [directory, element, end].concat();
@@ -102,9 +104,29 @@ pub(super) fn all_spellings(path: &Path, written: &str) -> Vec<Path> {
     paths
 }
 
-/// A path that stands for everything a regular expression may match: its literal prefix, or every path.
-pub(crate) fn literal_prefix(pattern: &str) -> Path {
+/// The largest number of beginnings of a regular expression.
+const MAX_BEGINNINGS: usize = 16;
+
+/// The paths that stand for everything that a regular expression matches: its literal prefix, or its beginnings where PingSIX
+/// could not have the prefix alone; everything, if there are none.
+pub(crate) fn beginnings(pattern: &str) -> Vec<Path> {
     let anchored = pattern.strip_prefix('^').unwrap_or(pattern);
+    let text = literal_prefix(anchored);
+    let whole = below(&text);
+    if whole.kind == PathKind::Literal || (text.ends_with('/') && !whole.is_root()) {
+        return vec![whole];
+    }
+    let alternatives = regex_syntax::parse(anchored).ok().and_then(|parsed| {
+        let found = Extractor::new().limit_total(MAX_BEGINNINGS).extract(&parsed);
+        let texts = found.literals()?.iter().map(|literal| std::str::from_utf8(literal.as_bytes()).ok());
+        let paths: Option<BTreeSet<Path>> = texts.map(|text| text.map(below)).collect();
+        paths.filter(|paths| paths.iter().all(|path| path != &whole && !path.is_root()))
+    });
+    alternatives.map_or_else(|| vec![whole], |paths| paths.into_iter().collect())
+}
+
+/// What comes before the first character that has a meaning in a regular expression.
+fn literal_prefix(anchored: &str) -> String {
     let mut text = String::new();
     let mut letters = anchored.chars().peekable();
     // An alternative may begin with something else.
@@ -120,8 +142,14 @@ pub(crate) fn literal_prefix(pattern: &str) -> Path {
         }
         text.push(literal);
     }
+    text
+}
+
+/// The path that stands for everything that begins with a text.
+pub(super) fn below(text: &str) -> Path {
+    let text = text.get(..MAX_PATH).unwrap_or(text);
     if text.bytes().all(|byte| byte.is_ascii_graphic() && !b"{}%".contains(&byte)) {
-        Path::everything_below(&text)
+        Path::everything_below(text)
     } else {
         Path::root()
     }
@@ -180,17 +208,24 @@ fn in_element(directory: &str, element: &str) -> Vec<(String, bool)> {
         let before = &element[..element.len() - rest.len()];
         let encoded = encoded_byte(rest);
         let (unit, behind) = rest.split_at(if encoded.is_some() { 3 } else { letter.len_utf8() });
-        let bytes = match encoded {
-            Some(byte) => vec![byte],
-            None if is_unreserved(letter) => unit.as_bytes().to_vec(),
-            None => Vec::new(),
-        };
+        let bytes = encoded.map_or_else(|| unit.as_bytes().to_vec(), |byte| vec![byte]);
         for other in bytes.into_iter().flat_map(encodings).filter(|other| other != unit) {
             found.push(([directory, before, &other].concat(), behind.is_empty()));
+        }
+        if let Some(raw) = raw(rest) {
+            let is_end = rest.len() == 3 * raw.len_utf8();
+            found.push((format!("{directory}{before}{raw}"), is_end));
         }
         rest = behind;
     }
     found
+}
+
+/// The character that an encoding at the beginning of a text stands for, if a request and a pattern may have it.
+fn raw(text: &str) -> Option<char> {
+    let bytes: Vec<u8> = (0..4).map_while(|at| encoded_byte(text.get(3 * at..)?)).collect();
+    let letter = bytes.utf8_chunks().next()?.valid().chars().next()?;
+    Some(letter).filter(|letter| !letter.is_control() && !"/{}%?# ".contains(*letter))
 }
 
 /// The byte that a text begins with in percent-encoding.
@@ -198,11 +233,6 @@ fn encoded_byte(text: &str) -> Option<u8> {
     let digits = text.strip_prefix('%')?.get(..2)?;
     let is_number = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     u8::from_str_radix(digits, 16).ok().filter(|_| is_number)
-}
-
-/// A character that means the same with and without encoding (RFC 3986, 2.3).
-fn is_unreserved(letter: char) -> bool {
-    letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '_' | '~')
 }
 
 /// The percent-encodings of a byte: each letter among the digits in both cases.
@@ -218,8 +248,6 @@ pub(super) fn encodings(byte: u8) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::normalise::PathKind;
-
     fn spellings(kind: PathKind, text: &str) -> Vec<String> {
         let literal = Path::literal(text).filter(|_| kind == PathKind::Literal);
         let path = literal.unwrap_or_else(|| Path::parse(kind, text).0.unwrap());
@@ -238,8 +266,9 @@ mod tests {
             "/%2e",
             "/..;",
             "/%2F",
-            "/;/am",
-            "/\\am",
+            "/;/",
+            "/\\",
+            "/..%5C",
             "/%61",
             "/a%6d",
             "/a%6D",
@@ -253,7 +282,7 @@ mod tests {
             "/am/x.%79",
             "/am/x.y;",
             "/am/x.y%3B",
-            "/am/;/x.y",
+            "/am/;/",
         ] {
             assert!(guards.iter().any(|guard| guard == expected), "{expected} in {guards:?}");
         }
@@ -264,10 +293,25 @@ mod tests {
     #[test]
     fn the_other_letters_of_hexadecimal_digits_are_other_spellings() {
         let guards = spellings(PathKind::Exact, "/b%C3%bc");
-        for expected in ["/b%c3", "/b%C3%BC", "/b%C3%Bc"] {
+        for expected in ["/b%c3", "/b%C3%BC", "/b%C3%Bc", "/b\u{fc}"] {
             assert!(guards.iter().any(|guard| guard == expected), "{expected} in {guards:?}");
         }
         assert!(!guards.iter().any(|guard| "/b%C3%bc".starts_with(&**guard)), "{guards:?}");
+    }
+
+    #[test]
+    fn a_character_that_a_request_may_have_is_another_spelling_of_its_encoding() {
+        for (text, raw) in
+            [("/a%7Cb", "/a|"), ("/%61", "/a"), ("/x@y", "/x%40"), ("/%E2%82%ACx", "/\u{20ac}")]
+        {
+            let guards = spellings(PathKind::Exact, text);
+            assert!(guards.iter().any(|guard| guard == raw), "{raw} in {guards:?}");
+        }
+        assert!(
+            !spellings(PathKind::Exact, "/%7Bid%7D%20%C3")
+                .iter()
+                .any(|guard| guard.contains(['{', ' ', '\u{c3}']))
+        );
     }
 
     #[test]
@@ -286,8 +330,8 @@ mod tests {
         assert_eq!(
             whole("/b/a"),
             [
-                "/b/;/a", "/b/\\a", "/b/a;", "/b/a%2f", "/b/a%2F", "/b/a%5c", "/b/a%5C", "/b/a%3b",
-                "/b/a%3B", "/b/a%00", "/b/a\\", "/b/%61"
+                "/b/a;", "/b/a%2f", "/b/a%2F", "/b/a%5c", "/b/a%5C", "/b/a%3b", "/b/a%3B", "/b/a%00",
+                "/b/a\\", "/b/%61"
             ]
         );
         assert_eq!(whole("/b/%c3").last().unwrap(), "/b/%c3".replace("c3", "C3").as_str());
@@ -324,17 +368,28 @@ mod tests {
 
     #[test]
     fn a_regular_expression_has_the_literal_prefix_of_everything_it_matches() {
-        let prefix = |pattern| literal_prefix(pattern).text.to_string();
+        let prefix = |pattern| {
+            let paths = beginnings(pattern);
+            paths.iter().map(|path| &*path.text).collect::<Vec<_>>().join(" ")
+        };
         for (pattern, expected) in [
             ("/admin/[0-9]+", "/admin"),
             ("^/admin-.*", "/admin-"),
-            ("/api/v[12]/admin", "/api"),
-            (r"/a\.b(c|d)", "/"),
+            ("/api/v[12]/admin", "/api/v1/admin /api/v2/admin"),
+            (r"/a\.b(c|d)", "/a.bc /a.bd"),
+            ("/v[12]/admin", "/v1/admin /v2/admin"),
+            ("/(admin|internal)/.*", "/admin /internal"),
+            ("/v[0-9]+", "/v0 /v1 /v2 /v3 /v4 /v5 /v6 /v7 /v8 /v9"),
+            ("/[ab]/x", "/a /b"),
+            ("/[ab]", "/"),
+            ("/v.*", "/"),
+            ("/(?!public)admin", "/"),
             (r"/a\.b.c", "/a.b"),
             ("/adminx?", "/admin"),
             ("/admin*", "/admi"),
             (".*/admin", "/"),
-            ("/admin|/secret", "/"),
+            ("/admin|/secret", "/admin /secret"),
+            ("/admin|.*", "/"),
             ("(?i)/admin", "/"),
             ("", "/"),
         ] {

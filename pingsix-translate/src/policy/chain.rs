@@ -174,7 +174,7 @@ impl ListenerChains {
             if result != Ok(None) {
                 chains.by_listener.push((listener, result));
             }
-            if protectors.as_ref().map(Vec::is_empty) != Ok(true) {
+            if !protectors.as_ref().is_ok_and(Vec::is_empty) {
                 chains.protectors.push((listener, protectors));
             }
         }

@@ -22,9 +22,6 @@ pub(super) struct Limit {
     fault: Option<String>,
     /// Where the limit is, if not everywhere.
     through: Option<Way>,
-    /// Whether it concerns only paths of an expression that are no part of the prefix which is served for it.
-    #[serde(default)]
-    of_expressions: bool,
     /// Whether it also concerns a part that is the whole of its host.
     #[serde(default)]
     of_whole_hosts: bool,
@@ -41,15 +38,29 @@ enum Way {
     WideHost,
     /// A prefix with less or other protection, below the protected part.
     OtherPrefix,
-    /// Any one, where the controller refuses the path of the protected part, or answers instead because of an annotation.
-    Refused,
 }
 
 /// Spellings that show no limit by themselves: the credentials of another rule that serves the request in place of the
-/// protected one, another name of a wildcard, the same host again, and spellings of a host that the Route of a protected
-/// rule lists.
-const HELPERS: [&str; 5] =
-    ["credential/of-another", "host/below", "host/brackets", "host/trailing-dot", "host/twice"];
+/// protected one, another name of a wildcard, the same host again, spellings of a host that the Route of a protected rule
+/// lists, and spellings of a path that are answered. Behind an element that a limit adds to a path, they go on unanswered.
+const HELPERS: [&str; 16] = [
+    "credential/of-another",
+    "host/below",
+    "host/brackets",
+    "host/trailing-dot",
+    "host/twice",
+    "path/backslash",
+    "path/case-of-hex",
+    "path/dot",
+    "path/double-slash",
+    "path/encoded-all",
+    "path/encoded-dot",
+    "path/encoded-letter",
+    "path/encoded-slash",
+    "path/nul",
+    "path/parameter",
+    "path/parameter-alone-before",
+];
 
 /// The first limit that an attack shows, if the list explains all of the spellings that the attack needs.
 pub(super) fn known<'l>(
@@ -95,15 +106,11 @@ impl Limit {
             FaultKind::Reached => "reached",
             FaultKind::Astray => "astray",
         };
-        let path = &site.parts[fault.part].path;
         let is_way = match self.through {
             None => true,
             Some(Way::WideHost) => site.is_wide(service),
-            Some(Way::Refused) => !path.is_written_as_sent() || site.parts[fault.part].is_answered(),
             Some(Way::OtherPrefix) => site.has_other_prefix(fault.part),
         };
-        is_way
-            && self.fault.as_ref().is_none_or(|own| own == kind)
-            && (!self.of_expressions || !path.is_served(&fault.reading.path))
+        is_way && self.fault.as_ref().is_none_or(|own| own == kind)
     }
 }

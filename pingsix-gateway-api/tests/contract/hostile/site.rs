@@ -156,11 +156,17 @@ impl PathMatch {
         }
     }
 
-    /// Whether PingSIX serves a path in its normal form by the rule. It serves no expressions, but prefixes for some.
-    pub(super) fn is_served(&self, path: &str) -> bool {
-        match self {
-            Self::Exact(_) | Self::Prefix(_) | Self::Stripped { .. } => true,
-            Self::Regex { prefix, .. } => prefix.is_some_and(|prefix| is_below(prefix, path)),
+    /// The prefix that is closed in place of an expression or of a path with braces, if it ends with a whole element.
+    fn closes(&self) -> Option<&'static str> {
+        let (text, end) = match self {
+            Self::Regex { pattern, .. } if pattern.contains('|') => return Some("/"),
+            Self::Regex { pattern, .. } => (*pattern, pattern.find(['[', '(', '.'])?),
+            Self::Exact(literal) | Self::Prefix(literal) => (*literal, literal.find('{')?),
+            Self::Stripped { .. } => return None,
+        };
+        match text[..end].strip_suffix('/') {
+            Some("") => Some("/"),
+            closed => closed,
         }
     }
 
@@ -207,12 +213,6 @@ impl Part {
         let trusts =
             |demand: &Demand| matches!(demand, Demand::Addresses { proxies, .. } if !proxies.is_empty());
         self.demands.iter().any(trusts)
-    }
-
-    /// Whether the controller answers some requests of the part because of an annotation.
-    pub(super) fn is_answered(&self) -> bool {
-        self.written == Written::Annotations
-            && self.demands.iter().any(|demand| matches!(demand, Demand::Methods(_) | Demand::Impossible))
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -263,6 +263,15 @@ impl Site {
                 .hosts
                 .iter()
                 .any(|host| protected.hosts.contains(host) || protected.host_rank(host).is_some())
+        })
+    }
+
+    /// Whether another part may close a part for a host, which is the prefix in place of its path.
+    pub(super) fn is_closed(&self, part: usize, host: &str) -> bool {
+        self.parts.iter().any(|other| {
+            let is_same =
+                other.path.closes().is_some_and(|closed| self.parts[part].path == PathMatch::Prefix(closed));
+            is_same && other.host_rank(host).is_some()
         })
     }
 

@@ -82,8 +82,8 @@ pub(super) struct TableSizes<'a> {
     /// By zone.
     zones: Vec<Zone<'a>>,
     shared: SharedCharges,
-    /// Whether Routes may list other spellings of their hosts.
-    has_every_host: bool,
+    /// Whether any Route may list other spellings of its hosts.
+    may_spell: bool,
     journal: Vec<Added<'a>>,
 }
 
@@ -180,7 +180,7 @@ impl<'a> TableSizes<'a> {
             patterns: PatternSizes::default(),
             zones: lowering.plane.zones.iter().map(|_| Zone::default()).collect(),
             shared: SharedCharges::default(),
-            has_every_host: lowering.plane.has_every_host(),
+            may_spell: lowering.may_spell(),
             journal: Vec::new(),
         }
     }
@@ -260,19 +260,15 @@ impl<'a> TableSizes<'a> {
     }
 
     /// Charges the Route for other spellings of a path, with the bytes of its name.
-    fn add_guard(
-        &mut self,
-        (zone, original): &Group,
-        path: &Path,
-        name: usize,
-        ledger: &mut Ledger,
-    ) -> Option<()> {
+    fn add_guard(&mut self, group: &Group, path: &Path, name: usize, ledger: &mut Ledger) -> Option<()> {
+        let (zone, original) = group;
         let Some(path) = path.spellings() else { return Some(()) };
         ledger.take(self.prefix + GUARD + name, 0)?;
         self.add_address(*zone, ledger)?;
         self.add_upstreams(&Action::status(MISSPELLED), ledger)?;
         let host = host_of(original.as_ref(), self.lowering.plane.zones[*zone].hostname.as_ref());
-        self.patterns.add_route(host.as_ref(), Some(&path), 0, ledger)
+        self.patterns.add_route(host.as_ref(), Some(&path), 0, ledger)?;
+        if self.may_spell { self.add_spellings(group, &path, ledger) } else { Some(()) }
     }
 
     /// Charges the rule of a Route for requests that came in at another address, and its upstream.
@@ -336,7 +332,7 @@ impl<'a> TableSizes<'a> {
         let index = of_group.len() - 1;
         self.journal.push(Added::Open(group.clone()));
         ledger.take(SPLIT + self.listed(group, path), 0)?;
-        if self.has_every_host {
+        if self.may_spell {
             // Its list may go on in a protected row.
             self.add_spellings(group, path, ledger)?;
         }
@@ -377,7 +373,7 @@ impl<'a> TableSizes<'a> {
             }
             self.journal.push(Added::Region { group: group.clone(), open: index, region });
             self.add_route(group, path, method, ledger)?;
-            if self.has_every_host {
+            if self.may_spell {
                 self.add_spellings(group, path, ledger)?;
             }
         }

@@ -224,6 +224,9 @@ impl LoweredPlane {
                     let (patterns, listed) = self.patterns.listed_with(host.as_ref(), &path);
                     let host = host.as_ref().map_or(0, |host| host.as_str().len()) + QUOTED;
                     growth.bytes += prefix + GUARD + name + address + host + patterns;
+                    if lowering.may_spell() {
+                        growth.bytes += (host + patterns + SPELLING) * SPELLINGS;
+                    }
                     growth.matcher_entries += listed * lowering.hosts_of_host();
                 }
             }

@@ -15,15 +15,19 @@ fn of_element(path: &str, start: usize, requested: &str) -> bool {
     let is_last = element == rest;
     // Whether the beginning alone is another spelling, too.
     let mut found: Vec<(String, bool)> = Vec::new();
-    for begin in ["/", "./", "../", "%2e", "%2E", ".%2e", ".%2E", ".;", "..;", "%2f", "%2F", "%5c", "%5C"] {
+    let ends = ["/", ";", "\\", "%2f", "%2F", "%5c", "%5C", "%3b", "%3B", "%2e", "%2E"];
+    for begin in ["/", ";/", "\\", "%2e", "%2E", "%2f", "%2F", "%5c", "%5C", "%3b/", "%3B/"] {
         found.push((format!("{directory}{begin}"), false));
     }
-    found.push((format!("{directory};/{element}"), is_last));
-    found.push((format!("{directory}\\{element}"), is_last));
+    for dots in [".", ".."] {
+        // Three dots are a name.
+        let ends = ends.iter().filter(|end| dots == "." || !end.eq_ignore_ascii_case("%2e"));
+        found.extend(ends.map(|end| (format!("{directory}{dots}{end}"), false)));
+    }
     for end in [";", "%2f", "%2F", "%5c", "%5C", "%3b", "%3B", "%00", "\\"] {
         found.push((format!("{directory}{element}{end}"), is_last));
     }
-    for (at, letter) in element.char_indices().filter(|(_, letter)| letter.is_ascii_alphanumeric()) {
+    for (at, letter) in element.char_indices() {
         for code in [format!("%{:02x}", letter as u32), format!("%{:02X}", letter as u32)] {
             let is_end = is_last && at + 1 == element.len();
             found.push((format!("{directory}{}{code}", &element[..at]), is_end));

@@ -12,6 +12,7 @@ mod annotated;
 mod canary;
 mod chosen;
 mod dialect;
+mod exposure;
 mod hosts;
 mod keep;
 mod paths;
@@ -62,7 +63,9 @@ pub(super) fn convert(conversion: &mut Conversion, sources: &Sources) {
     }
     // The oldest Ingress is preferred, as in ingress-nginx.
     annotated.sort_by(|one, other| one.age().cmp(&other.age()));
-    for ingress in &mut annotated {
+    let exposed: Vec<bool> = annotated.iter().map(|one| exposure::is_exposed(one, &annotated)).collect();
+    for (ingress, is_exposed) in annotated.iter_mut().zip(exposed) {
+        ingress.is_exposed = is_exposed;
         verdicts::judge(ingress, sources, conversion);
     }
     if conversion.choices.keep_ingress {

@@ -36,6 +36,8 @@ pub(super) struct Annotated {
     pub(super) may_be_weaker: bool,
     /// Annotations that protect the Ingress, and that cannot be honoured with this input.
     pub(super) lost: BTreeSet<String>,
+    /// Whether other spellings of its paths may reach an Ingress with other protection.
+    pub(super) is_exposed: bool,
     /// Whether all rules answer 503: the protection of the Ingress cannot be honoured.
     pub(super) is_closed: bool,
 }
@@ -131,6 +133,7 @@ impl Annotated {
             tls,
             may_be_weaker,
             lost: BTreeSet::new(),
+            is_exposed: false,
             is_closed: conversion.report.losses() > before && !may_be_weaker,
             place,
         }

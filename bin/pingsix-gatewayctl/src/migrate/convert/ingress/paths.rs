@@ -34,9 +34,7 @@ pub(super) fn read(
     let (kind, value, change) = if let Some(rewriting) = rewriting {
         match rewriting.read(&entry.path) {
             Ok(pattern) => {
-                let is_literal = pattern.path == entry.path && pattern.path != "/";
                 differences.extend(pattern.limitation);
-                differences.extend(is_literal.then_some(WHOLE_ELEMENTS));
                 ("PathPrefix", pattern.path, pattern.rewrite)
             }
             Err(why) => {
@@ -97,8 +95,6 @@ pub(super) fn read_apisix(
             let mut differences: Vec<&str> = pattern.limitation.into_iter().collect();
             if !entry.path.starts_with('^') {
                 differences.push(ANYWHERE);
-            } else if entry.path.strip_prefix('^') == Some(&pattern.path) {
-                differences.push(LONGER);
             }
             differences.push(LAST);
             let message = format!("The path becomes PathPrefix {}. ", pattern.path);
@@ -121,8 +117,6 @@ pub(super) fn read_apisix(
 
 const ANYWHERE: &str = "APISIX finds the expression anywhere in a path";
 
-const LONGER: &str = "APISIX takes longer names at the end of the path, too";
-
 const LAST: &str = "APISIX prefers paths that are no expressions";
 
 /// Whether the controller decides about the meaning of a path of this type.
@@ -143,7 +137,7 @@ fn prefix(path: &str) -> Value {
 }
 
 /// The whole elements at the beginning of a path that have no meaning as a regular expression.
-fn stem(path: &str) -> String {
+pub(super) fn stem(path: &str) -> String {
     let mut stem = String::new();
     let elements = path.trim_start_matches('^').split('/').skip(1);
     let is_plain = |element: &&str| {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::annotated::Annotated;
 use super::dialect::Dialect;
-use super::rules;
+use super::{exposure, rules};
 use crate::migrate::consumer::{Credential, Owner, Pool};
 use crate::migrate::convert::{Conversion, plugin_config};
 use crate::migrate::plugin::{self, Effects, Level, PluginUse, Scope, Switch};
@@ -79,6 +79,9 @@ pub(super) fn convert(ingress: &mut Annotated, conversion: &mut Conversion) {
     let mut effects = Effects::default();
     plugin::convert(uses, scope, &mut effects, conversion);
     conversion.keep_telemetry(&mut effects);
+    if effects.protects && ingress.is_exposed {
+        conversion.report.limited(&ingress.place.at("spec.rules"), exposure::message(ingress.dialect));
+    }
     ingress.plugins = effects;
     // Policies of the Gateway and client certificates of the hosts protect the Ingress, too.
     let mut all = rules::effects(ingress);

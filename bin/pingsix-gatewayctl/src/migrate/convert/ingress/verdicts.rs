@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::annotated::Annotated;
 use super::chosen::{CLASS_ANNOTATION, is_foreign};
-use super::{hosts, plugins};
+use super::{exposure, hosts, plugins};
 use crate::migrate::convert::Conversion;
 use crate::migrate::plugin::networks;
 use crate::migrate::report::{Place, Report};
@@ -152,7 +152,9 @@ fn of_dialect(
         Support::Impossible { .. } => {
             report.exact(at, "The value asks for nothing that PingSIX would do otherwise.");
         }
-        Support::Exact | Support::Limited(_) if keeps => report.exact(at, "The annotation stays."),
+        Support::Exact | Support::Limited(_) if keeps => {
+            honoured(ingress, name, at, "The annotation stays.", report);
+        }
         Support::Exact | Support::Limited(_) if name == "default-backend" && !value.is_empty() => {
             let message =
                 "Without endpoints, a rule of an HTTPRoute answers 503. Requests are served without it.";
@@ -161,7 +163,16 @@ fn of_dialect(
         Support::Exact | Support::Limited(_) if name == "service-upstream" && ingress.read.by_cluster_ip => {
             report.limited(at, "The rules of an HTTPRoute send requests to the endpoints of a Service.");
         }
-        Support::Exact | Support::Limited(_) => report.exact(at, becomes(ingress, name)),
+        Support::Exact | Support::Limited(_) => honoured(ingress, name, at, becomes(ingress, name), report),
+    }
+}
+
+/// Reports an annotation that is honoured. One that protects paths is so for the spelling that is written.
+fn honoured(ingress: &Annotated, name: &str, at: &Place, message: &str, report: &mut Report) {
+    if ingress.is_exposed && exposure::is_protecting(name) {
+        report.limited(at, format!("{message} {}", exposure::message(ingress.dialect)));
+    } else {
+        report.exact(at, message);
     }
 }
 
@@ -238,10 +249,8 @@ fn networks_of(ingress: &mut Annotated, report: &mut Report) {
     for name in names.filter(|name| ingress.own(name).is_some()) {
         let whole = ingress.dialect.whole_name(name);
         if !ingress.read.faults().iter().any(|fault| fault.annotation.as_ref() == Some(&whole)) {
-            report.exact(
-                &ingress.at_own(name),
-                "The annotation becomes authorization of a SecurityPolicy: other clients get 403.",
-            );
+            let message = "The annotation becomes authorization of a SecurityPolicy: other clients get 403.";
+            honoured(ingress, name, &ingress.at_own(name), message, report);
         }
     }
     for list in [&mut authorization.allow, &mut authorization.deny] {
@@ -263,7 +272,8 @@ fn users(ingress: &mut Annotated, sources: &Sources, report: &mut Report) {
         return;
     };
     if secret.get("type").and_then(Value::as_str) == Some(BASIC_AUTH) {
-        report.exact(&at, "The annotation becomes basicAuth of a SecurityPolicy.");
+        let message = "The annotation becomes basicAuth of a SecurityPolicy.";
+        honoured(ingress, "auth-secret", &at, message, report);
         return;
     }
     let message = format!(
