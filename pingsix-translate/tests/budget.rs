@@ -319,3 +319,57 @@ fn a_pattern_that_changes_is_charged_as_if_it_were_new() {
         }
     }
 }
+
+/// Adds a route that sends requests for a path to the Service, and protects it if it is not the root.
+fn add_served(objects: &mut Objects, name: &str, created: &str, path: &str) {
+    objects.insert(Object::HttpRoute(object(json!({
+        "metadata": {"name": name, "namespace": "shop", "creationTimestamp": created, "generation": 1},
+        "spec": {"parentRefs": [{"name": "gateway"}], "hostnames": ["shop.test"], "rules": [{
+            "matches": [{"path": {"value": path}}], "backendRefs": [{"name": "site", "port": 80}],
+        }]},
+    }))));
+    if path == "/" {
+        return;
+    }
+    objects.insert(Object::SecurityPolicy(object(json!({
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {
+            "targetRefs": [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": name}],
+            "authorization": {"allow": ["10.0.0.0/8"]},
+        },
+    }))));
+}
+
+#[test]
+fn other_spellings_are_charged_to_the_rule_that_they_protect() {
+    let budget = Budget { bytes: 200_000, ..Budget::default() };
+    let options = Options { budget, ..Options::default() };
+    let (mut objects, mut translator) = (gateway_and_service(), Translator::new(options.clone()));
+    // The open rule is the oldest one, and its Route lists the spellings of the others.
+    add_served(&mut objects, "open", "2025-01-01T00:00:00Z", "/");
+    let mut alone = gateway_and_service();
+    for number in 0.. {
+        let name = format!("r{number}");
+        for objects in [&mut objects, &mut alone] {
+            add_served(objects, &name, "2026-01-01T00:00:00Z", &format!("/admin-{number}/users"));
+        }
+        let snapshot = objects.snapshot(&ObjectName::new("shop", "gateway")).unwrap();
+        let [got, fresh] = [translator.translate(&snapshot), translate(&snapshot, &options)];
+        assert_eq!(refusals(&got), refusals(&fresh), "{number}");
+        assert!(plane(&got).charged_ratio >= plane(&got).size.ratio_of(budget), "{number}");
+        // An open rule adds no Route of its own, so it takes little.
+        let without = run(&alone, budget);
+        assert!(plane(&without).config.len() < plane(&fresh).config.len());
+        assert!(plane(&without).charged_ratio > plane(&fresh).charged_ratio * 0.4, "{number}");
+        if !refusals(&got).is_empty() {
+            assert!(number > 8, "{number}");
+            // Of routes of one age, the last one by name has no room.
+            assert!(
+                refusals(&got).iter().all(|refusal| !refusal.contains("shop/open")),
+                "{:?}",
+                refusals(&got)
+            );
+            break;
+        }
+    }
+}

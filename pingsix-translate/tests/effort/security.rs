@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pingsix_translate::snapshot::{Secret, SecurityPolicy};
+use pingsix_translate::snapshot::{AnyRoute, HttpRoute, Secret, SecurityPolicy};
 use pingsix_translate::{ObjectName, Snapshot, Translation, TranslationMode};
 use serde_json::json;
 
@@ -89,4 +89,30 @@ fn a_policy_that_comes_is_the_rules_of_its_target_and_one_service() {
 fn pairs(translation: &Translation) -> BTreeSet<(String, String)> {
     let planes = translation.data_planes.iter();
     planes.flat_map(|(key, plane)| plane.config.to_pairs(&key.to_string()).collect::<Vec<_>>()).collect()
+}
+
+/// A route of namespace `team-3` for a path of a host, or of every host.
+fn put_route(world: &mut Snapshot, (name, hostname): (&str, Option<&str>), path: &str) {
+    let hostnames: Vec<&str> = hostname.into_iter().collect();
+    let route: Arc<HttpRoute> = object(json!({
+        "metadata": {"namespace": "team-3", "name": name, "generation": 1},
+        "spec": {
+            "parentRefs": [{"name": "public", "namespace": "infra"}], "hostnames": hostnames,
+            "rules": [{"matches": [{"path": {"value": path}}], "backendRefs": [{"name": "own", "port": 80}]}],
+        },
+    }));
+    let route = AnyRoute::HttpRoute(route);
+    world.routes.insert(route.key(), route);
+}
+
+#[test]
+fn an_open_rule_for_every_host_concerns_the_other_spellings_of_protected_paths_alone() {
+    let mut warm = WarmTranslator::new();
+    put_route(&mut warm.world, ("admin", Some("admin.example.com")), "/admin");
+    put_security_policy(&mut warm.world, ("team-3", "HTTPRoute", "admin"), "X-Key");
+    put_key(&mut warm.world, "team-3", "k1");
+    warm.change(|_| {});
+    // Its own Route, and the one for the spellings of the path with the upstream that nobody reaches.
+    assert_eq!(warm.change(|world| put_route(world, ("open", None), "/")), (part(1), 3));
+    assert_eq!(warm.change(|world| put_route(world, ("open", None), "/other")), (part(1), 1));
 }

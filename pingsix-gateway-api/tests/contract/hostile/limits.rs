@@ -40,15 +40,18 @@ enum Way {
     OtherPrefix,
 }
 
-/// Spellings that show no limit by themselves: the credentials of another rule that serves the request in place of the
-/// protected one, another name of a wildcard, the same host again, spellings of a host that the Route of a protected rule
-/// lists, and spellings of a path that are answered. Behind an element that a limit adds to a path, they go on unanswered.
-const HELPERS: [&str; 16] = [
+/// Spellings that show no limit by themselves: the credentials or the forwarded address for another rule that serves the
+/// request in place of the protected one, another name of a wildcard, the same host again or one of another part, spellings of a host that the Route
+/// of a protected rule lists, and spellings of a path that are answered. Behind an element that a limit adds to a path, they go
+/// on unanswered.
+const HELPERS: [&str; 18] = [
+    "address/claimed",
     "credential/of-another",
     "host/below",
     "host/brackets",
     "host/trailing-dot",
     "host/twice",
+    "host/two",
     "path/backslash",
     "path/case-of-hex",
     "path/dot",

@@ -137,7 +137,8 @@ pub(super) const SPELLINGS: &[Named] = &[
 
 /// The end of the first element.
 fn end_of_element(draft: &Draft) -> usize {
-    slashes(&draft.path)[1..].first().copied().unwrap_or(draft.path.len())
+    let named = draft.path.find(|letter: char| letter.is_ascii_alphanumeric()).unwrap_or_default();
+    draft.path[named..].find('/').map_or(draft.path.len(), |slash| named + slash)
 }
 
 /// The places of slashes.
