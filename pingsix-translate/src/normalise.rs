@@ -33,7 +33,7 @@ pub(crate) use rule::{
     BackendPort, BackendProtocol, BackendRef, BackendSettings, Hostnames, Match, OtherKind, Part, Route,
     Rule, RuleRole,
 };
-pub(crate) use spelling::{beginnings, other_spellings};
+pub(crate) use spelling::{SpellingEnds, beginnings, other_spellings};
 pub(crate) use timeouts::{MAX_TIMEOUT, TimeoutsAndRetries};
 
 use crate::snapshot::AnyRoute;

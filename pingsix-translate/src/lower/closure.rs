@@ -22,7 +22,7 @@ use std::sync::Arc;
 use super::budget::Room;
 use super::table::TableRoute;
 use crate::model::Hostname;
-use crate::normalise::{Path, PathKind, other_spellings};
+use crate::normalise::{Path, PathKind, SpellingEnds, other_spellings};
 
 /// The name PingSIX patterns give to the rest of a path. Any will do; all must be one.
 const REST: &str = "{*p}";
@@ -46,7 +46,7 @@ impl Pattern {
             (PathKind::Exact, _) => vec![exact(path.text.clone())],
             (PathKind::Spellings | PathKind::LiteralSpellings, text) => {
                 let all = other_spellings(text, path.kind == PathKind::LiteralSpellings).into_iter();
-                all.flat_map(|spelling| Self::of_spelling(&spelling.text.into(), spelling.is_whole)).collect()
+                all.flat_map(|spelling| Self::of_spelling(&spelling.text.into(), spelling.ends)).collect()
             }
             (PathKind::Literal, _) => vec![exact(path.text.clone()), below(path.text.clone())],
             (PathKind::Prefix, "") if path.text.is_empty() => root(Arc::from("/")),
@@ -59,10 +59,11 @@ impl Pattern {
         }
     }
 
-    /// The patterns of a literal prefix that spells a path in another way. `is_whole`: whether the prefix alone does, too.
-    pub(super) fn of_spelling(text: &Arc<str>, is_whole: bool) -> Vec<Self> {
-        let exact = is_whole.then(|| Self { literal: text.clone(), catch_all: false });
-        exact.into_iter().chain([Self { literal: text.clone(), catch_all: true }]).collect()
+    /// The patterns of the spellings of a path that begin with a text.
+    pub(super) fn of_spelling(text: &Arc<str>, ends: SpellingEnds) -> Vec<Self> {
+        let of = |catch_all| Self { literal: text.clone(), catch_all };
+        let exact = ends.alone.then(|| of(false));
+        exact.into_iter().chain(ends.longer.then(|| of(true))).collect()
     }
 
     /// Whether it is a catch-all that covers another one, whose literal then starts with its own and is longer.

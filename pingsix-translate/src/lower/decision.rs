@@ -390,17 +390,26 @@ impl<'a> Writer<'a, '_> {
         self.refused.entry(row.rule).or_insert_with(|| Refusal::new(at, Reason::UnsupportedValue, message));
     }
 
-    /// Says that requests reach an open rule by other spellings of the path of a protected one. A limitation of a rule is
+    /// Says that requests reach an open rule by other spellings of the path of a protected one, or because the open rule is
+    /// older than what closes a path in its place. A limitation of a rule is
     /// kept like a refusal, with a reason of its own, and only if the rule has no refusal.
-    pub(super) fn limit_exposed(&mut self, row: &Row<'_>) {
+    pub(super) fn limit_exposed(&mut self, row: &Row<'_>, is_late: bool) {
         let at = self.field_of(row);
-        let message = format!(
-            "PingSIX compares paths byte by byte, and a rule with less protection takes requests of the same host beside \
+        let message = if is_late {
+            format!(
+                "PingSIX cannot match what this rule protects, and an older rule with less protection takes requests for \
+                 \"{}\"; protect the whole host.",
+                row.path.text
+            )
+        } else {
+            format!(
+                "PingSIX compares paths byte by byte, and a rule with less protection takes requests of the same host beside \
              \"{}\". The known other spellings of the path are answered with {MISSPELLED}, but a backend that normalises \
              paths further may serve what this rule protects; protect the whole host, and give public paths a rule of their \
              own.",
-            row.path.text
-        );
+                row.path.text
+            )
+        };
         self.refused.entry(row.rule).or_insert_with(|| Refusal::new(at, Reason::Limited, message));
     }
 

@@ -305,7 +305,7 @@ impl<'a> Writer<'a, '_> {
                 let Decided { document, chain, decisions, redirect } =
                     self.decide(rows, route.host.as_ref(), zone);
                 for &(group, row) in exposed {
-                    self.limit_exposed(&groups[group].1[row]);
+                    self.limit_exposed(&groups[group].1[row], shadowed.contains(&(group, row)));
                 }
                 let provenance = Provenance::Rules {
                     listener: route.key.zone.clone(),

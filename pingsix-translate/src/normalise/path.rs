@@ -248,7 +248,7 @@ fn is_pchar(byte: u8) -> bool {
 }
 
 /// Percent-encodes characters that PingSIX's matcher or a request line cannot carry; clients send `%7B` for `{`.
-fn encode(text: &str) -> String {
+pub(super) fn encode(text: &str) -> String {
     use std::fmt::Write as _;
     let mut encoded = String::with_capacity(text.len() + 8);
     for byte in text.bytes() {

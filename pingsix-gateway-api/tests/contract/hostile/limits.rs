@@ -44,7 +44,7 @@ enum Way {
 /// request in place of the protected one, another name of a wildcard, the same host again or one of another part, spellings of a host that the Route
 /// of a protected rule lists, and spellings of a path that are answered. Behind an element that a limit adds to a path, they go
 /// on unanswered.
-const HELPERS: [&str; 18] = [
+const HELPERS: [&str; 19] = [
     "address/claimed",
     "credential/of-another",
     "host/below",
@@ -63,6 +63,7 @@ const HELPERS: [&str; 18] = [
     "path/nul",
     "path/parameter",
     "path/parameter-alone-before",
+    "path/parameter-before",
 ];
 
 /// The first limit that an attack shows, if the list explains all of the spellings that the attack needs.

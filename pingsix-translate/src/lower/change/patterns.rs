@@ -14,7 +14,7 @@ use crate::lower::closure::{Closed, HostTree, Matched, Pattern, close, in_order}
 use crate::lower::path_map::{common_prefix, without_last_letter};
 use crate::lower::table::TableKey;
 use crate::model::{Hostname, Options};
-use crate::normalise::{Path, PathKind, other_spellings};
+use crate::normalise::{Path, PathKind, SpellingEnds, other_spellings};
 
 /// Added and removed patterns by host.
 pub(super) type ChangedPatterns = BTreeMap<Option<Hostname>, HostPatternDiff>;
@@ -49,8 +49,8 @@ struct HostRoute {
     /// The path as written. All patterns of the Route begin with it, apart from a slash at the end. A Route for other
     /// spellings has an entry with the text of each.
     text: Arc<str>,
-    /// Whether the text alone spells the path; `None` for a Route that is not for other spellings.
-    spelling: Option<bool>,
+    /// `None` for a Route that is not for other spellings.
+    spelling: Option<SpellingEnds>,
     /// The Route; `None` sorts first.
     key: Option<Arc<TableKey>>,
 }
@@ -69,7 +69,7 @@ impl HostRoute {
             PathKind::LiteralSpellings => true,
         };
         let spellings = other_spellings(&path.text, is_open).into_iter();
-        spellings.map(|spelling| entry(spelling.text.into(), Some(spelling.is_whole))).collect()
+        spellings.map(|spelling| entry(spelling.text.into(), Some(spelling.ends))).collect()
     }
 
     /// The first entry of a host with a text, and before all others with it.
@@ -82,7 +82,7 @@ impl HostRoute {
         match (&self.key, self.spelling) {
             (None, _) => Vec::new(),
             (Some(key), None) => Pattern::of(key.path.as_ref()),
-            (Some(_), Some(is_whole)) => Pattern::of_spelling(&self.text, is_whole),
+            (Some(_), Some(ends)) => Pattern::of_spelling(&self.text, ends),
         }
     }
 }

@@ -136,7 +136,7 @@ impl<'c, 'a> GroupChain<'c, 'a> {
             let list = self.decide(path, method);
             self.take_room(&list, room)?;
             let shadowed = cell.shadowed.iter().map(|row| (self.own, *row)).collect();
-            let exposed = self.exposed(cell);
+            let exposed = self.exposed(cell).into_iter().chain(self.too_late(cell)).collect();
             routes.entry(path, method, || Decided { path, method, list, shadowed, exposed });
             if !cell.reach.is_total(self.schemes) {
                 self.add_regions_of(cell, &mut regions);
@@ -178,6 +178,16 @@ impl<'c, 'a> GroupChain<'c, 'a> {
             return Vec::new();
         }
         protected.into_iter().filter(|row| self.is_exposed(cell.path, self.row(*row))).collect()
+    }
+
+    /// The rows of a cell that close nothing, because an older row lets its requests to a backend with less protection.
+    fn too_late(&self, cell: &Cell<'a>) -> Vec<RowIndex> {
+        let is_late = |closing: &Row<'a>| {
+            let mut rows = cell.rows.iter().map(|row| self.row((self.own, *row)));
+            closing.is_closing && rows.any(|row| row.is_open_beside(closing))
+        };
+        let shadowed = cell.shadowed.iter().map(|row| (self.own, *row));
+        shadowed.filter(|row| is_late(self.row(*row))).collect()
     }
 
     /// Whether a row with less protection than another one has a path that covers the one's, in the group or in one with a wider

@@ -15,13 +15,11 @@ fn of_element(path: &str, start: usize, requested: &str) -> bool {
     let is_last = element == rest;
     // Whether the beginning alone is another spelling, too.
     let mut found: Vec<(String, bool)> = Vec::new();
-    let ends = ["/", ";", "\\", "%2f", "%2F", "%5c", "%5C", "%3b", "%3B", "%2e", "%2E"];
-    for begin in ["/", ";/", "\\", "%2e", "%2E", "%2f", "%2F", "%5c", "%5C", "%3b/", "%3B/"] {
+    for begin in ["/", ";", "\\", "%2e", "%2E", "%2f", "%2F", "%5c", "%5C", "%3b", "%3B"] {
         found.push((format!("{directory}{begin}"), false));
     }
     for dots in [".", ".."] {
-        // Three dots are a name.
-        let ends = ends.iter().filter(|end| dots == "." || !end.eq_ignore_ascii_case("%2e"));
+        let ends = ["/", ";", "\\", "%"].iter();
         found.extend(ends.map(|end| (format!("{directory}{dots}{end}"), false)));
     }
     for end in [";", "%2f", "%2F", "%5c", "%5C", "%3b", "%3B", "%00", "\\"] {

@@ -88,7 +88,7 @@ pub(super) const SPELLINGS: &[Named] = &[
     }),
     ("path/dropped-at-end", |draft, scene| {
         let end = end_of_element(draft);
-        draft.path.insert_str(end, one(&[".", "%2e", "%20", ".%20"], scene));
+        draft.path.insert_str(end, one(&[".", "%2e", "%20", ".%20", ".json"], scene));
     }),
     ("path/nul", |draft, scene| draft.path += one(&["%00", "%00.png"], scene)),
     ("path/trailing-slash", |draft, _| draft.path.push('/')),
@@ -135,10 +135,11 @@ pub(super) const SPELLINGS: &[Named] = &[
     }),
 ];
 
-/// The end of the first element.
+/// The end of the first element with a letter or a digit.
 fn end_of_element(draft: &Draft) -> usize {
-    let named = draft.path.find(|letter: char| letter.is_ascii_alphanumeric()).unwrap_or_default();
-    draft.path[named..].find('/').map_or(draft.path.len(), |slash| named + slash)
+    let named = draft.path.find(|letter: char| letter.is_ascii_alphanumeric());
+    let slash = named.and_then(|named| Some(named + draft.path[named..].find('/')?));
+    slash.unwrap_or(draft.path.len())
 }
 
 /// The places of slashes.
