@@ -155,7 +155,11 @@ impl RouteInput {
     /// The clients that a rule lets pass.
     fn access(&self, rule: usize) -> Access<'_> {
         let (content, resolved) = (&self.route.rules[rule], &self.rules[rule]);
-        let is_known = content.role == RuleRole::Written && !resolved.chains.is_empty();
+        let is_known = match content.role {
+            RuleRole::Written => !resolved.chains.is_empty(),
+            RuleRole::Closing => resolved.chains.has_protectors(),
+            RuleRole::Refusing(_) => false,
+        };
         Access {
             chains: Some(&resolved.chains).filter(|_| is_known),
             is_forwarding: resolved.action.is_filtered() && !answers(content),
@@ -174,12 +178,14 @@ pub(super) const MISSPELLED: u16 = 400;
 
 /// Adds rules that close the paths in the place of inexpressible ones to the protected rules of a route.
 fn add_closing(input: &mut RouteInput) {
-    let (mut closing, mut protection): (Vec<Rule>, Vec<RuleProtection>) = Default::default();
+    let (mut closing, mut protected): (Vec<Rule>, Vec<ListenerChains>) = Default::default();
     for (position, rule) in input.route.rules.iter().enumerate() {
         if rule.closing.is_empty() || input.protection(position) == RuleProtection::None {
             continue;
         }
-        protection.push(input.protection(position));
+        let mut chains = input.rules[position].chains.protectors_alone();
+        chains.protect_by(input.protection(position));
+        protected.push(chains);
         closing.push(Rule {
             role: RuleRole::Closing,
             matches: rule.closing.iter().cloned().collect(),
@@ -202,18 +208,14 @@ fn add_closing(input: &mut RouteInput) {
     }
     let failure = input.route.traffic.failure();
     let mut rules = std::mem::take(&mut input.rules).into_vec();
-    rules.extend(protection.into_iter().map(|protection| {
-        let mut chains = ListenerChains::default();
-        chains.protect_by(protection);
-        ResolvedRule {
-            action: Action::status(failure),
-            unresolved: ThinVec::default(),
-            refused: ThinVec::default(),
-            withheld: ThinVec::default(),
-            policies: ThinVec::default(),
-            chains,
-            fixes_host: false,
-        }
+    rules.extend(protected.into_iter().map(|chains| ResolvedRule {
+        action: Action::status(failure),
+        unresolved: ThinVec::default(),
+        refused: ThinVec::default(),
+        withheld: ThinVec::default(),
+        policies: ThinVec::default(),
+        chains,
+        fixes_host: false,
     }));
     input.route.rules.extend(closing);
     input.rules = rules.into();

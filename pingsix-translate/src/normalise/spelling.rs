@@ -496,7 +496,7 @@ mod tests {
             (".*/admin", "/"),
             ("/admin|/secret", "/admin /secret"),
             ("/admin|.*", "/"),
-            ("(?i)/admin", "/"),
+            ("(?i)/ab", "/AB /Ab /aB /ab"),
             ("", "/"),
         ] {
             assert_eq!(prefix(pattern), expected, "{pattern}");

@@ -186,6 +186,15 @@ impl ListenerChains {
         Self { protection: self.protection, ..Self::default() }
     }
 
+    /// The policies that protect the rule, for a rule that answers in its place.
+    pub(crate) fn protectors_alone(&self) -> Self {
+        Self { protectors: self.protectors.clone(), protection: self.protection, ..Self::default() }
+    }
+
+    pub(crate) fn has_protectors(&self) -> bool {
+        !self.protectors.is_empty()
+    }
+
     /// Protects a rule that refuses requests itself.
     pub(crate) fn protect_by(&mut self, protection: RuleProtection) {
         self.protection = self.protection.max(protection);

@@ -38,6 +38,8 @@ enum Way {
     WideHost,
     /// A prefix with less or other protection, below the protected part.
     OtherPrefix,
+    /// An older rule for the path that is closed in place of an expression.
+    OlderRule,
 }
 
 /// Spellings that show no limit by themselves: the credentials or the forwarded address for another rule that serves the
@@ -114,6 +116,7 @@ impl Limit {
             None => true,
             Some(Way::WideHost) => site.is_wide(service),
             Some(Way::OtherPrefix) => site.has_other_prefix(fault.part),
+            Some(Way::OlderRule) => site.is_closed_too_late(fault.part),
         };
         is_way && self.fault.as_ref().is_none_or(|own| own == kind)
     }

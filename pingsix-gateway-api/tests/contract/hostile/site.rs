@@ -275,6 +275,16 @@ impl Site {
         })
     }
 
+    /// Whether an older part has the path that is closed in place of the expression of a part.
+    pub(super) fn is_closed_too_late(&self, part: usize) -> bool {
+        let closed = self.parts[part].path.closes().map(PathMatch::Prefix);
+        let older = &self.parts[..part];
+        older.iter().any(|other| {
+            let mut hosts = other.hosts.iter();
+            closed.as_ref() == Some(&other.path) && hosts.any(|host| self.parts[part].hosts.contains(host))
+        })
+    }
+
     /// Whether a Service has a part for a wildcard or for every host.
     pub(super) fn is_wide(&self, service: &str) -> bool {
         let wide = |part: &Part| part.hosts.iter().all(|host| host.starts_with('*'));
