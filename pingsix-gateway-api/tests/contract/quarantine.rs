@@ -23,7 +23,7 @@ use pingsix_sink::embedded::EmbeddedEtcd;
 use pingsix_sink::{Desired, Document, DocumentSet, Revision, Sink as _};
 use pingsix_translate::pingsix::Request;
 use pingsix_translate::status::{ConditionStatus, ConditionType, Reason};
-use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, ObjectName, Options};
+use pingsix_translate::{BackendAddresses, DataPlaneKey, Kind, ObjectKey, ObjectName, Options};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -155,8 +155,10 @@ impl RecoveryEnv {
         let stop = CancellationToken::new();
         let (server, serving) = (etcd.clone(), stop.clone());
         tokio::spawn(async move { server.serve(listener, serving).await });
+        // The backend is on this machine.
+        let backend_addresses = BackendAddresses { loopback: true, ..BackendAddresses::default() };
         let mut env = Self {
-            reconciler: Reconciler::new(Options::default()),
+            reconciler: Reconciler::new(Options { backend_addresses, ..Options::default() }),
             etcd,
             address,
             poison,
