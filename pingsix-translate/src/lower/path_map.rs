@@ -4,6 +4,8 @@ use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
+use thin_vec::ThinVec;
+
 use crate::normalise::{Path, PathKind};
 
 /// Something that answers for a path, and maybe one method only.
@@ -22,14 +24,15 @@ pub(super) trait PathEntry {
     }
 }
 
-/// A map from paths that finds the entries covering a path and the entries below it in logarithmic time.
+/// A map from paths that finds the entries covering a path and the entries below it in logarithmic time. Most maps have one
+/// entry, and a node of a `BTreeMap` has room for eleven, so the lists are thin.
 #[derive(Debug)]
 pub(super) struct PathMap<'a, T> {
-    exact: BTreeMap<&'a str, Vec<T>>,
+    exact: BTreeMap<&'a str, ThinVec<T>>,
     /// By stem; entries of one stem differ in method or in a trailing slash.
-    prefix: BTreeMap<&'a str, Vec<T>>,
+    prefix: BTreeMap<&'a str, ThinVec<T>>,
     /// By text.
-    literal: BTreeMap<&'a str, Vec<T>>,
+    literal: BTreeMap<&'a str, ThinVec<T>>,
 }
 
 impl<'a, T: PathEntry> PathMap<'a, T> {
@@ -91,7 +94,7 @@ impl<'a, T: PathEntry> PathMap<'a, T> {
     pub(super) fn below<'s>(&'s self, path: &'s Path) -> impl Iterator<Item = &'s T> + 's {
         let (kind, stem) = (path.kind, path.stem());
         let is_under = move |text: &str| text.strip_prefix(stem).is_some_and(|rest| rest.starts_with('/'));
-        let from = move |map: &'s BTreeMap<&'a str, Vec<T>>| {
+        let from = move |map: &'s BTreeMap<&'a str, ThinVec<T>>| {
             map.range::<str, _>((Bound::Included(stem), Bound::Unbounded))
                 .take_while(move |(text, _)| kind != PathKind::Exact && text.starts_with(stem))
         };
