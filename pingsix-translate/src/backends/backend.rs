@@ -224,6 +224,19 @@ pub(crate) struct ResolvedRule {
 }
 
 impl ResolvedRule {
+    /// A rule without backends that answers with a status.
+    pub(crate) fn answering(status: u16) -> Self {
+        Self {
+            action: Action::status(status),
+            unresolved: ThinVec::default(),
+            refused: ThinVec::default(),
+            withheld: ThinVec::default(),
+            policies: ThinVec::default(),
+            chains: ListenerChains::default(),
+            fixes_host: false,
+        }
+    }
+
     /// Whether the rule has the same targets and chains as another one. Weights may differ.
     pub(crate) fn is_charged_like(&self, other: &Self) -> bool {
         let targets = self.action.targets.iter().map(|(target, _)| target);
@@ -358,8 +371,7 @@ impl References<'_> {
             refused: refused.into(),
             withheld,
             policies: used.into(),
-            chains: ListenerChains::default(),
-            fixes_host: false,
+            ..ResolvedRule::answering(failure)
         }
     }
 

@@ -8,14 +8,13 @@ use super::plane::{Plane, RuleRef, ZoneListeners};
 use super::redirect::{is_to_https, to_https};
 use super::table::{Access, RequestScheme, Row, RowState, Zone};
 use crate::attach::{Attachment, Protocol, ServedName, attached_listeners, served_names};
-use crate::backends::{Action, ResolvedRule};
+use crate::backends::ResolvedRule;
 #[cfg(doc)]
 use crate::infrastructure::INGRESS_PORTS;
 use crate::model::{Hostname, hostname_precedence};
-use crate::normalise::{Match, Part, Route, Rule, RuleRole, TimeoutsAndRetries};
+use crate::normalise::{Match, Part, Route, Rule, RuleRole};
 use crate::policy::{ListenerChains, RuleProtection};
 use crate::small_set::SmallSet;
-use thin_vec::ThinVec;
 
 /// A route with the results of the earlier stages.
 #[derive(Debug, PartialEq)]
@@ -188,19 +187,9 @@ fn add_closing(input: &mut RouteInput) {
         protected.push(chains);
         closing.push(Rule {
             role: RuleRole::Closing,
-            matches: rule.closing.iter().cloned().collect(),
-            name: None,
-            backends: Box::default(),
-            mirrors: ThinVec::default(),
-            filters: None,
-            host: None,
-            timeouts: TimeoutsAndRetries::default(),
-            backend_settings: None,
-            limitations: ThinVec::default(),
-            refusals: ThinVec::default(),
-            unresolved: ThinVec::default(),
-            closing: ThinVec::default(),
             index: rule.index,
+            matches: rule.closing.iter().cloned().collect(),
+            ..Rule::default()
         });
     }
     if closing.is_empty() {
@@ -208,15 +197,8 @@ fn add_closing(input: &mut RouteInput) {
     }
     let failure = input.route.traffic.failure();
     let mut rules = std::mem::take(&mut input.rules).into_vec();
-    rules.extend(protected.into_iter().map(|chains| ResolvedRule {
-        action: Action::status(failure),
-        unresolved: ThinVec::default(),
-        refused: ThinVec::default(),
-        withheld: ThinVec::default(),
-        policies: ThinVec::default(),
-        chains,
-        fixes_host: false,
-    }));
+    let answer = |chains| ResolvedRule { chains, ..ResolvedRule::answering(failure) };
+    rules.extend(protected.into_iter().map(answer));
     input.route.rules.extend(closing);
     input.rules = rules.into();
 }

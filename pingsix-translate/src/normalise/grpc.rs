@@ -15,11 +15,10 @@ use super::condition::push_condition;
 use super::path::MAX_PATH;
 use super::{
     Condition, Conditions, FilterReader, FilterScope, Match, Path, PathKind, ReadFilters, Route, Rule,
-    RuleRole, TimeoutsAndRetries, Variable, beginnings,
+    Variable, beginnings,
 };
 use crate::model::{FieldPath, Reason, Refusal, field};
 use crate::snapshot::GrpcRoute;
-use thin_vec::ThinVec;
 
 /// Normalises a GRPCRoute. Never fails: an unusable part becomes a refusal of its rule.
 pub(super) fn normalise_grpc_route(route: &GrpcRoute) -> Route {
@@ -71,13 +70,10 @@ fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::GrpcRouteRules
         mirrors: written.mirrors(of_rule).into(),
         filters,
         host,
-        // GRPCRoutes have neither timeouts nor retries.
-        timeouts: TimeoutsAndRetries::default(),
-        backend_settings: None,
-        limitations: ThinVec::default(),
         refusals: refusals.into(),
         unresolved: unresolved.into(),
-        role: RuleRole::Written,
+        // GRPCRoutes have neither timeouts nor retries.
+        ..Rule::default()
     }
 }
 

@@ -7,7 +7,7 @@ use super::backend::WrittenBackends;
 use super::condition::push_condition;
 use super::{
     Condition, Conditions, Extensions, FilterReader, FilterScope, Match, Path, PathKind, ReadFilters, Route,
-    Rule, RuleRole, TimeoutsAndRetries, Variable, beginnings,
+    Rule, TimeoutsAndRetries, Variable, beginnings,
 };
 use crate::model::{FieldPath, Reason, Refusal, field};
 use crate::snapshot::HttpRoute;
@@ -71,11 +71,10 @@ fn normalise_rule(scope: FilterScope<'_>, index: usize, rule: &api::HttpRouteRul
         filters,
         host,
         timeouts,
-        backend_settings: None,
         limitations: limitations.into(),
         refusals: refusals.into(),
         unresolved: unresolved.into(),
-        role: RuleRole::Written,
+        ..Rule::default()
     }
 }
 

@@ -9,7 +9,7 @@ use super::canary::{Canary, divide};
 use super::filter::{DirectResponse, FilterReader, FilterScope, Filters, ReadFilters, Redirect};
 use super::{
     BackendPort, BackendProtocol, BackendRef, BackendSettings, Conditions, Hostnames, Match, Part, Path,
-    PathKind, Route, Rule, RuleRole, TimeoutsAndRetries, beginnings,
+    PathKind, Route, Rule, RuleRole, beginnings,
 };
 use crate::annotations::{self, AllowedMethods, HostRedirect, IngressAnnotations, MoreHosts, PathChange};
 use crate::model::{
@@ -561,19 +561,10 @@ fn looks_like_pattern(text: &str, path_type: &str) -> bool {
 fn rule(index: usize, matches: Vec<Match>, backends: Vec<BackendRef>, refusals: Vec<Refusal>) -> Rule {
     Rule {
         index,
-        name: None,
         matches: matches.into(),
         backends: backends.into(),
-        mirrors: ThinVec::default(),
-        filters: None,
-        host: None,
-        timeouts: TimeoutsAndRetries::default(),
-        backend_settings: None,
-        limitations: ThinVec::default(),
         refusals: refusals.into(),
-        unresolved: ThinVec::default(),
-        role: RuleRole::Written,
-        closing: ThinVec::default(),
+        ..Rule::default()
     }
 }
 

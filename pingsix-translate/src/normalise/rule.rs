@@ -155,8 +155,8 @@ pub(crate) enum Hostnames {
     Named(Box<[Hostname]>),
 }
 
-/// One rule of a route.
-#[derive(Clone, Debug, PartialEq)]
+/// One rule of a route. By default, it has no matches and no backends.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Rule {
     /// The index into `spec.rules`, or in a [`Part`].
     pub(crate) index: usize,

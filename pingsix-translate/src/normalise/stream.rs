@@ -1,15 +1,12 @@
 //! TLSRoute, TCPRoute and UDPRoute to the kind-neutral shape.
 
-use std::sync::Arc;
-
 use gateway_api::experimental::{tcproutes, tlsroutes, udproutes};
 
 use super::assemble::{RouteHeader, assemble};
 use super::backend::{WrittenBackend, normalise_backends};
-use super::{Hostnames, Route, Rule, RuleRole, TimeoutsAndRetries};
+use super::{Hostnames, Route, Rule};
 use crate::model::{FieldPath, Kind, ObjectName, Reason, Refusal};
 use crate::snapshot::{OfKind, RouteObject, RouteSpec, TcpRoute, TlsRoute, UdpRoute};
-use thin_vec::ThinVec;
 
 /// Normalises a TLSRoute. Never fails: an unusable part becomes a refusal of its rule.
 pub(super) fn normalise_tls_route(route: &TlsRoute) -> Route {
@@ -78,20 +75,5 @@ fn only_rule<'a, B: WrittenBackend + 'a>(
         ));
     }
     let backends = normalise_backends(&route.namespace, 0, rules.next().unwrap_or_default(), &mut refusals);
-    Rule {
-        index: 0,
-        name: None,
-        matches: Arc::default(),
-        backends: backends.into(),
-        mirrors: ThinVec::default(),
-        filters: None,
-        host: None,
-        timeouts: TimeoutsAndRetries::default(),
-        backend_settings: None,
-        limitations: ThinVec::default(),
-        refusals: refusals.into(),
-        unresolved: ThinVec::default(),
-        role: RuleRole::Written,
-        closing: ThinVec::default(),
-    }
+    Rule { backends: backends.into(), refusals: refusals.into(), ..Rule::default() }
 }

@@ -288,7 +288,7 @@ impl Owner for IngressClassOwner {
         let policies = self.policies();
         let of_route = policies.for_ingress(&route.key);
         let rules = if let Part::HostFallback(_) = route.part {
-            Box::from([fallbacks::not_found()])
+            Box::from([ResolvedRule::answering(404)])
         } else {
             // Redirects to HTTPS and to another host come before policies, which are for the requests that are served.
             let is_redirect =

@@ -8,11 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::host_ingresses::IngressByAge;
-use crate::backends::{Action, ResolvedRule};
 use crate::model::{Hostname, ObjectKey};
 use crate::normalise::{Hostnames, Part, Path, Route, host_fallback};
-use crate::policy::ListenerChains;
-use thin_vec::ThinVec;
 
 /// The fallback routes of hosts. The owner of a host is charged for the fallback route.
 #[derive(Debug, Default)]
@@ -134,17 +131,4 @@ impl HostFallbacks {
 fn matches_everything(route: &Route) -> bool {
     let paths = route.rules.iter().flat_map(|rule| rule.matches.iter()).map(|matched| &matched.path);
     paths.into_iter().any(|path| *path == Path::unwritten() || *path == Path::root())
-}
-
-/// The 404 of a fallback route without backends.
-pub(super) fn not_found() -> ResolvedRule {
-    ResolvedRule {
-        action: Action::status(404),
-        unresolved: ThinVec::default(),
-        refused: ThinVec::default(),
-        policies: ThinVec::default(),
-        chains: ListenerChains::default(),
-        fixes_host: false,
-        withheld: ThinVec::default(),
-    }
 }

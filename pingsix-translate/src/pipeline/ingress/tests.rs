@@ -571,7 +571,7 @@ fn a_route_can_be_for_one_port_alone() {
     .try_into()
     .unwrap();
     let to_plaintext = Arc::new(Attachments::to_ports([0]));
-    let inputs = [Arc::new(RouteInput::new(route, Box::from([fallbacks::not_found()]), to_plaintext))];
+    let inputs = [Arc::new(RouteInput::new(route, Box::from([ResolvedRule::answering(404)]), to_plaintext))];
     let settings = PlaneSettings { namespace_share: 100, shared_cache: false, telemetry: None };
     let planes = ingress_planes(&"pingsix".into(), Layout::PerPort, &[], &settings);
     let (backends, policies, options) = (Backends::default(), Policies::default(), Options::default());
