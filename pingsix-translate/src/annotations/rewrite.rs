@@ -189,7 +189,7 @@ struct End {
     /// The regular expression for the rest of the path. Each character leaves one way to go on, so PingSIX needs little memory
     /// for it.
     rest: &'static str,
-    /// What stands for the groups as written.
+    /// The references to groups of `rest`, by the groups as written.
     groups: &'static [&'static str],
     /// Whether a longer name at this place matches. nginx asks for no match of the whole path.
     is_open: bool,
@@ -241,7 +241,7 @@ impl Rewriting {
             .find(|(stem, _)| is_literal(stem))
             .ok_or("the path is a regular expression that stands for no prefix")?;
         let path = if stem.is_empty() { "/".to_owned() } else { stem.to_owned() };
-        // What follows a slash is an element of its own. Below the root, every path matches.
+        // The rest behind a slash is an element of its own. Below the root, every path matches.
         let is_below = path.ends_with('/');
         let limitation = if is_below { Some(WITHOUT_SLASH) } else { end.limitation };
         let limitation = limitation.filter(|_| path != "/");

@@ -22,7 +22,7 @@ pub(crate) use self::admission::{Admission, RowTreatment};
 pub(super) use self::admit::{RuleSizes, admit};
 pub(super) use self::patterns::QUOTED;
 pub(super) use self::share::Share;
-pub(super) use self::table::{GUARD, address_bytes, route_bytes, upstream_bytes};
+pub(super) use self::table::{SPELLINGS_ROUTE, address_bytes, route_bytes, upstream_bytes};
 
 use super::change::LoweredPlane;
 use super::document::{Lowering, PlaneDocuments};

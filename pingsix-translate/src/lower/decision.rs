@@ -391,8 +391,8 @@ impl<'a> Writer<'a, '_> {
     }
 
     /// Says that requests reach an open rule by other spellings of the path of a protected one, or because the open rule is
-    /// older than what closes a path in its place. A limitation of a rule is
-    /// kept like a refusal, with a reason of its own, and only if the rule has no refusal.
+    /// older than the rule that closes a path in its place. A limitation of a rule is kept like a refusal, with a reason of
+    /// its own, and only if the rule has no refusal.
     pub(super) fn limit_exposed(&mut self, row: &Row<'_>, is_late: bool) {
         let at = self.field_of(row);
         let message = if is_late {
@@ -404,9 +404,9 @@ impl<'a> Writer<'a, '_> {
         } else {
             format!(
                 "PingSIX compares paths byte by byte, and a rule with less protection takes requests of the same host beside \
-             \"{}\". The known other spellings of the path are answered with {MISSPELLED}, but a backend that normalises \
-             paths further may serve what this rule protects; protect the whole host, and give public paths a rule of their \
-             own.",
+                 \"{}\". The known other spellings of the path are answered with {MISSPELLED}, but a backend that normalises \
+                 paths further may serve what this rule protects; protect the whole host, and give public paths a rule of \
+                 their own.",
                 row.path.text
             )
         };

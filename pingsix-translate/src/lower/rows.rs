@@ -182,7 +182,8 @@ fn add_closing(input: &mut RouteInput) {
         if rule.closing.is_empty() || input.protection(position) == RuleProtection::None {
             continue;
         }
-        let mut chains = input.rules[position].chains.protectors_alone();
+        // No policy runs before an answer of the controller.
+        let mut chains = input.rules[position].chains.clone();
         chains.protect_by(input.protection(position));
         protected.push(chains);
         closing.push(Rule {

@@ -336,7 +336,7 @@ pub(crate) fn compile_zone<'a>(
         None => SchemeSet::of(groups.iter().flat_map(|(_, rows)| rows)),
     };
     let is_asked_for = |group: usize| only.is_none_or(|only| groups[group].0 == *only.original);
-    let DecidedGroups { routes: decided, guards, unreached } =
+    let DecidedGroups { routes: decided, other_spellings, unreached } =
         decide_groups(&groups, &hosts, is_asked_for, schemes, room)?;
     let route =
         |(group, Decided { path, method, list, shadowed, exposed }): (usize, Decided<'a>)| TableRoute {
@@ -350,7 +350,7 @@ pub(crate) fn compile_zone<'a>(
             answer: Answer::Decide { list, shadowed, exposed },
         };
     let mut routes: Vec<TableRoute> = decided.into_iter().map(route).collect();
-    routes.extend(guards.into_iter().map(|(group, path, protected)| TableRoute {
+    routes.extend(other_spellings.into_iter().map(|(group, path, protected)| TableRoute {
         key: Arc::new(TableKey {
             zone: zone.hostname.clone(),
             original: groups[group].0.clone(),

@@ -1,13 +1,14 @@
 //! Other spellings of a path, which PingSIX takes for other paths and which many backends take for the same one.
 //!
-//! PingSIX compares paths byte by byte. Beside a rule with less protection, a protected path therefore gets a guard, one
-//! Route with many literal prefixes that answers 400. The prefixes are the ways to write the path which no client needs:
+//! PingSIX compares paths byte by byte. Beside a rule with less protection, a protected path therefore gets one Route
+//! with many literal prefixes that answers 400. The prefixes are the ways to write the path which no client needs:
 //!
-//! - at the begin of an element: an empty element, a dot, two dots, a slash or backslash that is encoded;
-//! - in an element: one of its characters encoded, or the hexadecimal digits of an encoded one in other letters;
-//! - behind an element: what ends it for some backends, such as the semicolon of a path parameter.
+//! - at the beginning of an element: an empty element, a dot, two dots, a slash or backslash that is encoded;
+//! - in an element: a character that needs no encoding, encoded;
+//! - an element as a whole, with another encoding of characters that may have one;
+//! - behind an element: a character that ends the element for some backends, such as the semicolon of a path parameter.
 //!
-//! A guard yields to rules with exact paths alone.
+//! The Route yields to rules with exact paths alone.
 
 use std::collections::BTreeSet;
 
@@ -103,19 +104,15 @@ const MAX_SPELLINGS: usize = 16;
 /// either case, and characters that a request may have unencoded. A pattern of PingSIX cannot have braces, so in place of a
 /// path with one there is the prefix before the brace.
 pub(super) fn all_spellings(path: &Path, written: &str) -> Vec<Path> {
-    let mut texts = vec![String::new()];
-    let mut is_whole = true;
-    for unit in units(written) {
-        let alternatives = unit.spellings();
-        if matches!(unit.written, "{" | "}") || texts.len() * alternatives.len() > MAX_SPELLINGS {
-            is_whole = false;
-            break;
-        }
-        texts = texts
-            .iter()
-            .flat_map(|text| alternatives.iter().map(move |next| [&**text, next].concat()))
-            .collect();
-    }
+    let units = units(written);
+    let mut count = 1;
+    let fits = |unit: &&Unit<'_>| {
+        count *= unit.spellings().len();
+        !matches!(unit.written, "{" | "}") && count <= MAX_SPELLINGS
+    };
+    let first: Vec<&Unit<'_>> = units.iter().take_while(fits).collect();
+    let is_whole = first.len() == units.len();
+    let texts = combinations(first.into_iter().map(|unit| unit.spellings()));
     let mut paths = Vec::from([path.clone()]);
     for text in texts {
         let other = if is_whole {
@@ -154,7 +151,7 @@ pub(crate) fn beginnings(pattern: &str) -> Vec<Path> {
     alternatives.map_or_else(|| vec![whole], |paths| paths.into_iter().collect())
 }
 
-/// What comes before the first character that has a meaning in a regular expression.
+/// The text before the first character that has a meaning in a regular expression.
 fn literal_prefix(anchored: &str) -> String {
     let mut text = String::new();
     let mut letters = anchored.chars().peekable();
@@ -340,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guards_of_a_path_stand_before_in_and_behind_each_element() {
+    fn other_spellings_stand_before_in_and_behind_each_element() {
         let guards = spellings(PathKind::Prefix, "/am/x.y");
         for expected in [
             "//",
@@ -385,7 +382,7 @@ mod tests {
         assert_eq!(others("/x@y"), "/x%40y");
         assert_eq!(others("/%7Bid%7D"), "/%7Bid%7d /%7bid%7D /%7bid%7d");
         assert_eq!(others("/%E2%82%AC%E2%82%AC").split(' ').count(), 2);
-        // What clients write may be the path of another rule.
+        // The usual way to write the element may be the path of another rule.
         assert_eq!(others("/%7Ealice"), "");
         assert_eq!(others("/b%c3%bc").split(' ').filter(|other| *other == "/b%C3%BC").count(), 0);
     }
@@ -418,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_literal_prefix_has_its_own_end_and_the_root_has_no_guards() {
+    fn a_literal_prefix_has_its_own_end_and_the_root_has_no_other_spellings() {
         assert!(!spellings(PathKind::Literal, "/adm").contains(&"/adm;".to_owned()));
         assert_eq!(spellings(PathKind::Prefix, "/"), Vec::<String>::new());
         assert_eq!(Path::unwritten().spellings(), None);
@@ -504,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn guards_are_bounded() {
+    fn the_number_of_other_spellings_is_bounded() {
         assert_eq!(spellings(PathKind::Prefix, &"/abcdefgh".repeat(100)).len(), MAX_OTHERS);
     }
 }

@@ -120,10 +120,17 @@ pub(crate) type ChainResult = Result<Option<Arc<EvaluatedChain>>, BrokenPolicy>;
 /// The chains of a rule by listener, without listeners that have no policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ListenerChains {
-    by_listener: ThinVec<(usize, ChainResult)>,
-    /// The policies that protect the rule, on listeners where any does.
-    protectors: ThinVec<(usize, Protectors)>,
+    by_listener: ThinVec<ListenerChain>,
     protection: RuleProtection,
+}
+
+/// The chain of a rule for the requests of a listener, with policies.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct ListenerChain {
+    listener: usize,
+    chain: ChainResult,
+    /// The policies of the chain that protect the rule, whatever other policies count.
+    protectors: Protectors,
 }
 
 /// The policies that protect a rule.
@@ -169,13 +176,10 @@ impl ListenerChains {
         listeners: impl Iterator<Item = (usize, ChainResult, Protectors, RuleProtection)>,
     ) -> Self {
         let mut chains = Self::default();
-        for (listener, result, protectors, protection) in listeners {
+        for (listener, chain, protectors, protection) in listeners {
             chains.protection = chains.protection.max(protection);
-            if result != Ok(None) {
-                chains.by_listener.push((listener, result));
-            }
-            if !protectors.as_ref().is_ok_and(Vec::is_empty) {
-                chains.protectors.push((listener, protectors));
+            if chain != Ok(None) {
+                chains.by_listener.push(ListenerChain { listener, chain, protectors });
             }
         }
         chains
@@ -186,13 +190,9 @@ impl ListenerChains {
         Self { protection: self.protection, ..Self::default() }
     }
 
-    /// The policies that protect the rule, for a rule that answers in its place.
-    pub(crate) fn protectors_alone(&self) -> Self {
-        Self { protectors: self.protectors.clone(), protection: self.protection, ..Self::default() }
-    }
-
+    /// Whether some policies protect the rule, or one that is broken.
     pub(crate) fn has_protectors(&self) -> bool {
-        !self.protectors.is_empty()
+        self.by_listener.iter().any(|of_listener| !of_listener.protectors.as_ref().is_ok_and(Vec::is_empty))
     }
 
     /// Protects a rule that refuses requests itself.
@@ -211,19 +211,20 @@ impl ListenerChains {
     /// Whether all policies that protect another rule protect this one on the same listeners, too. A rule with a broken one
     /// answers errors.
     pub(crate) fn protect_like(&self, other: &Self) -> bool {
-        other.protectors.iter().all(|(listener, theirs)| {
-            let own = self.protectors.iter().find(|(own, _)| own == listener);
-            match (theirs, own.map(|(_, own)| own)) {
+        other.by_listener.iter().all(|theirs| {
+            let own = self.at(theirs.listener).map(|own| &own.protectors);
+            match (&theirs.protectors, own) {
                 (_, Some(Err(_))) => true,
                 (Ok(theirs), Some(Ok(own))) => theirs.iter().all(|policy| own.contains(policy)),
-                (Err(_), Some(Ok(_))) | (_, None) => false,
+                (Ok(theirs), None) => theirs.is_empty(),
+                (Err(_), Some(Ok(_)) | None) => false,
             }
         })
     }
 
     /// Whether policies refuse some clients, or all of them because a policy is broken.
     pub(crate) fn protect(&self) -> bool {
-        self.by_listener.iter().any(|(_, chain)| match chain {
+        self.by_listener.iter().any(|of_listener| match &of_listener.chain {
             Ok(chain) => chain.as_ref().is_some_and(|chain| chain.facts.protects()),
             Err(broken) => broken.protects(),
         })
@@ -249,10 +250,14 @@ impl ListenerChains {
     }
 
     fn of_listener(&self, listener: usize) -> Result<Option<&Arc<EvaluatedChain>>, ChainError<'_>> {
-        match self.by_listener.iter().find(|(other, _)| *other == listener) {
+        match self.at(listener).map(|of_listener| &of_listener.chain) {
             None => Ok(None),
-            Some((_, Ok(chain))) => Ok(chain.as_ref()),
-            Some((_, Err(broken))) => Err(ChainError::Broken(broken)),
+            Some(Ok(chain)) => Ok(chain.as_ref()),
+            Some(Err(broken)) => Err(ChainError::Broken(broken)),
         }
+    }
+
+    fn at(&self, listener: usize) -> Option<&ListenerChain> {
+        self.by_listener.iter().find(|of_listener| of_listener.listener == listener)
     }
 }

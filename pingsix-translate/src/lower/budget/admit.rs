@@ -298,7 +298,7 @@ impl<'a> RuleSizes<'a> {
     }
 
     /// The other spellings of a path of the rule, with the bytes of the name of their Route, if they may have one.
-    pub(in crate::lower) fn guard(&self, path: &Path) -> Option<(Path, usize)> {
+    pub(in crate::lower) fn path_spellings(&self, path: &Path) -> Option<(Path, usize)> {
         Some((path.spellings()?, self.name)).filter(|_| self.is_protected)
     }
 
@@ -335,7 +335,7 @@ fn add_rows<'a>(
             is_conditional: is_conditional(&matched.conditions, scheme),
             has_spellings: sizes.has_spellings,
             bytes,
-            guard: sizes.guard(&matched.path).map(|(_, name)| name),
+            path_spellings: sizes.path_spellings(&matched.path).map(|(_, name)| name),
         };
         table.add_row(&(placement.zone, name.original.clone()), row, ledger)?;
     }

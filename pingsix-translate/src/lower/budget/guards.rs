@@ -226,7 +226,7 @@ fn add_guard_rows<'a>(
             is_conditional,
             has_spellings: false,
             bytes,
-            guard: None,
+            path_spellings: None,
         };
         table.add_row(group, row, ledger)
     })
@@ -253,7 +253,7 @@ fn add_guard<'a>(
         is_conditional: false,
         has_spellings: false,
         bytes,
-        guard: None,
+        path_spellings: None,
     };
     table.add_row(group, row, ledger)
 }

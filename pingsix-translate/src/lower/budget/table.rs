@@ -39,7 +39,7 @@ const METHOD: usize = 15;
 /// `,"plugins":{"fault-injection":{"abort":{"http_status":503}}}`
 pub(super) const STATUS: usize = 62;
 /// A Route for other spellings, without its name.
-pub(in crate::lower) const GUARD: usize = ROUTE + STATUS;
+pub(in crate::lower) const SPELLINGS_ROUTE: usize = ROUTE + STATUS;
 /// `,"plugins":{"traffic-split":{"rules":[]}}`
 const SPLIT: usize = 44;
 /// `{"vars":,"weighted_upstreams":[]},`
@@ -69,7 +69,7 @@ pub(super) struct SizedRow<'a> {
     /// Bytes that it adds to each list it stands in.
     pub(super) bytes: usize,
     /// Bytes of the name of a Route for other spellings of its path; `None` if the row is not protected.
-    pub(super) guard: Option<usize>,
+    pub(super) path_spellings: Option<usize>,
 }
 
 /// The tables of all zones of a data plane.
@@ -199,7 +199,7 @@ impl<'a> TableSizes<'a> {
     /// Charges a row of a group to a ledger. `None` without room; the caller then rolls back.
     pub(super) fn add_row(&mut self, group: &Group, row: SizedRow<'a>, ledger: &mut Ledger) -> Option<()> {
         let (zone, original) = (group.0, &group.1);
-        let SizedRow { path, method, is_conditional, has_spellings, bytes, guard } = row;
+        let SizedRow { path, method, is_conditional, has_spellings, bytes, path_spellings } = row;
         let make = || Cell::new(path, method);
         let cells = self.zones[zone].groups.entry(original.clone()).or_insert_with(PathMap::new);
         let cell = cells.entry(path, method, make);
@@ -216,8 +216,8 @@ impl<'a> TableSizes<'a> {
         state.is_open |= opens;
         let spells = has_spellings && !state.charged.of_hosts;
         state.charged.of_hosts |= has_spellings;
-        let guard = guard.filter(|_| !state.charged.of_path);
-        state.charged.of_path |= guard.is_some();
+        let path_spellings = path_spellings.filter(|_| !state.charged.of_path);
+        state.charged.of_path |= path_spellings.is_some();
         self.journal.push(Added::Row { group: group.clone(), path, method, before });
         ledger.take(added, 0)?;
         if is_new {
@@ -226,8 +226,8 @@ impl<'a> TableSizes<'a> {
         if spells {
             self.add_spellings(group, path, ledger)?;
         }
-        if let Some(name) = guard {
-            self.add_guard(group, path, name, ledger)?;
+        if let Some(name) = path_spellings {
+            self.add_path_spellings(group, path, name, ledger)?;
         }
         self.continue_others(group, (path, method), is_new, added, ledger)?;
         if opens {
@@ -260,10 +260,16 @@ impl<'a> TableSizes<'a> {
     }
 
     /// Charges the Route for other spellings of a path, with the bytes of its name.
-    fn add_guard(&mut self, group: &Group, path: &Path, name: usize, ledger: &mut Ledger) -> Option<()> {
+    fn add_path_spellings(
+        &mut self,
+        group: &Group,
+        path: &Path,
+        name: usize,
+        ledger: &mut Ledger,
+    ) -> Option<()> {
         let (zone, original) = group;
         let Some(path) = path.spellings() else { return Some(()) };
-        ledger.take(self.prefix + GUARD + name, 0)?;
+        ledger.take(self.prefix + SPELLINGS_ROUTE + name, 0)?;
         self.add_address(*zone, ledger)?;
         self.add_upstreams(&Action::status(MISSPELLED), ledger)?;
         let host = host_of(original.as_ref(), self.lowering.plane.zones[*zone].hostname.as_ref());

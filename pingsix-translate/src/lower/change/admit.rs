@@ -9,7 +9,7 @@ use crate::attach::ServedName;
 use crate::backends::Target;
 use crate::lower::Size;
 use crate::lower::budget::{
-    Admission, GUARD, QUOTED, RuleSizes, address_bytes, admit, route_bytes, upstream_bytes,
+    Admission, QUOTED, RuleSizes, SPELLINGS_ROUTE, address_bytes, admit, route_bytes, upstream_bytes,
 };
 use crate::lower::closure::Pattern;
 use crate::lower::document::{Lowering, PartKey};
@@ -220,10 +220,10 @@ impl LoweredPlane {
                 if sizes.has_spellings {
                     growth.bytes += (hosts + SPELLING) * SPELLINGS;
                 }
-                if let Some((path, name)) = sizes.guard(&matched.path) {
+                if let Some((path, name)) = sizes.path_spellings(&matched.path) {
                     let (patterns, listed) = self.patterns.listed_with(host.as_ref(), &path);
                     let host = host.as_ref().map_or(0, |host| host.as_str().len()) + QUOTED;
-                    growth.bytes += prefix + GUARD + name + address + host + patterns;
+                    growth.bytes += prefix + SPELLINGS_ROUTE + name + address + host + patterns;
                     if lowering.may_spell() {
                         growth.bytes += (host + patterns + SPELLING) * SPELLINGS;
                     }

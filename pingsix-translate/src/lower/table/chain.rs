@@ -36,7 +36,7 @@ pub(super) struct DecidedGroups<'a> {
     /// With the index of their group.
     pub(super) routes: Vec<(usize, Decided<'a>)>,
     /// Those for other spellings of protected paths: group, path, protected rows.
-    pub(super) guards: Vec<(usize, Path, Vec<RowIndex>)>,
+    pub(super) other_spellings: Vec<(usize, Path, Vec<RowIndex>)>,
     /// The cells that get no Route: group and path.
     pub(super) unreached: Vec<(usize, &'a Path)>,
 }
@@ -59,7 +59,7 @@ pub(super) fn decide_groups<'a>(
     }
     let precedence = |group: usize| hostname_precedence(groups[group].0.as_ref());
     let mut decided = Vec::new();
-    let mut guards = Vec::new();
+    let mut other_spellings = Vec::new();
     let mut unreached = Vec::new();
     let mut without = Vec::new();
     for (own, (original, _)) in groups.iter().enumerate() {
@@ -71,14 +71,15 @@ pub(super) fn decide_groups<'a>(
         let chain = GroupChain { own, alike, wider, cells: &cells, groups, schemes };
         if only(own) {
             decided.extend(chain.routes(room)?.into_iter().map(|route| (own, route)));
-            guards.extend(chain.guards(room)?.into_iter().map(|(path, rows)| (own, path, rows)));
+            other_spellings
+                .extend(chain.other_spellings(room)?.into_iter().map(|(path, rows)| (own, path, rows)));
         }
         let of_group = chain.unreached();
         without.extend(of_group.iter().map(|cell| (own, cell.path)));
         unreached.extend(of_group);
     }
     name_unreached(&mut decided, unreached);
-    Some(DecidedGroups { routes: decided, guards, unreached: without })
+    Some(DecidedGroups { routes: decided, other_spellings, unreached: without })
 }
 
 /// The names that cover a name strictly, longest first, ending with none for every host.
@@ -215,15 +216,15 @@ impl<'c, 'a> GroupChain<'c, 'a> {
     }
 
     /// The Routes for other spellings of the paths of exposed rows. `None` as soon as there cannot be room for them.
-    fn guards(&self, room: &mut Room) -> Option<BTreeMap<Path, Vec<RowIndex>>> {
-        let mut guards: BTreeMap<Path, Vec<RowIndex>> = BTreeMap::new();
+    fn other_spellings(&self, room: &mut Room) -> Option<BTreeMap<Path, Vec<RowIndex>>> {
+        let mut other_spellings: BTreeMap<Path, Vec<RowIndex>> = BTreeMap::new();
         for cell in self.cells[self.own].iter() {
             let exposed = self.exposed(cell);
             let Some(path) = cell.path.spellings().filter(|_| !exposed.is_empty()) else { continue };
             self.take_room(&[], room)?;
-            guards.entry(path).or_default().extend(exposed);
+            other_spellings.entry(path).or_default().extend(exposed);
         }
-        Some(guards)
+        Some(other_spellings)
     }
 
     /// The first cell in the order that takes all requests to a path with a method and comes before the group's own for

@@ -63,7 +63,7 @@ pub(super) fn convert(conversion: &mut Conversion, sources: &Sources) {
     }
     // The oldest Ingress is preferred, as in ingress-nginx.
     annotated.sort_by(|one, other| one.age().cmp(&other.age()));
-    let exposed: Vec<bool> = annotated.iter().map(|one| exposure::is_exposed(one, &annotated)).collect();
+    let exposed = exposure::exposed(&annotated);
     for (ingress, is_exposed) in annotated.iter_mut().zip(exposed) {
         ingress.is_exposed = is_exposed;
         verdicts::judge(ingress, sources, conversion);

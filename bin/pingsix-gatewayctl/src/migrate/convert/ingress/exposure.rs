@@ -3,9 +3,10 @@
 //! PingSIX compares paths byte by byte, and the other controllers compare normalised paths. So another spelling of a protected
 //! path may reach the rule of another Ingress.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::annotated::Annotated;
+use super::annotated::{Annotated, Entry};
 use super::dialect::Dialect;
 use super::paths::stem;
 
@@ -23,20 +24,41 @@ pub(super) fn message(dialect: &Dialect) -> String {
     )
 }
 
-/// Whether other spellings of a path of an Ingress may reach another Ingress, with other protection.
-pub(super) fn is_exposed(ingress: &Annotated, all: &[Annotated]) -> bool {
-    let others = || {
-        let others = all.iter().filter(|other| other.key != ingress.key && other.read.canary.is_none());
-        others.filter(|other| protection(other) != protection(ingress))
-    };
-    ingress.entries.iter().any(|entry| {
+/// Of each Ingress, whether other spellings of one of its paths may reach another Ingress with other protection.
+pub(super) fn exposed(all: &[Annotated]) -> Vec<bool> {
+    let protections: Vec<Protection<'_>> = all.iter().map(protection).collect();
+    // By the host of a rule; a default backend is for every host.
+    let mut by_host: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+    for (index, ingress) in all.iter().enumerate().filter(|(_, ingress)| ingress.read.canary.is_none()) {
+        let hosts = ingress.entries.iter().map(|entry| entry.host.as_str());
+        for host in hosts.chain(ingress.default_backend.as_ref().map(|_| "")) {
+            by_host.entry(host).or_default().insert(index);
+        }
+    }
+    let is_exposed = |index: usize, entry: &Entry| {
+        let others = covering(&entry.host).filter_map(|host| by_host.get(&*host)).flatten();
+        let others: Vec<&Annotated> = others
+            .filter(|other| protections[**other] != protections[index])
+            .map(|other| &all[*other])
+            .collect();
         let mut paths = entry.paths.iter().map(|path| stem(&path.path)).filter(|path| path != "/");
-        paths.any(|path| others().any(|other| has_prefix_of(other, &entry.host, &path)))
-    })
+        paths.any(|path| others.iter().any(|other| has_prefix_of(other, &entry.host, &path)))
+    };
+    let ingresses = all.iter().enumerate();
+    ingresses.map(|(index, ingress)| ingress.entries.iter().any(|entry| is_exposed(index, entry))).collect()
 }
 
-/// What limits the clients of an Ingress, as written.
-fn protection(ingress: &Annotated) -> (&str, BTreeMap<&str, &str>) {
+/// The hosts of rules that are for a host: the host, wildcards, and none.
+fn covering(host: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    let wildcards = host.match_indices('.').map(|(dot, _)| Cow::Owned(format!("*{}", &host[dot..])));
+    let own = (!host.is_empty()).then_some(Cow::Borrowed(host));
+    own.into_iter().chain(wildcards.filter(move |wildcard| wildcard != host)).chain([Cow::Borrowed("")])
+}
+
+/// A namespace, and annotations that limit the clients of an Ingress, as written.
+type Protection<'a> = (&'a str, BTreeMap<&'a str, &'a str>);
+
+fn protection(ingress: &Annotated) -> Protection<'_> {
     let annotations = ingress.annotations.iter().filter(|(name, _)| {
         let short = name.rsplit_once('/').map_or(name.as_str(), |(_, short)| short);
         is_protecting(short) || short.contains("plugin")
@@ -46,15 +68,11 @@ fn protection(ingress: &Annotated) -> (&str, BTreeMap<&str, &str>) {
 
 /// Whether an Ingress has a prefix of a path for a host.
 fn has_prefix_of(ingress: &Annotated, host: &str, path: &str) -> bool {
-    let covers = |other: &str| {
-        let is_within = |domain: &str| host.strip_suffix(domain).is_some_and(|label| !label.is_empty());
-        other.is_empty() || other == host || other.strip_prefix('*').is_some_and(is_within)
-    };
     let is_prefix = |prefix: &str| {
         let rest = path.strip_prefix(prefix.trim_end_matches('/'));
         rest.is_some_and(|rest| rest.starts_with('/'))
     };
-    let mut entries = ingress.entries.iter().filter(|entry| covers(&entry.host));
+    let mut entries = ingress.entries.iter().filter(|entry| covering(host).any(|other| other == entry.host));
     ingress.default_backend.is_some()
         || entries.any(|entry| entry.paths.iter().any(|other| is_prefix(&stem(&other.path))))
 }
