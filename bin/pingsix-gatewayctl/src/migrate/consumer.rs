@@ -8,7 +8,7 @@ use pingsix_translate::ObjectName;
 
 use super::convert::Conversion;
 use super::output::label;
-use super::report::{Place, Report};
+use super::report::{Place, Reason, Report};
 use super::source::{Fields, Source, SourceKind, Sources};
 
 /// The credentials of one kind of a consumer.
@@ -114,6 +114,7 @@ fn plugins(fields: &mut Fields, report: &mut Report) {
         let name = plugin.text("name", report).map(|(_, name)| name).unwrap_or_default();
         report.blocking(
             &place,
+            Reason::UnsupportedPlugin,
             format!(
                 "PingSIX has no consumers, so {} cannot act on the requests of one.",
                 label(&name, "the plugin")
@@ -160,7 +161,11 @@ fn apisix_consumer(
     for (field, kind) in [("keyAuth", "key-auth"), ("basicAuth", "basic-auth"), ("jwtAuth", "jwt-auth")] {
         let Some(mut auth) = parameter.object(field, &mut conversion.report) else { continue };
         if found {
-            conversion.report.limited(&auth.place, "The original uses the first kind of credentials alone.");
+            conversion.report.limited(
+                &auth.place,
+                Reason::NoEffect,
+                "The original uses the first kind of credentials alone.",
+            );
             continue;
         }
         found = true;
@@ -175,7 +180,7 @@ fn apisix_consumer(
     for (field, kind) in [("wolfRBAC", "wolf-rbac"), ("hmacAuth", "hmac-auth"), ("ldapAuth", "ldap-auth")] {
         if let Some(field) = parameter.take(field) {
             let message = format!("PingSIX has no {kind}, so the consumer cannot authenticate.");
-            conversion.report.impossible(&field.place, message);
+            conversion.report.impossible(&field.place, Reason::UnsupportedCredentials, message);
         }
     }
     parameter.finish(&mut conversion.report);
@@ -207,7 +212,11 @@ fn consumer(
     let credentials = spec.list("credentials", &mut conversion.report);
     spec.finish(&mut conversion.report);
     let Some(gateway) = gateway else {
-        conversion.report.blocking(&place.at("spec.gatewayRef"), "The consumer names no Gateway.");
+        conversion.report.blocking(
+            &place.at("spec.gatewayRef"),
+            Reason::MissingField,
+            "The consumer names no Gateway.",
+        );
         conversion.withhold(&place, NOT_WRITTEN);
         return;
     };
@@ -241,7 +250,7 @@ fn consumer(
             credential(&kind, (value, secret, &item_place), &target, sources, (keys, consumers), conversion);
         } else {
             let message = "PingSIX has no such credentials, so the consumer cannot authenticate with them.";
-            report.impossible(&type_place, message);
+            report.impossible(&type_place, Reason::UnsupportedCredentials, message);
         }
     }
 }
@@ -257,12 +266,17 @@ fn entries(
         return Some(value);
     }
     let Some((secret_place, secret)) = secret else {
-        report.impossible(place, "The credential has neither a value nor a Secret, so it admits nobody.");
+        report.impossible(
+            place,
+            Reason::MissingField,
+            "The credential has neither a value nor a Secret, so it admits nobody.",
+        );
         return None;
     };
     let Some(entries) = sources.secret(&secret) else {
         report.impossible(
             &secret_place,
+            Reason::MissingReferent,
             format!(
                 "The input has no Secret {secret}. Give the Secret, too, so that its entries can be read."
             ),
@@ -299,7 +313,11 @@ fn credential(
                 fields.finish(report);
             }
             let Some((key_place, key)) = key.filter(|(_, key)| !key.is_empty()) else {
-                report.impossible(place, "The credential has no key, so it admits nobody.");
+                report.impossible(
+                    place,
+                    Reason::MissingField,
+                    "The credential has no key, so it admits nobody.",
+                );
                 return;
             };
             if report.losses() > losses {
@@ -315,7 +333,11 @@ fn credential(
                 fields.finish(report);
             }
             let (Some((at, user)), Some((_, password))) = (user, password) else {
-                report.impossible(place, "The credential lacks a user or a password, so it admits nobody.");
+                report.impossible(
+                    place,
+                    Reason::MissingField,
+                    "The credential lacks a user or a password, so it admits nobody.",
+                );
                 return;
             };
             if report.losses() > losses {
@@ -378,18 +400,27 @@ fn jwt(fields: &mut Fields, place: &Place, report: &mut Report) -> Option<Jwt> {
         _ => {
             report.impossible(
                 &algorithm_place,
+                Reason::UnsupportedCredentials,
                 "PingSIX does not check this algorithm, so the consumer is refused.",
             );
             return None;
         }
     };
     let Some((key_place, key)) = key else {
-        report.impossible(place, "The credential has no key for its algorithm, so it admits nobody.");
+        report.impossible(
+            place,
+            Reason::MissingField,
+            "The credential has no key for its algorithm, so it admits nobody.",
+        );
         return None;
     };
     let key = if is_base64 && field == "secretRef" {
         let Ok(key) = STANDARD.decode(key.trim()) else {
-            report.impossible(&key_place, "The secret is not valid base64, so it admits nobody.");
+            report.impossible(
+                &key_place,
+                Reason::InvalidValue,
+                "The secret is not valid base64, so it admits nobody.",
+            );
             return None;
         };
         key

@@ -25,7 +25,7 @@ use serde_json::{Map, Value};
 use super::consumer::{self, Consumers, Owner};
 use super::output::Output;
 use super::plugin::{Effects, PluginUse};
-use super::report::{Place, Report, Verdict};
+use super::report::{Place, Reason, Report, Verdict};
 use super::source::{Fields, SourceKind, Sources};
 use gateway::Parent;
 use upstream::Upstreams;
@@ -139,16 +139,16 @@ impl Conversion {
             let place = Place::object(format!("{kind} {name}"));
             if self.report.has_impossible(&place.object) {
                 let message = "The object is written without the parts that are impossible, because --allow-weaker names it.";
-                self.report.add(&place, Verdict::Weaker, message);
+                self.report.add(&place, Verdict::Weaker, Reason::WeakerProtection, message);
             } else {
-                self.report.limited(&place, "--allow-weaker has no effect on the object.");
+                self.report.limited(&place, Reason::NoEffect, "--allow-weaker has no effect on the object.");
             }
         }
     }
 
     /// Notes that a part of an object is not written.
     pub(crate) fn withhold(&mut self, place: &Place, message: impl Into<String>) {
-        self.report.add(place, Verdict::Withheld, message);
+        self.report.add(place, Verdict::Withheld, Reason::NotWritten, message);
     }
 
     /// Takes the class of an object.

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::consumer::Pool;
 use super::convert::Conversion;
-use super::report::{Place, Report};
+use super::report::{Place, Reason, Report};
 use super::source::{Field, Fields};
 
 /// The target of the plugins.
@@ -81,10 +81,15 @@ impl Effects {
     pub(crate) fn secure(&mut self, field: &str, value: Value, place: &Place, report: &mut Report) {
         let is_authentication = AUTHENTICATIONS.contains(&field);
         if is_authentication && AUTHENTICATIONS.iter().any(|other| self.security.contains_key(*other)) {
-            report.blocking(place, "A rule has one authentication, and this would be a second one.");
+            report.blocking(
+                place,
+                Reason::Conflict,
+                "A rule has one authentication, and this would be a second one.",
+            );
         } else if self.security.contains_key(field) {
             report.blocking(
                 place,
+                Reason::Conflict,
                 format!("The rule has {field} already, and PingSIX checks one of them alone."),
             );
         } else {
@@ -95,7 +100,11 @@ impl Effects {
     /// Sets a field of the TrafficPolicy.
     pub(crate) fn treat(&mut self, field: &str, value: Value, place: &Place, report: &mut Report) {
         if self.traffic.contains_key(field) {
-            report.blocking(place, format!("The rule has {field} already, and PingSIX has one of them."));
+            report.blocking(
+                place,
+                Reason::Conflict,
+                format!("The rule has {field} already, and PingSIX has one of them."),
+            );
         } else {
             self.traffic.insert(field.to_owned(), value);
         }
@@ -129,14 +138,18 @@ pub(crate) enum Switch {
 pub(crate) fn read(items: Vec<Field>, switch: Switch, report: &mut Report) -> Vec<PluginUse> {
     let mut plugins = Vec::new();
     if let Some(first) = items.first().filter(|_| items.len() > PLUGINS) {
-        report.blocking(&first.place, format!("The list has more than {PLUGINS} plugins."));
+        report.blocking(&first.place, Reason::TooMany, format!("The list has more than {PLUGINS} plugins."));
         return plugins;
     }
     for item in items {
         let Some(mut fields) = item.object(report) else { continue };
         let place = fields.place.clone();
         let Some((_, name)) = fields.text("name", report) else {
-            report.blocking(&place.at("name"), "The plugin has no name, so its effect is unknown.");
+            report.blocking(
+                &place.at("name"),
+                Reason::MissingField,
+                "The plugin has no name, so its effect is unknown.",
+            );
             continue;
         };
         let is_enabled = match switch {
@@ -149,7 +162,7 @@ pub(crate) fn read(items: Vec<Field>, switch: Switch, report: &mut Report) -> Ve
         let secret = fields.text("secretRef", report).filter(|(_, name)| !name.is_empty());
         if let Some((place, _)) = secret {
             report.blocking(
-                &place,
+                &place, Reason::UnsupportedField,
                 "A part of the configuration is in a Secret, and such parts are not converted. Write it into config.",
             );
         }
@@ -200,7 +213,11 @@ fn convert_one(plugin: PluginUse, scope: Scope<'_>, effects: &mut Effects, conve
         meta.drop("priority", report, "PingSIX runs plugins in a fixed order.");
         meta.drop("error_response", report, "PingSIX has messages of its own.");
         if let Some(filter) = meta.take("filter") {
-            report.blocking(&filter.place, "PingSIX runs plugins without conditions.");
+            report.blocking(
+                &filter.place,
+                Reason::UnsupportedPlugin,
+                "PingSIX runs plugins without conditions.",
+            );
         }
         meta.finish(report);
     }

@@ -1,5 +1,7 @@
 //! The report: a verdict on every field of the input.
 
+mod reason;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -8,6 +10,8 @@ use serde_json::json;
 
 use crate::arguments::MigrationReport;
 use crate::finding::{counted, printable};
+
+pub(crate) use reason::Reason;
 
 /// A field of an object of the input.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -32,6 +36,13 @@ impl Place {
     /// An item of this list.
     pub(crate) fn item(&self, index: usize) -> Self {
         Self { object: self.object.clone(), field: format!("{}[{index}]", self.field) }
+    }
+
+    /// Whether a field of the same object is this one, or a part of it.
+    #[allow(dead_code, reason = "the verdicts of the translation overrule those of the conversion")]
+    fn covers(&self, field: &str) -> bool {
+        let rest = field.strip_prefix(&self.field);
+        rest.is_some_and(|rest| self.field.is_empty() || rest.is_empty() || rest.starts_with(['.', '[']))
     }
 }
 
@@ -71,36 +82,39 @@ pub(crate) struct Entry {
     #[serde(flatten)]
     pub(crate) place: Place,
     pub(crate) verdict: Verdict,
+    pub(crate) reason: Reason,
     pub(crate) message: String,
 }
 
-/// The verdicts in the order of the conversion.
+/// The verdicts by object, in the order in which the conversion names the objects.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
-    entries: Vec<Entry>,
+    objects: Vec<(String, Vec<Entry>)>,
+    /// The place of each object in the list.
+    indices: BTreeMap<String, usize>,
     known: BTreeSet<Entry>,
     blocking: usize,
 }
 
 impl Report {
     pub(crate) fn exact(&mut self, place: &Place, message: impl Into<String>) {
-        self.add(place, Verdict::Exact, message);
+        self.add(place, Verdict::Exact, Reason::SameMeaning, message);
     }
 
-    pub(crate) fn limited(&mut self, place: &Place, message: impl Into<String>) {
-        self.add(place, Verdict::Limited, message);
+    pub(crate) fn limited(&mut self, place: &Place, reason: Reason, message: impl Into<String>) {
+        self.add(place, Verdict::Limited, reason, message);
     }
 
     /// A loss that admits no further request: the rest of the object is written.
-    pub(crate) fn impossible(&mut self, place: &Place, message: impl Into<String>) {
-        self.add(place, Verdict::Impossible, message);
+    pub(crate) fn impossible(&mut self, place: &Place, reason: Reason, message: impl Into<String>) {
+        self.add(place, Verdict::Impossible, reason, message);
     }
 
     /// A loss after which the output might admit or forward requests that the original does not: the part of the object
     /// is not written.
-    pub(crate) fn blocking(&mut self, place: &Place, message: impl Into<String>) {
+    pub(crate) fn blocking(&mut self, place: &Place, reason: Reason, message: impl Into<String>) {
         self.blocking += 1;
-        self.add(place, Verdict::Impossible, message);
+        self.add(place, Verdict::Impossible, reason, message);
     }
 
     /// The number of losses up to now; more of them later mean that a part is not to be written.
@@ -108,21 +122,56 @@ impl Report {
         self.blocking
     }
 
-    pub(crate) fn add(&mut self, place: &Place, verdict: Verdict, message: impl Into<String>) {
-        let entry = Entry { place: place.clone(), verdict, message: message.into() };
+    pub(crate) fn add(
+        &mut self,
+        place: &Place,
+        verdict: Verdict,
+        reason: Reason,
+        message: impl Into<String>,
+    ) {
+        let entry = Entry { place: place.clone(), verdict, reason, message: message.into() };
         // A plugin configuration that several rules use has the same verdicts each time.
         if self.known.insert(entry.clone()) {
-            self.entries.push(entry);
+            let index = *self.indices.entry(place.object.clone()).or_insert(self.objects.len());
+            match self.objects.get_mut(index) {
+                Some((_, entries)) => entries.push(entry),
+                None => self.objects.push((place.object.clone(), vec![entry])),
+            }
         }
+    }
+
+    #[allow(dead_code, reason = "the verdicts of the translation overrule those of the conversion")]
+    /// Replaces what the report calls exact of a field and of its parts by a verdict that was found later.
+    pub(crate) fn overrule(
+        &mut self,
+        place: &Place,
+        verdict: Verdict,
+        reason: Reason,
+        message: impl Into<String>,
+    ) {
+        let is_overruled =
+            |entry: &Entry| entry.verdict == Verdict::Exact && place.covers(&entry.place.field);
+        let Self { objects, indices, known, .. } = self;
+        if let Some((_, entries)) = indices.get(&place.object).and_then(|index| objects.get_mut(*index)) {
+            for entry in entries.extract_if(.., |entry| is_overruled(entry)) {
+                known.remove(&entry);
+            }
+        }
+        self.add(place, verdict, reason, message);
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.objects.iter().flat_map(|(_, entries)| entries)
     }
 
     /// Whether a part of an object is impossible.
     pub(crate) fn has_impossible(&self, object: &str) -> bool {
-        self.entries.iter().any(|entry| entry.place.object == object && entry.verdict == Verdict::Impossible)
+        let entries = self.indices.get(object).and_then(|index| self.objects.get(*index));
+        entries.is_some_and(|(_, entries)| entries.iter().any(|entry| entry.verdict == Verdict::Impossible))
     }
 
     fn count(&self, verdict: Verdict) -> usize {
-        self.entries.iter().filter(|entry| entry.verdict == verdict).count()
+        self.entries().filter(|entry| entry.verdict == verdict).count()
     }
 
     /// Whether the output lacks something of the input.
@@ -132,28 +181,13 @@ impl Report {
             .any(|verdict| self.count(verdict) > 0)
     }
 
-    /// The entries of each object, in the order in which objects are first named.
-    fn objects(&self) -> Vec<(&str, Vec<&Entry>)> {
-        let mut places: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut objects: Vec<(&str, Vec<&Entry>)> = Vec::new();
-        for entry in &self.entries {
-            let object = entry.place.object.as_str();
-            let index = *places.entry(object).or_insert(objects.len());
-            match objects.get_mut(index) {
-                Some((_, entries)) => entries.push(entry),
-                None => objects.push((object, vec![entry])),
-            }
-        }
-        objects
-    }
-
     fn summary(&self) -> String {
         let counts = Verdict::ALL.map(|verdict| (verdict, self.count(verdict)));
         let fields = counts
             .into_iter()
             .filter(|(verdict, count)| *count > 0 || *verdict <= Verdict::Impossible)
             .map(|(verdict, count)| format!("{count} {}", verdict.as_str()));
-        format!("{} ({})", fields.collect::<Vec<_>>().join(", "), counted(self.objects().len(), "object"))
+        format!("{} ({})", fields.collect::<Vec<_>>().join(", "), counted(self.objects.len(), "object"))
     }
 
     pub(crate) fn render(&self, format: MigrationReport) -> String {
@@ -166,10 +200,10 @@ impl Report {
 
     fn text(&self) -> String {
         let mut text = String::new();
-        for (object, entries) in self.objects() {
+        for (object, entries) in &self.objects {
             text.push_str(&printable(object.to_owned()));
             text.push('\n');
-            for Entry { place, verdict, message } in entries {
+            for Entry { place, verdict, message, .. } in entries {
                 let colon = if place.field.is_empty() { "" } else { ": " };
                 let line = printable(format!("{}{colon}{message}", place.field));
                 // Writing to a String cannot fail.
@@ -182,9 +216,9 @@ impl Report {
 
     fn markdown(&self) -> String {
         let mut text = String::from("# Migration\n");
-        for (object, entries) in self.objects() {
+        for (object, entries) in &self.objects {
             let _ = write!(text, "\n## {}\n\n| field | verdict | reason |\n|---|---|---|\n", cell(object));
-            for Entry { place, verdict, message } in entries {
+            for Entry { place, verdict, message, .. } in entries {
                 let _ =
                     writeln!(text, "| {} | {} | {} |", cell(&place.field), verdict.as_str(), cell(message));
             }
@@ -196,7 +230,7 @@ impl Report {
     fn json(&self) -> String {
         let counts: BTreeMap<&str, usize> =
             Verdict::ALL.into_iter().map(|verdict| (verdict.as_str(), self.count(verdict))).collect();
-        format!("{:#}\n", json!({ "entries": self.entries, "counts": counts }))
+        format!("{:#}\n", json!({ "entries": self.entries().collect::<Vec<_>>(), "counts": counts }))
     }
 }
 
@@ -226,7 +260,7 @@ mod tests {
         let mut report = Report::default();
         let (b, a) = (Place::object("Kind n/b"), Place::object("Kind n/a"));
         report.exact(&b.at("spec"), "One.");
-        report.limited(&a.at("spec").item(0), "Two.");
+        report.limited(&a.at("spec").item(0), Reason::NoEffect, "Two.");
         report.exact(&b.at("spec"), "One.");
         assert_eq!(
             report.text(),
@@ -237,9 +271,30 @@ mod tests {
     }
 
     #[test]
+    fn a_later_verdict_replaces_what_is_exact_in_its_place() {
+        let mut report = Report::default();
+        let place = Place::object("Kind n/a");
+        report.exact(&place.at("spec").at("host"), "One.");
+        report.exact(&place.at("spec.hosts"), "Two.");
+        report.limited(&place.at("spec").item(1), Reason::NoEffect, "Three.");
+        report.exact(&place.at("spec").item(1), "Four.");
+        report.exact(&Place::object("Kind n/b").at("spec"), "Five.");
+        report.overrule(&place.at("spec"), Verdict::Impossible, Reason::UnsupportedPath, "Six.");
+        let named = |report: &Report| {
+            report.entries().map(|entry| entry.message.clone()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(named(&report), "Three. Six. Five.");
+        report.exact(&place.at("spec.hosts"), "Two.");
+        report.overrule(&place.at("spec.host"), Verdict::Limited, Reason::UnsupportedHost, "Seven.");
+        assert_eq!(named(&report), "Three. Six. Two. Seven. Five.");
+        report.overrule(&place, Verdict::Impossible, Reason::UnsupportedHost, "Eight.");
+        assert_eq!(named(&report), "Three. Six. Seven. Eight. Five.");
+    }
+
+    #[test]
     fn markup_and_control_characters_of_the_input_are_harmless() {
         let mut report = Report::default();
-        report.impossible(&Place::object("Kind n/<b>\u{1b}[2J").at("a|b"), "One\n| two |");
+        report.impossible(&Place::object("Kind n/<b>\u{1b}[2J").at("a|b"), Reason::NoEffect, "One\n| two |");
         assert!(report.markdown().contains("## Kind n/&lt;b>\u{fffd}\\[2J\n"), "{}", report.markdown());
         assert!(report.markdown().contains("| a\\|b | impossible | One\u{fffd}\\| two \\| |"));
         assert!(!report.text().contains('\u{1b}'));

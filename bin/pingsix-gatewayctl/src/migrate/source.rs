@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use fields::{Field, Fields, Seconds};
 
-use super::report::{Place, Report};
+use super::report::{Place, Reason, Report};
 use crate::manifest::read_all;
 
 /// The API group of the predecessors' objects.
@@ -195,17 +195,26 @@ impl Sources {
             let Some(known) = known else {
                 report.limited(
                     &place,
+                    Reason::UnknownKind,
                     "The kind has no part in a migration, so the object is not written again.",
                 );
                 return;
             };
             if !is_name(&name.name) || (is_namespaced && !is_name(&name.namespace)) {
-                report.blocking(&place, "The name is not one of Kubernetes, so the object is not written.");
+                report.blocking(
+                    &place,
+                    Reason::InvalidName,
+                    "The name is not one of Kubernetes, so the object is not written.",
+                );
                 return;
             }
             let key = ObjectKey { kind: known, name };
             if self.kept.contains_key(&key) {
-                report.blocking(&place, "The input has the object twice; the first one counts.");
+                report.blocking(
+                    &place,
+                    Reason::Duplicate,
+                    "The input has the object twice; the first one counts.",
+                );
                 return;
             }
             if let Some(created) = created {
@@ -217,6 +226,7 @@ impl Sources {
         let Some(kind) = SourceKind::of(version, kind) else {
             report.blocking(
                 &place,
+                Reason::UnknownKind,
                 match version_to_convert(group, kind) {
                     Some(known) => format!("Of {kind}, {group}/{known} is converted, not {api_version}."),
                     None => format!("{api_version} has no such kind, or its meaning is unknown."),
@@ -225,11 +235,19 @@ impl Sources {
             return;
         };
         if !is_name(&name.name) || !is_name(&name.namespace) {
-            report.blocking(&place, "The name is not one of Kubernetes, so the object is not converted.");
+            report.blocking(
+                &place,
+                Reason::InvalidName,
+                "The name is not one of Kubernetes, so the object is not converted.",
+            );
             return;
         }
         if self.predecessors.contains_key(&(kind, name.clone())) {
-            report.blocking(&place, "The input has the object twice; the first one counts.");
+            report.blocking(
+                &place,
+                Reason::Duplicate,
+                "The input has the object twice; the first one counts.",
+            );
             return;
         }
         let spec = match fields.remove("spec") {
@@ -238,13 +256,18 @@ impl Sources {
             Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
                 report.blocking(
                     &place.at("spec"),
+                    Reason::InvalidValue,
                     "The value is not an object, so the object is not converted.",
                 );
                 return;
             }
         };
         for name in fields.keys().filter(|name| !STANDARD_FIELDS.contains(&name.as_str())) {
-            report.blocking(&place.at(name), "The field is not understood, so its effect would be lost.");
+            report.blocking(
+                &place.at(name),
+                Reason::UnknownField,
+                "The field is not understood, so its effect would be lost.",
+            );
         }
         self.predecessors.insert((kind, name.clone()), Source { kind, name, place, spec });
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::Conversion;
 use super::upstream::Upstream;
 use crate::migrate::plugin::Effects;
-use crate::migrate::report::Place;
+use crate::migrate::report::{Place, Reason};
 use crate::migrate::source::{Field, Fields, ServicePort, Sources};
 
 /// The most backends of a rule of an HTTPRoute.
@@ -42,7 +42,11 @@ pub(super) fn of_rule(
     }
     if backends.len() > BACKENDS {
         let place = fields.place.at("backends");
-        conversion.report.blocking(&place, format!("A rule has at most {BACKENDS} backends."));
+        conversion.report.blocking(
+            &place,
+            Reason::TooMany,
+            format!("A rule has at most {BACKENDS} backends."),
+        );
         return Vec::new();
     }
     let hosts: Vec<&Option<String>> = backends.iter().map(|backend| &backend.host).collect();
@@ -55,7 +59,7 @@ pub(super) fn of_rule(
         && let Some(backend) = backends.iter().find(|backend| backend.host.is_some())
     {
         let message = "The upstreams of the rule have different hosts, and a rule has one.";
-        conversion.report.blocking(&backend.place, message);
+        conversion.report.blocking(&backend.place, Reason::LostReferent, message);
     }
     backends.into_iter().map(|backend| backend.value).collect()
 }
@@ -68,7 +72,7 @@ fn weight(fields: &mut Fields, is_single: bool, conversion: &mut Conversion) -> 
             (!is_single).then_some(weight)
         }
         Some((place, _)) => {
-            report.blocking(&place, format!("A weight is at most {WEIGHT}."));
+            report.blocking(&place, Reason::TooMany, format!("A weight is at most {WEIGHT}."));
             None
         }
         None => (!is_single).then_some(100),
@@ -100,23 +104,31 @@ fn service(
         match granularity.as_str() {
             "endpoint" | "endpoints" => report.exact(&place, "Requests go to the endpoints."),
             "service" => {
-                report.limited(&place, "Requests go to the endpoints, not to the address of the Service.");
+                report.limited(
+                    &place,
+                    Reason::DifferentConnection,
+                    "Requests go to the endpoints, not to the address of the Service.",
+                );
             }
-            _ => report.blocking(&place, "The value is unknown."),
+            _ => report.blocking(&place, Reason::InvalidValue, "The value is unknown."),
         }
     }
     if let Some((place, subset)) = fields.text("subset", report)
         && !subset.is_empty()
     {
-        report.blocking(&place, "A backend has all endpoints of a Service. Make a Service for the subset.");
+        report.blocking(
+            &place,
+            Reason::UnsupportedBackend,
+            "A backend has all endpoints of a Service. Make a Service for the subset.",
+        );
     }
     fields.finish(report);
     let (Some((name_place, name)), Some((port_place, port))) = (name, port) else {
-        report.blocking(&place, "The backend lacks serviceName or servicePort.");
+        report.blocking(&place, Reason::MissingField, "The backend lacks serviceName or servicePort.");
         return None;
     };
     if !crate::migrate::source::is_name(&name) {
-        report.blocking(&name_place, "The value is not the name of a Service.");
+        report.blocking(&name_place, Reason::InvalidValue, "The value is not the name of a Service.");
         return None;
     }
     let service = ObjectName::new(&*route.namespace, &name);
@@ -127,11 +139,15 @@ fn service(
             let message = format!(
                 "The input has no Service {service}, so the number of the port is unknown. Give the Service, too."
             );
-            report.blocking(&port_place, message);
+            report.blocking(&port_place, Reason::LostReferent, message);
             return None;
         }
         (_, ServicePort::NoPort) => {
-            report.blocking(&port_place, format!("Service {service} has no such port."));
+            report.blocking(
+                &port_place,
+                Reason::InvalidValue,
+                format!("Service {service} has no such port."),
+            );
             return None;
         }
     };
@@ -141,7 +157,7 @@ fn service(
         host.clone_from(&upstream.host);
         if upstream.is_lost {
             let message = format!("ApisixUpstream {service} has parts that cannot be converted.");
-            conversion.report.blocking(&place, message);
+            conversion.report.blocking(&place, Reason::LostReferent, message);
         }
     }
     Some(Backend { place, value: reference(&name, number, weight), host })
@@ -159,17 +175,21 @@ fn upstream(
     let weight = weight(&mut fields, is_single, conversion);
     fields.finish(&mut conversion.report);
     let Some((name_place, name)) = name else {
-        conversion.report.blocking(&place, "The item has no name.");
+        conversion.report.blocking(&place, Reason::MissingField, "The item has no name.");
         return None;
     };
     let name = ObjectName::new(&*route.namespace, name);
     let Some(Upstream { external, host, is_lost }) = conversion.upstreams.get(&name).cloned() else {
-        conversion.report.blocking(&name_place, format!("The input has no ApisixUpstream {name}."));
+        conversion.report.blocking(
+            &name_place,
+            Reason::MissingReferent,
+            format!("The input has no ApisixUpstream {name}."),
+        );
         return None;
     };
     let Some((service, port)) = external.filter(|_| !is_lost) else {
         let message = format!("ApisixUpstream {name} has no nodes that can be converted.");
-        conversion.report.blocking(&name_place, message);
+        conversion.report.blocking(&name_place, Reason::LostReferent, message);
         return None;
     };
     conversion

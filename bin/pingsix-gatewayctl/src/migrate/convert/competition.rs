@@ -8,6 +8,7 @@ use super::Conversion;
 use super::rules::{Document, Rule, Section};
 use crate::migrate::output::label;
 use crate::migrate::plugin::Effects;
+use crate::migrate::report::Reason;
 
 /// The most pairs of matches for one host and path, of different rules, that are compared.
 const PAIRS: usize = 16_384;
@@ -207,7 +208,7 @@ fn refuse(
         let Some(rule) = documents.get_mut(at).and_then(|document| document.rules.get_mut(index)) else {
             continue;
         };
-        conversion.report.blocking(&rule.place.at(field), message);
+        conversion.report.blocking(&rule.place.at(field), Reason::Precedence, message);
         if rule.may_be_weaker {
             continue;
         }

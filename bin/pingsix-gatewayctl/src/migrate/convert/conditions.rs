@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::migrate::plugin::variable;
-use crate::migrate::report::{Place, Report};
+use crate::migrate::report::{Place, Reason, Report};
 use crate::migrate::source::Field;
 
 /// A part of a request that has to have one of the values.
@@ -40,12 +40,16 @@ fn check(condition: Condition, place: &Place, report: &mut Report) -> Option<Con
     let good_name =
         condition.name.len() <= 256 && !condition.name.is_empty() && condition.name.bytes().all(is_token);
     if !good_name || condition.name.eq_ignore_ascii_case("host") {
-        report.blocking(place, "PingSIX cannot see such a header or query parameter.");
+        report.blocking(
+            place,
+            Reason::UnsupportedMatch,
+            "PingSIX cannot see such a header or query parameter.",
+        );
         return None;
     }
     let most = if condition.field == "headers" { 4096 } else { 1024 };
     if condition.values.iter().any(|value| value.is_empty() || value.len() > most) {
-        report.blocking(place, "A match needs values that are not empty.");
+        report.blocking(place, Reason::UnsupportedMatch, "A match needs values that are not empty.");
         return None;
     }
     Some(condition)
@@ -73,20 +77,28 @@ pub(super) fn of_expression(item: Field, report: &mut Report) -> Option<Conditio
         "Equal" => value.into_iter().collect(),
         "In" => set.into_iter().map(|(_, value)| value).collect(),
         "RegexMatch" | "RegexNotMatch" | "RegexMatchCaseInsensitive" | "RegexNotMatchCaseInsensitive" => {
-            report.blocking(&place, format!("{COUNTERPARTS}, and this is a regular expression."));
+            report.blocking(
+                &place,
+                Reason::UnsupportedMatch,
+                format!("{COUNTERPARTS}, and this is a regular expression."),
+            );
             return None;
         }
         "NotEqual" | "NotIn" | "GreaterThan" | "GreaterThanEqual" | "LessThan" | "LessThanEqual" => {
-            report.blocking(&place, format!("{COUNTERPARTS}, and have no {operator}."));
+            report.blocking(
+                &place,
+                Reason::UnsupportedMatch,
+                format!("{COUNTERPARTS}, and have no {operator}."),
+            );
             return None;
         }
         _ => {
-            report.blocking(&place.at("op"), "The operator is unknown.");
+            report.blocking(&place.at("op"), Reason::InvalidValue, "The operator is unknown.");
             return None;
         }
     };
     if values.is_empty() {
-        report.blocking(&place, "The condition has no value.");
+        report.blocking(&place, Reason::MissingField, "The condition has no value.");
         return None;
     }
     let several = values.len() > 1;
@@ -98,12 +110,16 @@ pub(super) fn of_expression(item: Field, report: &mut Report) -> Option<Conditio
         _ => None,
     };
     let Some(condition) = condition else {
-        report.blocking(&place, format!("{COUNTERPARTS}, and this is another part of requests."));
+        report.blocking(
+            &place,
+            Reason::UnsupportedMatch,
+            format!("{COUNTERPARTS}, and this is another part of requests."),
+        );
         return None;
     };
     let condition = check(condition, &place, report)?;
     if several {
-        report.limited(&place, "The rule has a match for each value.");
+        report.limited(&place, Reason::DifferentMatch, "The rule has a match for each value.");
     } else {
         report.exact(&place, format!("The condition becomes an item of {}.", condition.field));
     }
@@ -127,12 +143,13 @@ pub(super) fn of_vars(item: Field, report: &mut Report) -> Option<Condition> {
         _ => None,
     };
     let Some(condition) = condition else {
-        report.blocking(&place, format!("{COUNTERPARTS}."));
+        report.blocking(&place, Reason::UnsupportedMatch, format!("{COUNTERPARTS}."));
         return None;
     };
     let condition = check(condition, &place, report)?;
     report.limited(
         &place,
+        Reason::DifferentMatch,
         "The condition becomes a part of each match. Names of headers have dashes, not underscores.",
     );
     Some(condition)

@@ -9,7 +9,7 @@ use pingsix_translate::{DEFAULT_CONTROLLER_NAME, Kind, ObjectKey};
 use serde_json::{Value, json};
 
 use super::Conversion;
-use crate::migrate::report::Place;
+use crate::migrate::report::{Place, Reason};
 use crate::migrate::source::Sources;
 
 /// The kinds with `parentRefs`.
@@ -101,7 +101,7 @@ fn copy(
             copy.get_mut("spec").and_then(Value::as_object_mut).and_then(|spec| spec.remove("addresses"));
         if addresses.is_some() {
             let message = "The original keeps its addresses, so the copy has others.";
-            conversion.report.limited(&place.at("spec.addresses"), message);
+            conversion.report.limited(&place.at("spec.addresses"), Reason::ManualStep, message);
         }
     } else {
         // Other parents are served by the original.
@@ -140,6 +140,10 @@ fn refer_to_copies(sources: &Sources, copies: &Copies, conversion: &mut Conversi
     }
     for (policy, of, name) in without {
         let message = format!("The policy is for {of}. Add its copy {name} to the targets.");
-        conversion.report.impossible(&Place::object(policy.to_string()).at("spec.targetRefs"), message);
+        conversion.report.impossible(
+            &Place::object(policy.to_string()).at("spec.targetRefs"),
+            Reason::ManualStep,
+            message,
+        );
     }
 }

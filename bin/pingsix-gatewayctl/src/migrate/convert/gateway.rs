@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::rules::Section;
 use super::tls::covers;
 use super::{Choices, Conversion, ingress};
-use crate::migrate::report::Place;
+use crate::migrate::report::{Place, Reason};
 use crate::migrate::source::{SourceKind, Sources};
 
 /// The most listeners of a Gateway.
@@ -157,6 +157,7 @@ pub(super) fn finish(conversion: &mut Conversion) {
             for (place, _) in &listeners {
                 conversion.report.impossible(
                     place,
+                    Reason::MissingReferent,
                     format!("Gateway {name} is not among the input. Give it, too, and it gets the listener."),
                 );
             }
@@ -210,7 +211,7 @@ fn listeners(conversion: &mut Conversion) -> Vec<(Place, Value)> {
         for (place, _) in listeners.drain(LISTENERS - 1..) {
             let message =
                 format!("A Gateway has at most {LISTENERS} listeners. Add the host in a ListenerSet.");
-            conversion.report.impossible(&place, message);
+            conversion.report.impossible(&place, Reason::TooMany, message);
         }
     }
     listeners
@@ -249,6 +250,7 @@ fn add_telemetry(key: &ObjectKey, telemetry: &Map<String, Value>, conversion: &m
     if !is_free {
         conversion.report.impossible(
             &place,
+            Reason::ManualStep,
             "The Gateway has parameters or is not among the output. Set telemetry in its PingsixProxy.",
         );
         return;
@@ -256,7 +258,7 @@ fn add_telemetry(key: &ObjectKey, telemetry: &Map<String, Value>, conversion: &m
     let managed = runs_data_planes(key, conversion);
     if managed.is_none() {
         conversion.report.limited(
-            &place,
+            &place, Reason::MissingReferent,
             "The GatewayClass is not among the input. If it has managed data planes, replace attached by managed in the \
              PingsixProxy.",
         );

@@ -10,7 +10,7 @@ use super::upstream::{self, Upstream};
 use super::{Conversion, matches, plugin_config, route, rules};
 use crate::migrate::consumer::{Owner, Pool};
 use crate::migrate::plugin::{self, Effects, Level, Scope};
-use crate::migrate::report::Place;
+use crate::migrate::report::{Place, Reason};
 use crate::migrate::source::{APISIX_GROUP, Source, SourceKind, Sources};
 
 /// A policy for a route or a rule of it.
@@ -41,14 +41,14 @@ pub(super) fn convert(sources: &mut Sources, conversion: &mut Conversion) {
                 let message = format!(
                     "{key} is not written, because HTTPRoutePolicies of Ingresses are not converted."
                 );
-                conversion.report.blocking(&policy.place, message);
+                conversion.report.blocking(&policy.place, Reason::LostReferent, message);
                 conversion.withhold(&policy.place, format!("{key} is not written."));
                 conversion.output.remove(&key);
             } else {
                 let message = format!(
                     "{key} is not among the input, so the policy becomes nothing. Give both together."
                 );
-                conversion.report.impossible(&policy.place, message);
+                conversion.report.impossible(&policy.place, Reason::MissingReferent, message);
             }
         }
     }
@@ -70,7 +70,7 @@ fn route_policies(
             && priority.value.as_i64() != Some(0)
         {
             report.blocking(
-                &priority.place,
+                &priority.place, Reason::UnsupportedField,
                 "HTTPRoutes have no priority, so the target may take requests of other routes, or lose some to them.",
             );
         }
@@ -90,7 +90,11 @@ fn route_policies(
             let known =
                 [Kind::HttpRoute, Kind::Ingress].into_iter().find(|kind| kind.as_str() == target_kind);
             let Some(known) = known else {
-                report.impossible(&at, "The policy is for HTTPRoutes and Ingresses.");
+                report.impossible(
+                    &at,
+                    Reason::UnsuitableReferent,
+                    "The policy is for HTTPRoutes and Ingresses.",
+                );
                 continue;
             };
             let is_lost = report.losses() > before && !is_allowed;
@@ -166,9 +170,11 @@ fn convert_route(
         let mut filters_of_backends =
             filters_of_backends.filter_map(|backend| backend.get("filters")?.as_array()).flatten();
         if filters_of_backends.any(is_plugin_config) {
-            conversion
-                .report
-                .blocking(&at.at("backendRefs"), "A backend has plugins, and rules alone have them.");
+            conversion.report.blocking(
+                &at.at("backendRefs"),
+                Reason::UnsupportedPlugin,
+                "A backend has plugins, and rules alone have them.",
+            );
         }
         for policy in policies {
             let applies = policy.section.as_ref().is_none_or(|section| given.as_ref() == Some(section));
@@ -176,7 +182,11 @@ fn convert_route(
                 continue;
             }
             if policy.is_lost {
-                conversion.report.blocking(&at, format!("{} cannot be converted.", policy.place.object));
+                conversion.report.blocking(
+                    &at,
+                    Reason::LostReferent,
+                    format!("{} cannot be converted.", policy.place.object),
+                );
                 effects.protects = true;
             } else {
                 add_conditions(rule, &policy.conditions, &at, conversion);
@@ -234,7 +244,7 @@ fn extensions(
         let at = at.at("filters").item(index);
         let text = |field: &str| filter.pointer(&format!("/extensionRef/{field}")).and_then(Value::as_str);
         if text("kind") != Some(SourceKind::PluginConfig.as_str()) {
-            conversion.report.blocking(&at, "The kind of the filter is unknown.");
+            conversion.report.blocking(&at, Reason::UnknownKind, "The kind of the filter is unknown.");
             continue;
         }
         let name = ObjectName::new(&*key.name.namespace, text("name").unwrap_or_default());
@@ -249,9 +259,11 @@ fn extensions(
     plugin::convert(plugins, scope, effects, conversion);
     conversion.keep_telemetry(effects);
     if effects.https_only {
-        conversion
-            .report
-            .blocking(at, "A redirect to HTTPS needs an HTTPRoute of its own, for the listener for HTTP.");
+        conversion.report.blocking(
+            at,
+            Reason::UnsupportedRewrite,
+            "A redirect to HTTPS needs an HTTPRoute of its own, for the listener for HTTP.",
+        );
     }
     let is_http = key.kind == Kind::HttpRoute;
     let is_simple = effects.response.is_none()
@@ -260,15 +272,17 @@ fn extensions(
         && effects.regex.is_none()
         && effects.hostname.is_none();
     if !is_http && !is_simple {
-        conversion.report.blocking(at, "A GRPCRoute has no such filters.");
+        conversion.report.blocking(at, Reason::UnsupportedPlugin, "A GRPCRoute has no such filters.");
     }
     if let Some(Value::Array(filters)) = rule.get_mut("filters") {
         filters.retain(|filter| !is_plugin_config(filter));
         for filter in &effects.filters {
             if filters.iter().any(|other| other.get("type") == filter.get("type")) {
-                conversion
-                    .report
-                    .blocking(at, "The rule has two filters that change headers, and PingSIX runs one.");
+                conversion.report.blocking(
+                    at,
+                    Reason::UnsupportedPlugin,
+                    "The rule has two filters that change headers, and PingSIX runs one.",
+                );
             }
         }
     }
@@ -293,7 +307,11 @@ fn hosts(
         })
         .collect();
     if upstreams.iter().flatten().any(|upstream| upstream.is_lost) {
-        conversion.report.blocking(at, "A BackendTrafficPolicy of a backend cannot be converted.");
+        conversion.report.blocking(
+            at,
+            Reason::LostReferent,
+            "A BackendTrafficPolicy of a backend cannot be converted.",
+        );
     }
     let hosts: Vec<Option<&String>> =
         upstreams.iter().map(|upstream| upstream.and_then(|upstream| upstream.host.as_ref())).collect();
@@ -301,7 +319,11 @@ fn hosts(
     if effects.hostname.is_none() && hosts.iter().all(|host| *host == Some(*first)) {
         effects.hostname = Some((*first).clone());
     } else {
-        conversion.report.blocking(at, "The backends of the rule have different hosts, and a rule has one.");
+        conversion.report.blocking(
+            at,
+            Reason::UnsupportedBackend,
+            "The backends of the rule have different hosts, and a rule has one.",
+        );
     }
 }
 
@@ -318,7 +340,7 @@ fn add_conditions(
     }
     let all = matches::add(base, conditions, &at.at("matches"), &mut conversion.report);
     if all.len() > 64 {
-        conversion.report.blocking(at, "The rule would have more than 64 matches.");
+        conversion.report.blocking(at, Reason::TooMany, "The rule would have more than 64 matches.");
     }
     rule.insert("matches".to_owned(), json!(all));
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Conversion, rules};
 use crate::migrate::consumer::Owner;
 use crate::migrate::plugin::{self, Effects, Level, PluginUse, Scope, Switch};
-use crate::migrate::report::Place;
+use crate::migrate::report::{Place, Reason};
 use crate::migrate::source::{APISIX_GROUP, Source, SourceKind, Sources};
 
 /// Converts all of them.
@@ -58,7 +58,11 @@ fn apply(
     if is_main {
         conversion.keep_telemetry(&mut effects);
     } else if let (false, Some(place)) = (effects.telemetry.is_empty(), places.first()) {
-        conversion.report.impossible(place, "Set telemetry in the PingsixProxy of the Gateway.");
+        conversion.report.impossible(
+            place,
+            Reason::ManualStep,
+            "Set telemetry in the PingsixProxy of the Gateway.",
+        );
     }
     let has_rule_parts = !effects.filters.is_empty()
         || effects.hostname.is_some()
@@ -70,7 +74,7 @@ fn apply(
     if let (true, Some(place)) = (has_rule_parts, places.first()) {
         let message =
             "Rules have rewrites, redirects and answers, and Gateways have none. Add them to each rule.";
-        conversion.report.impossible(place, message);
+        conversion.report.impossible(place, Reason::ManualStep, message);
     }
     if conversion.report.losses() > before && !is_allowed {
         for place in places {
@@ -126,6 +130,7 @@ fn gateway_proxy(source: Source, sources: &Sources, conversion: &mut Conversion)
         if let Some(field) = spec.take(field) {
             report.limited(
                 &field.place,
+                Reason::ManualStep,
                 "Set attached.addresses of the PingsixProxy if the processes are your own.",
             );
         }
@@ -133,9 +138,17 @@ fn gateway_proxy(source: Source, sources: &Sources, conversion: &mut Conversion)
     if let Some(mut metadata) = spec.object("pluginMetadata", report) {
         for (name, field) in metadata.rest() {
             if name == "file-logger" {
-                report.limited(&field.place, "Set telemetry.accessLog.format of the PingsixProxy.");
+                report.limited(
+                    &field.place,
+                    Reason::ManualStep,
+                    "Set telemetry.accessLog.format of the PingsixProxy.",
+                );
             } else {
-                report.impossible(&field.place, "PingSIX has no settings for all uses of a plugin.");
+                report.impossible(
+                    &field.place,
+                    Reason::UnsupportedField,
+                    "PingSIX has no settings for all uses of a plugin.",
+                );
             }
         }
     }
@@ -161,7 +174,11 @@ fn gateway_proxy(source: Source, sources: &Sources, conversion: &mut Conversion)
         targets.push((conversion.parent.name.clone(), Owner::Class(class)));
     }
     if targets.is_empty() && !plugins.is_empty() {
-        conversion.report.limited(&place, "No Gateway or IngressClass of the input has these parameters.");
+        conversion.report.limited(
+            &place,
+            Reason::NoEffect,
+            "No Gateway or IngressClass of the input has these parameters.",
+        );
     }
     for (gateway, owner) in targets {
         let about = (std::slice::from_ref(&place), before, is_allowed);
@@ -199,7 +216,7 @@ fn refer_to_no_proxy(sources: &Sources, conversion: &mut Conversion) {
             conversion.report.exact(&at, "The copy has no reference to the object.");
         } else {
             conversion.report.limited(
-                &at,
+                &at, Reason::ManualStep,
                 "The reference is removed. The class is still that of the other controller: change it when the traffic \
                  moves, or write copies with --name-suffix.",
             );

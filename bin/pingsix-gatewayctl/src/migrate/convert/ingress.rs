@@ -30,7 +30,7 @@ use serde_json::{Map, Value};
 use self::annotated::Annotated;
 use self::chosen::{Owner, is_foreign, owner};
 use super::Conversion;
-use crate::migrate::report::Place;
+use crate::migrate::report::{Place, Reason};
 use crate::migrate::source::Sources;
 
 /// The namespaces of the Ingresses that are converted.
@@ -93,6 +93,7 @@ fn withhold(key: &ObjectKey, ingress: &Value, counts: impl Fn(&str) -> bool, con
         let at = place.at(&format!("metadata.annotations[{name}]"));
         conversion.report.blocking(
             &at,
+            Reason::ForeignAnnotation,
             "Annotations of this controller are not converted, and this one may protect the Ingress.",
         );
     }

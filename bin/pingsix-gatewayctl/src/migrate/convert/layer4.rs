@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::Conversion;
 use crate::migrate::output::label;
+use crate::migrate::report::Reason;
 use crate::migrate::source::{Field, ServicePort, Source, SourceKind, Sources, is_name};
 
 /// Converts the stream rules of an ApisixRoute.
@@ -40,13 +41,14 @@ fn one(
         if let Some((place, _)) = matching.text("host", report).filter(|(_, host)| !host.is_empty()) {
             report.blocking(
                 &place,
+                Reason::UnsupportedMatch,
                 "A TCPRoute takes all connections of a port, whatever server name they have.",
             );
         }
         matching.finish(report);
     }
     for plugin in fields.list("plugins", report) {
-        report.blocking(&plugin.place, "Connections have no plugins.");
+        report.blocking(&plugin.place, Reason::UnsupportedPlugin, "Connections have no plugins.");
     }
     let mut backend = None;
     if let Some(mut field) = fields.object("backend", report) {
@@ -55,8 +57,11 @@ fn one(
         let service_port = field.text("servicePort", report);
         field.drop("resolveGranularity", report, "Connections go to the endpoints.");
         if let Some((place, _)) = field.text("subset", report).filter(|(_, subset)| !subset.is_empty()) {
-            report
-                .blocking(&place, "A backend has all endpoints of a Service. Make a Service for the subset.");
+            report.blocking(
+                &place,
+                Reason::UnsupportedBackend,
+                "A backend has all endpoints of a Service. Make a Service for the subset.",
+            );
         }
         field.finish(report);
         if let (Some((_, service)), Some((_, service_port))) = (service, service_port) {
@@ -70,7 +75,11 @@ fn one(
                     report.exact(&at, format!("The backend becomes Service {service} port {number}."));
                     backend = Some(json!({ "name": service, "port": number }));
                 }
-                None => report.blocking(&at, "The number of the port is unknown. Give the Service, too."),
+                None => report.blocking(
+                    &at,
+                    Reason::MissingReferent,
+                    "The number of the port is unknown. Give the Service, too.",
+                ),
             }
         }
     }
@@ -80,13 +89,13 @@ fn one(
         "TCP" => Kind::TcpRoute,
         "UDP" => Kind::UdpRoute,
         _ => {
-            report.blocking(&place.at("protocol"), "The protocol is TCP or UDP.");
+            report.blocking(&place.at("protocol"), Reason::InvalidValue, "The protocol is TCP or UDP.");
             return None;
         }
     };
     let port = port.and_then(|(_, port)| u16::try_from(port).ok()).filter(|port| *port > 0);
     let (Some(port), Some(backend)) = (port, backend) else {
-        report.blocking(&place, "The rule lacks a port or a backend.");
+        report.blocking(&place, Reason::MissingField, "The rule lacks a port or a backend.");
         return None;
     };
     if report.losses() > before {
@@ -95,6 +104,7 @@ fn one(
     let listener = conversion.parent.listen(&place, &protocol, port);
     conversion.report.limited(
         &place,
+        Reason::ManualStep,
         format!(
             "The rule becomes a {kind} on the listener {listener}, for a program beside PingSIX (--stream)."
         ),
@@ -112,7 +122,11 @@ pub(super) fn refuse_policies(sources: &mut Sources, conversion: &mut Conversion
         let is_allowed = conversion.may_be_weaker(kind, &name);
         let plugins = spec.list("plugins", &mut conversion.report);
         for plugin in &plugins {
-            conversion.report.blocking(&plugin.place, "Connections have no plugins.");
+            conversion.report.blocking(
+                &plugin.place,
+                Reason::UnsupportedPlugin,
+                "Connections have no plugins.",
+            );
         }
         for target in spec.list("targetRefs", &mut conversion.report) {
             let text = |field: &str| target.value.get(field).and_then(Value::as_str).unwrap_or_default();
@@ -120,16 +134,26 @@ pub(super) fn refuse_policies(sources: &mut Sources, conversion: &mut Conversion
                 .into_iter()
                 .find(|kind| kind.as_str() == text("kind"));
             let Some(kind) = kind else {
-                conversion.report.impossible(&target.place, "The target is not a route for connections.");
+                conversion.report.impossible(
+                    &target.place,
+                    Reason::UnsuitableReferent,
+                    "The target is not a route for connections.",
+                );
                 continue;
             };
             let key = ObjectKey::new(kind, &*name.namespace, text("name"));
             if plugins.is_empty() || is_allowed {
-                conversion.report.impossible(&target.place, "The policy is not written.");
+                conversion.report.impossible(
+                    &target.place,
+                    Reason::LostReferent,
+                    "The policy is not written.",
+                );
             } else {
-                conversion
-                    .report
-                    .impossible(&target.place, format!("{key} has a policy that cannot be converted."));
+                conversion.report.impossible(
+                    &target.place,
+                    Reason::LostReferent,
+                    format!("{key} has a policy that cannot be converted."),
+                );
                 conversion.withhold(&place, format!("{key} is not written."));
                 conversion.output.remove(&key);
             }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::conditions::{self, Condition};
 use crate::migrate::plugin::networks;
-use crate::migrate::report::{Place, Report};
+use crate::migrate::report::{Place, Reason, Report};
 use crate::migrate::source::{Fields, is_name};
 
 /// The most matches of a rule. More of them are a sign of hostile input rather than of a rule.
@@ -43,13 +43,17 @@ pub(super) fn path(place: &Place, path: &str, report: &mut Report) -> Option<Val
     };
     if value.contains('*') {
         report.blocking(
-            place,
+            place, Reason::UnsupportedPath,
             "An asterisk stands for whole elements at the end of a path in an HTTPRoute, and here it does not.",
         );
         return None;
     }
     if !is_path(value) {
-        report.blocking(place, "An HTTPRoute cannot have the path, or PingSIX would take it for a pattern.");
+        report.blocking(
+            place,
+            Reason::UnsupportedPath,
+            "An HTTPRoute cannot have the path, or PingSIX would take it for a pattern.",
+        );
         return None;
     }
     if !is_prefix {
@@ -59,8 +63,11 @@ pub(super) fn path(place: &Place, path: &str, report: &mut Report) -> Option<Val
     if value == "/" {
         report.exact(place, "The path becomes PathPrefix /.");
     } else {
-        report
-            .limited(place, format!("The path becomes PathPrefix {value}, which takes {value} itself, too."));
+        report.limited(
+            place,
+            Reason::DifferentMatch,
+            format!("The path becomes PathPrefix {value}, which takes {value} itself, too."),
+        );
     }
     Some(json!({ "type": "PathPrefix", "value": value }))
 }
@@ -69,7 +76,7 @@ fn host(place: &Place, host: &str, report: &mut Report) -> Option<String> {
     let host = host.to_ascii_lowercase();
     let name = host.strip_prefix("*.").unwrap_or(&host);
     if !is_name(name) || name.parse::<std::net::IpAddr>().is_ok() {
-        report.blocking(place, "An HTTPRoute cannot have the host.");
+        report.blocking(place, Reason::UnsupportedHost, "An HTTPRoute cannot have the host.");
         return None;
     }
     report.exact(place, format!("The host becomes hostname {host}."));
@@ -81,7 +88,7 @@ pub(super) fn of_rule(mut fields: Fields, report: &mut Report) -> Matching {
     let place = fields.place.clone();
     let paths = fields.texts("paths", report);
     if paths.is_empty() {
-        report.blocking(&place.at("paths"), "The rule has no path.");
+        report.blocking(&place.at("paths"), Reason::MissingField, "The rule has no path.");
     }
     let paths: Vec<Value> =
         paths.into_iter().filter_map(|(place, text)| path(&place, &text, report)).collect();
@@ -96,7 +103,7 @@ pub(super) fn of_rule(mut fields: Fields, report: &mut Report) -> Matching {
             }
             Some(_) => report.exact(place, "The list has the method already."),
             // Fewer requests match, and others are refused as before: no rule had taken them.
-            None => report.blocking(place, "An HTTPRoute cannot have the method."),
+            None => report.blocking(place, Reason::UnsupportedMatch, "An HTTPRoute cannot have the method."),
         }
     }
     let lacks_methods = methods.is_empty() && !given.is_empty();
@@ -111,7 +118,7 @@ pub(super) fn of_rule(mut fields: Fields, report: &mut Report) -> Matching {
     let networks = networks(addresses, report);
     if !networks.is_empty() {
         report.limited(
-            &at_addresses,
+            &at_addresses, Reason::DifferentMatch,
             "The networks become authorization of a SecurityPolicy: other clients get 403, and no other rule takes them.",
         );
     }
@@ -121,7 +128,7 @@ pub(super) fn of_rule(mut fields: Fields, report: &mut Report) -> Matching {
         .filter_map(|item| conditions::of_expression(item, report))
         .collect();
     if let Some((place, _)) = fields.text("filter_func", report).filter(|(_, text)| !text.is_empty()) {
-        report.blocking(&place, "PingSIX runs no code that chooses rules.");
+        report.blocking(&place, Reason::UnsupportedField, "PingSIX runs no code that chooses rules.");
     }
     fields.finish(report);
     // Without hosts or methods, a match would have all of them.
@@ -140,7 +147,7 @@ fn expand(
     report: &mut Report,
 ) -> Vec<Value> {
     if paths.len() > MATCHES / methods.len().max(1) {
-        report.blocking(place, format!("The rule would have more than {MATCHES} matches."));
+        report.blocking(place, Reason::TooMany, format!("The rule would have more than {MATCHES} matches."));
         return Vec::new();
     }
     let base: Vec<Map<String, Value>> = paths
@@ -173,19 +180,22 @@ pub(super) fn add(
             earlier.field == condition.field && earlier.name.eq_ignore_ascii_case(&condition.name)
         });
         if is_twice {
-            report
-                .blocking(place, format!("Two conditions are about {} {}.", condition.field, condition.name));
+            report.blocking(
+                place,
+                Reason::UnsupportedMatch,
+                format!("Two conditions are about {} {}.", condition.field, condition.name),
+            );
             return Vec::new();
         }
     }
     let factor = conditions.iter().try_fold(1_usize, |all, one| all.checked_mul(one.values.len()));
     let count = factor.and_then(|factor| factor.checked_mul(matches.len()));
     if count.is_none_or(|count| count > MATCHES) {
-        report.blocking(place, format!("The rule would have more than {MATCHES} matches."));
+        report.blocking(place, Reason::TooMany, format!("The rule would have more than {MATCHES} matches."));
         return Vec::new();
     }
     if conditions.len() > 16 {
-        report.blocking(place, "A match has at most 16 conditions.");
+        report.blocking(place, Reason::TooMany, "A match has at most 16 conditions.");
         return Vec::new();
     }
     for condition in conditions {

@@ -4,7 +4,7 @@ use pingsix_translate::ObjectName;
 
 use super::{Conversion, NamedPlugins};
 use crate::migrate::plugin::{self, PluginUse, Switch};
-use crate::migrate::report::Place;
+use crate::migrate::report::{Place, Reason};
 use crate::migrate::source::{Source, SourceKind, Sources};
 
 /// Reads all of them, for the rules that use them.
@@ -38,12 +38,16 @@ pub(super) fn find(
     let Some(named) = conversion.plugin_configs.get_mut(&(kind, name.clone())) else {
         let message =
             format!("The input has no {} {name}, so the plugins of the rule are unknown.", kind.as_str());
-        conversion.report.blocking(place, message);
+        conversion.report.blocking(place, Reason::LostReferent, message);
         return Vec::new();
     };
     named.is_used = true;
     if named.is_lost {
-        conversion.report.blocking(place, format!("{} {name} is not understood.", kind.as_str()));
+        conversion.report.blocking(
+            place,
+            Reason::LostReferent,
+            format!("{} {name} is not understood.", kind.as_str()),
+        );
     } else {
         conversion
             .report
@@ -57,6 +61,10 @@ pub(super) fn note_unused(conversion: &mut Conversion) {
     let unused = conversion.plugin_configs.values().filter(|named| !named.is_used);
     let places: Vec<Place> = unused.map(|named| named.place.clone()).collect();
     for place in places {
-        conversion.report.limited(&place, "No rule of the input uses the object, so it becomes nothing.");
+        conversion.report.limited(
+            &place,
+            Reason::NoEffect,
+            "No rule of the input uses the object, so it becomes nothing.",
+        );
     }
 }

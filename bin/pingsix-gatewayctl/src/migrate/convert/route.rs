@@ -11,7 +11,7 @@ use super::{Conversion, backend, competition, layer4, plugin_config, tls};
 use crate::migrate::consumer::Owner;
 use crate::migrate::output::label;
 use crate::migrate::plugin::{self, Effects, Level, PluginUse, Scope, Switch};
-use crate::migrate::report::{Place, Report};
+use crate::migrate::report::{Place, Reason, Report};
 use crate::migrate::source::{Field, Fields, Source, SourceKind, Sources};
 
 /// The most matches of all rules, times their hosts, whose order is compared.
@@ -158,7 +158,7 @@ impl Conversion {
         let is_refused = refused.any(|other| hosts.iter().any(|host| tls::covers(other, host)));
         if is_refused {
             let message = "The clients of a host need certificates, and PingSIX asks for none.";
-            self.report.blocking(place, message);
+            self.report.blocking(place, Reason::ClientCertificate, message);
         }
         is_refused
     }
@@ -227,13 +227,13 @@ fn rule(item: Field, origin: &Origin<'_>, sources: &Sources, conversion: &mut Co
     let matching = fields.object("match", &mut conversion.report);
     let matching = matching.map(|fields| matches::of_rule(fields, &mut conversion.report));
     let Matching { hosts, mut matches, networks } = matching.unwrap_or_else(|| {
-        conversion.report.blocking(&place.at("match"), "The rule matches no request.");
+        conversion.report.blocking(&place.at("match"), Reason::MissingField, "The rule matches no request.");
         Matching::default()
     });
     conversion.entries = conversion.entries.saturating_add(matches.len().saturating_mul(hosts.len().max(1)));
     if conversion.entries > ENTRIES {
         let message = format!("The rules of the input have more than {ENTRIES} matches, times their hosts.");
-        conversion.report.blocking(&place.at("match"), message);
+        conversion.report.blocking(&place.at("match"), Reason::TooMany, message);
         matches.clear();
     }
     let namespace = &*origin.name.namespace;
@@ -242,9 +242,11 @@ fn rule(item: Field, origin: &Origin<'_>, sources: &Sources, conversion: &mut Co
     // Plugins that are not known may protect the rule.
     let is_unclear = conversion.report.losses() > losses || origin.is_unclear;
     if origin.is_unclear {
-        conversion
-            .report
-            .blocking(&place, "A field of the object is not understood, and it may protect the rule.");
+        conversion.report.blocking(
+            &place,
+            Reason::UnknownField,
+            "A field of the object is not understood, and it may protect the rule.",
+        );
     }
     let consumers = conversion.consumers.pool(origin.owner).clone();
     let base = format!("{}-{}", origin.name.name, label(&name, "rule"));
@@ -268,12 +270,14 @@ fn rule(item: Field, origin: &Origin<'_>, sources: &Sources, conversion: &mut Co
     if effects.https_only && !conversion.parent.serves_https(&hosts) {
         let message =
             "No ApisixTls of the input has a certificate for the hosts, so there is no HTTPS to redirect to.";
-        conversion.report.blocking(&place.at("plugins"), message);
+        conversion.report.blocking(&place.at("plugins"), Reason::UnsupportedPlugin, message);
     }
     if backends.is_empty() && effects.response.is_none() && effects.redirect.is_none() {
-        conversion
-            .report
-            .blocking(&place.at("backends"), "The rule has no backend that PingSIX could reach.");
+        conversion.report.blocking(
+            &place.at("backends"),
+            Reason::UnsupportedBackend,
+            "The rule has no backend that PingSIX could reach.",
+        );
     }
     let gateways = [conversion.parent.name.clone()];
     conversion.refuse_second_protection(&mut effects, &gateways, &place);
@@ -305,7 +309,7 @@ fn rule(item: Field, origin: &Origin<'_>, sources: &Sources, conversion: &mut Co
 fn priority(fields: &mut Fields, report: &mut Report) -> i64 {
     let Some(field) = fields.take("priority") else { return 0 };
     let Some(priority) = field.value.as_i64() else {
-        report.blocking(&field.place, "The value is not a whole number.");
+        report.blocking(&field.place, Reason::InvalidValue, "The value is not a whole number.");
         return 0;
     };
     if priority == 0 {
@@ -313,6 +317,7 @@ fn priority(fields: &mut Fields, report: &mut Report) -> i64 {
     } else {
         report.limited(
             &field.place,
+            Reason::Precedence,
             "HTTPRoutes have no priority. The rules are in an order that has the same effect on each other.",
         );
     }
@@ -328,7 +333,11 @@ fn timeout(fields: &mut Fields, report: &mut Report) -> Option<u64> {
     let read = timeout.take("read").and_then(|field| field.seconds(report));
     timeout.finish(report);
     if let Some((place, _)) = connect {
-        report.limited(&place, "The time to connect is that of the Service, in a BackendTrafficPolicy.");
+        report.limited(
+            &place,
+            Reason::DifferentScope,
+            "The time to connect is that of the Service, in a BackendTrafficPolicy.",
+        );
     }
     // The original has 60 seconds for what is not given, and for zero.
     let value = |given: &Option<(Place, crate::migrate::source::Seconds)>| {
@@ -341,6 +350,7 @@ fn timeout(fields: &mut Fields, report: &mut Report) -> Option<u64> {
     } else {
         report.limited(
             &at,
+            Reason::DifferentConnection,
             "The longer one of send and read, in whole seconds, becomes timeouts.backendRequest.",
         );
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::Conversion;
 use crate::migrate::output::label;
 use crate::migrate::plugin::{AUTHENTICATIONS, Effects};
-use crate::migrate::report::Place;
+use crate::migrate::report::{Place, Reason};
 
 /// The limits of an HTTPRoute.
 const RULES: usize = 16;
@@ -80,8 +80,11 @@ impl Conversion {
     ) {
         if self.global_is_lost && gateways.contains(&self.parent.name) {
             effects.protects = true;
-            self.report
-                .blocking(place, "Plugins for all rules protect this one, and they cannot be converted.");
+            self.report.blocking(
+                place,
+                Reason::LostReferent,
+                "Plugins for all rules protect this one, and they cannot be converted.",
+            );
         }
         let is_authentication = |field: &str| AUTHENTICATIONS.contains(&field);
         let rate_limit = effects.traffic.keys().filter(|field| *field == "rateLimit");
@@ -92,7 +95,7 @@ impl Conversion {
                 .any(|other| *other == field || (is_authentication(other) && is_authentication(&field)));
             if conflict {
                 self.report.blocking(
-                    place,
+                    place, Reason::Conflict,
                     format!("The Gateway has {field}, too. The original checks both, and here the one of the rule counts."),
                 );
             }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::Conversion;
 use crate::migrate::plugin::variable;
-use crate::migrate::report::Report;
+use crate::migrate::report::{Reason, Report};
 use crate::migrate::source::{Fields, is_name};
 
 /// Settings of a Service, as fields of a BackendTrafficPolicy.
@@ -31,7 +31,7 @@ impl Settings {
         }
         if let Some((place, retries)) = fields.number("retries", &mut conversion.report) {
             let message = "The field becomes retry.numRetries, at most 16, for connections that fail.";
-            conversion.report.limited(&place, message);
+            conversion.report.limited(&place, Reason::DifferentScope, message);
             settings.spec.insert("retry".to_owned(), json!({ "numRetries": retries.min(16) }));
         }
         if let Some(field) = fields.object("timeout", &mut conversion.report) {
@@ -43,7 +43,7 @@ impl Settings {
             }
             if let Some(passive) = field.take("passive") {
                 let message = "PingSIX does not judge endpoints by their answers to clients.";
-                conversion.report.impossible(&passive.place, message);
+                conversion.report.impossible(&passive.place, Reason::UnsupportedField, message);
             }
             field.finish(&mut conversion.report);
         }
@@ -57,9 +57,9 @@ impl Settings {
         ] {
             if let Some(field) = fields.take(name) {
                 if name == "discovery" {
-                    conversion.report.blocking(&field.place, why);
+                    conversion.report.blocking(&field.place, Reason::UnsupportedField, why);
                 } else {
-                    conversion.report.impossible(&field.place, why);
+                    conversion.report.impossible(&field.place, Reason::UnsupportedField, why);
                 }
             }
         }
@@ -94,14 +94,17 @@ impl Settings {
         match hash {
             Some(hash) => {
                 report.limited(
-                    &place,
+                    &place, Reason::DifferentConnection,
                     "The field becomes ConsistentHash. Requests go to other endpoints than before, as long as it is new.",
                 );
                 let value = json!({ "type": "ConsistentHash", "consistentHash": hash });
                 self.spec.insert("loadBalancer".to_owned(), value);
             }
-            None => report
-                .impossible(&place, "PingSIX does not choose endpoints in this way. It takes them in turn."),
+            None => report.impossible(
+                &place,
+                Reason::DifferentConnection,
+                "PingSIX does not choose endpoints in this way. It takes them in turn.",
+            ),
         }
     }
 
@@ -114,7 +117,11 @@ impl Settings {
                 if given.is_exact && (1..=86_400).contains(&given.value) {
                     report.exact(&place, format!("The field becomes timeout.{name}."));
                 } else {
-                    report.limited(&place, "Timeouts are in whole seconds, from one to 86400.");
+                    report.limited(
+                        &place,
+                        Reason::DifferentConnection,
+                        "Timeouts are in whole seconds, from one to 86400.",
+                    );
                 }
                 seconds = given.value.clamp(1, 86_400);
             }
@@ -132,7 +139,11 @@ impl Settings {
         fields.drop("concurrency", report, "PingSIX chooses this itself.");
         fields.drop("strictTLS", report, "Certificates are verified as for requests.");
         if let Some(headers) = fields.take("requestHeaders") {
-            report.impossible(&headers.place, "Probes have no headers of their own.");
+            report.impossible(
+                &headers.place,
+                Reason::UnsupportedField,
+                "Probes have no headers of their own.",
+            );
         }
         let host = fields.text("host", report);
         let port = fields.number("port", report);
@@ -152,7 +163,9 @@ impl Settings {
                 report.exact(&place, "The port stays.");
                 value["port"] = json!(port);
             }
-            Some((place, _)) => report.limited(&place, "Probes go to the port of requests."),
+            Some((place, _)) => {
+                report.limited(&place, Reason::DifferentConnection, "Probes go to the port of requests.")
+            }
             None => {}
         }
         if let Some(mut healthy) = fields.object("healthy", report) {
@@ -185,7 +198,11 @@ impl Settings {
             let mut counts = Vec::new();
             for name in ["httpFailures", "tcpFailures", "timeouts", "timeout"] {
                 if let Some((place, count)) = unhealthy.number(name, report) {
-                    report.limited(&place, "There is one threshold, the least of these.");
+                    report.limited(
+                        &place,
+                        Reason::DifferentConnection,
+                        "There is one threshold, the least of these.",
+                    );
                     counts.push(count);
                 }
             }
@@ -200,6 +217,7 @@ impl Settings {
         }
         report.limited(
             &place,
+            Reason::DifferentConnection,
             "The field becomes healthCheck.active. While all endpoints fail, requests get 500.",
         );
         self.spec.insert("healthCheck".to_owned(), json!({ "active": value }));
@@ -210,7 +228,11 @@ impl Settings {
         let namespace = fields.text("namespace", &mut conversion.report).map(|(_, namespace)| namespace);
         let secret = ObjectName::new(namespace.unwrap_or_else(|| target.namespace.to_string()), name);
         if !is_name(&secret.name) || !is_name(&secret.namespace) {
-            conversion.report.blocking(&place, "The value is not the name of a Secret.");
+            conversion.report.blocking(
+                &place,
+                Reason::InvalidValue,
+                "The value is not the name of a Secret.",
+            );
             return;
         }
         conversion.output.grant((Kind::BackendTrafficPolicy, &target.namespace), Kind::Secret, &secret);
@@ -232,11 +254,16 @@ impl Settings {
                     report.exact(&host_place, "The host becomes urlRewrite.hostname.");
                     self.host = Some(host);
                 }
-                _ => report.blocking(&place, "The upstream has no host that an HTTPRoute could set."),
+                _ => report.blocking(
+                    &place,
+                    Reason::UnsupportedBackend,
+                    "The upstream has no host that an HTTPRoute could set.",
+                ),
             },
             (Some((place, pass)), host) if pass == "node" => {
                 report.impossible(
                     &place,
+                    Reason::UnsupportedBackend,
                     "Requests keep the host of the client. PingSIX does not set that of the node.",
                 );
                 if let Some((place, _)) = host {
@@ -269,6 +296,7 @@ impl Settings {
                     self.host.clone().unwrap_or_else(|| format!("{}.{}.svc", target.name, target.namespace));
                 conversion.report.limited(
                     &place,
+                    Reason::VerifiedCertificate,
                     format!(
                         "A BackendTLSPolicy verifies the certificate for {name}. The original verifies none."
                     ),
@@ -281,7 +309,7 @@ impl Settings {
                     conversion.output.get_mut(&key).and_then(|service| service.pointer_mut("/spec/ports"));
                 let Some(Value::Array(ports)) = ports else {
                     let message = "The protocol is appProtocol of the Service, which is not among the input.";
-                    conversion.report.blocking(&place, message);
+                    conversion.report.blocking(&place, Reason::MissingReferent, message);
                     return;
                 };
                 for port in ports {
@@ -293,12 +321,15 @@ impl Settings {
                 }
                 conversion.report.limited(
                     &place,
+                    Reason::DifferentConnection,
                     "The Service gets appProtocol kubernetes.io/h2c, which other programs may read.",
                 );
             }
-            _ => conversion
-                .report
-                .blocking(&place, "PingSIX does not speak this protocol to backends of HTTPRoutes."),
+            _ => conversion.report.blocking(
+                &place,
+                Reason::UnsupportedProtocol,
+                "PingSIX does not speak this protocol to backends of HTTPRoutes.",
+            ),
         }
     }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::Conversion;
 use super::gateway::HttpsListener;
-use crate::migrate::report::Place;
+use crate::migrate::report::{Place, Reason};
 use crate::migrate::source::{Source, SourceKind, Sources, is_name};
 
 /// The part of an ApisixTls that listeners need.
@@ -49,6 +49,7 @@ pub(super) fn convert(sources: &mut Sources, conversion: &mut Conversion) {
             if !taken.insert(host.clone()) {
                 conversion.report.limited(
                     &host_place,
+                    Reason::Duplicate,
                     "Another object has a certificate for the host; the first one counts.",
                 );
                 continue;
@@ -82,7 +83,7 @@ fn read(source: Source, conversion: &mut Conversion) -> Option<Tls> {
         if is_name(host.strip_prefix("*.").unwrap_or(&host)) {
             hosts.push((place, host));
         } else {
-            report.blocking(&place, "A listener cannot have the host.");
+            report.blocking(&place, Reason::UnsupportedHost, "A listener cannot have the host.");
         }
     }
     let secret = spec.object("secret", report).and_then(|mut fields| {
@@ -97,13 +98,15 @@ fn read(source: Source, conversion: &mut Conversion) -> Option<Tls> {
     });
     if let Some(client) = spec.take("client") {
         let message = "mTLS: PingSIX asks clients for no certificate, so every client would be admitted.";
-        conversion.report.blocking(&client.place, message);
+        conversion.report.blocking(&client.place, Reason::ClientCertificate, message);
     }
     spec.finish(&mut conversion.report);
     let Some((at, secret)) = secret else {
-        conversion
-            .report
-            .impossible(&place.at("spec.secret"), "The object names no Secret, so it has no certificate.");
+        conversion.report.impossible(
+            &place.at("spec.secret"),
+            Reason::TlsWithoutSecret,
+            "The object names no Secret, so it has no certificate.",
+        );
         return None;
     };
     conversion.report.exact(&at, "The Secret is a certificate of the listeners.");

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Conversion;
 use super::settings::Settings;
 use crate::migrate::output::label;
-use crate::migrate::report::{Place, Report};
+use crate::migrate::report::{Place, Reason, Report};
 use crate::migrate::source::{Field, ServicePort, Source, SourceKind, Sources};
 
 /// The most nodes of an EndpointSlice.
@@ -69,7 +69,7 @@ pub(super) fn convert(sources: &mut Sources, conversion: &mut Conversion) {
 fn port_settings(item: Field, target: &ObjectName, sources: &Sources, conversion: &mut Conversion) {
     let Some(mut fields) = item.object(&mut conversion.report) else { return };
     let Some((place, port)) = fields.text("port", &mut conversion.report) else {
-        conversion.report.blocking(&fields.place, "The settings name no port.");
+        conversion.report.blocking(&fields.place, Reason::MissingField, "The settings name no port.");
         return;
     };
     let section = match sources.service_port(target, &port) {
@@ -77,6 +77,7 @@ fn port_settings(item: Field, target: &ObjectName, sources: &Sources, conversion
         ServicePort::Known { .. } | ServicePort::NoPort | ServicePort::NoService => {
             conversion.report.blocking(
                 &place,
+                Reason::MissingReferent,
                 format!(
                     "A policy names a port by its name, which Service {target} of the input does not have."
                 ),
@@ -87,7 +88,11 @@ fn port_settings(item: Field, target: &ObjectName, sources: &Sources, conversion
     conversion.report.exact(&place, format!("The settings become a policy for the port {section}."));
     let settings = Settings::read(&mut fields, target, Some(&section), conversion);
     if settings.host.is_some() {
-        conversion.report.blocking(&fields.place, "The host of requests is one for all ports.");
+        conversion.report.blocking(
+            &fields.place,
+            Reason::UnsupportedField,
+            "The host of requests is one for all ports.",
+        );
     }
     fields.finish(&mut conversion.report);
     settings.write(target, Some(&section), conversion);
@@ -107,7 +112,7 @@ fn external(
     let before = report.losses();
     let place = nodes.first().map(|node| node.place.clone())?;
     if nodes.len() > NODES {
-        report.blocking(&place, format!("The upstream has more than {NODES} nodes."));
+        report.blocking(&place, Reason::TooMany, format!("The upstream has more than {NODES} nodes."));
         return None;
     }
     for node in nodes {
@@ -126,6 +131,7 @@ fn external(
             }
             _ => report.blocking(
                 &name_place,
+                Reason::UnsupportedBackend,
                 "A backend has addresses, and names are not looked up. Give the addresses instead.",
             ),
         }
@@ -133,13 +139,14 @@ fn external(
             Ok(port) if port > 0 => {
                 ports.insert(port);
             }
-            _ => report.blocking(&name_place, "The port is not one."),
+            _ => report.blocking(&name_place, Reason::InvalidValue, "The port is not one."),
         }
         weights.insert(weight);
     }
     if ports.len() > 1 || weights.len() > 1 {
         report.blocking(
             &place,
+            Reason::UnsupportedBackend,
             "The nodes have different ports or weights, and endpoints of one Service have equal ones.",
         );
     }
@@ -196,7 +203,11 @@ pub(super) fn convert_policies(
             let at: Place = fields.place.clone();
             fields.finish(&mut conversion.report);
             let Some((_, service)) = service.filter(|_| kind.is_none_or(|kind| kind == "Service")) else {
-                conversion.report.impossible(&at, "The policy is for Services alone.");
+                conversion.report.impossible(
+                    &at,
+                    Reason::UnsuitableReferent,
+                    "The policy is for Services alone.",
+                );
                 continue;
             };
             conversion.report.exact(&at, format!("The target stays Service {service}."));

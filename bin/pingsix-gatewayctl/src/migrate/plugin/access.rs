@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Effects, Scope};
 use crate::migrate::convert::Conversion;
-use crate::migrate::report::{Place, Report};
+use crate::migrate::report::{Place, Reason, Report};
 use crate::migrate::source::{Field, Fields};
 
 /// Networks in CIDR notation: addresses become networks of one address, and bits behind the length of a prefix are dropped.
@@ -24,7 +24,7 @@ pub(crate) fn networks(texts: Vec<(Place, String)>, report: &mut Report) -> Vec<
                 report.exact(&place, kept);
                 networks.push(format!("{}/{}", network.address(), network.length()));
             }
-            Err(why) => report.blocking(&place, format!("The value {why}.")),
+            Err(why) => report.blocking(&place, Reason::InvalidValue, format!("The value {why}.")),
         }
     }
     networks
@@ -42,12 +42,16 @@ pub(super) fn ip_restriction(mut config: Fields, effects: &mut Effects, report: 
         if code == 403 {
             report.exact(&place, "Refused requests get 403.");
         } else {
-            report.limited(&place, "Refused requests get 403.");
+            report.limited(&place, Reason::DifferentAnswer, "Refused requests get 403.");
         }
     }
     config.finish(report);
     if allow.len() > 256 || deny.len() > 256 {
-        report.blocking(&place, "The list has more than 256 networks, and a policy has 256 at most.");
+        report.blocking(
+            &place,
+            Reason::TooMany,
+            "The list has more than 256 networks, and a policy has 256 at most.",
+        );
         return;
     }
     let mut value = serde_json::Map::new();
@@ -57,7 +61,7 @@ pub(super) fn ip_restriction(mut config: Fields, effects: &mut Effects, report: 
         }
     }
     if value.is_empty() {
-        report.blocking(&place, "The plugin has neither whitelist nor blacklist.");
+        report.blocking(&place, Reason::MissingField, "The plugin has neither whitelist nor blacklist.");
         return;
     }
     effects.secure("authorization", Value::Object(value), &place, report);
@@ -70,7 +74,11 @@ pub(super) fn real_ip(mut config: Fields, effects: &mut Effects, report: &mut Re
         if source == "http_x_forwarded_for" {
             report.exact(&place, "PingSIX reads X-Forwarded-For.");
         } else {
-            report.blocking(&place, "PingSIX reads the addresses of clients from X-Forwarded-For alone.");
+            report.blocking(
+                &place,
+                Reason::UnsupportedField,
+                "PingSIX reads the addresses of clients from X-Forwarded-For alone.",
+            );
         }
     }
     let trusted = config.texts("trusted_addresses", report);
@@ -80,13 +88,14 @@ pub(super) fn real_ip(mut config: Fields, effects: &mut Effects, report: &mut Re
     if trusted.is_empty() || trusted.len() > 256 {
         report.blocking(
             &place.at("trusted_addresses"),
+            Reason::UnsupportedField,
             "A policy needs 1 to 256 trusted proxies. Otherwise every client could choose its address.",
         );
         return;
     }
     effects.secure("clientIP", json!({ "trustedProxies": trusted }), &place, report);
     report.limited(
-        &place,
+        &place, Reason::DifferentScope,
         "The address counts for authorization alone. The proxies have to set X-Forwarded-For and keep it in one line.",
     );
 }
@@ -115,8 +124,11 @@ pub(super) fn cors(mut config: Fields, effects: &mut Effects, report: &mut Repor
     let mut is_without = |name: &str, report: &mut Report| {
         let others = config.take(name);
         if let Some(Field { place, .. }) = &others {
-            report
-                .impossible(place, "Origins are listed one by one; these origins are not allowed any more.");
+            report.impossible(
+                place,
+                Reason::DifferentCors,
+                "Origins are listed one by one; these origins are not allowed any more.",
+            );
         }
         others.is_some()
     };
@@ -132,14 +144,18 @@ pub(super) fn cors(mut config: Fields, effects: &mut Effects, report: &mut Repor
     if credentials && is_any(&origins) {
         let place = origins_place.unwrap_or(place);
         report.impossible(
-            &place,
+            &place, Reason::DifferentCors,
             "PingSIX does not allow credentials for every origin, so scripts of other origins are not allowed any more.",
         );
         return;
     }
     // APISIX takes patterns in place of the list, and metadata in place of a star.
     if by_pattern || (by_metadata && is_any(&origins)) {
-        report.impossible(&place, "No origin is left, so scripts of other origins are not allowed any more.");
+        report.impossible(
+            &place,
+            Reason::DifferentCors,
+            "No origin is left, so scripts of other origins are not allowed any more.",
+        );
         return;
     }
     let (mut origins, headers, exposed) = (star(origins), star(headers), star(exposed));
@@ -148,7 +164,11 @@ pub(super) fn cors(mut config: Fields, effects: &mut Effects, report: &mut Repor
     origins.retain(|origin| origin == "*" || !origin.contains('*'));
     if origins.len() < before {
         let place = origins_place.as_ref().unwrap_or(&place);
-        report.limited(place, "Origins with a star match none in APISIX, and are left out.");
+        report.limited(
+            place,
+            Reason::DifferentCors,
+            "Origins with a star match none in APISIX, and are left out.",
+        );
         if origins.is_empty() {
             return;
         }
@@ -158,6 +178,7 @@ pub(super) fn cors(mut config: Fields, effects: &mut Effects, report: &mut Repor
     if let Some(place) = methods_place.filter(|_| !unknown.is_empty()) {
         report.limited(
             &place,
+            Reason::DifferentCors,
             "PingSIX answers preflights of GET, HEAD, POST, PUT, DELETE, PATCH and OPTIONS.",
         );
     }
@@ -167,6 +188,7 @@ pub(super) fn cors(mut config: Fields, effects: &mut Effects, report: &mut Repor
     if origins.len() > 64 || headers.len() > 64 || exposed.len() > 64 {
         report.impossible(
             &place,
+            Reason::DifferentCors,
             "A list has more than 64 items, so scripts of other origins are not allowed any more.",
         );
         return;
@@ -186,12 +208,14 @@ pub(super) fn cors(mut config: Fields, effects: &mut Effects, report: &mut Repor
                 report.exact(&at.place, "The field becomes maxAge.");
             }
         }
-        (_, Some(at)) => report.limited(&at.place, "Browsers keep the answer for 5 seconds."),
+        (_, Some(at)) => {
+            report.limited(&at.place, Reason::DifferentCors, "Browsers keep the answer for 5 seconds.")
+        }
         (_, None) => {}
     }
     effects.secure("cors", value, &place, report);
     report.limited(
-        &place,
+        &place, Reason::DifferentCors,
         "The plugin becomes cors of a SecurityPolicy. Answers of PingSIX itself, such as 401, have no headers of CORS.",
     );
 }
@@ -205,7 +229,7 @@ pub(super) fn csrf(mut config: Fields, scope: Scope<'_>, effects: &mut Effects, 
     config.drop("name", report, "The cookie and the header have the name that PingSIX has.");
     config.finish(report);
     let Some((key_place, key)) = key else {
-        report.blocking(&place.at("key"), "The plugin has no key.");
+        report.blocking(&place.at("key"), Reason::MissingField, "The plugin has no key.");
         return;
     };
     let entries = BTreeMap::from([("key".to_owned(), key.into_bytes())]);
@@ -213,5 +237,9 @@ pub(super) fn csrf(mut config: Fields, scope: Scope<'_>, effects: &mut Effects, 
     let secret = ObjectName::new(scope.namespace, name);
     report.exact(&key_place, "The key moves into a Secret.");
     effects.secure("csrf", json!({ "secretRef": { "name": &*secret.name } }), &place, report);
-    report.limited(&place, "The cookie is always Secure. Tokens of the original are not valid any more.");
+    report.limited(
+        &place,
+        Reason::DifferentAnswer,
+        "The cookie is always Secure. Tokens of the original are not valid any more.",
+    );
 }

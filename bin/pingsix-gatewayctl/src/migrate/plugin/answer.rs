@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Effects;
-use crate::migrate::report::Report;
+use crate::migrate::report::{Reason, Report};
 use crate::migrate::source::Fields;
 
 /// The statuses of a redirect of an HTTPRoute.
@@ -15,7 +15,7 @@ pub(super) fn redirect(mut config: Fields, effects: &mut Effects, report: &mut R
         if https {
             effects.https_only = true;
             report.limited(
-                &place,
+                &place, Reason::DifferentAnswer,
                 "The rule becomes two: one for HTTP that redirects, and one for HTTPS. If the rule authenticates, the data planes need the layout PerPort.",
             );
         } else {
@@ -25,7 +25,11 @@ pub(super) fn redirect(mut config: Fields, effects: &mut Effects, report: &mut R
     let code = config.number("ret_code", report);
     let code = match code {
         Some((place, code)) if !REDIRECTS.contains(&code) => {
-            report.blocking(&place, "A redirect has one of the statuses 301, 302, 303, 307 and 308.");
+            report.blocking(
+                &place,
+                Reason::UnsupportedRewrite,
+                "A redirect has one of the statuses 301, 302, 303, 307 and 308.",
+            );
             return;
         }
         Some((place, code)) => {
@@ -46,25 +50,26 @@ pub(super) fn redirect(mut config: Fields, effects: &mut Effects, report: &mut R
             if name == "append_query_string" {
                 report.exact(&field.place, why);
             } else {
-                report.blocking(&field.place, why);
+                report.blocking(&field.place, Reason::UnsupportedField, why);
             }
         }
     }
     config.finish(report);
     let Some((uri_place, uri)) = uri else {
         if !effects.https_only {
-            report.blocking(&place, "The redirect has no target.");
+            report.blocking(&place, Reason::UnsupportedRewrite, "The redirect has no target.");
         }
         return;
     };
     let Some(target) = target(&uri) else {
         report.blocking(
             &uri_place,
+            Reason::UnsupportedRewrite,
             "The target has a variable or a query, and a redirect has a constant path.",
         );
         return;
     };
-    report.limited(&uri_place, "The redirect keeps the query of the request.");
+    report.limited(&uri_place, Reason::DifferentAnswer, "The redirect keeps the query of the request.");
     let mut redirect = target;
     redirect["statusCode"] = json!(code);
     effects.redirect = Some(redirect);
@@ -121,7 +126,11 @@ pub(super) fn fault_injection(mut config: Fields, effects: &mut Effects, report:
                 fault.insert("delay".to_owned(), json!({ "duration": value, "percentage": share }));
                 report.exact(&place.at("delay"), "The field becomes faultInjection.delay.");
             }
-            None => report.impossible(&place.at("delay.duration"), "A delay has a millisecond to a minute."),
+            None => report.impossible(
+                &place.at("delay.duration"),
+                Reason::InvalidValue,
+                "A delay has a millisecond to a minute.",
+            ),
         }
     }
     if let Some(mut abort) = config.object("abort", report) {
@@ -130,7 +139,7 @@ pub(super) fn fault_injection(mut config: Fields, effects: &mut Effects, report:
         let share = percentage(&mut abort, report);
         conditions(&mut abort, report);
         if let Some(headers) = abort.take("headers") {
-            report.limited(&headers.place, "The answer has no such headers.");
+            report.limited(&headers.place, Reason::DifferentAnswer, "The answer has no such headers.");
         }
         abort.finish(report);
         match status {
@@ -140,13 +149,17 @@ pub(super) fn fault_injection(mut config: Fields, effects: &mut Effects, report:
                     report.exact(&place, "The rule becomes a direct response.");
                 } else {
                     if let Some((place, _)) = body {
-                        report.limited(&place, "The answer has no body.");
+                        report.limited(&place, Reason::DifferentAnswer, "The answer has no body.");
                     }
                     fault.insert("abort".to_owned(), json!({ "httpStatus": status, "percentage": share }));
                     report.exact(&place, "The field becomes faultInjection.abort.");
                 }
             }
-            _ => report.blocking(&place.at("abort.http_status"), "An answer has a status from 200 to 599."),
+            _ => report.blocking(
+                &place.at("abort.http_status"),
+                Reason::InvalidValue,
+                "An answer has a status from 200 to 599.",
+            ),
         }
     }
     config.finish(report);
@@ -162,7 +175,7 @@ fn percentage(fields: &mut Fields, report: &mut Report) -> u64 {
             share
         }
         Some((place, _)) => {
-            report.blocking(&place, "A share has at most 100 per cent.");
+            report.blocking(&place, Reason::InvalidValue, "A share has at most 100 per cent.");
             100
         }
         None => 100,
@@ -171,7 +184,7 @@ fn percentage(fields: &mut Fields, report: &mut Report) -> u64 {
 
 fn conditions(fields: &mut Fields, report: &mut Report) {
     if let Some(vars) = fields.take("vars") {
-        report.blocking(&vars.place, "PingSIX injects faults without conditions.");
+        report.blocking(&vars.place, Reason::UnsupportedField, "PingSIX injects faults without conditions.");
     }
 }
 
@@ -193,15 +206,23 @@ pub(super) fn mocking(mut config: Fields, effects: &mut Effects, report: &mut Re
     config.drop("content_type", report, "Answers are text/plain.");
     for name in ["response_schema", "delay", "response_headers"] {
         if let Some(field) = config.take(name) {
-            report.blocking(&field.place, "A direct response has a status and a constant body.");
+            report.blocking(
+                &field.place,
+                Reason::UnsupportedField,
+                "A direct response has a status and a constant body.",
+            );
         }
     }
     config.finish(report);
     let is_long = body.as_ref().is_some_and(|(_, body)| body.len() > 4096 || body.contains('$'));
     if !(200..=599).contains(&status) || is_long {
-        report.blocking(&place, "A direct response has a status from 200 to 599 and at most 4096 bytes.");
+        report.blocking(
+            &place,
+            Reason::TooMany,
+            "A direct response has a status from 200 to 599 and at most 4096 bytes.",
+        );
         return;
     }
     answer(status, body.map(|(_, body)| body), effects);
-    report.limited(&place, "The rule becomes a direct response.");
+    report.limited(&place, Reason::DifferentAnswer, "The rule becomes a direct response.");
 }

@@ -7,7 +7,7 @@ use super::{Effects, Scope};
 use crate::migrate::consumer::{Credential, Pool};
 use crate::migrate::convert::Conversion;
 use crate::migrate::output::Output;
-use crate::migrate::report::{Place, Report};
+use crate::migrate::report::{Place, Reason, Report};
 use crate::migrate::source::Fields;
 
 /// A reference of a policy to a Secret, with the grant that it needs.
@@ -33,6 +33,7 @@ fn common<'a>(mut config: Fields, scope: Scope<'a>, report: &mut Report) -> Opti
     if let Some((place, _)) = anonymous {
         report.blocking(
             &place,
+            Reason::UnsupportedField,
             "PingSIX has no consumers, so requests without credentials cannot be told from others.",
         );
     }
@@ -41,6 +42,7 @@ fn common<'a>(mut config: Fields, scope: Scope<'a>, report: &mut Report) -> Opti
     if scope.consumers.is_none() {
         report.blocking(
             &place,
+            Reason::LostReferent,
             "The consumers of the rule are unknown, because its Gateways have different ones.",
         );
     }
@@ -67,13 +69,21 @@ pub(super) fn key_auth(
     let (header, parameter) = (name("header", report), name("query", report));
     let Some((hides, pool)) = common(config, scope, report) else { return };
     if pool.keys.is_empty() {
-        report.blocking(&place, "The input has no consumer with a key, so no request could be admitted.");
+        report.blocking(
+            &place,
+            Reason::MissingReferent,
+            "The input has no consumer with a key, so no request could be admitted.",
+        );
         return;
     }
     let references: Vec<Value> =
         pool.keys.iter().map(|secret| reference(secret, scope.namespace, output)).collect();
     if references.len() > 16 {
-        report.blocking(&place, "The keys are in more than 16 Secrets, and a policy names 16 at most.");
+        report.blocking(
+            &place,
+            Reason::TooMany,
+            "The keys are in more than 16 Secrets, and a policy names 16 at most.",
+        );
         return;
     }
     let mut value = json!({
@@ -85,6 +95,7 @@ pub(super) fn key_auth(
     effects.secure("apiKeyAuth", value, &place, report);
     report.limited(
         &place,
+        Reason::DifferentCredentials,
         "The keys of all consumers are admitted, and backends do not learn the name of the consumer.",
     );
 }
@@ -99,7 +110,7 @@ fn single<'a, T>(
     match credentials {
         [] => {
             let message = format!("The input has no consumer with {what}, so no request could be admitted.");
-            report.blocking(place, message);
+            report.blocking(place, Reason::MissingReferent, message);
             None
         }
         [one] => Some(&one.value),
@@ -109,7 +120,7 @@ fn single<'a, T>(
                 "PingSIX checks {what} of one consumer, and the input has several: {}.",
                 names.join(", ")
             );
-            report.blocking(place, message);
+            report.blocking(place, Reason::DifferentCredentials, message);
             None
         }
     }
@@ -131,7 +142,7 @@ pub(super) fn basic_auth(
         value["sanitize"] = json!(hides);
     }
     effects.secure("basicAuth", value, &place, report);
-    report.limited(&place, "Backends do not learn the name of the consumer.");
+    report.limited(&place, Reason::DifferentCredentials, "Backends do not learn the name of the consumer.");
 }
 
 pub(super) fn jwt_auth(
@@ -155,7 +166,7 @@ pub(super) fn jwt_auth(
     config.drop("key_claim_name", report, "PingSIX does not read the claim with the name of the key.");
     config.drop("store_in_ctx", report, "The field is for other plugins of APISIX.");
     if let Some(claims) = config.take("claims_to_verify") {
-        report.limited(&claims.place, "PingSIX always checks exp.");
+        report.limited(&claims.place, Reason::DifferentCredentials, "PingSIX always checks exp.");
     }
     let Some((hides, pool)) = common(config, scope, report) else { return };
     let Some(jwt) = single(&pool.jwt, "a token", &place, report) else { return };
@@ -171,7 +182,7 @@ pub(super) fn jwt_auth(
     }
     effects.secure("jwt", value, &place, report);
     report.limited(
-        &place,
+        &place, Reason::DifferentCredentials,
         "Tokens need the claim exp, and tokens with the claim aud are refused. The claim with the name of the key is not \
          checked, and backends do not learn the name of the consumer.",
     );

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Effects;
-use crate::migrate::report::{Place, Report};
+use crate::migrate::report::{Place, Reason, Report};
 use crate::migrate::source::Fields;
 
 /// The windows of a policy, in seconds.
@@ -29,7 +29,11 @@ fn key(config: &mut Fields, report: &mut Report) -> Option<Value> {
     let key = config.text("key", report);
     if let Some((place, key_type)) = key_type.as_ref().filter(|(_, name)| name != "var") {
         let _ = key_type;
-        report.blocking(place, "PingSIX counts by one address, header, cookie or query parameter.");
+        report.blocking(
+            place,
+            Reason::UnsupportedField,
+            "PingSIX counts by one address, header, cookie or query parameter.",
+        );
         return None;
     }
     let name = key.as_ref().map_or("remote_addr", |(_, name)| name.as_str());
@@ -41,11 +45,16 @@ fn key(config: &mut Fields, report: &mut Report) -> Option<Value> {
     }
     let place = key.as_ref().map(|(place, _)| place.clone())?;
     let Some((kind, name)) = variable(name) else {
-        report.blocking(&place, "PingSIX counts by one address, header, cookie or query parameter.");
+        report.blocking(
+            &place,
+            Reason::UnsupportedField,
+            "PingSIX counts by one address, header, cookie or query parameter.",
+        );
         return None;
     };
     report.limited(
         &place,
+        Reason::DifferentCounts,
         "Requests without the key share one count. The original counts them by their address.",
     );
     Some(json!({ "type": kind, "name": name }))
@@ -74,12 +83,17 @@ pub(super) fn limit_count(mut config: Fields, effects: &mut Effects, report: &mu
         } else {
             report.limited(
                 &place,
+                Reason::DifferentCounts,
                 "Each process of PingSIX counts for itself, so several let more requests pass.",
             );
             // The address and the credentials of the shared counters.
             let names: Vec<String> = config.rest().into_iter().map(|(name, _)| name).collect();
             for name in &names {
-                report.limited(&place_of(&place, name), "The field is for shared counters.");
+                report.limited(
+                    &place_of(&place, name),
+                    Reason::DifferentCounts,
+                    "The field is for shared counters.",
+                );
             }
         }
     }
@@ -87,12 +101,16 @@ pub(super) fn limit_count(mut config: Fields, effects: &mut Effects, report: &mu
     config.drop("allow_degradation", report, "PingSIX counts in memory, which does not fail.");
     config.finish(report);
     let (Some((_, count)), Some((window_place, window))) = (count, window) else {
-        report.blocking(&place, "The plugin has no count or no time_window.");
+        report.blocking(&place, Reason::MissingField, "The plugin has no count or no time_window.");
         return;
     };
     let Some(key) = key else { return };
     let Some((requests, unit)) = limit(count, window) else {
-        report.blocking(&window_place, "A policy limits 1 to 1000000000 requests in a day at most.");
+        report.blocking(
+            &window_place,
+            Reason::InvalidValue,
+            "A policy limits 1 to 1000000000 requests in a day at most.",
+        );
         return;
     };
     if UNITS.iter().any(|(length, _)| *length == window) {
@@ -100,12 +118,13 @@ pub(super) fn limit_count(mut config: Fields, effects: &mut Effects, report: &mu
     } else {
         report.limited(
             &window_place,
+            Reason::DifferentCounts,
             format!("The window becomes a {unit} with the same mean, so more requests may pass at once."),
         );
     }
     let code = match code {
         Some((place, code)) if !(400..=599).contains(&code) => {
-            report.limited(&place, "Rejected requests get 429.");
+            report.limited(&place, Reason::DifferentAnswer, "Rejected requests get 429.");
             429
         }
         Some((place, code)) => {
@@ -123,7 +142,7 @@ pub(super) fn limit_count(mut config: Fields, effects: &mut Effects, report: &mu
     }
     effects.treat("rateLimit", json!({ "local": local }), &place, report);
     report.limited(
-        &place,
+        &place, Reason::DifferentCounts,
         "PingSIX forgets its counts after a change of any endpoint or policy, and names the headers X-Rate-Limit-*.",
     );
 }

@@ -1,7 +1,7 @@
 //! Plugins without a counterpart.
 
 use super::Effects;
-use crate::migrate::report::{Place, Report};
+use crate::migrate::report::{Place, Reason, Report};
 
 /// The loss without a plugin.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -85,17 +85,21 @@ const REFUSED: &[(&str, Loss, &str)] = &[
 pub(super) fn refuse(name: &str, place: &Place, effects: &mut Effects, report: &mut Report) {
     let Some((name, loss, purpose)) = REFUSED.iter().find(|(known, ..)| *known == name) else {
         effects.protects = true;
-        report.blocking(place, "The plugin is unknown, and it may protect the rule.");
+        report.blocking(
+            place,
+            Reason::UnsupportedPlugin,
+            "The plugin is unknown, and it may protect the rule.",
+        );
         return;
     };
     let message = format!("PingSIX has no {name}, which {purpose}.");
     match loss {
         Loss::Protection => {
             effects.protects = true;
-            report.blocking(place, message);
+            report.blocking(place, Reason::UnsupportedPlugin, message);
         }
-        Loss::Answer => report.blocking(place, message),
-        Loss::Comfort => report.impossible(place, message),
+        Loss::Answer => report.blocking(place, Reason::UnsupportedPlugin, message),
+        Loss::Comfort => report.impossible(place, Reason::UnsupportedPlugin, message),
     }
 }
 

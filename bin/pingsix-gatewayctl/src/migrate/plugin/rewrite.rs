@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Effects, Level};
-use crate::migrate::report::{Place, Report};
+use crate::migrate::report::{Place, Reason, Report};
 use crate::migrate::source::{Field, Fields};
 
 /// The most groups of a pattern to which a substitution refers.
@@ -81,7 +81,7 @@ fn is_free(name: &str, place: &Place, report: &mut Report) -> bool {
         && name.bytes().all(is_token)
         && !FIXED.iter().any(|fixed| fixed.eq_ignore_ascii_case(name));
     if !is_free {
-        report.blocking(place, "Filters cannot change the header.");
+        report.blocking(place, Reason::UnsupportedHeader, "Filters cannot change the header.");
     }
     is_free
 }
@@ -94,10 +94,15 @@ fn values(mut fields: Fields, report: &mut Report) -> Vec<Value> {
             if value.is_empty() {
                 report.blocking(
                     &place,
+                    Reason::UnsupportedHeader,
                     "An empty value removes the header in some versions of APISIX and not in others.",
                 );
             } else if value.contains('$') {
-                report.blocking(&place, "The value has a variable, and headers have constant values.");
+                report.blocking(
+                    &place,
+                    Reason::UnsupportedVariable,
+                    "The value has a variable, and headers have constant values.",
+                );
             } else if is_free(&name, &place, report) {
                 report.exact(&place, "The header gets the value.");
                 headers.push(json!({ "name": name, "value": value }));
@@ -119,8 +124,11 @@ fn lines(field: Field, report: &mut Report) -> Vec<Value> {
                     headers.push(json!({ "name": name.trim(), "value": value.trim() }));
                 }
             }
-            _ => report
-                .blocking(&place, "The value has a variable or no name, and headers have constant values."),
+            _ => report.blocking(
+                &place,
+                Reason::UnsupportedVariable,
+                "The value has a variable or no name, and headers have constant values.",
+            ),
         }
     }
     headers
@@ -163,6 +171,7 @@ pub(super) fn proxy_rewrite(mut config: Fields, effects: &mut Effects, report: &
         if has_variable(&uri) || uri.contains('?') || !uri.starts_with('/') {
             report.blocking(
                 &place,
+                Reason::UnsupportedVariable,
                 "The new path has a variable or a query, and paths are replaced by constant ones.",
             );
         } else {
@@ -187,15 +196,24 @@ pub(super) fn proxy_rewrite(mut config: Fields, effects: &mut Effects, report: &
                         "type": "ReplaceRegexMatch", "pattern": pattern, "substitution": substitution,
                     } }));
                 }
-                _ => report.blocking(&place, "The pattern has to begin with ^, and the new path with /."),
+                _ => report.blocking(
+                    &place,
+                    Reason::UnsupportedRewrite,
+                    "The pattern has to begin with ^, and the new path with /.",
+                ),
             },
-            _ => report.blocking(&place, "A rule has one pattern and one new path."),
+            _ => report.blocking(
+                &place,
+                Reason::UnsupportedRewrite,
+                "A rule has one pattern and one new path.",
+            ),
         }
     }
     if let Some((place, host)) = config.text("host", report) {
         if has_variable(&host) || host.contains(':') {
             report.blocking(
                 &place,
+                Reason::UnsupportedVariable,
                 "The new host has a variable or a port, and hosts are replaced by constant names.",
             );
         } else {
@@ -204,13 +222,13 @@ pub(super) fn proxy_rewrite(mut config: Fields, effects: &mut Effects, report: &
         }
     }
     if let Some(field) = config.take("method") {
-        report.blocking(&field.place, "HTTPRoutes do not change methods.");
+        report.blocking(&field.place, Reason::UnsupportedField, "HTTPRoutes do not change methods.");
     }
     if let Some(field) = config.take("headers") {
         let place = field.place.clone();
         let changes = HeaderChanges::read(field, report);
         if changes.is_too_long() {
-            report.blocking(&place, "A filter changes at most 16 headers of each sort.");
+            report.blocking(&place, Reason::TooMany, "A filter changes at most 16 headers of each sort.");
         } else if !changes.is_empty() {
             effects.filters.push(json!({
                 "type": "RequestHeaderModifier", "requestHeaderModifier": changes.value(),
@@ -219,7 +237,7 @@ pub(super) fn proxy_rewrite(mut config: Fields, effects: &mut Effects, report: &
     }
     if let Some((place, unsafe_uri)) = config.truth("use_real_request_uri_unsafe", report) {
         if unsafe_uri {
-            report.blocking(&place, "PingSIX normalises paths.");
+            report.blocking(&place, Reason::UnsupportedField, "PingSIX normalises paths.");
         } else {
             report.exact(&place, "Paths are normalised.");
         }
@@ -234,8 +252,11 @@ pub(super) fn response_rewrite(mut config: Fields, level: Level, effects: &mut E
         if let Some(field) = config.take(name) {
             let is_off = field.value.as_bool() == Some(false);
             if !is_off {
-                report
-                    .blocking(&field.place, "Headers of responses can be changed, and nothing else of them.");
+                report.blocking(
+                    &field.place,
+                    Reason::UnsupportedField,
+                    "Headers of responses can be changed, and nothing else of them.",
+                );
             }
         }
     }
@@ -243,7 +264,7 @@ pub(super) fn response_rewrite(mut config: Fields, level: Level, effects: &mut E
     let changes = HeaderChanges::read(field, report);
     config.finish(report);
     if changes.is_too_long() {
-        report.blocking(&place, "A filter changes at most 16 headers of each sort.");
+        report.blocking(&place, Reason::TooMany, "A filter changes at most 16 headers of each sort.");
     } else if changes.is_empty() {
     } else if level == Level::Gateway {
         effects.treat("responseHeaders", changes.value(), &place, report);

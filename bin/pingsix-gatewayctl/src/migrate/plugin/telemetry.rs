@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Effects, Level};
-use crate::migrate::report::Report;
+use crate::migrate::report::{Reason, Report};
 use crate::migrate::source::Fields;
 
 pub(super) fn prometheus(mut config: Fields, level: Level, effects: &mut Effects, report: &mut Report) {
@@ -16,6 +16,7 @@ pub(super) fn prometheus(mut config: Fields, level: Level, effects: &mut Effects
     } else {
         report.limited(
             &place,
+            Reason::DifferentAnswer,
             "The plugin becomes telemetry.metrics of a PingsixProxy, which counts all requests.",
         );
     }
@@ -47,5 +48,5 @@ pub(super) fn file_logger(mut config: Fields, level: Level, effects: &mut Effect
     } else {
         "The plugin becomes telemetry.accessLog of a PingsixProxy, which logs all requests."
     };
-    report.limited(&place, message);
+    report.limited(&place, Reason::DifferentAnswer, message);
 }

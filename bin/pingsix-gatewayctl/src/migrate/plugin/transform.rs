@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Effects;
-use crate::migrate::report::{Place, Report};
+use crate::migrate::report::{Place, Reason, Report};
 use crate::migrate::source::Fields;
 
 /// Adds a coding to the TrafficPolicy.
@@ -16,7 +16,7 @@ fn compress(coding: &str, level: u64, place: &Place, effects: &mut Effects, repo
         }
     }
     report.limited(
-        place,
+        place, Reason::DifferentAnswer,
         "The plugin becomes compression of a TrafficPolicy. PingSIX chooses the types of responses, and considers the first \
          coding alone that a client accepts.",
     );
@@ -29,7 +29,7 @@ fn level(config: &mut Fields, default: u64, most: u64, report: &mut Report) -> u
             level
         }
         Some((place, _)) => {
-            report.limited(&place, format!("The level becomes {default}."));
+            report.limited(&place, Reason::DifferentAnswer, format!("The level becomes {default}."));
             default
         }
         None => default,
@@ -94,7 +94,7 @@ pub(super) fn proxy_cache(mut config: Fields, effects: &mut Effects, report: &mu
             ttl
         }
         Some((place, _)) => {
-            report.limited(&place, "Responses are fresh for 300 seconds.");
+            report.limited(&place, Reason::DifferentAnswer, "Responses are fresh for 300 seconds.");
             300
         }
         None => 300,
@@ -113,7 +113,7 @@ pub(super) fn proxy_cache(mut config: Fields, effects: &mut Effects, report: &mu
         if known.contains(&name.as_str()) {
             report.exact(place, "Responses to the method are kept.");
         } else {
-            report.limited(place, "Responses to the method are not kept.");
+            report.limited(place, Reason::DifferentAnswer, "Responses to the method are not kept.");
         }
     }
     let mut statuses = Vec::new();
@@ -125,7 +125,7 @@ pub(super) fn proxy_cache(mut config: Fields, effects: &mut Effects, report: &mu
                 report.exact(&place, "Responses with the status are kept.");
                 statuses.push(status);
             } else {
-                report.limited(&place, "Responses with the status are not kept.");
+                report.limited(&place, Reason::DifferentAnswer, "Responses with the status are not kept.");
             }
         }
     }
@@ -134,7 +134,7 @@ pub(super) fn proxy_cache(mut config: Fields, effects: &mut Effects, report: &mu
         value["statuses"] = json!(statuses);
     }
     if let Some(key) = config.take("cache_key") {
-        report.limited(&key.place, "Responses are kept by the whole URL.");
+        report.limited(&key.place, Reason::DifferentAnswer, "Responses are kept by the whole URL.");
     }
     for name in ["cache_zone", "cache_strategy", "hide_cache_headers", "cache_control", "cache_set_cookie"] {
         config.drop(name, report, "The cache is in the memory of each process and obeys Cache-Control.");
@@ -149,7 +149,7 @@ pub(super) fn proxy_cache(mut config: Fields, effects: &mut Effects, report: &mu
     config.finish(report);
     effects.treat("cache", value, &place, report);
     report.limited(
-        &place,
+        &place, Reason::DifferentAnswer,
         "Any client can go past the cache. Responses are cached for exact hostnames alone and, where namespaces share a Gateway, if the class allows it (spec.sharedCache).",
     );
 }

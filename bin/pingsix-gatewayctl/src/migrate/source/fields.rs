@@ -4,7 +4,7 @@ use std::str::FromStr as _;
 
 use serde_json::{Map, Value};
 
-use crate::migrate::report::{Place, Report};
+use crate::migrate::report::{Place, Reason, Report};
 
 /// The fields of an object of which the conversion has not taken notice yet. The values may be secret, so the type has no
 /// `Debug`.
@@ -56,7 +56,7 @@ impl Fields {
     /// Takes a field that tunes the original and has no counterpart.
     pub(crate) fn drop(&mut self, name: &str, report: &mut Report, why: &str) {
         if let Some(field) = self.take(name) {
-            report.limited(&field.place, why);
+            report.limited(&field.place, Reason::UnsupportedField, why);
         }
     }
 
@@ -83,7 +83,11 @@ impl Fields {
                 Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
             };
             if !empty {
-                report.blocking(&field.place, "The field is not understood, so its effect would be lost.");
+                report.blocking(
+                    &field.place,
+                    Reason::UnknownField,
+                    "The field is not understood, so its effect would be lost.",
+                );
             }
         }
     }
@@ -98,7 +102,11 @@ pub(crate) struct Field {
 
 impl Field {
     fn fault<T>(place: &Place, expected: &str, report: &mut Report) -> Option<T> {
-        report.blocking(place, format!("The value is not {expected}, so its effect would be lost."));
+        report.blocking(
+            place,
+            Reason::InvalidValue,
+            format!("The value is not {expected}, so its effect would be lost."),
+        );
         None
     }
 

@@ -12,7 +12,7 @@ use super::dialect::Dialect;
 use super::plugins;
 use crate::migrate::convert::Conversion;
 use crate::migrate::plugin::Effects;
-use crate::migrate::report::{Place, Report};
+use crate::migrate::report::{Place, Reason, Report};
 use crate::migrate::source::{Field, Fields, Sources, is_name};
 
 /// An Ingress.
@@ -204,7 +204,11 @@ fn texts(ingress: &Value, place: &Place, report: &mut Report) -> BTreeMap<String
             Some(text) => {
                 texts.insert(name.clone(), text.to_owned());
             }
-            None => report.blocking(&place.at(&annotation_field(name)), "The value is not a text."),
+            None => report.blocking(
+                &place.at(&annotation_field(name)),
+                Reason::InvalidValue,
+                "The value is not a text.",
+            ),
         }
     }
     texts
@@ -219,7 +223,7 @@ fn entry(item: Field, report: &mut Report) -> Option<Entry> {
             let host = host.to_ascii_lowercase();
             let name = host.strip_prefix("*.").unwrap_or(&host);
             if !is_name(name) || name.parse::<std::net::IpAddr>().is_ok() {
-                report.blocking(&place, "An HTTPRoute cannot have the host.");
+                report.blocking(&place, Reason::UnsupportedHost, "An HTTPRoute cannot have the host.");
                 return None;
             }
             report.exact(&place, format!("The host becomes hostname {host}."));
@@ -247,7 +251,11 @@ fn entry(item: Field, report: &mut Report) -> Option<Entry> {
 fn target(mut fields: Fields, report: &mut Report) -> Option<Target> {
     let place = fields.place.clone();
     if let Some(resource) = fields.take("resource") {
-        report.impossible(&resource.place, "A backend has to be a Service; the path answers 503.");
+        report.impossible(
+            &resource.place,
+            Reason::UnsupportedBackend,
+            "A backend has to be a Service; the path answers 503.",
+        );
         return None;
     }
     let mut service = fields.object("service", report)?;
@@ -265,6 +273,7 @@ fn target(mut fields: Fields, report: &mut Report) -> Option<Target> {
         _ => {
             report.impossible(
                 &place,
+                Reason::MissingField,
                 "The backend lacks the name or the port of a Service; the path answers 503.",
             );
             None

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::annotated::{Annotated, PathEntry, Target};
 use crate::migrate::convert::Conversion;
+use crate::migrate::report::Reason;
 
 /// A canary for a path.
 pub(super) struct Canary<'a> {
@@ -47,7 +48,7 @@ pub(super) fn note_unused(canary: &Annotated, ingresses: &[Annotated], conversio
             if !is_taken {
                 let message = "No other Ingress of the namespace has the host, path and type, or an older canary takes the \
                                requests, so this one gets none, as before.";
-                conversion.report.limited(&path.place, message);
+                conversion.report.limited(&path.place, Reason::NoEffect, message);
             }
         }
     }

@@ -10,7 +10,7 @@ use super::tls::TlsHosts;
 use crate::migrate::convert::Conversion;
 use crate::migrate::convert::rules::{Document, Rule, Section};
 use crate::migrate::plugin::Effects;
-use crate::migrate::report::{Place, Report};
+use crate::migrate::report::{Place, Reason, Report};
 
 /// The annotation with aliases.
 pub(super) const ALIAS: &str = "server-alias";
@@ -123,7 +123,7 @@ fn report_redirect(tls_hosts: &TlsHosts<'_>, (from, to): (&str, &str), place: &P
             "An HTTPRoute redirects {from} to {to} with status {STATUS}, in plaintext alone: spec.tls lists no certificate for \
              {from}."
         );
-        report.limited(place, message);
+        report.limited(place, Reason::TlsWithoutSecret, message);
     } else {
         report.exact(place, format!("An HTTPRoute redirects {from} to {to} with status {STATUS}."));
     }
@@ -145,7 +145,7 @@ fn aliases(
     }
     if more.beyond > 0 {
         let message = format!("{} aliases would be too many for the paths of the Ingress.", more.beyond);
-        report.impossible(&place, message);
+        report.impossible(&place, Reason::UnsupportedHost, message);
     }
     let Some(main) = &more.main else {
         report.exact(&place, "The rules are for all hosts, and so for the aliases.");
@@ -177,7 +177,7 @@ fn aliases(
     {
         let message =
             format!("Paths of {} and other namespaces for {main} do not get the aliases.", other.key);
-        report.limited(&place, message);
+        report.limited(&place, Reason::UnsupportedHost, message);
     }
     if !of_host.is_empty() {
         added.aliases.insert(key, of_host);

@@ -12,7 +12,7 @@ use super::tls::TlsHosts;
 use super::{paths, verdicts};
 use crate::migrate::convert::{Conversion, matches};
 use crate::migrate::output::label;
-use crate::migrate::report::Place;
+use crate::migrate::report::{Place, Reason};
 use crate::migrate::source::Sources;
 
 /// Writes copies of the Ingresses, and their class. The names are others, because the old controller still serves the
@@ -86,7 +86,7 @@ fn expressions(ingress: &Annotated, conversion: &mut Conversion) {
     for path in ingress.entries.iter().flat_map(|entry| &entry.paths) {
         if let Err(why) = rewriting.read(&path.path) {
             let message = format!("The class does not serve the path: {why}.");
-            conversion.report.impossible(&path.place.at("path"), message);
+            conversion.report.impossible(&path.place.at("path"), Reason::UnsupportedPath, message);
         }
     }
 }
@@ -133,7 +133,7 @@ fn write_class(ingresses: &[Annotated], sources: &Sources, conversion: &mut Conv
              need the layout PerPort.",
             domains.join(" and ")
         );
-        conversion.report.limited(&Place::object(key.to_string()), message);
+        conversion.report.limited(&Place::object(key.to_string()), Reason::ManualStep, message);
         return;
     }
     let namespace = conversion.parent.name.namespace.to_string();

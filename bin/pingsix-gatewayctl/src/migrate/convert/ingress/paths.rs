@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::annotated::PathEntry;
 use crate::migrate::convert::matches::{self, is_path};
-use crate::migrate::report::Report;
+use crate::migrate::report::{Reason, Report};
 
 /// A path of an HTTPRoute.
 pub(super) struct Matched {
@@ -38,7 +38,7 @@ pub(super) fn read(
                 ("PathPrefix", pattern.path, pattern.rewrite)
             }
             Err(why) => {
-                report.impossible(&at, format!("PingSIX cannot match it: {why}."));
+                report.impossible(&at, Reason::UnsupportedPath, format!("PingSIX cannot match it: {why}."));
                 return Err(prefix(&stem(&entry.path)));
             }
         }
@@ -52,21 +52,33 @@ pub(super) fn read(
                 "PathPrefix"
             }
             _ => {
-                report.impossible(&entry.place.at("pathType"), "The type of the path is unknown.");
+                report.impossible(
+                    &entry.place.at("pathType"),
+                    Reason::InvalidValue,
+                    "The type of the path is unknown.",
+                );
                 return Err(prefix(&stem(&entry.path)));
             }
         };
         (kind, entry.path.clone(), None)
     };
     if !is_path(&value) {
-        report.impossible(&at, "An HTTPRoute cannot have the path, or PingSIX would take it for a pattern.");
+        report.impossible(
+            &at,
+            Reason::UnsupportedPath,
+            "An HTTPRoute cannot have the path, or PingSIX would take it for a pattern.",
+        );
         return Err(prefix(&stem(&value)));
     }
     let becomes = format!("The path becomes {kind} {value}");
     if differences.is_empty() {
         report.exact(&at, format!("{becomes}."));
     } else {
-        report.limited(&at, format!("{becomes}. {}.", sentence(&differences.join(", and "))));
+        report.limited(
+            &at,
+            Reason::DifferentPath,
+            format!("{becomes}. {}.", sentence(&differences.join(", and "))),
+        );
     }
     let path = json!({ "type": kind, "value": value });
     let (full, regex) = change.as_ref().map(self::change).unwrap_or_default();
@@ -98,18 +110,23 @@ pub(super) fn read_apisix(
             }
             differences.push(LAST);
             let message = format!("The path becomes PathPrefix {}. ", pattern.path);
-            report.limited(&at, format!("{message}{}.", sentence(&differences.join(", and "))));
+            report.limited(
+                &at,
+                Reason::DifferentPath,
+                format!("{message}{}.", sentence(&differences.join(", and "))),
+            );
             Ok(matched(json!({ "type": "PathPrefix", "value": pattern.path })))
         }
         Ok(_) => {
             report.impossible(
                 &at,
+                Reason::UnsupportedPath,
                 "An HTTPRoute cannot have the path, or PingSIX would take it for a pattern.",
             );
             Err(prefix(&stem(&entry.path)))
         }
         Err(why) => {
-            report.impossible(&at, format!("PingSIX cannot match it: {why}."));
+            report.impossible(&at, Reason::UnsupportedPath, format!("PingSIX cannot match it: {why}."));
             Err(prefix(&stem(&entry.path)))
         }
     }

@@ -13,6 +13,7 @@ use super::{exposure, rules};
 use crate::migrate::consumer::{Credential, Owner, Pool};
 use crate::migrate::convert::{Conversion, plugin_config};
 use crate::migrate::plugin::{self, Effects, Level, PluginUse, Scope, Switch};
+use crate::migrate::report::Reason;
 use crate::migrate::source::{Field, SourceKind, is_name};
 
 /// The annotations that are converted here, although a class that keeps Ingresses does not honour them.
@@ -69,7 +70,11 @@ pub(super) fn convert(ingress: &mut Annotated, conversion: &mut Conversion) {
             );
             conversion.report.exact(&at, message);
         } else {
-            conversion.report.blocking(&at, "The value is no namespace, so the backends are unknown.");
+            conversion.report.blocking(
+                &at,
+                Reason::InvalidValue,
+                "The value is no namespace, so the backends are unknown.",
+            );
         }
     }
     let named = named(ingress, conversion);
@@ -80,7 +85,11 @@ pub(super) fn convert(ingress: &mut Annotated, conversion: &mut Conversion) {
     plugin::convert(uses, scope, &mut effects, conversion);
     conversion.keep_telemetry(&mut effects);
     if effects.protects && ingress.is_exposed {
-        conversion.report.limited(&ingress.place.at("spec.rules"), exposure::message(ingress.dialect));
+        conversion.report.limited(
+            &ingress.place.at("spec.rules"),
+            Reason::DifferentPath,
+            exposure::message(ingress.dialect),
+        );
     }
     ingress.plugins = effects;
     // Policies of the Gateway and client certificates of the hosts protect the Ingress, too.
@@ -162,7 +171,7 @@ fn authentication(ingress: &Annotated, consumers: &mut Pool, conversion: &mut Co
         }
         _ => {
             let message = "APISIX has keyAuth and basicAuth, and ignores other values. The annotation may be meant to protect.";
-            conversion.report.blocking(&ingress.at_own(AUTH_TYPE), message);
+            conversion.report.blocking(&ingress.at_own(AUTH_TYPE), Reason::UnsupportedAnnotation, message);
             Vec::new()
         }
     }
@@ -177,7 +186,7 @@ fn csrf(ingress: &Annotated, conversion: &mut Conversion) -> Vec<PluginUse> {
     let Some(key) = value(ingress, "csrf-key") else {
         let message =
             "The Ingress has no csrf-key, so nothing is checked. The annotation protects the Ingress.";
-        conversion.report.blocking(&ingress.at_own("enable-csrf"), message);
+        conversion.report.blocking(&ingress.at_own("enable-csrf"), Reason::MissingField, message);
         return Vec::new();
     };
     conversion.report.exact(&ingress.at_own("csrf-key"), MOVED);

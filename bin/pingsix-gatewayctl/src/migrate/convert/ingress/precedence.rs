@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::annotated::Annotated;
 use crate::migrate::convert::Conversion;
 use crate::migrate::convert::rules::Rule;
+use crate::migrate::report::Reason;
 
 /// The rank of rules with one host and path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,7 +69,7 @@ pub(super) fn prefer(
             } else {
                 let precedence = ingresses.get(one.ingress).map_or("", |own| own.dialect.precedence);
                 let message = format!("{other} has the host and path, too, and {precedence}.");
-                conversion.report.limited(&rule.place, message);
+                conversion.report.limited(&rule.place, Reason::Precedence, message);
             }
             continue;
         }

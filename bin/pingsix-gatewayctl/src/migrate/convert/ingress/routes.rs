@@ -15,6 +15,7 @@ use super::tls::TlsHosts;
 use crate::migrate::convert::rules::{self, Document, Rule, Section};
 use crate::migrate::convert::{Conversion, competition};
 use crate::migrate::plugin::Effects;
+use crate::migrate::report::Reason;
 use crate::migrate::source::Sources;
 
 /// The status of redirects to HTTPS. APISIX has 301 for methods without a body.
@@ -133,7 +134,11 @@ fn redirects(ingress: &Annotated, host: &str, tls_hosts: &TlsHosts<'_>, conversi
     let without_tls = ingress.read.https.without_tls || ingress.plugins.https_only;
     if ingress.is_closed {
         if ingress.read.https.without_tls {
-            conversion.report.limited(&forced, "All paths of the Ingress answer 503, in plaintext, too.");
+            conversion.report.limited(
+                &forced,
+                Reason::NoEffect,
+                "All paths of the Ingress answer 503, in plaintext, too.",
+            );
         }
         return false;
     }
@@ -152,7 +157,7 @@ fn redirects(ingress: &Annotated, host: &str, tls_hosts: &TlsHosts<'_>, conversi
             "The input has no certificate for {}, so there is no HTTPS to redirect to. Requests in plaintext are served.",
             if host.is_empty() { "all hosts" } else { host }
         );
-        conversion.report.impossible(&at, message);
+        conversion.report.impossible(&at, Reason::TlsWithoutSecret, message);
         return false;
     }
     if without_tls {
@@ -161,7 +166,7 @@ fn redirects(ingress: &Annotated, host: &str, tls_hosts: &TlsHosts<'_>, conversi
             AnnotationDialect::IngressNginx => conversion.report.exact(&at, message),
             AnnotationDialect::Apisix => {
                 let message = format!("{message} APISIX has status 301 for GET and HEAD.");
-                conversion.report.limited(&at, message);
+                conversion.report.limited(&at, Reason::DifferentAnswer, message);
             }
         }
     } else if by_default {
@@ -183,7 +188,7 @@ fn write_policies(ingress: &Annotated, routes: &[String], conversion: &mut Conve
         if fields.contains_key("rateLimit") && routes.len() > TARGETS {
             let message =
                 format!("A policy has at most {TARGETS} targets, so the Ingress has several counts.");
-            conversion.report.limited(&ingress.place, message);
+            conversion.report.limited(&ingress.place, Reason::TooMany, message);
         }
         for routes in routes.chunks(TARGETS) {
             let target = |route: &String| json!({ "group": GATEWAY_GROUP, "kind": Kind::HttpRoute.as_str(), "name": route });

@@ -15,6 +15,7 @@ use crate::migrate::convert::Conversion;
 use crate::migrate::convert::rules::Rule;
 use crate::migrate::output::label;
 use crate::migrate::plugin::Effects;
+use crate::migrate::report::Reason;
 use crate::migrate::source::Sources;
 
 /// The answer to methods that the annotations do not admit.
@@ -105,7 +106,7 @@ impl Reader<'_> {
         {
             let message = "ingress-nginx neither redirects challenges of ACME nor asks for credentials, and an HTTPRoute does both. \
                            cert-manager has a solver for Gateways.";
-            conversion.report.limited(&path.place, message);
+            conversion.report.limited(&path.place, Reason::AcmeChallenge, message);
         }
         if rule.effects.redirect.is_some() || rule.effects.response.is_some() {
             return Some(self.candidate(entry, path, matched.path, self.with_methods(vec![rule])));
@@ -263,7 +264,11 @@ impl Reader<'_> {
                 Some(backend)
             }
             Err(why) => {
-                conversion.report.impossible(&target.place, format!("{why} The path answers 503."));
+                conversion.report.impossible(
+                    &target.place,
+                    Reason::MissingReferent,
+                    format!("{why} The path answers 503."),
+                );
                 None
             }
         }

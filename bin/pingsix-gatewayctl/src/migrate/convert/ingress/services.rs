@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::annotated::{Annotated, Target};
 use super::canary;
 use crate::migrate::convert::Conversion;
-use crate::migrate::report::Place;
+use crate::migrate::report::{Place, Reason};
 use crate::migrate::source::{ServicePort, Sources};
 
 /// The way in which an Ingress speaks to a port of a Service.
@@ -26,7 +26,11 @@ pub(super) fn convert(ingresses: &mut [Annotated], sources: &Sources, conversion
     for ingress in ingresses.iter().filter(|ingress| ingress.is_closed) {
         let names = std::iter::once(&ingress.dialect.protocol).chain(ingress.dialect.settings);
         for (at, _) in places(ingress, names) {
-            conversion.report.limited(&at, "All paths of the Ingress answer 503, so no backend is reached.");
+            conversion.report.limited(
+                &at,
+                Reason::NoEffect,
+                "All paths of the Ingress answer 503, so no backend is reached.",
+            );
         }
     }
     let targets: Vec<Vec<Target>> = ingresses.iter().map(|ingress| targets(ingresses, ingress)).collect();
@@ -127,8 +131,10 @@ fn traffic(ingresses: &[Annotated], targets: &[Vec<Target>], conversion: &mut Co
             }
             match difference {
                 None if differences.is_empty() => conversion.report.exact(&at, format!("{message}.")),
-                None => conversion.report.limited(&at, format!("{message}.")),
-                Some(difference) => conversion.report.limited(&at, format!("{message}. {difference}")),
+                None => conversion.report.limited(&at, Reason::DifferentScope, format!("{message}.")),
+                Some(difference) => {
+                    conversion.report.limited(&at, Reason::DifferentScope, format!("{message}. {difference}"))
+                }
             }
         }
     }
@@ -183,7 +189,7 @@ fn protocols(
     if is_tls && verified.is_none() {
         let message = "PingSIX verifies the certificate of a backend for one name, so the Ingress needs one host without a \
                        wildcard, or upstream-vhost.";
-        conversion.report.blocking(&at, message);
+        conversion.report.blocking(&at, Reason::UnsupportedProtocol, message);
         return false;
     }
     let protocol = Protocol { is_grpc, verified: verified.filter(|_| is_tls) };
@@ -193,14 +199,14 @@ fn protocols(
         if is_grpc && !sources.kept.contains_key(&ObjectKey { kind: Kind::Service, name: service.clone() }) {
             let message =
                 format!("The protocol is appProtocol of Service {service}, which is not among the input.");
-            conversion.report.blocking(&at, message);
+            conversion.report.blocking(&at, Reason::MissingReferent, message);
             return false;
         }
         let key = (service, number);
         match ports.get(&key) {
             Some((other, by)) if *other != protocol => {
                 let message = format!("{by} reaches the same port of a Service in another way.");
-                conversion.report.blocking(&at, message);
+                conversion.report.blocking(&at, Reason::Conflict, message);
                 return false;
             }
             Some(_) => {}
@@ -222,7 +228,9 @@ fn protocols(
             ingress.dialect.verification
         ));
     }
-    conversion.report.limited(&at, sentences.join(" "));
+    let reason =
+        if protocol.verified.is_some() { Reason::VerifiedCertificate } else { Reason::DifferentConnection };
+    conversion.report.limited(&at, reason, sentences.join(" "));
     true
 }
 

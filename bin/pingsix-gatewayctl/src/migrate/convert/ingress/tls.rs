@@ -10,7 +10,7 @@ use super::annotated::Annotated;
 use super::hosts::AddedHosts;
 use crate::migrate::convert::Conversion;
 use crate::migrate::convert::gateway::HttpsListener;
-use crate::migrate::report::Place;
+use crate::migrate::report::{Place, Reason};
 use crate::migrate::source::is_name;
 
 /// Adds listeners for the certificates of all Ingresses.
@@ -23,7 +23,7 @@ pub(super) fn convert(ingresses: &[Annotated], added: &AddedHosts, conversion: &
                     AnnotationDialect::IngressNginx => {
                         let message = "The entry names no Secret, and the default certificate of ingress-nginx is not in \
                                        the input. Give the hosts a Secret.";
-                        conversion.report.impossible(&tls.place, message);
+                        conversion.report.impossible(&tls.place, Reason::TlsWithoutSecret, message);
                     }
                     AnnotationDialect::Apisix => {
                         let message = "The entry names no Secret, and APISIX ignores it, too.";
@@ -35,7 +35,7 @@ pub(super) fn convert(ingresses: &[Annotated], added: &AddedHosts, conversion: &
             let secret = ObjectName::new(ingress.namespace(), secret.as_str());
             let hosts = if tls.hosts.is_empty() {
                 let message = "The certificate is shown for the hosts of the rules.";
-                conversion.report.limited(&tls.place, message);
+                conversion.report.limited(&tls.place, Reason::DifferentScope, message);
                 let hosts = ingress.entries.iter().map(|entry| entry.host.clone());
                 hosts.filter(|host| !host.is_empty()).map(|host| (tls.place.clone(), host)).collect()
             } else {
@@ -55,12 +55,16 @@ pub(super) fn convert(ingresses: &[Annotated], added: &AddedHosts, conversion: &
                 .collect();
             for (place, host) in with_aliases {
                 if !is_name(host.strip_prefix("*.").unwrap_or(&host)) {
-                    conversion.report.impossible(&place, "A listener cannot have the host.");
+                    conversion.report.impossible(
+                        &place,
+                        Reason::UnsupportedHost,
+                        "A listener cannot have the host.",
+                    );
                 } else if conversion.parent.has_listener(&host) && taken.contains(&host) {
                     conversion.report.exact(&place, "The host has a listener for HTTPS already.");
                 } else if conversion.parent.has_listener(&host) {
                     let message = "Another object has a certificate for the host; the first one counts.";
-                    conversion.report.limited(&place, message);
+                    conversion.report.limited(&place, Reason::Duplicate, message);
                 } else {
                     conversion.report.exact(&place, "The host has a listener for HTTPS.");
                     let gateway = conversion.parent.name.clone();

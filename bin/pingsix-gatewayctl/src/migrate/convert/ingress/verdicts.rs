@@ -11,7 +11,7 @@ use super::chosen::{CLASS_ANNOTATION, is_foreign};
 use super::{exposure, hosts, plugins};
 use crate::migrate::convert::Conversion;
 use crate::migrate::plugin::networks;
-use crate::migrate::report::{Place, Report};
+use crate::migrate::report::{Place, Reason, Report};
 use crate::migrate::source::Sources;
 
 /// The annotations that a canary has of its own in ingress-nginx.
@@ -33,11 +33,11 @@ pub(super) fn judge(ingress: &mut Annotated, sources: &Sources, conversion: &mut
         match name.split_once('/') {
             Some((domain, short)) if domain == ingress.dialect.domain() => {
                 if given_up.contains(name.as_str()) || given_up.contains(short) {
-                    report.limited(&at, format!("The Ingress gives the annotation up in {IGNORED_ANNOTATIONS}."));
+                    report.limited(&at, Reason::NoEffect, format!("The Ingress gives the annotation up in {IGNORED_ANNOTATIONS}."));
                 } else if is_canary && OF_CANARIES.contains(&short) {
                     let message = "The canary has the setting of the Ingress whose requests it takes, and ingress-nginx lets \
                                    it have its own.";
-                    report.limited(&at, message);
+                    report.limited(&at, Reason::NoEffect, message);
                 } else if is_canary && !short.starts_with("canary") {
                     report.exact(&at, "A canary has the annotations of the Ingress whose requests it takes.");
                 } else {
@@ -47,14 +47,14 @@ pub(super) fn judge(ingress: &mut Annotated, sources: &Sources, conversion: &mut
             _ if name == CLASS_ANNOTATION => {}
             _ if name == IGNORED_ANNOTATIONS => report.exact(&at, "The annotations that it names are left out."),
             _ if is_foreign(name) => report.blocking(
-                &at,
+                &at, Reason::ForeignAnnotation,
                 "Annotations of this controller are not converted, and this one may protect the Ingress.",
             ),
             Some((domain, _)) if COMPANIONS.contains(&domain) && !keeps => report.limited(
-                &at,
+                &at, Reason::ForeignAnnotation,
                 "The other program reads the annotation from Gateways, too. Give it to the Gateway before the Ingress goes.",
             ),
-            _ => report.limited(&at, "The annotation is not one of the controller, and no route needs it."),
+            _ => report.limited(&at, Reason::ForeignAnnotation, "The annotation is not one of the controller, and no route needs it."),
         }
     }
     if !is_canary {
@@ -97,6 +97,7 @@ fn policies(ingress: &Annotated, sources: &Sources, report: &mut Report) {
         if is_meant && *key.name.namespace == *ingress.namespace() {
             report.blocking(
                 &ingress.place,
+                Reason::LostReferent,
                 format!("{key} is for the Ingress, and has no target once the Ingress goes."),
             );
         }
@@ -119,21 +120,24 @@ fn of_dialect(
     if name == RESPONSE_STATUS && ingress.read.response_status.is_some() && !keeps {
         let message =
             "No filter of an HTTPRoute changes the status of a response. Responses of backends keep theirs.";
-        report.impossible(at, message);
+        report.impossible(at, Reason::UnsupportedAnnotation, message);
         return;
     }
     let whole = dialect.whole_name(name);
     let depends_on_others = dialect.is_setting(name) || name == dialect.to_https || name == hosts::ALIAS;
     let own = |fault: &&Fault| fault.annotation.as_deref() == Some(whole.as_str());
     let faults: Vec<&Fault> = ingress.read.faults().iter().filter(own).collect();
+    let reason = reason_of_fault(annotations::annotation(dialect.annotations, name), name);
     for Fault { purpose, message, is_honoured, .. } in &faults {
         match purpose {
             _ if *is_honoured && depends_on_others && !keeps => {}
-            _ if *is_honoured => report.limited(at, message.as_str()),
+            _ if *is_honoured => report.limited(at, reason, message.as_str()),
             Purpose::Protects => {
-                report.blocking(at, format!("{message} The annotation protects the Ingress."));
+                report.blocking(at, reason, format!("{message} The annotation protects the Ingress."));
             }
-            Purpose::Tunes => report.impossible(at, format!("{message} Requests are served without it.")),
+            Purpose::Tunes => {
+                report.impossible(at, reason, format!("{message} Requests are served without it."))
+            }
         }
     }
     let Some(known) = annotations::annotation(dialect.annotations, name) else { return };
@@ -158,19 +162,37 @@ fn of_dialect(
         Support::Exact | Support::Limited(_) if name == "default-backend" && !value.is_empty() => {
             let message =
                 "Without endpoints, a rule of an HTTPRoute answers 503. Requests are served without it.";
-            report.impossible(at, message);
+            report.impossible(at, Reason::UnsupportedAnnotation, message);
         }
         Support::Exact | Support::Limited(_) if name == "service-upstream" && ingress.read.by_cluster_ip => {
-            report.limited(at, "The rules of an HTTPRoute send requests to the endpoints of a Service.");
+            report.limited(
+                at,
+                Reason::DifferentConnection,
+                "The rules of an HTTPRoute send requests to the endpoints of a Service.",
+            );
         }
         Support::Exact | Support::Limited(_) => honoured(ingress, name, at, becomes(ingress, name), report),
+    }
+}
+
+/// The reason of a fault of an annotation.
+fn reason_of_fault(known: Option<&annotations::Annotation>, name: &str) -> Reason {
+    match known.map(|known| &known.support) {
+        _ if name == "proxy-body-size" => Reason::BodySize,
+        _ if name.ends_with("-snippet") => Reason::Snippet,
+        None | Some(Support::Impossible { .. }) => Reason::UnsupportedAnnotation,
+        Some(_) => Reason::InvalidValue,
     }
 }
 
 /// Reports an annotation that is honoured. One that protects paths is so for the spelling that is written.
 fn honoured(ingress: &Annotated, name: &str, at: &Place, message: &str, report: &mut Report) {
     if ingress.is_exposed && exposure::is_protecting(name) {
-        report.limited(at, format!("{message} {}", exposure::message(ingress.dialect)));
+        report.limited(
+            at,
+            Reason::DifferentPath,
+            format!("{message} {}", exposure::message(ingress.dialect)),
+        );
     } else {
         report.exact(at, message);
     }
@@ -267,8 +289,11 @@ fn users(ingress: &mut Annotated, sources: &Sources, report: &mut Report) {
     let at = ingress.at_own("auth-secret");
     let key = ObjectKey::new(Kind::Secret, ingress.namespace(), name);
     let Some(secret) = sources.kept.get(&key) else {
-        report
-            .limited(&at, format!("The input has no {key}. Its type has to be {BASIC_AUTH}, with one user."));
+        report.limited(
+            &at,
+            Reason::MissingReferent,
+            format!("The input has no {key}. Its type has to be {BASIC_AUTH}, with one user."),
+        );
         return;
     };
     if secret.get("type").and_then(Value::as_str) == Some(BASIC_AUTH) {
@@ -279,7 +304,11 @@ fn users(ingress: &mut Annotated, sources: &Sources, report: &mut Report) {
     let message = format!(
         "{key} is a file of htpasswd, and PingSIX compares one user and password, of a Secret of type {BASIC_AUTH}."
     );
-    report.blocking(&at, format!("{message} The annotation protects the Ingress."));
+    report.blocking(
+        &at,
+        Reason::UnsuitableReferent,
+        format!("{message} The annotation protects the Ingress."),
+    );
     ingress.lost.insert(ingress.dialect.whole_name("auth-secret"));
     ingress.read.security.basic_auth = None;
 }
@@ -297,13 +326,18 @@ fn custom_headers(ingress: &mut Annotated, sources: &Sources, report: &mut Repor
     if *name.namespace != *ingress.namespace() {
         report.impossible(
             &at,
+            Reason::UnsuitableReferent,
             "The ConfigMap is not in the namespace of the Ingress. Its headers are not set.",
         );
         return;
     }
     let key = ObjectKey { kind: Kind::ConfigMap, name: name.clone() };
     let Some(config_map) = sources.kept.get(&key) else {
-        report.impossible(&at, format!("The input has no {key}, so its headers are not set. Give it, too."));
+        report.impossible(
+            &at,
+            Reason::MissingReferent,
+            format!("The input has no {key}, so its headers are not set. Give it, too."),
+        );
         return;
     };
     let data = config_map.get("data").and_then(Value::as_object);
@@ -314,13 +348,13 @@ fn custom_headers(ingress: &mut Annotated, sources: &Sources, report: &mut Repor
     let mut faults = Vec::new();
     let filter = read_custom_headers(&texts.collect(), &mut faults);
     for fault in faults {
-        report.impossible(&at, fault);
+        report.impossible(&at, Reason::UnsuitableReferent, fault);
     }
     if let Some(filter) = filter {
         report.exact(&at, "The headers become responseHeaderModifier of the rules.");
         ingress.read.filters.push(filter);
     } else {
-        report.limited(&at, "No header is set.");
+        report.limited(&at, Reason::NoEffect, "No header is set.");
     }
 }
 
