@@ -536,7 +536,12 @@ pub(crate) struct EtcdArguments {
 /// A part whose protection or conditions would be lost is not written. Where other rules might take the requests of a
 /// protected rule, a rule in its place answers 503.
 ///
-/// Exit codes: 0, 1 for something impossible or withheld, 2 for unusable arguments or input.
+/// The report has the problems by cause, the most severe first: a sentence once, with the objects that have the problem.
+/// With --all, it has the verdict on each field of each object, also of those that are exact. JSON has both, and a code for
+/// the reason of each verdict.
+///
+/// Exit codes: 0, 1 for something impossible or withheld, 2 for unusable arguments or input. What is impossible in an object
+/// of --allow-weaker is accepted, and does not count.
 ///
 /// Examples:
 ///   pingsix-gatewayctl migrate apisix/ > gateway-api.yaml
@@ -589,6 +594,10 @@ pub(crate) struct MigrateArguments {
     /// The format of the report.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) report: MigrationReport,
+
+    /// Report the verdict on each field of each object, instead of the problems by cause.
+    #[arg(long)]
+    pub(crate) all: bool,
 
     /// A file for the report, instead of standard error; - for standard output, with --output-dir.
     #[arg(long, value_name = "FILE")]

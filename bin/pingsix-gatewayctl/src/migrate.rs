@@ -67,7 +67,7 @@ pub(crate) fn run(
         Some(directory) => output::write_directory(&objects, directory)?,
         None => output::write_stream(&objects, streams.out)?,
     }
-    let text = report.render(arguments.report);
+    let text = report.render(arguments.report, arguments.all);
     match &arguments.report_file {
         Some(_) if shows_report => write!(streams.out, "{text}")?,
         Some(file) => fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?,

@@ -1,15 +1,12 @@
 //! The report: a verdict on every field of the input.
 
+mod causes;
 mod reason;
+mod render;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
 use serde::Serialize;
-use serde_json::json;
-
-use crate::arguments::MigrationReport;
-use crate::finding::{counted, printable};
 
 pub(crate) use reason::Reason;
 
@@ -46,20 +43,20 @@ impl Place {
     }
 }
 
-/// How far the output does what a field asked for.
+/// How far the output does what a field asked for, the most severe first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Verdict {
-    /// Requests are treated as before.
-    Exact,
-    /// The output comes close; the message says where it differs.
-    Limited,
-    /// The output has no counterpart.
-    Impossible,
     /// A part of the object was not written, because it would admit requests that the original refuses.
     Withheld,
+    /// The output has no counterpart.
+    Impossible,
     /// A part of the object was written although it is weaker, because `--allow-weaker` names the object.
     Weaker,
+    /// The output comes close; the message says where it differs.
+    Limited,
+    /// Requests are treated as before.
+    Exact,
 }
 
 impl Verdict {
@@ -67,11 +64,11 @@ impl Verdict {
 
     const fn as_str(self) -> &'static str {
         match self {
-            Self::Exact => "exact",
-            Self::Limited => "limited",
-            Self::Impossible => "impossible",
             Self::Withheld => "withheld",
+            Self::Impossible => "impossible",
             Self::Weaker => "weaker",
+            Self::Limited => "limited",
+            Self::Exact => "exact",
         }
     }
 }
@@ -174,86 +171,19 @@ impl Report {
         self.entries().filter(|entry| entry.verdict == verdict).count()
     }
 
-    /// Whether the output lacks something of the input.
+    /// Whether the output lacks something that the user has not accepted by `--allow-weaker`.
     pub(crate) fn has_losses(&self) -> bool {
-        [Verdict::Impossible, Verdict::Withheld, Verdict::Weaker]
-            .into_iter()
-            .any(|verdict| self.count(verdict) > 0)
+        self.objects.iter().any(|(_, entries)| {
+            let has = |verdict| entries.iter().any(|entry| entry.verdict == verdict);
+            has(Verdict::Withheld) || (has(Verdict::Impossible) && !has(Verdict::Weaker))
+        })
     }
-
-    fn summary(&self) -> String {
-        let counts = Verdict::ALL.map(|verdict| (verdict, self.count(verdict)));
-        let fields = counts
-            .into_iter()
-            .filter(|(verdict, count)| *count > 0 || *verdict <= Verdict::Impossible)
-            .map(|(verdict, count)| format!("{count} {}", verdict.as_str()));
-        format!("{} ({})", fields.collect::<Vec<_>>().join(", "), counted(self.objects.len(), "object"))
-    }
-
-    pub(crate) fn render(&self, format: MigrationReport) -> String {
-        match format {
-            MigrationReport::Text => self.text(),
-            MigrationReport::Markdown => self.markdown(),
-            MigrationReport::Json => self.json(),
-        }
-    }
-
-    fn text(&self) -> String {
-        let mut text = String::new();
-        for (object, entries) in &self.objects {
-            text.push_str(&printable(object.to_owned()));
-            text.push('\n');
-            for Entry { place, verdict, message, .. } in entries {
-                let colon = if place.field.is_empty() { "" } else { ": " };
-                let line = printable(format!("{}{colon}{message}", place.field));
-                // Writing to a String cannot fail.
-                let _ = writeln!(text, "  {:<10}  {line}", verdict.as_str());
-            }
-        }
-        let _ = writeln!(text, "{}", self.summary());
-        text
-    }
-
-    fn markdown(&self) -> String {
-        let mut text = String::from("# Migration\n");
-        for (object, entries) in &self.objects {
-            let _ = write!(text, "\n## {}\n\n| field | verdict | reason |\n|---|---|---|\n", cell(object));
-            for Entry { place, verdict, message, .. } in entries {
-                let _ =
-                    writeln!(text, "| {} | {} | {} |", cell(&place.field), verdict.as_str(), cell(message));
-            }
-        }
-        let _ = writeln!(text, "\n{}", self.summary());
-        text
-    }
-
-    fn json(&self) -> String {
-        let counts: BTreeMap<&str, usize> =
-            Verdict::ALL.into_iter().map(|verdict| (verdict.as_str(), self.count(verdict))).collect();
-        format!("{:#}\n", json!({ "entries": self.entries().collect::<Vec<_>>(), "counts": counts }))
-    }
-}
-
-/// Text in a cell of a table: names and values of the input are not markup.
-fn cell(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in printable(text.to_owned()).chars() {
-        match letter {
-            '<' => escaped.push_str("&lt;"),
-            '&' => escaped.push_str("&amp;"),
-            '|' | '*' | '_' | '`' | '\\' | '#' | '[' | ']' => {
-                escaped.push('\\');
-                escaped.push(letter);
-            }
-            letter => escaped.push(letter),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arguments::MigrationReport;
 
     #[test]
     fn objects_keep_their_order_and_repeated_verdicts_are_left_out() {
@@ -263,7 +193,7 @@ mod tests {
         report.limited(&a.at("spec").item(0), Reason::NoEffect, "Two.");
         report.exact(&b.at("spec"), "One.");
         assert_eq!(
-            report.text(),
+            report.render(MigrationReport::Text, true),
             "Kind n/b\n  exact       spec: One.\nKind n/a\n  limited     spec[0]: Two.\n\
              1 exact, 1 limited, 0 impossible (2 objects)\n"
         );
@@ -295,8 +225,16 @@ mod tests {
     fn markup_and_control_characters_of_the_input_are_harmless() {
         let mut report = Report::default();
         report.impossible(&Place::object("Kind n/<b>\u{1b}[2J").at("a|b"), Reason::NoEffect, "One\n| two |");
-        assert!(report.markdown().contains("## Kind n/&lt;b>\u{fffd}\\[2J\n"), "{}", report.markdown());
-        assert!(report.markdown().contains("| a\\|b | impossible | One\u{fffd}\\| two \\| |"));
-        assert!(!report.text().contains('\u{1b}'));
+        assert!(
+            report.render(MigrationReport::Markdown, true).contains("### Kind n/&lt;b>\u{fffd}\\[2J\n"),
+            "{}",
+            report.render(MigrationReport::Markdown, true)
+        );
+        assert!(
+            report
+                .render(MigrationReport::Markdown, true)
+                .contains("| a\\|b | impossible | One\u{fffd}\\| two \\| |")
+        );
+        assert!(!report.render(MigrationReport::Text, true).contains('\u{1b}'));
     }
 }

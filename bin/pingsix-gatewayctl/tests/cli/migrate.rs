@@ -16,7 +16,7 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/migrations")
 }
 
-/// A directory with `input.yaml`, `output.yaml`, `report.txt` and `requests.yaml`.
+/// A directory with `input.yaml`, `output.yaml`, `report.txt` and `requests.yaml`, and of some `summary.txt`.
 struct Case {
     directory: PathBuf,
 }
@@ -54,10 +54,11 @@ impl Case {
         }
     }
 
-    fn migrate(&self) -> Run {
-        let mut arguments = vec!["migrate".to_owned(), "input.yaml".to_owned()];
-        arguments.extend(self.words("Arguments"));
-        self.run(&arguments)
+    fn migrate(&self, arguments: &[&str]) -> Run {
+        let mut all = vec!["migrate".to_owned(), "input.yaml".to_owned()];
+        all.extend(self.words("Arguments"));
+        all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+        self.run(&all)
     }
 
     /// Runs a subcommand on the output, with the options of the translation.
@@ -70,11 +71,15 @@ impl Case {
 
     fn faults(&self, update: bool) -> Vec<String> {
         let mut faults = Vec::new();
-        let migrated = self.migrate();
-        for (file, text) in [("output.yaml", &migrated.out), ("report.txt", &migrated.err)] {
+        let migrated = self.migrate(&["--all"]);
+        let mut files = vec![("output.yaml", migrated.out.clone()), ("report.txt", migrated.err.clone())];
+        if self.directory.join("summary.txt").exists() {
+            files.push(("summary.txt", self.migrate(&[]).err));
+        }
+        for (file, text) in files {
             let path = self.directory.join(file);
             let held = fs::read_to_string(&path).unwrap_or_default();
-            if held == *text {
+            if held == text {
                 continue;
             }
             if update {
@@ -83,10 +88,7 @@ impl Case {
                 faults.push(format!("{file} should be:\n{text}"));
             }
         }
-        let has_losses = migrated.err.lines().any(|line| {
-            ["  impossible  ", "  withheld    ", "  weaker      "].iter().any(|mark| line.starts_with(mark))
-        });
-        if migrated.code != i32::from(has_losses) {
+        if migrated.code != i32::from(has_losses(&migrated.err)) {
             faults.push(format!("the exit code is {}", migrated.code));
         }
         // The output of a second run on the output is the output: what is ours stays as it is.
@@ -113,6 +115,23 @@ impl Case {
         }
         faults
     }
+}
+
+/// Whether a report of all fields has something withheld, or impossible in an object that may not be weaker.
+fn has_losses(report: &str) -> bool {
+    // The line of an object has no blank at its beginning.
+    let mut objects: Vec<BTreeSet<&str>> = Vec::new();
+    for line in report.lines() {
+        match (line.strip_prefix("  "), objects.last_mut()) {
+            (Some(field), Some(verdicts)) => {
+                verdicts.extend(field.split_whitespace().next());
+            }
+            _ => objects.push(BTreeSet::new()),
+        }
+    }
+    objects.iter().any(|verdicts| {
+        verdicts.contains("withheld") || (verdicts.contains("impossible") && !verdicts.contains("weaker"))
+    })
 }
 
 /// Whether a text stands in an object that is not a Secret.
@@ -163,7 +182,7 @@ fn plugins(manifests: &str) -> Vec<(String, Value)> {
 #[test]
 fn every_key_of_a_consumer_is_admitted_and_none_is_refused() {
     let case = Case { directory: root().join("keys") };
-    let found = plugins(&case.migrate().exits(0).out);
+    let found = plugins(&case.migrate(&[]).exits(0).out);
     let [(name, config)] = found.as_slice() else { panic!("{found:?}") };
     assert_eq!(name, "key-auth");
     let mut keys: Vec<&str> =
@@ -202,14 +221,15 @@ fn a_migration_without_losses_succeeds() {
 fn a_route_whose_protection_would_be_lost_is_withheld_until_it_is_named() {
     let withheld = run_with(&protected(), ["migrate", "-"])
         .exits(1)
-        .prints_error("  impossible  spec.http[0].authentication.hmacAuth")
-        .prints_error("  withheld    spec.http[0]: ")
+        .prints_error("Impossible: PingSIX has no counterpart.\n  spec.http[0].authentication.hmacAuth: ")
+        .prints_error("  spec.http[0]: The rule is not written")
         .prints_error("--allow-weaker ApisixRoute/shop/cart");
     assert!(!withheld.out.contains("backendRefs"), "{}", withheld.out);
     run_with(&protected(), ["migrate", "-", "--allow-weaker", "ApisixRoute/shop/cart"])
-        .exits(1)
+        .exits(0)
         .prints("backendRefs")
-        .prints_error("  weaker      The object is written without");
+        .prints_error("Weaker: ")
+        .prints_error("  The object is written without");
     // Another name, or another kind, changes nothing.
     for other in ["ApisixRoute/shop/carts", "ApisixTls/shop/cart"] {
         let run = run_with(&protected(), ["migrate", "-", "--allow-weaker", other]).exits(1);
@@ -232,7 +252,7 @@ fn an_unknown_field_is_a_loss_wherever_it_is() {
     ] {
         let run = run_with(&ROUTE.replace(from, to), ["migrate", "-"]).exits(1);
         assert!(!run.out.contains("backendRefs"), "{field}: {}", run.out);
-        run.prints_error(&format!("  impossible  {field}: The field is not understood"));
+        run.prints_error(&format!("  {field}: The field is not understood"));
     }
 }
 
@@ -244,11 +264,9 @@ fn the_report_has_three_formats_and_no_secret() {
          spec:\n  authParameter:\n    keyAuth: {{ value: {{ key: hunter2, hunter: [hunter2] }} }}\n    \
          basicAuth: {{ value: {{ username: hunter2, password: {{ a: hunter2 }} }} }}\n"
     );
-    for (format, mark) in [
-        ("text", "impossible  "),
-        ("markdown", "| field | verdict | reason |"),
-        ("json", "\"verdict\": \"impossible\""),
-    ] {
+    for (format, mark) in
+        [("text", "Impossible: "), ("markdown", "## Impossible\n"), ("json", "\"verdict\": \"impossible\"")]
+    {
         let run = run_with(&input, ["migrate", "-", "--report", format]).exits(1).prints_error(mark);
         assert!(!run.err.contains("hunter2"), "{}", run.err);
         assert!(!outside_of_secrets(&run.out, "hunter2"), "{}", run.out);
@@ -256,9 +274,49 @@ fn the_report_has_three_formats_and_no_secret() {
     let run = run_with(&input, ["migrate", "-", "--report", "json"]);
     let report: Value = serde_json::from_str(&run.err).unwrap();
     let entries = report["entries"].as_array().unwrap();
-    assert!(entries.iter().all(|entry| {
-        entry["object"].is_string() && entry["field"].is_string() && entry["message"].is_string()
-    }));
+    let texts = ["object", "field", "verdict", "reason", "message"];
+    assert!(entries.iter().all(|entry| texts.iter().all(|text| entry[text].is_string())));
+    let causes = report["causes"].as_array().unwrap();
+    assert!(causes.iter().all(|cause| cause["objects"][0].is_string() && cause["verdict"] != "exact"));
+    let fields: u64 = causes.iter().map(|cause| cause["fields"].as_u64().unwrap()).sum();
+    let exact = report["counts"]["exact"].as_u64().unwrap();
+    assert_eq!(fields + exact, u64::try_from(entries.len()).unwrap());
+}
+
+#[test]
+fn many_objects_with_one_problem_are_named_once_unless_all_are_asked_for() {
+    let ingress = |number: usize| {
+        format!(
+            "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {{ name: x{number}, namespace: ns, annotations: \
+             {{ nginx.ingress.kubernetes.io/affinity: cookie }} }}\nspec: {{ rules: [{{ host: a.example, http: {{ paths: \
+             [{{ path: /{number}, pathType: Prefix, backend: {{ service: {{ name: s, port: {{ number: 80 }} }} }} }}] }} }}] }}\n"
+        )
+    };
+    let input: String = (0..42).map(ingress).collect();
+    let summary = run_with(&input, ["migrate", "-"]).exits(1);
+    assert_eq!(summary.err.matches("nginx.ingress.kubernetes.io/affinity: ").count(), 1, "{}", summary.err);
+    summary
+        .prints_error("\n    42 Ingresses: ns/x0, ns/x1, ns/x10, ns/x11, ns/x12 and 37 more\n")
+        .prints_error(" exact, 0 limited, 42 impossible (42 objects)\n")
+        .prints_error("how-to/from-ingress-nginx.md\n");
+    let all = run_with(&input, ["migrate", "-", "--all"]).exits(1);
+    assert_eq!(all.err.matches("nginx.ingress.kubernetes.io/affinity]: ").count(), 42, "{}", all.err);
+    let markdown = run_with(&input, ["migrate", "-", "--all", "--report", "markdown"]).exits(1);
+    markdown.prints_error("ns/x8, ns/x9 |\n").prints_error("\n### Ingress ns/x41\n");
+}
+
+#[test]
+fn what_is_impossible_is_accepted_by_the_name_of_its_object() {
+    let affinity = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: { name: NAME, namespace: shop, annotations: \
+                    { nginx.ingress.kubernetes.io/affinity: cookie } }\nspec: { rules: [{ host: a.example, http: { paths: \
+                    [{ path: /NAME, pathType: Prefix, backend: { service: { name: s, port: { number: 80 } } } }] } }] }\n";
+    let (a, b) = (affinity.replace("NAME", "a"), affinity.replace("NAME", "b"));
+    let both = format!("{a}---\n{b}");
+    run_with(&a, ["migrate", "-"]).exits(1).prints_error("Decide on what is withheld or impossible");
+    run_with(&a, ["migrate", "-", "--allow-weaker", "Ingress/shop/a"])
+        .exits(0)
+        .prints_error("Test the manifests with check and explain");
+    run_with(&both, ["migrate", "-", "--allow-weaker", "Ingress/shop/a"]).exits(1);
 }
 
 #[test]
@@ -281,7 +339,7 @@ fn manifests_and_report_go_to_files() {
         fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     assert_eq!(names, ["gateway_shop_pingsix.yaml", "httproute_shop_cart.yaml"]);
-    assert!(fs::read_to_string(report).unwrap().starts_with("# Migration\n"));
+    assert!(fs::read_to_string(report).unwrap().starts_with("# Migration\n\n"));
 }
 
 #[test]

@@ -30,13 +30,13 @@ fn an_ingress_whose_protection_would_be_lost_is_closed_until_it_is_named() {
     let closed = run_with(&input, ["migrate", "-"])
         .exits(1)
         .prints("statusCode: 503\n")
-        .prints_error("  withheld    ")
+        .prints_error("Withheld: ")
         .prints_error("--allow-weaker Ingress/shop/cart");
     assert!(!closed.out.contains("backendRefs"), "{}", closed.out);
     run_with(&input, ["migrate", "-", "--allow-weaker", "Ingress/shop/cart"])
-        .exits(1)
+        .exits(0)
         .prints("backendRefs")
-        .prints_error("  weaker      ");
+        .prints_error("Weaker: ");
     let other = run_with(&input, ["migrate", "-", "--allow-weaker", "Ingress/shop/carts"]).exits(1);
     assert!(!other.out.contains("backendRefs"), "{}", other.out);
 }
@@ -46,7 +46,7 @@ fn an_ingress_that_tunes_in_an_impossible_way_is_served() {
     run_with(&ingress("mirror-target", "http://mirror.example"), ["migrate", "-"])
         .exits(1)
         .prints("backendRefs")
-        .prints_error("  impossible  metadata.annotations[nginx.ingress.kubernetes.io/mirror-target]: ");
+        .prints_error("  nginx.ingress.kubernetes.io/mirror-target: ");
 }
 
 #[test]
@@ -114,9 +114,9 @@ fn an_ingress_of_apisix_is_closed_until_it_is_named() {
         let closed = run_with(&input, ["migrate", "-"]).exits(1).prints("statusCode: 503\n");
         assert!(!closed.out.contains("backendRefs"), "{annotation}: {}", closed.out);
         run_with(&input, ["migrate", "-", "--allow-weaker", "Ingress/shop/cart"])
-            .exits(1)
+            .exits(0)
             .prints("backendRefs")
-            .prints_error("  weaker      ");
+            .prints_error("Weaker: ");
     }
 }
 

@@ -15,7 +15,6 @@ macro_rules! reasons {
             pub(crate) const ALL: &[Self] = &[$(Self::$name,)+];
 
             /// The code in a report.
-            #[cfg(test)]
             pub(crate) const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => stringify!($name),)+ }
             }

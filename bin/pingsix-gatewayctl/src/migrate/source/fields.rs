@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(fields.number("a", &mut report).unwrap().1, 1);
         fields.finish(&mut report);
         assert_eq!(report.losses(), 1);
-        let shown = report.render(crate::arguments::MigrationReport::Text);
+        let shown = report.render(crate::arguments::MigrationReport::Text, true);
         assert!(shown.contains("  impossible  b: ") && !shown.contains("hunter2"), "{shown}");
     }
 }
