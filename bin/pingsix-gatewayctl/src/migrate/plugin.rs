@@ -162,7 +162,8 @@ pub(crate) fn read(items: Vec<Field>, switch: Switch, report: &mut Report) -> Ve
         let secret = fields.text("secretRef", report).filter(|(_, name)| !name.is_empty());
         if let Some((place, _)) = secret {
             report.blocking(
-                &place, Reason::UnsupportedField,
+                &place,
+                Reason::UnsupportedField,
                 "A part of the configuration is in a Secret, and such parts are not converted. Write it into config.",
             );
         }

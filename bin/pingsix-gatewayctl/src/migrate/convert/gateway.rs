@@ -258,7 +258,8 @@ fn add_telemetry(key: &ObjectKey, telemetry: &Map<String, Value>, conversion: &m
     let managed = runs_data_planes(key, conversion);
     if managed.is_none() {
         conversion.report.limited(
-            &place, Reason::MissingReferent,
+            &place,
+            Reason::MissingReferent,
             "The GatewayClass is not among the input. If it has managed data planes, replace attached by managed in the \
              PingsixProxy.",
         );

@@ -70,7 +70,8 @@ fn route_policies(
             && priority.value.as_i64() != Some(0)
         {
             report.blocking(
-                &priority.place, Reason::UnsupportedField,
+                &priority.place,
+                Reason::UnsupportedField,
                 "HTTPRoutes have no priority, so the target may take requests of other routes, or lose some to them.",
             );
         }

@@ -216,7 +216,8 @@ fn refer_to_no_proxy(sources: &Sources, conversion: &mut Conversion) {
             conversion.report.exact(&at, "The copy has no reference to the object.");
         } else {
             conversion.report.limited(
-                &at, Reason::ManualStep,
+                &at,
+                Reason::ManualStep,
                 "The reference is removed. The class is still that of the other controller: change it when the traffic \
                  moves, or write copies with --name-suffix.",
             );

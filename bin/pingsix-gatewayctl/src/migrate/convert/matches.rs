@@ -43,7 +43,8 @@ pub(super) fn path(place: &Place, path: &str, report: &mut Report) -> Option<Val
     };
     if value.contains('*') {
         report.blocking(
-            place, Reason::UnsupportedPath,
+            place,
+            Reason::UnsupportedPath,
             "An asterisk stands for whole elements at the end of a path in an HTTPRoute, and here it does not.",
         );
         return None;
@@ -118,7 +119,8 @@ pub(super) fn of_rule(mut fields: Fields, report: &mut Report) -> Matching {
     let networks = networks(addresses, report);
     if !networks.is_empty() {
         report.limited(
-            &at_addresses, Reason::DifferentMatch,
+            &at_addresses,
+            Reason::DifferentMatch,
             "The networks become authorization of a SecurityPolicy: other clients get 403, and no other rule takes them.",
         );
     }

@@ -95,7 +95,8 @@ impl Conversion {
                 .any(|other| *other == field || (is_authentication(other) && is_authentication(&field)));
             if conflict {
                 self.report.blocking(
-                    place, Reason::Conflict,
+                    place,
+                    Reason::Conflict,
                     format!("The Gateway has {field}, too. The original checks both, and here the one of the rule counts."),
                 );
             }

@@ -94,7 +94,8 @@ impl Settings {
         match hash {
             Some(hash) => {
                 report.limited(
-                    &place, Reason::DifferentConnection,
+                    &place,
+                    Reason::DifferentConnection,
                     "The field becomes ConsistentHash. Requests go to other endpoints than before, as long as it is new.",
                 );
                 let value = json!({ "type": "ConsistentHash", "consistentHash": hash });
@@ -164,7 +165,7 @@ impl Settings {
                 value["port"] = json!(port);
             }
             Some((place, _)) => {
-                report.limited(&place, Reason::DifferentConnection, "Probes go to the port of requests.")
+                report.limited(&place, Reason::DifferentConnection, "Probes go to the port of requests.");
             }
             None => {}
         }

@@ -95,7 +95,8 @@ pub(super) fn real_ip(mut config: Fields, effects: &mut Effects, report: &mut Re
     }
     effects.secure("clientIP", json!({ "trustedProxies": trusted }), &place, report);
     report.limited(
-        &place, Reason::DifferentScope,
+        &place,
+        Reason::DifferentScope,
         "The address counts for authorization alone. The proxies have to set X-Forwarded-For and keep it in one line.",
     );
 }
@@ -144,7 +145,8 @@ pub(super) fn cors(mut config: Fields, effects: &mut Effects, report: &mut Repor
     if credentials && is_any(&origins) {
         let place = origins_place.unwrap_or(place);
         report.impossible(
-            &place, Reason::DifferentCors,
+            &place,
+            Reason::DifferentCors,
             "PingSIX does not allow credentials for every origin, so scripts of other origins are not allowed any more.",
         );
         return;
@@ -200,24 +202,30 @@ pub(super) fn cors(mut config: Fields, effects: &mut Effects, report: &mut Repor
     if credentials {
         value["allowCredentials"] = json!(true);
     }
-    let age = max_age.as_ref().map_or(Some(5), |field| field.value.as_i64());
-    match (age, max_age) {
-        (Some(age), at) if (1..=i64::from(i32::MAX)).contains(&age) => {
-            value["maxAge"] = json!(age);
-            if let Some(at) = at {
-                report.exact(&at.place, "The field becomes maxAge.");
-            }
-        }
-        (_, Some(at)) => {
-            report.limited(&at.place, Reason::DifferentCors, "Browsers keep the answer for 5 seconds.")
-        }
-        (_, None) => {}
+    if let Some(age) = preflight_age(max_age, report) {
+        value["maxAge"] = json!(age);
     }
     effects.secure("cors", value, &place, report);
     report.limited(
-        &place, Reason::DifferentCors,
+        &place,
+        Reason::DifferentCors,
         "The plugin becomes cors of a SecurityPolicy. Answers of PingSIX itself, such as 401, have no headers of CORS.",
     );
+}
+
+/// The seconds for which browsers keep the answer to a preflight, as far as a policy can have them.
+fn preflight_age(max_age: Option<Field>, report: &mut Report) -> Option<i64> {
+    let age = max_age.as_ref().map_or(Some(5), |field| field.value.as_i64());
+    let age = age.filter(|age| (1..=i64::from(i32::MAX)).contains(age));
+    if let Some(Field { place, .. }) = max_age {
+        match age {
+            Some(_) => report.exact(&place, "The field becomes maxAge."),
+            None => {
+                report.limited(&place, Reason::DifferentCors, "Browsers keep the answer for 5 seconds.");
+            }
+        }
+    }
+    age
 }
 
 pub(super) fn csrf(mut config: Fields, scope: Scope<'_>, effects: &mut Effects, conversion: &mut Conversion) {

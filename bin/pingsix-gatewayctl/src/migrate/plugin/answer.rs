@@ -15,7 +15,8 @@ pub(super) fn redirect(mut config: Fields, effects: &mut Effects, report: &mut R
         if https {
             effects.https_only = true;
             report.limited(
-                &place, Reason::DifferentAnswer,
+                &place,
+                Reason::DifferentAnswer,
                 "The rule becomes two: one for HTTP that redirects, and one for HTTPS. If the rule authenticates, the data planes need the layout PerPort.",
             );
         } else {

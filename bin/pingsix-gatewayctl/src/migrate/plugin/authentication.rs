@@ -182,7 +182,8 @@ pub(super) fn jwt_auth(
     }
     effects.secure("jwt", value, &place, report);
     report.limited(
-        &place, Reason::DifferentCredentials,
+        &place,
+        Reason::DifferentCredentials,
         "Tokens need the claim exp, and tokens with the claim aud are refused. The claim with the name of the key is not \
          checked, and backends do not learn the name of the consumer.",
     );

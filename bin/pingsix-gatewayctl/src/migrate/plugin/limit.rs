@@ -142,7 +142,8 @@ pub(super) fn limit_count(mut config: Fields, effects: &mut Effects, report: &mu
     }
     effects.treat("rateLimit", json!({ "local": local }), &place, report);
     report.limited(
-        &place, Reason::DifferentCounts,
+        &place,
+        Reason::DifferentCounts,
         "PingSIX forgets its counts after a change of any endpoint or policy, and names the headers X-Rate-Limit-*.",
     );
 }

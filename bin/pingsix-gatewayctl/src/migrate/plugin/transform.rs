@@ -16,7 +16,8 @@ fn compress(coding: &str, level: u64, place: &Place, effects: &mut Effects, repo
         }
     }
     report.limited(
-        place, Reason::DifferentAnswer,
+        place,
+        Reason::DifferentAnswer,
         "The plugin becomes compression of a TrafficPolicy. PingSIX chooses the types of responses, and considers the first \
          coding alone that a client accepts.",
     );
@@ -149,7 +150,8 @@ pub(super) fn proxy_cache(mut config: Fields, effects: &mut Effects, report: &mu
     config.finish(report);
     effects.treat("cache", value, &place, report);
     report.limited(
-        &place, Reason::DifferentAnswer,
+        &place,
+        Reason::DifferentAnswer,
         "Any client can go past the cache. Responses are cached for exact hostnames alone and, where namespaces share a Gateway, if the class allows it (spec.sharedCache).",
     );
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::{Entry, Reason, Verdict};
+use super::{Entry, Place, Reason, Verdict};
 
 /// The fields of objects that have one verdict for one reason, with one sentence.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,10 +15,8 @@ pub(super) struct Cause<'a> {
     pub(super) field: Cow<'a, str>,
     /// With several objects, the name of each object is `NAMESPACE/NAME`.
     pub(super) message: Cow<'a, str>,
-    /// Each object once, in the order of the conversion.
-    pub(super) objects: Vec<&'a str>,
-    /// The number of fields of all objects.
-    pub(super) fields: usize,
+    /// The fields of one object follow each other.
+    pub(super) places: Vec<&'a Place>,
     family: Family,
 }
 
@@ -35,6 +33,13 @@ impl Cause<'_> {
     /// Whether two causes differ only by their sentences.
     pub(super) fn is_like(&self, other: &Cause<'_>) -> bool {
         self.family == other.family
+    }
+
+    /// Each object once.
+    pub(super) fn objects(&self) -> Vec<&str> {
+        let mut objects: Vec<&str> = self.places.iter().map(|place| place.object.as_str()).collect();
+        objects.dedup();
+        objects
     }
 }
 
@@ -56,20 +61,18 @@ pub(super) fn causes<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<Cause<
         let index = *indices.entry((verdict, reason, field.clone(), general.clone())).or_insert(causes.len());
         match causes.get_mut(index) {
             Some(cause) => {
-                cause.fields += 1;
                 cause.field = field;
-                if cause.objects.last() != Some(&object) {
-                    cause.objects.push(object);
+                if cause.places.last().is_some_and(|last| last.object != object) {
                     cause.message = general;
                 }
+                cause.places.push(place);
             }
             None => causes.push(Cause {
                 verdict,
                 reason,
                 field: annotation(&place.field).unwrap_or(&place.field).into(),
                 message: message.into(),
-                objects: vec![object],
-                fields: 1,
+                places: vec![place],
                 family: *family,
             }),
         }
@@ -79,7 +82,7 @@ pub(super) fn causes<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<Cause<
             cause.family = *family;
         }
     }
-    causes.sort_by_key(|cause| (cause.family, Reverse(cause.objects.len())));
+    causes.sort_by_key(|cause| (cause.family, Reverse(cause.places.len())));
     causes
 }
 
@@ -89,7 +92,7 @@ fn annotation(field: &str) -> Option<&str> {
 }
 
 /// The annotation of a field, or its path without indices.
-fn general_field(field: &str) -> Cow<'_, str> {
+pub(super) fn general_field(field: &str) -> Cow<'_, str> {
     if let Some(annotation) = annotation(field) {
         return annotation.into();
     }
@@ -133,7 +136,7 @@ fn general_message<'a>(message: &'a str, object: &str) -> Cow<'a, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Place, Report};
+    use super::super::Report;
     use super::*;
 
     #[test]
@@ -154,7 +157,9 @@ mod tests {
         let found = causes(report.entries());
         let shown: Vec<_> = found
             .iter()
-            .map(|cause| (cause.verdict, &*cause.field, &*cause.message, cause.objects.len(), cause.fields))
+            .map(|cause| {
+                (cause.verdict, &*cause.field, &*cause.message, cause.objects().len(), cause.places.len())
+            })
             .collect();
         assert_eq!(
             shown,

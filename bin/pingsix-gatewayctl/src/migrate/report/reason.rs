@@ -77,13 +77,28 @@ reasons! {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use super::Reason;
 
     #[test]
-    fn codes_are_in_alphabetical_order_and_described() {
+    fn codes_are_in_alphabetical_order() {
         assert!(Reason::ALL.windows(2).all(|pair| pair[0].as_str() < pair[1].as_str()));
-        for reason in Reason::ALL {
-            assert!(reason.description().ends_with('.'), "{}", reason.as_str());
+    }
+
+    #[test]
+    fn the_documentation_has_all_codes() {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/migration-report.md");
+        let text = fs::read_to_string(&page).unwrap();
+        let head = "| reason | meaning |\n|---|---|\n";
+        let (before, _) = text.split_once(head).unwrap();
+        let row = |reason: &Reason| format!("| `{}` | {} |\n", reason.as_str(), reason.description());
+        let expected = format!("{before}{head}{}", Reason::ALL.iter().map(row).collect::<String>());
+        if std::env::var_os("UPDATE_REFERENCE").is_some_and(|value| !value.is_empty()) {
+            fs::write(&page, &expected).unwrap();
         }
+        let held = fs::read_to_string(&page).unwrap();
+        assert!(held == expected, "{} is out of date: UPDATE_REFERENCE=1 writes it anew", page.display());
     }
 }

@@ -5,20 +5,24 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use super::causes::{Cause, causes};
+use super::causes::{Cause, causes, general_field};
 use super::{Entry, Report, Verdict};
 use crate::arguments::MigrationReport;
 use crate::finding::{counted, printable};
 
-/// The most objects that a summary names for one cause.
-const OBJECTS: usize = 5;
+/// The most objects or fields that a summary names for one cause.
+const NAMES: usize = 5;
 
 /// The most sentences of a summary that differ only by their values.
 const SENTENCES: usize = 5;
 
-/// The guides, by a word of the objects or fields that they are about.
-const GUIDES: [(&str, &str); 3] =
-    [("apisix.apache.org", "from-apisix"), ("Apisix", "from-apisix"), ("Ingress ", "from-ingress-nginx")];
+/// The guides, each with a word of the objects or fields that it is about.
+const GUIDES: [(&str, &str); 4] = [
+    ("nginx.ingress.kubernetes.io", "from-ingress-nginx"),
+    ("Apisix", "from-apisix"),
+    ("apisix.apache.org", "from-apisix"),
+    ("Ingress ", "from-ingress-nginx"),
+];
 
 /// The guide for other objects.
 const OTHER_GUIDE: &str = "from-the-go-controller";
@@ -88,7 +92,7 @@ impl Report {
                     let Cause { field, message, .. } = cause;
                     let colon = if field.is_empty() { "" } else { ": " };
                     let line = printable(format!("{field}{colon}{message}"));
-                    let _ = writeln!(text, "  {line}\n    {}", printable(objects(cause, OBJECTS)));
+                    let _ = writeln!(text, "  {line}\n    {}", printable(places(cause, NAMES)));
                 }
                 if let Some(rest) = rest(causes) {
                     let _ = writeln!(text, "  {}", printable(rest));
@@ -118,7 +122,7 @@ impl Report {
 
     fn markdown(&self, all: bool) -> String {
         let mut text = format!("# Migration\n\n{}\n\n{}\n", self.counts(), self.next_step());
-        let names = if all { usize::MAX } else { OBJECTS };
+        let names = if all { usize::MAX } else { NAMES };
         let sentences = if all { usize::MAX } else { SENTENCES };
         let causes = causes(self.entries());
         for causes in causes.chunk_by(|one, other| one.verdict == other.verdict) {
@@ -129,7 +133,7 @@ impl Report {
             for causes in causes.chunk_by(Cause::is_like) {
                 for cause in causes.iter().take(sentences) {
                     let (field, message) = (cell(&cause.field), cell(&cause.message));
-                    let _ = writeln!(text, "| {field} | {message} | {} |", cell(&objects(cause, names)));
+                    let _ = writeln!(text, "| {field} | {message} | {} |", cell(&places(cause, names)));
                 }
                 if let Some(rest) = rest(causes).filter(|_| !all) {
                     let _ = writeln!(text, "| | {} | |", cell(&rest));
@@ -156,10 +160,9 @@ impl Report {
         let causes: Vec<_> = causes(self.entries())
             .into_iter()
             .map(|cause| {
-                let Cause { verdict, reason, field, message, objects, fields, .. } = cause;
+                let Cause { verdict, reason, field, message, places, .. } = cause;
                 json!({
-                    "verdict": verdict, "reason": reason, "field": field, "message": message, "objects": objects,
-                    "fields": fields,
+                    "verdict": verdict, "reason": reason, "field": field, "message": message, "places": places,
                 })
             })
             .collect();
@@ -168,33 +171,41 @@ impl Report {
     }
 }
 
-/// `Ingress shop/a`, or `12 Ingresses: shop/a, shop/b and 10 more`
-fn objects(cause: &Cause<'_>, most: usize) -> String {
-    let Cause { objects, fields, .. } = cause;
-    let fields = if *fields > objects.len() { format!(" ({fields} fields)") } else { String::new() };
-    if let [one] = objects.as_slice() {
-        return format!("{one}{fields}");
+/// `Ingress shop/a`, `Ingress shop/a: spec.rules[0], spec.rules[1]` or `12 Ingresses: shop/a, shop/b and 10 more`
+fn places(cause: &Cause<'_>, most: usize) -> String {
+    let objects = cause.objects();
+    let kind = |object: &str| object.split_once(' ').map_or("", |(kind, _)| kind).to_owned();
+    let first = objects.first().copied().unwrap_or_default();
+    if objects.len() == 1 && cause.places.len() == 1 {
+        return first.to_owned();
     }
-    let kind = |object: &&str| object.split_once(' ').map_or("", |(kind, _)| kind).to_owned();
-    let first = objects.first().map(kind).unwrap_or_default();
-    let is_one_kind = !first.is_empty() && objects.iter().all(|object| kind(object) == first);
-    let noun = if is_one_kind { first } else { "object".to_owned() };
-    let names = objects.iter().take(most).map(|object| match object.split_once(' ') {
-        Some((_, name)) if is_one_kind => name,
-        _ => object,
-    });
-    let names = names.collect::<Vec<_>>().join(", ");
-    let more = objects.len().saturating_sub(most);
+    if objects.len() == 1 {
+        let fields = cause.places.iter().map(|place| place.field.as_str());
+        return format!("{first}: {}", listed(fields.collect(), most));
+    }
+    let kind_of_all = Some(kind(first)).filter(|first| objects.iter().all(|object| kind(object) == *first));
+    let Some(kind_of_all) = kind_of_all.filter(|kind| !kind.is_empty()) else {
+        return format!("{}: {}", counted(objects.len(), "object"), listed(objects, most));
+    };
+    let count = objects.len();
+    let names = objects.into_iter().filter_map(|object| Some(object.split_once(' ')?.1)).collect();
+    format!("{count} {}: {}", plural(&kind_of_all), listed(names, most))
+}
+
+/// `a, b and 10 more`
+fn listed(names: Vec<&str>, most: usize) -> String {
+    let more = names.len().saturating_sub(most);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    format!("{} {}{fields}: {names}{more}", objects.len(), plural(&noun))
+    format!("{}{more}", names.into_iter().take(most).collect::<Vec<_>>().join(", "))
 }
 
 /// A line for the sentences that a summary leaves out.
 fn rest(causes: &[Cause<'_>]) -> Option<String> {
     let rest = causes.get(SENTENCES..).filter(|rest| !rest.is_empty())?;
     let first = rest.first()?;
-    let fields: usize = rest.iter().map(|cause| cause.fields).sum();
-    let subject = if first.field.is_empty() { first.reason.as_str() } else { &first.field };
+    let fields: usize = rest.iter().map(|cause| cause.places.len()).sum();
+    let field = general_field(&first.field);
+    let subject = if field.is_empty() { first.reason.as_str() } else { &*field };
     Some(format!("{subject}: {} like these; --all shows them.", counted(fields, "more field")))
 }
 
@@ -223,4 +234,53 @@ fn cell(text: &str) -> String {
         }
     }
     escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Place, Reason};
+    use super::*;
+
+    #[test]
+    fn a_summary_of_many_objects_is_short() {
+        let mut report = Report::default();
+        for number in 0..5_000 {
+            let place = Place::object(format!("Ingress shop/x{number}"));
+            report.exact(&place.at("spec.rules").item(0).at("host"), "One.");
+            report.impossible(&place.at("metadata.annotations[a/b]"), Reason::UnsupportedAnnotation, "Two.");
+            let path = place.at("spec.rules").item(0).at("path");
+            report.limited(&path, Reason::DifferentPath, format!("The path becomes /{number}."));
+        }
+        assert_eq!(
+            report.render(MigrationReport::Text, false),
+            format!(
+                "Impossible: PingSIX has no counterpart.\n  a/b: Two.\n    \
+                 5000 Ingresses: shop/x0, shop/x1, shop/x2, shop/x3, shop/x4 and 4995 more\n\n\
+                 Limited: the output comes close, and the sentence names the difference.\n{}  \
+                 spec.rules[].path: 4995 more fields like these; --all shows them.\n\n\
+                 5000 exact, 5000 limited, 5000 impossible (5000 objects)\n\
+                 Decide on what is withheld or impossible before you move traffic: \
+                 https://github.com/pingsix/pingsix-gateway-api/blob/main/docs/how-to/from-ingress-nginx.md\n",
+                (0..5)
+                    .map(|number| format!(
+                        "  spec.rules[0].path: The path becomes /{number}.\n    Ingress shop/x{number}\n"
+                    ))
+                    .collect::<String>(),
+            )
+        );
+        assert!(report.render(MigrationReport::Markdown, false).lines().count() < 30);
+    }
+
+    #[test]
+    fn kinds_have_their_plurals() {
+        for (kind, kinds) in [
+            ("Ingress", "Ingresses"),
+            ("HTTPRoutePolicy", "HTTPRoutePolicies"),
+            ("GatewayProxy", "GatewayProxies"),
+            ("ApisixTls", "ApisixTls"),
+            ("Service", "Services"),
+        ] {
+            assert_eq!(plural(kind), kinds);
+        }
+    }
 }

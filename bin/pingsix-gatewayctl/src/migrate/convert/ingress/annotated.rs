@@ -91,7 +91,8 @@ impl Annotated {
         };
         let gateway = conversion.parent.name.clone();
         let report = &mut conversion.report;
-        let class = spec.text("ingressClassName", report).map(|(place, _)| place);
+        let class = spec.text("ingressClassName", report).filter(|(_, name)| !name.is_empty());
+        let class = class.map(|(place, _)| place);
         let of_annotation = annotations.contains_key(CLASS_ANNOTATION);
         let of_annotation = of_annotation.then(|| place.at(&annotation_field(CLASS_ANNOTATION)));
         for class in class.into_iter().chain(of_annotation) {

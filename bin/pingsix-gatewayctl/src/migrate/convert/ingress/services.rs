@@ -133,7 +133,11 @@ fn traffic(ingresses: &[Annotated], targets: &[Vec<Target>], conversion: &mut Co
                 None if differences.is_empty() => conversion.report.exact(&at, format!("{message}.")),
                 None => conversion.report.limited(&at, Reason::DifferentScope, format!("{message}.")),
                 Some(difference) => {
-                    conversion.report.limited(&at, Reason::DifferentScope, format!("{message}. {difference}"))
+                    conversion.report.limited(
+                        &at,
+                        Reason::DifferentScope,
+                        format!("{message}. {difference}"),
+                    );
                 }
             }
         }

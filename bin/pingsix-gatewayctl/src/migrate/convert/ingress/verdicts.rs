@@ -47,11 +47,13 @@ pub(super) fn judge(ingress: &mut Annotated, sources: &Sources, conversion: &mut
             _ if name == CLASS_ANNOTATION => {}
             _ if name == IGNORED_ANNOTATIONS => report.exact(&at, "The annotations that it names are left out."),
             _ if is_foreign(name) => report.blocking(
-                &at, Reason::ForeignAnnotation,
+                &at,
+                Reason::ForeignAnnotation,
                 "Annotations of this controller are not converted, and this one may protect the Ingress.",
             ),
             Some((domain, _)) if COMPANIONS.contains(&domain) && !keeps => report.limited(
-                &at, Reason::ForeignAnnotation,
+                &at,
+                Reason::ForeignAnnotation,
                 "The other program reads the annotation from Gateways, too. Give it to the Gateway before the Ingress goes.",
             ),
             _ => report.limited(&at, Reason::ForeignAnnotation, "The annotation is not one of the controller, and no route needs it."),
@@ -136,7 +138,7 @@ fn of_dialect(
                 report.blocking(at, reason, format!("{message} The annotation protects the Ingress."));
             }
             Purpose::Tunes => {
-                report.impossible(at, reason, format!("{message} Requests are served without it."))
+                report.impossible(at, reason, format!("{message} Requests are served without it."));
             }
         }
     }
