@@ -293,7 +293,7 @@ fn many_objects_with_one_problem_are_named_once_unless_all_are_asked_for() {
              [{{ path: /{number}, pathType: Prefix, backend: {{ service: {{ name: s, port: {{ number: 80 }} }} }} }}] }} }}] }}\n"
         )
     };
-    let input: String = (0..42).map(ingress).collect();
+    let input = (0..42).map(ingress).collect::<Vec<_>>().concat();
     let summary = run_with(&input, ["migrate", "-"]).exits(1);
     assert_eq!(summary.err.matches("nginx.ingress.kubernetes.io/affinity: ").count(), 1, "{}", summary.err);
     summary

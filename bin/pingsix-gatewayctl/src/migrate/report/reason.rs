@@ -94,11 +94,11 @@ mod tests {
         let head = "| reason | meaning |\n|---|---|\n";
         let (before, _) = text.split_once(head).unwrap();
         let row = |reason: &Reason| format!("| `{}` | {} |\n", reason.as_str(), reason.description());
-        let expected = format!("{before}{head}{}", Reason::ALL.iter().map(row).collect::<String>());
+        let expected = format!("{before}{head}{}", Reason::ALL.iter().map(row).collect::<Vec<_>>().concat());
         if std::env::var_os("UPDATE_REFERENCE").is_some_and(|value| !value.is_empty()) {
             fs::write(&page, &expected).unwrap();
         }
-        let held = fs::read_to_string(&page).unwrap();
-        assert!(held == expected, "{} is out of date: UPDATE_REFERENCE=1 writes it anew", page.display());
+        let text = fs::read_to_string(&page).unwrap();
+        assert!(text == expected, "{} is out of date: UPDATE_REFERENCE=1 writes it anew", page.display());
     }
 }

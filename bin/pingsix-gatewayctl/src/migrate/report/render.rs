@@ -251,23 +251,20 @@ mod tests {
             let path = place.at("spec.rules").item(0).at("path");
             report.limited(&path, Reason::DifferentPath, format!("The path becomes /{number}."));
         }
-        assert_eq!(
-            report.render(MigrationReport::Text, false),
-            format!(
-                "Impossible: PingSIX has no counterpart.\n  a/b: Two.\n    \
-                 5000 Ingresses: shop/x0, shop/x1, shop/x2, shop/x3, shop/x4 and 4995 more\n\n\
-                 Limited: the output comes close, and the sentence names the difference.\n{}  \
-                 spec.rules[].path: 4995 more fields like these; --all shows them.\n\n\
-                 5000 exact, 5000 limited, 5000 impossible (5000 objects)\n\
-                 Decide on what is withheld or impossible before you move traffic: \
-                 https://github.com/pingsix/pingsix-gateway-api/blob/main/docs/how-to/from-ingress-nginx.md\n",
-                (0..5)
-                    .map(|number| format!(
-                        "  spec.rules[0].path: The path becomes /{number}.\n    Ingress shop/x{number}\n"
-                    ))
-                    .collect::<String>(),
-            )
+        let paths = (0..5).map(|number| {
+            format!("  spec.rules[0].path: The path becomes /{number}.\n    Ingress shop/x{number}\n")
+        });
+        let expected = format!(
+            "Impossible: PingSIX has no counterpart.\n  a/b: Two.\n    \
+             5000 Ingresses: shop/x0, shop/x1, shop/x2, shop/x3, shop/x4 and 4995 more\n\n\
+             Limited: the output comes close, and the sentence names the difference.\n{}  \
+             spec.rules[].path: 4995 more fields like these; --all shows them.\n\n\
+             5000 exact, 5000 limited, 5000 impossible (5000 objects)\n\
+             Decide on what is withheld or impossible before you move traffic: \
+             https://github.com/pingsix/pingsix-gateway-api/blob/main/docs/how-to/from-ingress-nginx.md\n",
+            paths.collect::<Vec<_>>().concat(),
         );
+        assert_eq!(report.render(MigrationReport::Text, false), expected);
         assert!(report.render(MigrationReport::Markdown, false).lines().count() < 30);
     }
 
