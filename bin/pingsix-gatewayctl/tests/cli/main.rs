@@ -14,6 +14,8 @@ mod browser;
 mod check;
 #[cfg(feature = "cluster")]
 mod cluster;
+#[path = "../scenarios/connection.rs"]
+mod connection;
 mod crds;
 mod diff;
 mod examples;

@@ -2,14 +2,15 @@
 //!
 //! `UPDATE_MIGRATIONS=1` writes the present output and report beside the inputs; read the difference.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use pingsix_translate::stream::StreamConfig;
 use serde_json::Value;
 
-use crate::sample;
 use crate::support::{Manifests, Run, command, run, run_with};
+use crate::{connection, sample};
 
 /// The directory of the goldens.
 pub(crate) fn root() -> PathBuf {
@@ -69,6 +70,22 @@ impl Case {
         self.run(&all)
     }
 
+    /// The stream documents of the output by prefix.
+    fn streams(&self) -> Vec<(String, StreamConfig)> {
+        let stored = self.on_output("translate", &["-o".to_owned(), "etcd-json".to_owned()]).json();
+        let mut planes: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
+        for (key, value) in stored.as_object().unwrap() {
+            let prefix: Vec<&str> = key.split('/').take(4).collect();
+            if key.starts_with("/pingsix-stream/") {
+                planes.entry(prefix.join("/")).or_default().push((key.clone(), value.to_string()));
+            }
+        }
+        let planes = planes.into_iter();
+        planes
+            .map(|(prefix, pairs)| (prefix.clone(), StreamConfig::from_pairs(&prefix, pairs).unwrap()))
+            .collect()
+    }
+
     fn faults(&self, update: bool) -> Vec<String> {
         let mut faults = Vec::new();
         let migrated = self.migrate(&["--all"]);
@@ -105,6 +122,9 @@ impl Case {
             run.out
         };
         faults.extend(sample::check(&self.read("requests.yaml"), &explain));
+        if let Ok(text) = fs::read_to_string(self.directory.join("connections.yaml")) {
+            faults.extend(connection::check(&text, &self.streams()));
+        }
         for secret in self.words("Secrets") {
             if migrated.err.contains(&secret) {
                 faults.push(format!("the report has the secret {secret}"));

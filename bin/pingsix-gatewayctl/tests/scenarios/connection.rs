@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use pingsix_translate::stream::{Arrival, Destination, Rejection, StreamConfig};
 use serde::Deserialize;
 
-use crate::case::Case;
-
 /// An entry of `connections.yaml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -20,14 +18,13 @@ struct Sample {
     closed: bool,
 }
 
-pub(crate) fn check(case: &Case) -> Vec<String> {
-    let Some(text) = case.read("connections.yaml") else { return Vec::new() };
-    let samples: Vec<Sample> = match serde_saphyr::from_str(&text) {
+/// The faults of sample connections, given the stream documents by prefix.
+pub(crate) fn check(text: &str, planes: &[(String, StreamConfig)]) -> Vec<String> {
+    let samples: Vec<Sample> = match serde_saphyr::from_str(text) {
         Ok(samples) => samples,
         Err(error) => return vec![format!("connections.yaml: {error}")],
     };
-    let planes = case.stream_documents();
-    let [(_, config)] = planes.as_slice() else {
+    let [(_, config)] = planes else {
         return vec![format!("connections.yaml: {} Gateways have stream documents", planes.len())];
     };
     samples.iter().filter_map(|sample| sample.fault(config)).collect()
