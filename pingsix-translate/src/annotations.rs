@@ -33,6 +33,7 @@ pub use self::canary::CanaryShare;
 pub use self::hosts::{HostRedirect, MoreHosts};
 pub use self::rewrite::{PathChange, PathPattern, Rewriting};
 use self::values::Values;
+pub use self::values::truth;
 use crate::crd::{
     AnnotationDialect, BackendTrafficPolicySpec, Cors, PolicyTargetReference, SecurityPolicySpec,
     TrafficPolicySpec,

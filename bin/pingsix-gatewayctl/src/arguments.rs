@@ -570,6 +570,11 @@ pub(crate) struct MigrateArguments {
     #[arg(long, value_name = "SUFFIX", value_parser = parse_suffix, allow_hyphen_values = true)]
     pub(crate) name_suffix: Option<String>,
 
+    /// The certificate of hosts without one: the Secret of --default-ssl-certificate of ingress-nginx. A listener for all hosts
+    /// shows it.
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pub(crate) default_certificate: Option<ObjectName>,
+
     /// Write Ingresses of ingress-nginx and of APISIX with their annotations, in a class that reads them, instead of
     /// HTTPRoutes.
     #[arg(long)]

@@ -42,6 +42,7 @@ pub(crate) fn run(
         gateway: arguments.gateway.clone(),
         gateway_class: arguments.gateway_class.clone(),
         name_suffix: arguments.name_suffix.clone(),
+        default_certificate: arguments.default_certificate.clone(),
         keep_ingress: arguments.keep_ingress,
         ingress_class: arguments.ingress_class.clone(),
         allow_weaker: arguments

@@ -22,7 +22,7 @@ fn has_control(text: &str) -> bool {
 }
 
 /// A truth value as the controller of a dialect reads it; `None` for any other text.
-fn truth(dialect: AnnotationDialect, text: &str) -> Option<bool> {
+pub fn truth(dialect: AnnotationDialect, text: &str) -> Option<bool> {
     match dialect {
         // `strconv.ParseBool` of Go (`internal/ingress/annotations/parser/main.go`).
         AnnotationDialect::IngressNginx => match text {

@@ -10,6 +10,7 @@ mod global;
 mod ingress;
 mod layer4;
 mod matches;
+mod ownership;
 mod plugin_config;
 mod route;
 mod rules;
@@ -38,6 +39,8 @@ pub(crate) struct Choices {
     pub(crate) gateway_class: String,
     /// The end of the names of copies, if Gateways of other controllers and their routes are copied.
     pub(crate) name_suffix: Option<String>,
+    /// The certificate of hosts without one.
+    pub(crate) default_certificate: Option<ObjectName>,
     /// Whether Ingresses keep their annotations.
     pub(crate) keep_ingress: bool,
     /// The class of Ingresses that keep their annotations.
@@ -66,6 +69,10 @@ pub(crate) struct Conversion {
     telemetry: Map<String, Value>,
     plugin_configs: BTreeMap<(SourceKind, ObjectName), NamedPlugins>,
     upstreams: Upstreams,
+    /// The namespaces and names of HTTPRoutes that are not written yet.
+    route_names: BTreeSet<(String, String)>,
+    /// Labels and annotations of other tools that copies do not have.
+    disowned: BTreeSet<String>,
 }
 
 /// Plugins that rules refer to by name.
@@ -100,6 +107,8 @@ pub(crate) fn convert(
         telemetry: Map::new(),
         plugin_configs: BTreeMap::new(),
         upstreams: Upstreams::default(),
+        route_names: BTreeSet::new(),
+        disowned: BTreeSet::new(),
     };
     for (key, value) in &sources.kept {
         conversion.output.keep(key.clone(), value.clone());
@@ -118,6 +127,7 @@ pub(crate) fn convert(
     plugin_config::note_unused(&mut conversion);
     gateway::finish(&mut conversion);
     copies::write(&sources, &mut conversion);
+    ownership::report(&mut conversion);
     conversion.note_weaker();
     let Conversion { output, report, .. } = conversion;
     (output.finish(), report)

@@ -1,7 +1,10 @@
 //! `migrate` of Ingresses with annotations, beyond the goldens.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
+
+use serde_json::Value;
 
 use crate::migrate::root;
 use crate::support::run_with;
@@ -277,4 +280,149 @@ fn many_ingresses_of_one_host_are_converted_within_bounds() {
         );
     }
     run_with(&input, ["migrate", "-"]).exits(0).prints_error("(1000 objects)");
+}
+
+/// Ingresses with a certificate each, in a namespace of their own, and one for all hosts.
+fn tenants(count: usize) -> String {
+    let mut input = String::from(
+        "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: { name: rest, namespace: edge }\n\
+         spec: { ingressClassName: nginx, defaultBackend: { service: { name: rest, port: { number: 80 } } } }\n",
+    );
+    for number in 0..count {
+        let _ = write!(
+            input,
+            "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {{ name: site, namespace: t{number} }}\n\
+             spec: {{ ingressClassName: nginx, tls: [{{ hosts: [t{number}.example], secretName: tls }}], rules: [{{ host: \
+             t{number}.example, http: {{ paths: [{{ path: /, pathType: Prefix, backend: {{ service: {{ name: site, port: {{ \
+             number: 80 }} }} }} }}] }} }}] }}\n"
+        );
+    }
+    input
+}
+
+fn documents(stream: &str) -> Vec<Value> {
+    serde_saphyr::from_multiple::<Value>(stream).unwrap()
+}
+
+fn of_kind<'a>(documents: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    documents.iter().filter(|document| document["kind"] == kind).collect()
+}
+
+#[test]
+fn every_certificate_has_a_listener_and_every_redirect_leads_to_one() {
+    let run = run_with(&tenants(300), ["migrate", "-", "--only-converted"]).exits(0);
+    let documents = documents(&run.out);
+    let holders = || of_kind(&documents, "Gateway").into_iter().chain(of_kind(&documents, "ListenerSet"));
+    let counts: Vec<usize> =
+        holders().map(|one| one["spec"]["listeners"].as_array().unwrap().len()).collect();
+    assert_eq!(counts, [64, 64, 64, 64, 45]);
+    // Secrets of other namespaces are granted to the object with the listener.
+    let grants = of_kind(&documents, "ReferenceGrant");
+    let is_granted = |holder: &Value, namespace: &str| {
+        grants.iter().any(|grant| {
+            grant["metadata"]["namespace"] == namespace && grant["spec"]["from"][0]["kind"] == holder["kind"]
+        })
+    };
+    let parent_of = |host: &str| {
+        let has = |one: &&Value| {
+            let mut listeners = one["spec"]["listeners"].as_array().unwrap().iter();
+            listeners.any(|listener| listener["hostname"] == host)
+        };
+        holders().find(has).unwrap()
+    };
+    for number in 0..300 {
+        let (namespace, host) = (format!("t{number}"), format!("t{number}.example"));
+        let parent = parent_of(&host);
+        assert!(is_granted(parent, &namespace), "{namespace}");
+        let routes = of_kind(&documents, "HTTPRoute").into_iter();
+        let own: Vec<&Value> = routes.filter(|route| route["metadata"]["namespace"] == *namespace).collect();
+        let [serves, redirects] = own.as_slice() else { panic!("{own:?}") };
+        let reference = |route: &Value| {
+            let parents = route["spec"]["parentRefs"].as_array().unwrap().clone();
+            let [parent] = parents.as_slice() else { panic!("{parents:?}") };
+            (parent["name"].clone(), parent["port"].clone())
+        };
+        assert_eq!(reference(serves), (parent["metadata"]["name"].clone(), 443.into()));
+        assert_eq!(reference(redirects), ("pingsix".into(), 80.into()));
+    }
+    // A route for all hosts serves the hosts of all listeners.
+    let routes = of_kind(&documents, "HTTPRoute");
+    let rest = routes.iter().find(|route| route["metadata"]["name"] == "rest").unwrap();
+    assert_eq!(rest["spec"]["parentRefs"].as_array().unwrap().len(), 5);
+}
+
+#[test]
+fn a_route_has_no_more_parents_than_it_may() {
+    let run = run_with(&tenants(2_100), ["migrate", "-", "--only-converted"]).exits(1);
+    run.prints_error("A route has at most 32 parents, so it lacks the listeners of 1 ListenerSet.");
+}
+
+#[test]
+fn a_redirect_to_a_gateway_that_the_input_lacks_is_not_called_exact() {
+    let input = ingress("force-ssl-redirect", "\"true\"");
+    run_with(&input, ["migrate", "-", "--gateway", "edge/web"])
+        .exits(0)
+        .prints("scheme: https\n")
+        .prints_error(
+            "Gateway edge/web is not among the input, so see that it has a listener for HTTPS of a.example.",
+        );
+    let gateway = "---\napiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: { name: web, namespace: edge }\n\
+                   spec: { gatewayClassName: pingsix, listeners: [{ name: https, port: 443, protocol: HTTPS, hostname: HOST, \
+                   tls: { certificateRefs: [{ name: tls }] } }] }\n";
+    let with = |host: &str| format!("{input}{}", gateway.replace("HOST", host));
+    let arguments = ["migrate", "-", "--gateway", "edge/web"];
+    run_with(&with("\"*.example\""), arguments).exits(0).prints("scheme: https\n");
+    let other = run_with(&with("b.example"), arguments).exits(1);
+    assert!(!other.out.contains("scheme: https"), "{}", other.out);
+}
+
+#[test]
+fn names_of_routes_are_unique_and_within_bounds() {
+    let long = format!("{}.{}.{}.example", "a".repeat(63), "b".repeat(63), "c".repeat(63));
+    let hosts =
+        [format!("x.{long}"), format!("y.{long}"), "a-b.example".to_owned(), "a.b.example".to_owned()];
+    let rules = hosts.iter().map(|host| {
+        format!(
+            "{{ host: {host}, http: {{ paths: [{{ path: /, pathType: Prefix, backend: {{ service: {{ name: s, port: {{ number: \
+             80 }} }} }} }}] }} }}"
+        )
+    });
+    let name = "n".repeat(120);
+    let input = format!(
+        "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {{ name: {name}, namespace: shop, annotations: {{ \
+         nginx.ingress.kubernetes.io/app-root: /a }} }}\nspec: {{ rules: [{}] }}\n",
+        rules.collect::<Vec<_>>().join(", ")
+    );
+    let documents = documents(&run_with(&input, ["migrate", "-", "--only-converted"]).exits(0).out);
+    let routes = of_kind(&documents, "HTTPRoute");
+    let names: BTreeSet<&str> =
+        routes.iter().map(|route| route["metadata"]["name"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), hosts.len());
+    assert!(names.iter().all(|name| name.len() <= 253), "{names:?}");
+}
+
+#[test]
+fn an_ingress_of_another_controller_stays_whatever_its_annotations() {
+    for (class, annotation) in [
+        ("alb", "nginx.ingress.kubernetes.io/auth-url"),
+        ("traefik", "nginx.ingress.kubernetes.io/rewrite-target"),
+        ("unknown", "nginx.org/basic-auth-secret"),
+        ("unknown", "alb.ingress.kubernetes.io/auth-type"),
+    ] {
+        let input = ingress_of(
+            (class, annotation.rsplit_once('/').unwrap().0),
+            annotation.rsplit_once('/').unwrap().1,
+            "x",
+        );
+        for keep in [None, Some("--keep-ingress")] {
+            let run = run_with(&input, ["migrate", "-"].into_iter().chain(keep)).exits(0);
+            let run = run.prints(annotation).prints_error("The Ingress stays as it is.");
+            assert_eq!(
+                of_kind(&documents(&run.out), "Ingress").len(),
+                documents(&run.out).len(),
+                "{}",
+                run.out
+            );
+        }
+    }
 }

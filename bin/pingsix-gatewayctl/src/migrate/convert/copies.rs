@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pingsix_translate::{DEFAULT_CONTROLLER_NAME, Kind, ObjectKey};
 use serde_json::{Value, json};
 
-use super::Conversion;
+use super::{Conversion, ownership};
 use crate::migrate::report::{Place, Reason};
 use crate::migrate::source::Sources;
 
@@ -91,6 +91,9 @@ fn copy(
     }
     let name = format!("{}{suffix}", key.name.name);
     let name = conversion.output.free_name(key.kind, &key.name.namespace, &name);
+    if let Some(Value::Object(metadata)) = copy.get_mut("metadata") {
+        ownership::disown(metadata, conversion);
+    }
     copy["metadata"]["name"] = json!(name);
     let of = ObjectKey::new(key.kind, &*key.name.namespace, name.as_str());
     if key.kind == Kind::Gateway {

@@ -2,11 +2,12 @@
 //! reads them.
 //!
 //! ```text
-//! Ingresses ──► chosen ──► annotated ──► verdicts ──┬─► hosts, plugins, tls, services, canary, paths ──► rules ──► routes
+//! Ingresses ──► chosen ──► annotated ──► verdicts ──┬─► hosts, plugins, tls, services, passthrough, canary, paths ──► rules ──► routes
 //!               dialect                             └─► keep (--keep-ingress)
 //! ```
 //!
-//! Other Ingresses stay as they are, unless an annotation of a controller that is not read here may protect them.
+//! Ingresses of other controllers stay as they are. So do those of our own classes, unless an annotation that the class does
+//! not read may protect them.
 
 mod annotated;
 mod canary;
@@ -15,6 +16,7 @@ mod dialect;
 mod exposure;
 mod hosts;
 mod keep;
+mod passthrough;
 mod paths;
 mod plugins;
 mod precedence;
@@ -29,6 +31,8 @@ use serde_json::{Map, Value};
 
 use self::annotated::Annotated;
 use self::chosen::{Owner, is_foreign, owner};
+use self::passthrough::Passthrough;
+use self::tls::TlsHosts;
 use super::Conversion;
 use crate::migrate::report::{Place, Reason};
 use crate::migrate::source::Sources;
@@ -58,14 +62,24 @@ pub(super) fn convert(conversion: &mut Conversion, sources: &Sources) {
                 let counts = |domain: &str| !read.iter().any(|known| known == domain);
                 withhold(key, ingress, counts, conversion);
             }
-            Owner::Other => withhold(key, ingress, |_| true, conversion),
+            Owner::Other(why) => {
+                let message = format!("The Ingress stays as it is. {why}");
+                conversion.report.limited(&Place::object(key.to_string()), Reason::OtherClass, message);
+            }
         }
     }
     // The oldest Ingress is preferred, as in ingress-nginx.
     annotated.sort_by(|one, other| one.age().cmp(&other.age()));
     let exposed = exposure::exposed(&annotated);
-    for (ingress, is_exposed) in annotated.iter_mut().zip(exposed) {
+    let passthrough = Passthrough::of(&annotated);
+    let tls_hosts = TlsHosts::of(&annotated);
+    let bypassed: Vec<bool> = annotated
+        .iter()
+        .map(|one| !conversion.choices.keep_ingress && passthrough.takes_all(one, &tls_hosts))
+        .collect();
+    for ((ingress, is_exposed), is_bypassed) in annotated.iter_mut().zip(exposed).zip(bypassed) {
         ingress.is_exposed = is_exposed;
+        ingress.is_bypassed = is_bypassed;
         verdicts::judge(ingress, sources, conversion);
     }
     if conversion.choices.keep_ingress {
@@ -73,9 +87,10 @@ pub(super) fn convert(conversion: &mut Conversion, sources: &Sources) {
         return;
     }
     let added = hosts::added(&annotated, &mut conversion.report);
-    tls::convert(&annotated, &added, conversion);
+    tls::convert(&annotated, &added, &passthrough, conversion);
     services::convert(&mut annotated, sources, conversion);
-    routes::convert(&annotated, &added, sources, conversion);
+    passthrough::convert(&annotated, &passthrough, sources, conversion);
+    routes::convert(&annotated, &added, &passthrough, sources, conversion);
 }
 
 /// Withholds an Ingress with annotations of other controllers.

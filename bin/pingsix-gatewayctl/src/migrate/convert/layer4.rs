@@ -17,8 +17,8 @@ pub(super) fn convert(items: Vec<Field>, route: &ObjectName, sources: &Sources, 
         if conversion.report.losses() > before {
             conversion.withhold(&place, "The rule is not written.");
         } else if let Some((kind, name, spec)) = written {
-            conversion.output.add(kind, &route.namespace, &name, ("spec", spec));
-            conversion.parent.note_route(&route.namespace);
+            let name = conversion.output.add(kind, &route.namespace, &name, ("spec", spec));
+            conversion.parent.note_route(kind, &route.namespace, &name);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pingsix_translate::ObjectName;
+use pingsix_translate::{Kind, ObjectName};
 use serde_json::{Value, json};
 
 use super::matches::{self, Matching};
@@ -64,27 +64,29 @@ pub(super) fn convert(routes: Vec<Source>, sources: &Sources, conversion: &mut C
 fn guards(conversion: &mut Conversion) -> Vec<Document> {
     let mut guards = Vec::new();
     for (name, hosts) in conversion.refused_hosts.clone() {
-        for hosts in hosts.chunks(16) {
-            let mut rule = Rule {
-                place: Place::object(format!("{} {name}", SourceKind::ApisixTls.as_str())),
-                name: "refuse".to_owned(),
-                priority: 0,
-                hosts: hosts.to_vec(),
-                matches: vec![json!({ "path": { "type": "PathPrefix", "value": "/" } })],
-                effects: Effects::default(),
-                backends: Vec::new(),
-                timeout: None,
-                may_be_weaker: false,
-            };
-            rule.refuse();
-            guards.push(Document {
-                namespace: name.namespace.to_string(),
-                name: conversion.free_route_name(&name.namespace, &format!("{}-refused", name.name), &guards),
-                hosts: hosts.to_vec(),
-                section: Section::All,
-                rules: vec![rule],
-            });
+        // No host would stand for all hosts.
+        if hosts.is_empty() {
+            continue;
         }
+        let mut rule = Rule {
+            place: Place::object(format!("{} {name}", SourceKind::ApisixTls.as_str())),
+            name: "refuse".to_owned(),
+            priority: 0,
+            hosts: hosts.clone(),
+            matches: vec![json!({ "path": { "type": "PathPrefix", "value": "/" } })],
+            effects: Effects::default(),
+            backends: Vec::new(),
+            timeout: None,
+            may_be_weaker: false,
+        };
+        rule.refuse();
+        guards.push(Document {
+            namespace: name.namespace.to_string(),
+            name: conversion.route_name(&name.namespace, &format!("{}-refused", name.name)),
+            hosts,
+            section: Section::All,
+            rules: vec![rule],
+        });
     }
     guards
 }
@@ -103,48 +105,48 @@ fn group(name: &ObjectName, rules: Vec<Rule>, documents: &mut Vec<Document>, con
             None => groups.push((key, vec![rule])),
         }
     }
-    let mut number = 1_usize;
+    let has_several = groups.len() > 1;
     for ((hosts, https_only), mut rules) in groups {
         // The sort is stable: rules of one priority keep their order.
         rules.sort_by_key(|rule| std::cmp::Reverse(rule.priority));
-        // An HTTPRoute has at most 16 hosts.
-        let chunks: Vec<Vec<String>> = if hosts.is_empty() {
-            vec![Vec::new()]
+        let wanted = if has_several {
+            of_host(&name.name, hosts.first().map_or("", String::as_str))
         } else {
-            hosts.chunks(16).map(<[String]>::to_vec).collect()
+            name.name.to_string()
         };
-        for hosts in chunks {
-            let wanted = if number == 1 { name.name.to_string() } else { format!("{}-{number}", name.name) };
-            number += 1;
-            let section = if https_only { Section::Https } else { Section::All };
-            let document = Document {
-                namespace: name.namespace.to_string(),
-                name: conversion.free_route_name(&name.namespace, &wanted, documents),
-                hosts,
-                section,
-                rules: rules.clone(),
-            };
-            if https_only {
-                let redirect =
-                    conversion.free_route_name(&name.namespace, &format!("{wanted}-redirect"), documents);
-                documents.push(document.redirect_to_https(redirect, TO_HTTPS));
-            }
-            documents.push(document);
+        let section = if https_only { Section::Https } else { Section::All };
+        let document = Document {
+            namespace: name.namespace.to_string(),
+            name: conversion.route_name(&name.namespace, &wanted),
+            hosts,
+            section,
+            rules,
+        };
+        if https_only {
+            let redirect = conversion.route_name(&name.namespace, &format!("{wanted}-redirect"));
+            documents.push(document.redirect_to_https(redirect, TO_HTTPS));
         }
+        documents.push(document);
     }
 }
 
+/// The name of one of several routes that an object becomes, by its first host; an empty host stands for all hosts.
+pub(super) fn of_host(object: &str, host: &str) -> String {
+    let host = match host.strip_prefix("*.") {
+        Some(domain) => format!("wildcard-{domain}"),
+        None if host.is_empty() => "all-hosts".to_owned(),
+        None => host.to_owned(),
+    };
+    format!("{object}-{}", host.replace('.', "-"))
+}
+
 impl Conversion {
-    /// A name for an HTTPRoute that neither the output nor a document has.
-    pub(super) fn free_route_name(&self, namespace: &str, wanted: &str, documents: &[Document]) -> String {
-        let is_taken = |name: &str| {
-            documents.iter().any(|document| document.namespace == namespace && document.name == name)
-        };
-        let kind = pingsix_translate::Kind::HttpRoute;
-        let mut name = self.output.free_name(kind, namespace, wanted);
+    /// A name for a route that neither the output nor another document has.
+    pub(super) fn route_name(&mut self, namespace: &str, wanted: &str) -> String {
+        let mut name = self.output.free_name(Kind::HttpRoute, namespace, wanted);
         let mut number = 2_usize;
-        while is_taken(&name) {
-            name = self.output.free_name(kind, namespace, &format!("{wanted}-{number}"));
+        while !self.route_names.insert((namespace.to_owned(), name.clone())) {
+            name = self.output.free_name(Kind::HttpRoute, namespace, &format!("{wanted}-{number}"));
             number += 1;
         }
         name
@@ -268,9 +270,9 @@ fn rule(item: Field, origin: &Origin<'_>, sources: &Sources, conversion: &mut Co
     fields.finish(&mut conversion.report);
     effects.protects |= conversion.report.losses() > losses;
     if effects.https_only && !conversion.parent.serves_https(&hosts) {
-        let message =
-            "No ApisixTls of the input has a certificate for the hosts, so there is no HTTPS to redirect to.";
-        conversion.report.blocking(&place.at("plugins"), Reason::UnsupportedPlugin, message);
+        let message = "No ApisixTls of the input has a certificate for the hosts, so there is no HTTPS to redirect to. Name a \
+                       certificate for hosts without one by --default-certificate NAMESPACE/NAME.";
+        conversion.report.blocking(&place.at("plugins"), Reason::TlsWithoutSecret, message);
     }
     if backends.is_empty() && effects.response.is_none() && effects.redirect.is_none() {
         conversion.report.blocking(

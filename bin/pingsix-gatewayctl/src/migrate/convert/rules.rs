@@ -11,6 +11,7 @@ use crate::migrate::plugin::{AUTHENTICATIONS, Effects};
 use crate::migrate::report::{Place, Reason};
 
 /// The limits of an HTTPRoute.
+const HOSTS: usize = 16;
 const RULES: usize = 16;
 const MATCHES_OF_RULE: usize = 64;
 const MATCHES_OF_ROUTE: usize = 128;
@@ -37,6 +38,8 @@ pub(super) enum Section {
     All,
     Http,
     Https,
+    /// The one for plaintext beside those whose TLS passes through.
+    Plaintext,
 }
 
 /// An HTTPRoute, before it is split to the limits of the API.
@@ -153,38 +156,41 @@ pub(super) fn write(document: Document, conversion: &mut Conversion) -> Vec<Stri
             });
         }
     }
-    let mut chunk: Vec<Piece> = Vec::new();
-    let mut matches = 0_usize;
-    let mut route_name = name.clone();
     let parent = conversion.parent.reference(&namespace, section);
-    let mut names = Vec::new();
-    let mut flush = |chunk: &mut Vec<Piece>, conversion: &mut Conversion, route_name: &mut String| {
-        if chunk.is_empty() {
-            return;
-        }
-        let rules: Vec<&Value> = chunk.iter().map(|piece| &piece.value).collect();
+    // No host stands for all hosts.
+    let hosts: Vec<&[String]> = if hosts.is_empty() { vec![&[]] } else { hosts.chunks(HOSTS).collect() };
+    let mut written = Vec::new();
+    for (hosts, pieces) in
+        hosts.into_iter().flat_map(|hosts| chunks(&pieces).map(move |pieces| (hosts, pieces)))
+    {
+        let rules: Vec<&Value> = pieces.iter().map(|piece| &piece.value).collect();
         let mut spec = json!({ "parentRefs": [parent] });
         if !hosts.is_empty() {
             spec["hostnames"] = json!(hosts);
         }
         spec["rules"] = json!(rules);
-        let written = conversion.output.add(Kind::HttpRoute, &namespace, route_name, ("spec", spec));
-        policies(&namespace, (Kind::HttpRoute, &written), chunk, conversion);
-        conversion.parent.note_route(&namespace);
-        names.push(written);
-        chunk.clear();
-        *route_name = format!("{name}-more");
-    };
-    for piece in pieces {
-        if chunk.len() == RULES || matches + piece.matches > MATCHES_OF_ROUTE {
-            flush(&mut chunk, conversion, &mut route_name);
-            matches = 0;
-        }
-        matches += piece.matches;
-        chunk.push(piece);
+        let wanted = if written.is_empty() { name.clone() } else { format!("{name}-more") };
+        let route = conversion.output.add(Kind::HttpRoute, &namespace, &wanted, ("spec", spec));
+        policies(&namespace, (Kind::HttpRoute, &route), pieces, conversion);
+        conversion.parent.note_route(Kind::HttpRoute, &namespace, &route);
+        written.push(route);
     }
-    flush(&mut chunk, conversion, &mut route_name);
-    names
+    written
+}
+
+/// The rules of each HTTPRoute.
+fn chunks(pieces: &[Piece]) -> impl Iterator<Item = &[Piece]> {
+    let (mut rules, mut matches) = (0_usize, 0_usize);
+    // The next piece begins another HTTPRoute if this one has no room for it.
+    pieces.chunk_by(move |piece, next| {
+        rules += 1;
+        matches += piece.matches;
+        let has_room = rules < RULES && matches + next.matches <= MATCHES_OF_ROUTE;
+        if !has_room {
+            (rules, matches) = (0, 0);
+        }
+        has_room
+    })
 }
 
 /// The filters of a rule and its backends, which a rule without them does not have. HTTPRouteFilters are written.

@@ -1,9 +1,9 @@
 //! ApisixTls: listeners for HTTPS with certificates.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use pingsix_translate::{Kind, ObjectName};
-use serde_json::json;
+use pingsix_translate::ObjectName;
 
 use super::Conversion;
 use super::gateway::HttpsListener;
@@ -55,15 +55,17 @@ pub(super) fn convert(sources: &mut Sources, conversion: &mut Conversion) {
                 continue;
             }
             conversion.report.exact(&host_place, "The host has a listener for HTTPS on port 443.");
-            let gateway = conversion.parent.name.clone();
-            conversion.output.grant((Kind::Gateway, &gateway.namespace), Kind::Secret, &secret);
-            let mut reference = json!({ "name": &*secret.name });
-            if secret.namespace != gateway.namespace {
-                reference["namespace"] = json!(&*secret.namespace);
-            }
-            conversion.parent.listen_https(HttpsListener { place: host_place, host, certificate: reference });
+            let certificate = secret.clone();
+            conversion.parent.listen_https(HttpsListener { place: host_place, host, certificate });
         }
     }
+}
+
+/// The hostnames that take the requests of one: the hostname, wildcards, and the empty one for all hosts.
+pub(super) fn covering(host: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    let wildcards = host.match_indices('.').map(|(dot, _)| Cow::Owned(format!("*{}", &host[dot..])));
+    let own = (!host.is_empty()).then_some(Cow::Borrowed(host));
+    own.into_iter().chain(wildcards.filter(move |wildcard| wildcard != host)).chain([Cow::Borrowed("")])
 }
 
 /// Whether a hostname takes the requests of another one.

@@ -51,6 +51,7 @@ reasons! {
     MissingReferent, "The field refers to an object that the input does not have.";
     NoEffect, "The object or field has no effect.";
     NotWritten, "A part of the object is not written, because of the parts that are impossible.";
+    OtherClass, "Another controller serves the object, so it stays as it is.";
     Precedence, "Another rule or object takes the requests first, or their order differs.";
     SameMeaning, "Requests are treated as before.";
     Snippet, "The text is configuration of nginx.";

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pingsix_translate::annotations::{IngressAnnotations, MoreHosts};
+use pingsix_translate::annotations::{IngressAnnotations, MoreHosts, truth};
 use pingsix_translate::crd::AnnotationDialect;
 use pingsix_translate::{Kind, ObjectKey, read_annotations};
 use serde_json::{Map, Value};
 
-use super::chosen::{CLASS_ANNOTATION, class_name, default_class};
+use super::chosen::{CLASS_ANNOTATION, class_name, default_class, is_guessed};
 use super::dialect::Dialect;
+use super::passthrough::PASSTHROUGH;
 use super::plugins;
 use crate::migrate::convert::Conversion;
 use crate::migrate::plugin::Effects;
@@ -16,6 +17,7 @@ use crate::migrate::report::{Place, Reason, Report};
 use crate::migrate::source::{Field, Fields, Sources, is_name};
 
 /// An Ingress.
+#[expect(clippy::struct_excessive_bools, reason = "each is the verdict of another step")]
 pub(super) struct Annotated {
     pub(super) key: ObjectKey,
     pub(super) place: Place,
@@ -36,8 +38,12 @@ pub(super) struct Annotated {
     pub(super) may_be_weaker: bool,
     /// Annotations that protect the Ingress, and that cannot be honoured with this input.
     pub(super) lost: BTreeSet<String>,
+    /// Whether a field is not understood.
+    pub(super) is_unclear: bool,
     /// Whether other spellings of its paths may reach an Ingress with other protection.
     pub(super) is_exposed: bool,
+    /// Whether no request reaches its paths: TLS passes through, and plaintext is redirected.
+    pub(super) is_bypassed: bool,
     /// Whether all rules answer 503: the protection of the Ingress cannot be honoured.
     pub(super) is_closed: bool,
 }
@@ -95,13 +101,23 @@ impl Annotated {
         let class = class.map(|(place, _)| place);
         let of_annotation = annotations.contains_key(CLASS_ANNOTATION);
         let of_annotation = of_annotation.then(|| place.at(&annotation_field(CLASS_ANNOTATION)));
+        let is_guessed = is_guessed(ingress, dialect, sources);
         for class in class.into_iter().chain(of_annotation) {
             let message = if conversion.choices.keep_ingress {
                 format!("IngressClass {} takes the place of the class.", conversion.choices.ingress_class)
             } else {
                 format!("Gateway {gateway} takes the place of the class.")
             };
-            report.exact(&class, message);
+            if is_guessed {
+                let message = format!(
+                    "{message} The input has no such class, and the annotations are those of {}. If another controller \
+                     serves the Ingress, give the class, too.",
+                    dialect.name
+                );
+                report.limited(&class, Reason::MissingReferent, message);
+            } else {
+                report.exact(&class, message);
+            }
         }
         let entries = spec.list("rules", report);
         let entries = entries.into_iter().filter_map(|item| entry(item, report)).collect();
@@ -134,7 +150,9 @@ impl Annotated {
             tls,
             may_be_weaker,
             lost: BTreeSet::new(),
+            is_unclear: conversion.report.losses() > before,
             is_exposed: false,
+            is_bypassed: false,
             is_closed: conversion.report.losses() > before && !may_be_weaker,
             place,
         }
@@ -148,6 +166,26 @@ impl Annotated {
     /// The namespace.
     pub(super) fn namespace(&self) -> &str {
         &self.key.name.namespace
+    }
+
+    /// Whether ingress-nginx serves the Ingress.
+    pub(super) fn is_of_nginx(&self) -> bool {
+        self.dialect.annotations == AnnotationDialect::IngressNginx
+    }
+
+    /// Whether TLS for its hosts passes through. A canary has no such setting of its own.
+    pub(super) fn passes_tls(&self) -> bool {
+        let name = self.dialect.whole_name(PASSTHROUGH);
+        // Without a fault, the Ingress gives the annotation up.
+        let has_fault = || self.read.faults().iter().any(|fault| fault.annotation.as_ref() == Some(&name));
+        let value = self.own(PASSTHROUGH).and_then(|value| truth(self.dialect.annotations, value));
+        self.is_of_nginx() && self.read.canary.is_none() && value == Some(true) && has_fault()
+    }
+
+    /// The hosts of its rules that are no wildcards.
+    pub(super) fn exact_hosts(&self) -> impl Iterator<Item = &str> {
+        let hosts = self.entries.iter().map(|entry| entry.host.as_str());
+        hosts.filter(|host| !host.is_empty() && !host.starts_with('*'))
     }
 
     /// The place of an annotation, by its whole name.

@@ -1,7 +1,7 @@
 //! The controller of an Ingress.
 
 use pingsix_translate::{DEFAULT_CONTROLLER_NAME, Kind, ObjectKey};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::dialect::{DIALECTS, Dialect};
 use crate::migrate::source::Sources;
@@ -19,8 +19,40 @@ pub(super) enum Owner {
     Of(&'static Dialect),
     /// The controller of this project, with the domains of the annotations that the class reads.
     Own(Vec<String>),
-    /// Another one.
-    Other,
+    /// Another one, or unknown. The sentence says why the Ingress stays as it is.
+    Other(String),
+}
+
+/// The usual classes of other controllers. Their Ingresses often keep annotations that no controller of theirs reads.
+const OTHER_CLASSES: [&str; 13] = [
+    "alb",
+    "azure-application-gateway",
+    "cilium",
+    "cloudflare-tunnel",
+    "contour",
+    "gce",
+    "gce-internal",
+    "haproxy",
+    "istio",
+    "kong",
+    "openshift-default",
+    "tailscale",
+    "traefik",
+];
+
+/// The label of the objects with which cert-manager answers the challenges of ACME.
+const SOLVER_LABEL: &str = "acme.cert-manager.io/http01-solver";
+
+/// The beginning of their names.
+const SOLVER_NAME: &str = "cm-acme-http-solver-";
+
+/// Whether cert-manager has made an Ingress for a challenge of ACME.
+fn is_solver(ingress: &Value) -> bool {
+    let metadata = |field: &str| ingress.pointer(&format!("/metadata/{field}"));
+    let label = metadata("labels").and_then(|labels| labels.get(SOLVER_LABEL)).and_then(Value::as_str);
+    let mut names =
+        [metadata("name"), metadata("generateName")].into_iter().flatten().filter_map(Value::as_str);
+    label == Some("true") || names.any(|name| name.starts_with(SOLVER_NAME))
 }
 
 /// Whether an annotation belongs to a controller of Ingresses, by its domain.
@@ -38,15 +70,13 @@ pub(super) fn class_name(ingress: &Value) -> Option<&str> {
     of_annotation.or_else(|| ingress.pointer("/spec/ingressClassName")).and_then(Value::as_str)
 }
 
-/// The controller of an Ingress, by its class. The class may be missing in the input.
+/// The controller of an Ingress, by its class. If the input does not have the class, its name and the annotations decide.
 pub(super) fn owner(ingress: &Value, sources: &Sources) -> Owner {
-    let annotations = ingress.pointer("/metadata/annotations").and_then(Value::as_object);
-    let is_annotated = |dialect: &&'static Dialect| {
-        let domain =
-            |name: &String| name.split_once('/').is_some_and(|(domain, _)| domain == dialect.domain());
-        annotations.into_iter().flat_map(Map::keys).any(domain)
-    };
-    let otherwise = || DIALECTS.into_iter().find(is_annotated).map_or(Owner::Other, Owner::Of);
+    if is_solver(ingress) {
+        let message = "cert-manager has made the Ingress for a challenge of ACME, and deletes it afterwards. Its solver for \
+                       Gateways makes HTTPRoutes.";
+        return Owner::Other(message.to_owned());
+    }
     let name = class_name(ingress);
     let class = match name {
         Some(name) => sources.kept.get(&ObjectKey::new(Kind::IngressClass, "", name)),
@@ -54,17 +84,51 @@ pub(super) fn owner(ingress: &Value, sources: &Sources) -> Owner {
     };
     let Some(class) = class else {
         let usual = DIALECTS.into_iter().find(|dialect| name == Some(dialect.class));
-        return usual.map_or_else(otherwise, Owner::Of);
+        let is_other = name.is_some_and(|name| OTHER_CLASSES.contains(&name));
+        let dialect = usual.or_else(|| annotated(ingress).filter(|_| !is_other));
+        return dialect.map_or_else(|| Owner::Other(unknown_class(name, is_other)), Owner::Of);
     };
-    let controller = class.pointer("/spec/controller").and_then(Value::as_str);
-    if let Some(dialect) = DIALECTS.into_iter().find(|dialect| controller == Some(dialect.controller)) {
+    let controller = class.pointer("/spec/controller").and_then(Value::as_str).unwrap_or_default();
+    if let Some(dialect) = DIALECTS.into_iter().find(|dialect| dialect.is_of(controller)) {
         return Owner::Of(dialect);
     }
-    let read = read_annotations(class, sources);
-    if controller == Some(DEFAULT_CONTROLLER_NAME) && !read.is_empty() {
-        return Owner::Own(read);
+    if controller != DEFAULT_CONTROLLER_NAME {
+        let name = class.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        return Owner::Other(format!("IngressClass {name} belongs to the controller {controller}."));
     }
-    otherwise()
+    let read = read_annotations(class, sources);
+    // A class without annotations ignores those that an Ingress has from before.
+    annotated(ingress).filter(|_| read.is_empty()).map_or(Owner::Own(read), Owner::Of)
+}
+
+/// The first controller whose annotations an Ingress has.
+fn annotated(ingress: &Value) -> Option<&'static Dialect> {
+    let annotations = ingress.pointer("/metadata/annotations").and_then(Value::as_object)?;
+    let has = |dialect: &&'static Dialect| {
+        annotations
+            .keys()
+            .any(|name| name.split_once('/').is_some_and(|(domain, _)| domain == dialect.domain()))
+    };
+    DIALECTS.into_iter().find(has)
+}
+
+/// The reason why an Ingress stays whose class the input does not have.
+fn unknown_class(name: Option<&str>, is_other: bool) -> String {
+    match name {
+        Some(name) if is_other => format!("The class {name} is usually one of another controller."),
+        Some(name) => format!(
+            "The input has no IngressClass {name}. Give the class, too, if ingress-nginx or APISIX serves the Ingress."
+        ),
+        None => "The Ingress names no class, and the input has no default class. Give the class, too, if ingress-nginx or \
+                 APISIX serves the Ingress."
+            .to_owned(),
+    }
+}
+
+/// Whether only the annotations of an Ingress say which controller serves it, because the input does not have its class.
+pub(super) fn is_guessed(ingress: &Value, dialect: &Dialect, sources: &Sources) -> bool {
+    let name = class_name(ingress).filter(|name| *name != dialect.class);
+    name.is_some_and(|name| !sources.kept.contains_key(&ObjectKey::new(Kind::IngressClass, "", name)))
 }
 
 /// The class of Ingresses that name none.

@@ -84,6 +84,15 @@ impl Dialect {
         self.annotations.domain()
     }
 
+    /// Whether a controller of this kind has the name. Several of them in a cluster have names of their own, such as
+    /// `k8s.io/internal-ingress-nginx`.
+    pub(super) fn is_of(&self, controller: &str) -> bool {
+        let (own_domain, own_name) = self.controller.split_once('/').unwrap_or(("", self.controller));
+        controller
+            .split_once('/')
+            .is_some_and(|(domain, name)| domain == own_domain && name.contains(own_name))
+    }
+
     /// The whole name of an annotation.
     pub(super) fn whole_name(&self, name: &str) -> String {
         format!("{}/{name}", self.domain())

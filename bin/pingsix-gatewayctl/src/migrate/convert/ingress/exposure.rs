@@ -3,12 +3,12 @@
 //! PingSIX compares paths byte by byte, and the other controllers compare normalised paths. So another spelling of a protected
 //! path may reach the rule of another Ingress.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::annotated::{Annotated, Entry};
 use super::dialect::Dialect;
 use super::paths::stem;
+use crate::migrate::convert::tls::covering;
 
 /// Whether an annotation of a controller limits who may send requests.
 pub(super) fn is_protecting(name: &str) -> bool {
@@ -46,13 +46,6 @@ pub(super) fn exposed(all: &[Annotated]) -> Vec<bool> {
     };
     let ingresses = all.iter().enumerate();
     ingresses.map(|(index, ingress)| ingress.entries.iter().any(|entry| is_exposed(index, entry))).collect()
-}
-
-/// The hosts of rules that are for a host: the host, wildcards, and none.
-fn covering(host: &str) -> impl Iterator<Item = Cow<'_, str>> {
-    let wildcards = host.match_indices('.').map(|(dot, _)| Cow::Owned(format!("*{}", &host[dot..])));
-    let own = (!host.is_empty()).then_some(Cow::Borrowed(host));
-    own.into_iter().chain(wildcards.filter(move |wildcard| wildcard != host)).chain([Cow::Borrowed("")])
 }
 
 /// A namespace, and annotations that limit the clients of an Ingress, as written.

@@ -6,6 +6,7 @@ use pingsix_translate::annotations::MoreHosts;
 use serde_json::json;
 
 use super::annotated::Annotated;
+use super::routes::name_of;
 use super::tls::TlsHosts;
 use crate::migrate::convert::Conversion;
 use crate::migrate::convert::rules::{Document, Rule, Section};
@@ -49,22 +50,21 @@ impl AddedHosts {
     pub(super) fn documents(
         &self,
         ingresses: &[Annotated],
-        documents: &[Document],
-        conversion: &Conversion,
+        conversion: &mut Conversion,
     ) -> Vec<(usize, Document)> {
+        let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+        for Redirect { ingress, .. } in &self.redirects {
+            *counts.entry(*ingress).or_default() += 1;
+        }
         let mut redirects: Vec<(usize, Document)> = Vec::new();
-        let mut known: BTreeSet<(String, String)> = BTreeSet::new();
         for Redirect { ingress: index, place, from, to } in &self.redirects {
             let Some(ingress) = ingresses.get(*index) else { continue };
             let namespace = ingress.namespace().to_owned();
-            let wanted = |number: usize| match number {
-                1 => format!("{}-www", ingress.key.name.name),
-                number => format!("{}-www-{number}", ingress.key.name.name),
+            let wanted = match counts.get(index) {
+                Some(1) => format!("{}-www", ingress.key.name.name),
+                _ => name_of(ingress, from),
             };
-            let free = |number| conversion.free_route_name(&namespace, &wanted(number), documents);
-            let numbers = 1..=known.len() + 1;
-            let names = numbers.map(free).find(|name| known.insert((namespace.clone(), name.clone())));
-            let Some(name) = names else { continue };
+            let name = conversion.route_name(&namespace, &wanted);
             let redirect = json!({ "hostname": to, "statusCode": STATUS });
             let rule = Rule {
                 place: place.clone(),

@@ -8,9 +8,10 @@ use serde_json::{Map, Value, json};
 use super::annotated::Annotated;
 use super::chosen::CLASS_ANNOTATION;
 use super::dialect::DIALECTS;
+use super::passthrough::PASSTHROUGH;
 use super::tls::TlsHosts;
 use super::{paths, verdicts};
-use crate::migrate::convert::{Conversion, matches};
+use crate::migrate::convert::{Conversion, matches, ownership};
 use crate::migrate::output::label;
 use crate::migrate::report::{Place, Reason};
 use crate::migrate::source::Sources;
@@ -31,8 +32,12 @@ pub(super) fn write(ingresses: &[Annotated], sources: &Sources, conversion: &mut
                 .withhold(&ingress.place, "The Ingress is not copied, because the class would serve it.");
             continue;
         }
+        if ingress.passes_tls() && !passes_through(ingress, conversion) {
+            continue;
+        }
         let mut spec = original.get("spec").cloned().unwrap_or_else(|| json!({}));
         spec["ingressClassName"] = json!(conversion.choices.ingress_class);
+        default_certificate(ingress, &mut spec, conversion);
         match ingress.dialect.annotations {
             AnnotationDialect::IngressNginx => {}
             AnnotationDialect::Apisix => standardise(ingress, &mut spec, conversion),
@@ -41,16 +46,60 @@ pub(super) fn write(ingresses: &[Annotated], sources: &Sources, conversion: &mut
         let name = conversion.output.add(Kind::Ingress, ingress.namespace(), &wanted, ("spec", spec));
         let key = ObjectKey::new(Kind::Ingress, ingress.namespace(), name.as_str());
         let annotations = annotations(ingress, &tls_hosts, conversion);
-        if let Some(metadata) = conversion.output.get_mut(&key).and_then(|one| one.get_mut("metadata")) {
-            if let Some(labels) = original.pointer("/metadata/labels") {
-                metadata["labels"] = labels.clone();
-            }
-            if !annotations.is_empty() {
-                metadata["annotations"] = Value::Object(annotations);
-            }
+        let mut metadata = Map::new();
+        if let Some(labels) = original.pointer("/metadata/labels") {
+            metadata.insert("labels".to_owned(), labels.clone());
+        }
+        if !annotations.is_empty() {
+            metadata.insert("annotations".to_owned(), Value::Object(annotations));
+        }
+        ownership::disown(&mut metadata, conversion);
+        if let Some(Value::Object(written)) =
+            conversion.output.get_mut(&key).and_then(|one| one.get_mut("metadata"))
+        {
+            written.extend(metadata);
         }
         expressions(ingress, conversion);
         conversion.report.exact(&ingress.place, format!("The copy {key} has the new class."));
+    }
+}
+
+/// Reports that a class ends TLS. Returns whether the Ingress is copied all the same.
+fn passes_through(ingress: &Annotated, conversion: &mut Conversion) -> bool {
+    let at = ingress.at_own(PASSTHROUGH);
+    if ingress.exact_hosts().next().is_none() {
+        let message =
+            "ingress-nginx passes TLS through for whole host names alone, and the Ingress has none.";
+        conversion.report.exact(&at, message);
+        return true;
+    }
+    let message = "An IngressClass ends TLS, and a TLSRoute passes it through. migrate writes a TLSRoute without --keep-ingress.";
+    conversion.report.impossible(&at, Reason::UnsupportedAnnotation, message);
+    if ingress.may_be_weaker {
+        return true;
+    }
+    let message = "The Ingress is not copied, because its backends expect TLS connections of clients.";
+    conversion.withhold(&ingress.place, message);
+    false
+}
+
+/// Gives the default certificate to entries without one, if the Ingress may refer to it.
+fn default_certificate(ingress: &Annotated, spec: &mut Value, conversion: &mut Conversion) {
+    let entries =
+        ingress.tls.iter().enumerate().filter(|(_, tls)| tls.secret.is_none() && ingress.is_of_nginx());
+    for (index, tls) in entries {
+        let secret = conversion.choices.default_certificate.as_ref();
+        if let Some(secret) = secret.filter(|secret| &*secret.namespace == ingress.namespace()) {
+            if let Some(entry) = spec.pointer_mut(&format!("/tls/{index}")) {
+                entry["secretName"] = json!(&*secret.name);
+            }
+            let message = format!("The entry gets the default certificate, Secret {secret}.");
+            conversion.report.exact(&tls.place, message);
+        } else {
+            let message =
+                "The data planes of the class show their own default certificate for hosts without a Secret.";
+            conversion.report.limited(&tls.place, Reason::TlsWithoutSecret, message);
+        }
     }
 }
 

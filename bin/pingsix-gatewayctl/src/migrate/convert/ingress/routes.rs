@@ -8,12 +8,13 @@ use serde_json::{Value, json};
 
 use super::annotated::Annotated;
 use super::canary;
-use super::hosts::AddedHosts;
+use super::hosts::{ALIAS, AddedHosts};
+use super::passthrough::Passthrough;
 use super::precedence::prefer;
 use super::rules::{Reader, effects, hosts};
-use super::tls::TlsHosts;
-use crate::migrate::convert::rules::{self, Document, Rule, Section};
-use crate::migrate::convert::{Conversion, competition};
+use super::tls::{TlsHosts, shown};
+use crate::migrate::convert::rules::{self, Document, Section};
+use crate::migrate::convert::{Conversion, competition, route};
 use crate::migrate::plugin::Effects;
 use crate::migrate::report::Reason;
 use crate::migrate::source::Sources;
@@ -28,6 +29,7 @@ const TARGETS: usize = 16;
 pub(super) fn convert(
     ingresses: &[Annotated],
     added: &AddedHosts,
+    passthrough: &Passthrough,
     sources: &Sources,
     conversion: &mut Conversion,
 ) {
@@ -49,24 +51,44 @@ pub(super) fn convert(
     let served = prefer(candidates, ingresses, &regular, conversion);
     let mut documents: Vec<Document> = Vec::new();
     let mut owners: Vec<usize> = Vec::new();
+    let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+    for (index, _) in served.keys() {
+        *counts.entry(*index).or_default() += 1;
+    }
     let mut numbers: BTreeMap<usize, usize> = BTreeMap::new();
     for ((index, host), rules) in served {
         let Some(ingress) = ingresses.get(index) else { continue };
         let number = numbers.entry(index).or_default();
         *number += 1;
         let wanted = match number {
+            _ if counts.get(&index).is_some_and(|count| *count > 1) && !ingress.annotations.is_empty() => {
+                name_of(ingress, &host)
+            }
             1 => ingress.key.name.name.to_string(),
+            // Names of earlier versions, which an Ingress without annotations keeps.
             number => format!("{}-{number}", ingress.key.name.name),
         };
-        let name = conversion.free_route_name(ingress.namespace(), &wanted, &documents);
-        let aliases = added.aliases(ingress, &host);
-        for mut document in of_host((ingress, &tls_hosts), (&host, name), rules, &documents, conversion) {
+        let name = conversion.route_name(ingress.namespace(), &wanted);
+        let mut aliases = added.aliases(ingress, &host);
+        if passthrough.has(&host) && !aliases.is_empty() {
+            let message = "TLS of the host passes through, and an alias of such a host is not served.";
+            conversion.report.impossible(&ingress.at_own(ALIAS), Reason::UnsupportedHost, message);
+            aliases = &[];
+        }
+        let document = Document {
+            namespace: ingress.namespace().to_owned(),
+            name,
+            hosts: hosts(&host),
+            section: if passthrough.has(&host) { Section::Plaintext } else { Section::All },
+            rules,
+        };
+        for mut document in of_host((ingress, &tls_hosts), &host, document, conversion) {
             document.hosts.extend(aliases.iter().cloned());
             documents.push(document);
             owners.push(index);
         }
     }
-    for (index, document) in added.documents(ingresses, &documents, conversion) {
+    for (index, document) in added.documents(ingresses, conversion) {
         documents.push(document);
         owners.push(index);
     }
@@ -101,37 +123,63 @@ pub(super) fn convert(
     }
 }
 
-/// The HTTPRoutes for a host of an Ingress: the one that serves, and the one that redirects to it.
+/// The name of one of several routes of an Ingress.
+pub(super) fn name_of(ingress: &Annotated, host: &str) -> String {
+    route::of_host(&ingress.key.name.name, host)
+}
+
+/// The HTTPRoutes for a host of an Ingress: the one that serves, and the one that redirects to it. If TLS passes through, no
+/// HTTPRoute serves the requests to which plaintext is redirected.
 fn of_host(
     (ingress, tls_hosts): (&Annotated, &TlsHosts<'_>),
-    (host, name): (&str, String),
-    rules: Vec<Rule>,
-    documents: &[Document],
+    host: &str,
+    mut document: Document,
     conversion: &mut Conversion,
 ) -> Vec<Document> {
-    let namespace = ingress.namespace().to_owned();
-    let hosts = hosts(host);
-    let mut document = Document { namespace, name, hosts, section: Section::All, rules };
-    if !redirects(ingress, host, tls_hosts, conversion) {
+    if !redirects((ingress, tls_hosts), host, document.section, conversion) {
         return vec![document];
     }
-    document.section = Section::Https;
-    let name = format!("{}-redirect", document.name);
-    let name = conversion.free_route_name(&document.namespace, &name, documents);
+    let is_alone = document.section == Section::Plaintext;
+    let name = if is_alone {
+        document.name.clone()
+    } else {
+        conversion.route_name(&document.namespace, &format!("{}-redirect", document.name))
+    };
     let mut redirect = document.redirect_to_https(name, TO_HTTPS);
     // The rules for a header of a canary, or for methods, have the path of the rule for the rest.
     redirect.rules.retain(|rule| {
         let is_conditional = |one: &Value| one.get("headers").is_some() || one.get("method").is_some();
         !rule.matches.iter().any(is_conditional)
     });
+    if is_alone {
+        redirect.section = Section::Plaintext;
+        return vec![redirect];
+    }
+    document.section = Section::Https;
     vec![redirect, document]
 }
 
-/// Whether requests in plaintext for a host are redirected. Some controllers do that by default for hosts with a
+/// Whether the original redirects requests in plaintext for a host. Some controllers do that by default for hosts with a
 /// certificate.
-fn redirects(ingress: &Annotated, host: &str, tls_hosts: &TlsHosts<'_>, conversion: &mut Conversion) -> bool {
-    let forced = ingress.at_own(ingress.dialect.to_https);
+pub(super) fn wants_https(ingress: &Annotated, host: &str, tls_hosts: &TlsHosts<'_>) -> bool {
     let without_tls = ingress.read.https.without_tls || ingress.plugins.https_only;
+    without_tls || (tls_hosts.has(host) && (ingress.read.https.with_tls || by_default(ingress)))
+}
+
+/// Whether the Ingress says nothing about the redirect that hosts with a certificate have by default.
+fn by_default(ingress: &Annotated) -> bool {
+    let name = ingress.dialect.to_https_by_default.map(|name| ingress.dialect.whole_name(name));
+    name.is_some_and(|name| !ingress.annotations.contains_key(&name))
+}
+
+/// Whether requests in plaintext for a host are redirected.
+fn redirects(
+    (ingress, tls_hosts): (&Annotated, &TlsHosts<'_>),
+    host: &str,
+    section: Section,
+    conversion: &mut Conversion,
+) -> bool {
+    let forced = ingress.at_own(ingress.dialect.to_https);
     if ingress.is_closed {
         if ingress.read.https.without_tls {
             conversion.report.limited(
@@ -142,25 +190,33 @@ fn redirects(ingress: &Annotated, host: &str, tls_hosts: &TlsHosts<'_>, conversi
         }
         return false;
     }
-    let name = ingress.dialect.to_https_by_default.map(|name| ingress.dialect.whole_name(name));
-    let by_default = name.is_some_and(|name| !ingress.annotations.contains_key(&name));
-    if !without_tls && !(tls_hosts.has(host) && (ingress.read.https.with_tls || by_default)) {
+    if !wants_https(ingress, host, tls_hosts) {
         return false;
     }
+    let without_tls = ingress.read.https.without_tls || ingress.plugins.https_only;
     let at = match (without_tls, ingress.read.https.without_tls) {
         (true, true) => forced,
         (true, false) => ingress.at_own("plugin-config-name"),
         (false, _) => ingress.at_tls(),
     };
-    if !conversion.parent.serves_https(&hosts(host)) || host.is_empty() {
+    if section != Section::Plaintext && !conversion.parent.serves_https(&hosts(host)) {
         let message = format!(
-            "The input has no certificate for {}, so there is no HTTPS to redirect to. Requests in plaintext are served.",
-            if host.is_empty() { "all hosts" } else { host }
+            "The input has no certificate for {}, so there is no HTTPS to redirect to. Requests in plaintext are served. Name \
+             a certificate for hosts without one by --default-certificate NAMESPACE/NAME.",
+            shown(host)
         );
         conversion.report.impossible(&at, Reason::TlsWithoutSecret, message);
         return false;
     }
-    if without_tls {
+    if !conversion.parent.is_known() {
+        let message = format!(
+            "An HTTPRoute redirects plaintext to HTTPS with status {TO_HTTPS}. Gateway {} is not among the input, so see that it \
+             has a listener for HTTPS of {}.",
+            conversion.parent.name,
+            shown(host)
+        );
+        conversion.report.limited(&at, Reason::MissingReferent, message);
+    } else if without_tls {
         let message = "An HTTPRoute redirects plaintext to HTTPS with status 308.";
         match ingress.dialect.annotations {
             AnnotationDialect::IngressNginx => conversion.report.exact(&at, message),
@@ -169,7 +225,7 @@ fn redirects(ingress: &Annotated, host: &str, tls_hosts: &TlsHosts<'_>, conversi
                 conversion.report.limited(&at, Reason::DifferentAnswer, message);
             }
         }
-    } else if by_default {
+    } else if by_default(ingress) {
         let message = "ingress-nginx redirects hosts with a certificate by default, so an HTTPRoute redirects plaintext to \
                        HTTPS with status 308.";
         conversion.report.exact(&at, message);

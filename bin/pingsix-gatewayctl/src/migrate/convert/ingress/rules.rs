@@ -41,6 +41,10 @@ impl Reader<'_> {
     pub(super) fn read(&self, candidates: &mut Vec<Candidate>, conversion: &mut Conversion) {
         let Annotated { entries, default_backend, is_closed, .. } = self.ingress;
         let hosts: BTreeSet<&str> = entries.iter().map(|entry| entry.host.as_str()).collect();
+        if self.ingress.is_bypassed && !is_closed {
+            self.redirected(&hosts, candidates, conversion);
+            return;
+        }
         if let Some(root) = self.ingress.read.app_root.as_ref().filter(|_| !is_closed) {
             candidates.extend(hosts.iter().map(|host| self.root(host, root)));
         }
@@ -53,6 +57,35 @@ impl Reader<'_> {
             for host in hosts.into_iter().chain([""]).collect::<BTreeSet<&str>>() {
                 candidates.push(self.everything(host, backend, conversion));
             }
+        }
+    }
+
+    /// The rules of an Ingress whose plaintext is redirected as a whole, and whose TLS passes through.
+    fn redirected(
+        &self,
+        hosts: &BTreeSet<&str>,
+        candidates: &mut Vec<Candidate>,
+        conversion: &mut Conversion,
+    ) {
+        let paths = || self.ingress.entries.iter().flat_map(|entry| &entry.paths);
+        for path in paths() {
+            let message =
+                "TLS passes through to the backend of the path /, and plaintext is redirected for all paths.";
+            conversion.report.exact(&path.place, message);
+        }
+        let Some(first) = paths().next() else { return };
+        let matched = json!({ "type": "PathPrefix", "value": "/" });
+        for host in hosts {
+            let rules = vec![self.rule(host, first, &matched)];
+            let (ingress, host) = (self.index, (*host).to_owned());
+            candidates.push(Candidate {
+                ingress,
+                host,
+                length: 0,
+                rank: Rank::Path,
+                matched: matched.clone(),
+                rules,
+            });
         }
     }
 

@@ -51,7 +51,7 @@ pub(super) fn convert(ingresses: &mut [Annotated], sources: &Sources, conversion
 
 /// Whether the settings of an Ingress count. A canary has the settings of the Ingress whose requests it takes.
 fn serves(ingress: &Annotated) -> bool {
-    !ingress.is_closed && ingress.read.canary.is_none()
+    !ingress.is_closed && !ingress.is_bypassed && ingress.read.canary.is_none()
 }
 
 /// The backends of an Ingress and of its canaries.

@@ -2,80 +2,124 @@
 
 use std::collections::BTreeSet;
 
-use pingsix_translate::crd::AnnotationDialect;
-use pingsix_translate::{Kind, ObjectName};
-use serde_json::json;
+use pingsix_translate::ObjectName;
 
-use super::annotated::Annotated;
+use super::annotated::{Annotated, Tls};
 use super::hosts::AddedHosts;
+use super::passthrough::Passthrough;
 use crate::migrate::convert::Conversion;
 use crate::migrate::convert::gateway::HttpsListener;
 use crate::migrate::report::{Place, Reason};
 use crate::migrate::source::is_name;
 
 /// Adds listeners for the certificates of all Ingresses.
-pub(super) fn convert(ingresses: &[Annotated], added: &AddedHosts, conversion: &mut Conversion) {
+pub(super) fn convert(
+    ingresses: &[Annotated],
+    added: &AddedHosts,
+    passthrough: &Passthrough,
+    conversion: &mut Conversion,
+) {
+    // A certificate of the input for a host counts, whatever its Ingress is.
+    let (with_secret, without): (Vec<_>, Vec<_>) = ingresses
+        .iter()
+        .flat_map(|ingress| ingress.tls.iter().map(move |tls| (ingress, tls)))
+        .partition(|(_, tls)| tls.secret.is_some());
+    listeners(&with_secret, added, passthrough, conversion);
+    for (ingress, tls) in without {
+        without_secret(ingress, tls, passthrough, conversion);
+    }
+}
+
+/// A host in a sentence.
+pub(super) fn shown(host: &str) -> &str {
+    if host.is_empty() { "all hosts" } else { host }
+}
+
+/// Reports an item of `spec.tls` without a Secret.
+fn without_secret(ingress: &Annotated, tls: &Tls, passthrough: &Passthrough, conversion: &mut Conversion) {
+    if !ingress.is_of_nginx() {
+        conversion.report.exact(&tls.place, "The entry names no Secret, and APISIX ignores it, too.");
+        return;
+    }
+    let hosts: Vec<String> = if tls.hosts.is_empty() {
+        ingress.entries.iter().map(|entry| entry.host.clone()).collect()
+    } else {
+        tls.hosts.iter().map(|(_, host)| host.clone()).collect()
+    };
+    let is_served =
+        |host: &String| passthrough.has(host) || conversion.parent.serves_https(&super::rules::hosts(host));
+    let missing: Vec<&str> = hosts.iter().filter(|host| !is_served(host)).map(|host| shown(host)).collect();
+    if let Some(secret) = &conversion.choices.default_certificate {
+        let message = format!("A listener for all hosts shows the default certificate, Secret {secret}.");
+        conversion.report.exact(&tls.place, message);
+    } else if missing.is_empty() {
+        let message = "The entry names no Secret. Another listener for HTTPS has the hosts, and shows its certificate in place \
+                       of the default one of ingress-nginx.";
+        conversion.report.limited(&tls.place, Reason::DifferentAnswer, message);
+    } else {
+        let message = format!(
+            "The entry names no Secret, and the input does not say which certificate is the default one of ingress-nginx. So \
+             HTTPS is not served for {}. Name the Secret of --default-ssl-certificate by --default-certificate \
+             NAMESPACE/NAME.",
+            missing.join(", ")
+        );
+        conversion.report.impossible(&tls.place, Reason::TlsWithoutSecret, message);
+    }
+}
+
+/// Adds a listener for each host with a certificate.
+fn listeners(
+    entries: &[(&Annotated, &Tls)],
+    added: &AddedHosts,
+    passthrough: &Passthrough,
+    conversion: &mut Conversion,
+) {
     let mut taken: BTreeSet<String> = BTreeSet::new();
-    for ingress in ingresses {
-        for tls in &ingress.tls {
-            let Some(secret) = &tls.secret else {
-                match ingress.dialect.annotations {
-                    AnnotationDialect::IngressNginx => {
-                        let message = "The entry names no Secret, and the default certificate of ingress-nginx is not in \
-                                       the input. Give the hosts a Secret.";
-                        conversion.report.impossible(&tls.place, Reason::TlsWithoutSecret, message);
-                    }
-                    AnnotationDialect::Apisix => {
-                        let message = "The entry names no Secret, and APISIX ignores it, too.";
-                        conversion.report.exact(&tls.place, message);
-                    }
-                }
-                continue;
-            };
-            let secret = ObjectName::new(ingress.namespace(), secret.as_str());
-            let hosts = if tls.hosts.is_empty() {
-                let message = "The certificate is shown for the hosts of the rules.";
-                conversion.report.limited(&tls.place, Reason::DifferentScope, message);
-                let hosts = ingress.entries.iter().map(|entry| entry.host.clone());
-                hosts.filter(|host| !host.is_empty()).map(|host| (tls.place.clone(), host)).collect()
+    for (ingress, tls) in entries {
+        let Some(secret) = &tls.secret else { continue };
+        let secret = ObjectName::new(ingress.namespace(), secret.as_str());
+        let hosts = if tls.hosts.is_empty() {
+            let message = "The certificate is shown for the hosts of the rules.";
+            conversion.report.limited(&tls.place, Reason::DifferentScope, message);
+            let hosts = ingress.entries.iter().map(|entry| entry.host.clone());
+            hosts.filter(|host| !host.is_empty()).map(|host| (tls.place.clone(), host)).collect()
+        } else {
+            tls.hosts.clone()
+        };
+        // An alias has the certificate of its host, unless an entry lists the alias itself.
+        let listed: BTreeSet<&String> =
+            ingress.tls.iter().flat_map(|tls| &tls.hosts).map(|(_, host)| host).collect();
+        let with_aliases: Vec<(Place, String)> = hosts
+            .into_iter()
+            .flat_map(|(place, host): (Place, String)| {
+                let aliases: &[String] =
+                    if passthrough.has(&host) { &[] } else { added.aliases(ingress, &host) };
+                let aliases = aliases.iter().filter(|alias| !listed.contains(alias));
+                let aliases = aliases.map(|alias| (place.clone(), alias.clone())).collect::<Vec<_>>();
+                std::iter::once((place, host)).chain(aliases)
+            })
+            .collect();
+        for (place, host) in with_aliases {
+            if passthrough.has(&host) {
+                let message =
+                    "TLS connections for the host pass through, so no listener shows the certificate.";
+                conversion.report.exact(&place, message);
+            } else if !is_name(host.strip_prefix("*.").unwrap_or(&host)) {
+                conversion.report.impossible(
+                    &place,
+                    Reason::UnsupportedHost,
+                    "A listener cannot have the host.",
+                );
+            } else if conversion.parent.has_listener(&host) && taken.contains(&host) {
+                conversion.report.exact(&place, "The host has a listener for HTTPS already.");
+            } else if conversion.parent.has_listener(&host) {
+                let message = "Another object has a certificate for the host; the first one counts.";
+                conversion.report.limited(&place, Reason::Duplicate, message);
             } else {
-                tls.hosts.clone()
-            };
-            // An alias has the certificate of its host, unless an entry lists the alias itself.
-            let listed: BTreeSet<&String> =
-                ingress.tls.iter().flat_map(|tls| &tls.hosts).map(|(_, host)| host).collect();
-            let with_aliases: Vec<(Place, String)> = hosts
-                .into_iter()
-                .flat_map(|(place, host): (Place, String)| {
-                    let aliases =
-                        added.aliases(ingress, &host).iter().filter(|alias| !listed.contains(alias));
-                    let aliases = aliases.map(|alias| (place.clone(), alias.clone())).collect::<Vec<_>>();
-                    std::iter::once((place, host)).chain(aliases)
-                })
-                .collect();
-            for (place, host) in with_aliases {
-                if !is_name(host.strip_prefix("*.").unwrap_or(&host)) {
-                    conversion.report.impossible(
-                        &place,
-                        Reason::UnsupportedHost,
-                        "A listener cannot have the host.",
-                    );
-                } else if conversion.parent.has_listener(&host) && taken.contains(&host) {
-                    conversion.report.exact(&place, "The host has a listener for HTTPS already.");
-                } else if conversion.parent.has_listener(&host) {
-                    let message = "Another object has a certificate for the host; the first one counts.";
-                    conversion.report.limited(&place, Reason::Duplicate, message);
-                } else {
-                    conversion.report.exact(&place, "The host has a listener for HTTPS.");
-                    let gateway = conversion.parent.name.clone();
-                    conversion.output.grant((Kind::Gateway, &gateway.namespace), Kind::Secret, &secret);
-                    let mut certificate = json!({ "name": &*secret.name });
-                    if secret.namespace != gateway.namespace {
-                        certificate["namespace"] = json!(&*secret.namespace);
-                    }
-                    taken.insert(host.clone());
-                    conversion.parent.listen_https(HttpsListener { place, host, certificate });
-                }
+                conversion.report.exact(&place, "The host has a listener for HTTPS.");
+                let certificate = secret.clone();
+                taken.insert(host.clone());
+                conversion.parent.listen_https(HttpsListener { place, host, certificate });
             }
         }
     }

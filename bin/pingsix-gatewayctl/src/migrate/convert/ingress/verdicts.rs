@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use super::annotated::Annotated;
 use super::chosen::{CLASS_ANNOTATION, is_foreign};
+use super::passthrough::PASSTHROUGH;
 use super::{exposure, hosts, plugins};
-use crate::migrate::convert::Conversion;
+use crate::migrate::convert::{Conversion, ownership};
 use crate::migrate::plugin::networks;
 use crate::migrate::report::{Place, Reason, Report};
 use crate::migrate::source::Sources;
@@ -34,6 +35,9 @@ pub(super) fn judge(ingress: &mut Annotated, sources: &Sources, conversion: &mut
             Some((domain, short)) if domain == ingress.dialect.domain() => {
                 if given_up.contains(name.as_str()) || given_up.contains(short) {
                     report.limited(&at, Reason::NoEffect, format!("The Ingress gives the annotation up in {IGNORED_ANNOTATIONS}."));
+                } else if ingress.is_bypassed && !is_of_host(ingress, short) {
+                    let message = "TLS passes through, and plaintext is redirected, so no request depends on the annotation.";
+                    report.exact(&at, message);
                 } else if is_canary && OF_CANARIES.contains(&short) {
                     let message = "The canary has the setting of the Ingress whose requests it takes, and ingress-nginx lets \
                                    it have its own.";
@@ -51,6 +55,10 @@ pub(super) fn judge(ingress: &mut Annotated, sources: &Sources, conversion: &mut
                 Reason::ForeignAnnotation,
                 "Annotations of this controller are not converted, and this one may protect the Ingress.",
             ),
+            // The report names these once for all copies.
+            _ if keeps && ownership::is_owned(name) => {
+                report.exact(&at, "The annotation stays with the original of the copy.");
+            }
             Some((domain, _)) if COMPANIONS.contains(&domain) && !keeps => report.limited(
                 &at,
                 Reason::ForeignAnnotation,
@@ -59,7 +67,9 @@ pub(super) fn judge(ingress: &mut Annotated, sources: &Sources, conversion: &mut
             _ => report.limited(&at, Reason::ForeignAnnotation, "The annotation is not one of the controller, and no route needs it."),
         }
     }
-    if !is_canary {
+    if ingress.is_bypassed {
+        policies(ingress, sources, &mut conversion.report);
+    } else if !is_canary {
         if !keeps {
             plugins::convert(ingress, conversion);
         }
@@ -85,6 +95,12 @@ pub(super) fn judge(ingress: &mut Annotated, sources: &Sources, conversion: &mut
             format!("{message} --allow-weaker {object} writes it without the parts that are impossible."),
         );
     }
+}
+
+/// Whether an annotation says which hosts there are, and what becomes of their connections.
+fn is_of_host(ingress: &Annotated, name: &str) -> bool {
+    let redirects = [ingress.dialect.to_https].into_iter().chain(ingress.dialect.to_https_by_default);
+    [PASSTHROUGH, hosts::ALIAS, hosts::WWW].into_iter().chain(redirects).any(|known| known == name)
 }
 
 /// Policies of the input for the Ingress would lose their target.
@@ -115,6 +131,9 @@ fn of_dialect(
     report: &mut Report,
 ) {
     let dialect = ingress.dialect;
+    if name == PASSTHROUGH && ingress.passes_tls() {
+        return;
+    }
     if plugins::is_plugin(dialect, name) && !keeps {
         plugin(ingress, name, at, report);
         return;
