@@ -116,7 +116,7 @@ fn plugins(fields: &mut Fields, report: &mut Report) {
             &place,
             Reason::UnsupportedPlugin,
             format!(
-                "PingSIX has no consumers, so {} cannot act on the requests of one.",
+                "PingSIX has no consumers, so {} cannot act on the requests of one. Use the plugin in rules.",
                 label(&name, "the plugin")
             ),
         );
@@ -134,7 +134,7 @@ fn is_withheld(
 ) -> bool {
     let is_withheld = conversion.report.losses() > losses && !conversion.may_be_weaker(kind, name);
     if is_withheld {
-        conversion.withhold(place, NOT_WRITTEN);
+        conversion.withhold_until_named(place, NOT_WRITTEN);
     }
     is_withheld
 }
@@ -215,7 +215,7 @@ fn consumer(
         conversion.report.blocking(
             &place.at("spec.gatewayRef"),
             Reason::MissingField,
-            "The consumer names no Gateway.",
+            "The consumer names no Gateway. Set spec.gatewayRef.",
         );
         conversion.withhold(&place, NOT_WRITTEN);
         return;

@@ -161,6 +161,13 @@ impl Conversion {
         self.report.add(place, Verdict::Withheld, Reason::NotWritten, message);
     }
 
+    /// Likewise, of an object that is written as a whole once `--allow-weaker` names it.
+    pub(crate) fn withhold_until_named(&mut self, place: &Place, message: &str) {
+        let object = place.object.replacen(' ', "/", 1);
+        let how = format!("--allow-weaker {object} writes it without the parts that are impossible.");
+        self.withhold(place, format!("{message} {how}"));
+    }
+
     /// Takes the class of an object.
     pub(crate) fn class(&mut self, spec: &mut Fields) -> Owner {
         let class = spec.text("ingressClassName", &mut self.report).filter(|(_, name)| !name.is_empty());

@@ -183,7 +183,7 @@ fn upstream(
         conversion.report.blocking(
             &name_place,
             Reason::MissingReferent,
-            format!("The input has no ApisixUpstream {name}."),
+            format!("The input has no ApisixUpstream {name}. Give it, too."),
         );
         return None;
     };

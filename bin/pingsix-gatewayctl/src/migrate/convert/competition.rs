@@ -213,7 +213,10 @@ fn refuse(
             continue;
         }
         if rule.effects.protects {
-            conversion.withhold(&rule.place, "The rule is not written. A rule in its place answers 503.");
+            conversion.withhold_until_named(
+                &rule.place,
+                "The rule is not written. A rule in its place answers 503.",
+            );
             rule.refuse();
             // PingSIX runs the plugins of the other rule on these requests, too.
             if let Some(cause) = cause {
@@ -221,7 +224,7 @@ fn refuse(
                 rule.effects.traffic = cause.effects.traffic;
             }
         } else {
-            conversion.withhold(&rule.place, "The rule is not written.");
+            conversion.withhold_until_named(&rule.place, "The rule is not written.");
             rule.matches.clear();
         }
     }

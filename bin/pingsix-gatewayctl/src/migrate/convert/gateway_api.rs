@@ -94,7 +94,7 @@ fn route_policies(
                 report.impossible(
                     &at,
                     Reason::UnsuitableReferent,
-                    "The policy is for HTTPRoutes and Ingresses.",
+                    "The policy is for HTTPRoutes and Ingresses. Name one of these.",
                 );
                 continue;
             };
@@ -174,7 +174,7 @@ fn convert_route(
             conversion.report.blocking(
                 &at.at("backendRefs"),
                 Reason::UnsupportedPlugin,
-                "A backend has plugins, and rules alone have them.",
+                "A backend has plugins, and rules alone have them. Move the plugins to the rule.",
             );
         }
         for policy in policies {
@@ -245,7 +245,11 @@ fn extensions(
         let at = at.at("filters").item(index);
         let text = |field: &str| filter.pointer(&format!("/extensionRef/{field}")).and_then(Value::as_str);
         if text("kind") != Some(SourceKind::PluginConfig.as_str()) {
-            conversion.report.blocking(&at, Reason::UnknownKind, "The kind of the filter is unknown.");
+            conversion.report.blocking(
+                &at,
+                Reason::UnknownKind,
+                "The kind of the filter is unknown. Remove the filter if nothing depends on it.",
+            );
             continue;
         }
         let name = ObjectName::new(&*key.name.namespace, text("name").unwrap_or_default());
@@ -282,7 +286,7 @@ fn extensions(
                 conversion.report.blocking(
                     at,
                     Reason::UnsupportedPlugin,
-                    "The rule has two filters that change headers, and PingSIX runs one.",
+                    "The rule has two filters that change headers, and PingSIX runs one. Write their changes into one.",
                 );
             }
         }
@@ -348,11 +352,7 @@ fn add_conditions(
 
 /// Makes a rule refuse its requests.
 fn refuse(key: &ObjectKey, rule: &mut Map<String, Value>, at: &Place, conversion: &mut Conversion) {
-    let object = key.to_string().replacen(' ', "/", 1);
-    conversion.withhold(
-        at,
-        format!("The rule refuses its requests with 503. --allow-weaker {object} writes it without the parts that are impossible."),
-    );
+    conversion.withhold_until_named(at, "The rule refuses its requests with 503.");
     rule.remove("backendRefs");
     rule.remove("timeouts");
     rule.remove("retry");

@@ -147,7 +147,7 @@ fn gateway_proxy(source: Source, sources: &Sources, conversion: &mut Conversion)
                 report.impossible(
                     &field.place,
                     Reason::UnsupportedField,
-                    "PingSIX has no settings for all uses of a plugin.",
+                    "PingSIX has no settings for all uses of a plugin. Set the fields where the plugin is used.",
                 );
             }
         }

@@ -42,13 +42,17 @@ fn one(
             report.blocking(
                 &place,
                 Reason::UnsupportedMatch,
-                "A TCPRoute takes all connections of a port, whatever server name they have.",
+                "A TCPRoute takes all connections of a port, whatever server name they have. Write a TLSRoute.",
             );
         }
         matching.finish(report);
     }
     for plugin in fields.list("plugins", report) {
-        report.blocking(&plugin.place, Reason::UnsupportedPlugin, "Connections have no plugins.");
+        report.blocking(
+            &plugin.place,
+            Reason::UnsupportedPlugin,
+            "Connections have no plugins. Remove the plugins, or leave the connections to the original.",
+        );
     }
     let mut backend = None;
     if let Some(mut field) = fields.object("backend", report) {
@@ -125,7 +129,7 @@ pub(super) fn refuse_policies(sources: &mut Sources, conversion: &mut Conversion
             conversion.report.blocking(
                 &plugin.place,
                 Reason::UnsupportedPlugin,
-                "Connections have no plugins.",
+                "Connections have no plugins. Remove the plugins, or leave the connections to the original.",
             );
         }
         for target in spec.list("targetRefs", &mut conversion.report) {

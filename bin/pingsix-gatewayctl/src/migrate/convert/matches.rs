@@ -77,7 +77,11 @@ fn host(place: &Place, host: &str, report: &mut Report) -> Option<String> {
     let host = host.to_ascii_lowercase();
     let name = host.strip_prefix("*.").unwrap_or(&host);
     if !is_name(name) || name.parse::<std::net::IpAddr>().is_ok() {
-        report.blocking(place, Reason::UnsupportedHost, "An HTTPRoute cannot have the host.");
+        report.blocking(
+            place,
+            Reason::UnsupportedHost,
+            "An HTTPRoute cannot have the host. Give a name, or *. and a name.",
+        );
         return None;
     }
     report.exact(place, format!("The host becomes hostname {host}."));
@@ -89,7 +93,7 @@ pub(super) fn of_rule(mut fields: Fields, report: &mut Report) -> Matching {
     let place = fields.place.clone();
     let paths = fields.texts("paths", report);
     if paths.is_empty() {
-        report.blocking(&place.at("paths"), Reason::MissingField, "The rule has no path.");
+        report.blocking(&place.at("paths"), Reason::MissingField, "The rule has no path. Add one to paths.");
     }
     let paths: Vec<Value> =
         paths.into_iter().filter_map(|(place, text)| path(&place, &text, report)).collect();

@@ -36,8 +36,10 @@ pub(super) fn find(
     conversion: &mut Conversion,
 ) -> Vec<PluginUse> {
     let Some(named) = conversion.plugin_configs.get_mut(&(kind, name.clone())) else {
-        let message =
-            format!("The input has no {} {name}, so the plugins of the rule are unknown.", kind.as_str());
+        let message = format!(
+            "The input has no {} {name}, so the plugins of the rule are unknown. Give it, too.",
+            kind.as_str()
+        );
         conversion.report.blocking(place, Reason::LostReferent, message);
         return Vec::new();
     };

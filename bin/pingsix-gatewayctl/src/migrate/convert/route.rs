@@ -46,7 +46,7 @@ pub(super) fn convert(routes: Vec<Source>, sources: &Sources, conversion: &mut C
             items.into_iter().filter_map(|item| rule(item, &origin, sources, conversion)).collect();
         group(&name, rules, &mut documents, conversion);
         if is_unclear && !may_be_weaker && !streams.is_empty() {
-            conversion.withhold(&place, "Its rules for connections are not written.");
+            conversion.withhold_until_named(&place, "Its rules for connections are not written.");
         } else {
             layer4::convert(streams, &name, sources, conversion);
         }
@@ -229,7 +229,11 @@ fn rule(item: Field, origin: &Origin<'_>, sources: &Sources, conversion: &mut Co
     let matching = fields.object("match", &mut conversion.report);
     let matching = matching.map(|fields| matches::of_rule(fields, &mut conversion.report));
     let Matching { hosts, mut matches, networks } = matching.unwrap_or_else(|| {
-        conversion.report.blocking(&place.at("match"), Reason::MissingField, "The rule matches no request.");
+        conversion.report.blocking(
+            &place.at("match"),
+            Reason::MissingField,
+            "The rule matches no request. Give it a match with paths.",
+        );
         Matching::default()
     });
     conversion.entries = conversion.entries.saturating_add(matches.len().saturating_mul(hosts.len().max(1)));
@@ -363,19 +367,17 @@ impl Rule {
     /// Turns the rule into one that refuses its requests, if the original protects it: no other rule may take them.
     /// Without protection, another rule may take them, and false is returned.
     fn withhold(&mut self, conversion: &mut Conversion) -> bool {
-        let object = self.place.object.replacen(' ', "/", 1);
-        let how = format!("--allow-weaker {object} writes it without the parts that are impossible.");
         if !self.effects.protects {
-            conversion.withhold(&self.place, format!("The rule is not written. {how}"));
+            conversion.withhold_until_named(&self.place, "The rule is not written.");
             return false;
         }
         if self.matches.is_empty() {
             let message = "The rule is not written, and nothing refuses its requests: see that no other rule takes them.";
-            conversion.withhold(&self.place, format!("{message} {how}"));
+            conversion.withhold_until_named(&self.place, message);
             return false;
         }
         let message = "The rule is not written, because it protects its backends or may do so. A rule in its place answers 503.";
-        conversion.withhold(&self.place, format!("{message} {how}"));
+        conversion.withhold_until_named(&self.place, message);
         self.refuse();
         true
     }

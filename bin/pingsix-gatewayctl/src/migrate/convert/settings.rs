@@ -42,7 +42,8 @@ impl Settings {
                 settings.health_check(active, &mut conversion.report);
             }
             if let Some(passive) = field.take("passive") {
-                let message = "PingSIX does not judge endpoints by their answers to clients.";
+                let message =
+                    "PingSIX does not judge endpoints by their answers to clients. Use an active check.";
                 conversion.report.impossible(&passive.place, Reason::UnsupportedField, message);
             }
             field.finish(&mut conversion.report);
@@ -265,7 +266,7 @@ impl Settings {
                 report.impossible(
                     &place,
                     Reason::UnsupportedBackend,
-                    "Requests keep the host of the client. PingSIX does not set that of the node.",
+                    "Requests keep the host of the client. For another one, set passHost: rewrite and upstreamHost.",
                 );
                 if let Some((place, _)) = host {
                     report.exact(&place, "The original does not use the host either.");

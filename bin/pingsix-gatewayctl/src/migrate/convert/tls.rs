@@ -107,7 +107,7 @@ fn read(source: Source, conversion: &mut Conversion) -> Option<Tls> {
         conversion.report.impossible(
             &place.at("spec.secret"),
             Reason::TlsWithoutSecret,
-            "The object names no Secret, so it has no certificate.",
+            "The object names no Secret, so it has no certificate. Set spec.secret.",
         );
         return None;
     };

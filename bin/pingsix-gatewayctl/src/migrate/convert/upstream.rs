@@ -60,7 +60,13 @@ pub(super) fn convert(sources: &mut Sources, conversion: &mut Conversion) {
         }
         let is_lost = conversion.report.losses() > before && !is_allowed;
         if is_lost {
-            conversion.withhold(&place, "Rules with the upstream are not written.");
+            let message = "Rules with the upstream are not written.";
+            if has_nodes && external.is_none() {
+                // There is nothing that rules could refer to.
+                conversion.withhold(&place, message);
+            } else {
+                conversion.withhold_until_named(&place, message);
+            }
         }
         conversion.upstreams.0.insert(name, Upstream { external, host: settings.host.take(), is_lost });
     }
@@ -220,7 +226,7 @@ pub(super) fn convert_policies(
             hosts.insert(target, Upstream { external: None, host: settings.host.take(), is_lost: false });
         }
         if conversion.report.losses() > before && !is_allowed {
-            conversion.withhold(&place, "Rules with the Services of the policy answer 503.");
+            conversion.withhold_until_named(&place, "Rules with the Services of the policy answer 503.");
             for target in targets {
                 hosts.entry(target).or_default().is_lost = true;
             }

@@ -58,7 +58,7 @@ pub(super) fn redirect(mut config: Fields, effects: &mut Effects, report: &mut R
     config.finish(report);
     let Some((uri_place, uri)) = uri else {
         if !effects.https_only {
-            report.blocking(&place, Reason::UnsupportedRewrite, "The redirect has no target.");
+            report.blocking(&place, Reason::UnsupportedRewrite, "The redirect has no target. Set uri.");
         }
         return;
     };

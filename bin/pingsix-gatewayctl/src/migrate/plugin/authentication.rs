@@ -72,7 +72,7 @@ pub(super) fn key_auth(
         report.blocking(
             &place,
             Reason::MissingReferent,
-            "The input has no consumer with a key, so no request could be admitted.",
+            "The input has no consumer with a key, so no request could be admitted. Give the consumers, too.",
         );
         return;
     }
@@ -109,7 +109,9 @@ fn single<'a, T>(
 ) -> Option<&'a T> {
     match credentials {
         [] => {
-            let message = format!("The input has no consumer with {what}, so no request could be admitted.");
+            let message = format!(
+                "The input has no consumer with {what}, so no request could be admitted. Give the consumers, too."
+            );
             report.blocking(place, Reason::MissingReferent, message);
             None
         }

@@ -88,11 +88,15 @@ pub(super) fn refuse(name: &str, place: &Place, effects: &mut Effects, report: &
         report.blocking(
             place,
             Reason::UnsupportedPlugin,
-            "The plugin is unknown, and it may protect the rule.",
+            "The plugin is unknown, and it may protect the rule. Remove the plugin if nothing depends on it.",
         );
         return;
     };
-    let message = format!("PingSIX has no {name}, which {purpose}.");
+    let advice = match loss {
+        Loss::Protection | Loss::Answer => "Replace the plugin, or let the backend do this.",
+        Loss::Comfort => "Requests are served without it.",
+    };
+    let message = format!("PingSIX has no {name}, which {purpose}. {advice}");
     match loss {
         Loss::Protection => {
             effects.protects = true;
