@@ -118,7 +118,7 @@ migrations:
 
 # Refresh the reference pages that are made from the definitions and the program (docs/reference).
 reference:
-    UPDATE_REFERENCE=1 cargo test -p pingsix-gatewayctl --test documentation -- generated
+    UPDATE_REFERENCE=1 cargo test -p pingsix-gatewayctl --lib --test documentation -- generated
 
 # Benchmarks; results are recorded in docs/results.
 bench:

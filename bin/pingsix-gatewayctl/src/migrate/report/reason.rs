@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn the_documentation_has_all_codes() {
+    fn the_generated_table_has_all_codes() {
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/migration-report.md");
         let text = fs::read_to_string(&page).unwrap();
         let head = "| reason | meaning |\n|---|---|\n";
