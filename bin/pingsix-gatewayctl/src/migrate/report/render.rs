@@ -128,8 +128,10 @@ impl Report {
         for causes in causes.chunk_by(|one, other| one.verdict == other.verdict) {
             let Some(first) = causes.first() else { continue };
             let (title, meaning) = first.verdict.heading();
-            let _ =
-                write!(text, "\n## {title}\n\n{meaning}\n\n| field | reason | objects |\n|---|---|---|\n");
+            let _ = write!(
+                text,
+                "\n## {title}\n\n{title}: {meaning}\n\n| field | reason | objects |\n|---|---|---|\n"
+            );
             for causes in causes.chunk_by(Cause::is_like) {
                 for cause in causes.iter().take(sentences) {
                     let (field, message) = (cell(&cause.field), cell(&cause.message));
