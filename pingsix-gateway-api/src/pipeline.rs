@@ -6,8 +6,9 @@
 //!                                                                                           └──► Publisher ──► Sink
 //! ```
 //!
-//! The pipeline translates everything anew, for tools and for controllers of few objects. `controller::Controller` repeats
-//! the parts that a change affects.
+//! [`Pipeline::run`] translates everything anew, for tools and for controllers of few objects. [`IncrementalPipeline`] does
+//! so again and again, and translates the data planes at a cost in proportion to the change. `controller::Controller`
+//! extracts no more than a change affects, too.
 //!
 //! ```
 //! use pingsix_gateway_api::{Objects, Options, Pipeline};
@@ -35,10 +36,12 @@ use pingsix_translate::pingsix::DocumentKey;
 use pingsix_translate::status::{
     GatewayClassVerdict, PingsixProxyVerdict, PolicyVerdict, Problem, RouteVerdict, Severity, Verdicts,
 };
-use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, Objects, Options, Provenance, StreamPlane};
+use pingsix_translate::{
+    DataPlane, DataPlaneKey, ObjectKey, Objects, Options, Provenance, StreamPlane, Translator,
+};
 pub use publish::{PublishError, Publisher};
 
-use crate::bridge::{Bridged, BridgedStream};
+use crate::bridge::{Bridge, Bridged, BridgedStream};
 use crate::explain::{Explanation, Inquiry, InquiryAnswerError, Plane, RelatedObjects, StreamPorts};
 
 /// Translates objects and converts the results to documents.
@@ -64,7 +67,50 @@ impl Pipeline {
     /// Translates every Gateway and IngressClass that belongs to this controller, and judges all other objects, too. A pure
     /// function of the objects, the options and the time.
     pub fn run(&self, objects: &Objects) -> Output {
-        judge::run(objects, &self.options, self.now)
+        judge::run(objects, &self.options, self.now, &mut Caches::default())
+    }
+}
+
+/// A [`Pipeline`] that runs again and again. Each output is the one of [`Pipeline::run`].
+///
+/// Objects count as unchanged when they are the same [`Arc`]s as in the last run, as for [`Translator`].
+#[derive(Debug)]
+pub struct IncrementalPipeline {
+    options: Options,
+    caches: Caches,
+}
+
+impl IncrementalPipeline {
+    /// A pipeline that has not run yet.
+    pub const fn new(options: Options) -> Self {
+        let caches = Caches { translators: BTreeMap::new(), bridges: BTreeMap::new() };
+        Self { options, caches }
+    }
+
+    /// The options of the translation.
+    pub const fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// As [`Pipeline::run`] of a pipeline [at](Pipeline::at) this time.
+    pub fn run(&mut self, objects: &Objects, now: Option<Timestamp>) -> Output {
+        let output = judge::run(objects, &self.options, now, &mut self.caches);
+        self.caches.translators.retain(|owner, _| output.owners.contains_key(owner));
+        self.caches.bridges.retain(|key, _| output.planes.contains_key(key));
+        output
+    }
+}
+
+/// The state of the last run.
+#[derive(Debug, Default)]
+struct Caches {
+    translators: BTreeMap<ObjectKey, Translator>,
+    bridges: BTreeMap<DataPlaneKey, Bridge>,
+}
+
+impl Caches {
+    fn translator(&mut self, owner: &ObjectKey, options: &Options) -> &mut Translator {
+        self.translators.entry(owner.clone()).or_insert_with(|| Translator::new(options.clone()))
     }
 }
 

@@ -18,7 +18,7 @@ use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use crate::arguments::Input;
 use crate::finding::{DocumentLocation, Finding, Level, counted, reason};
 pub(crate) use endpoints::SuppliedEndpoints;
-pub(crate) use files::{FileText, Origin, list, read_all};
+pub(crate) use files::{FileState, FileText, FoundFile, Origin, find, read_all};
 
 /// The content of one file.
 #[derive(Clone, Debug, Default)]

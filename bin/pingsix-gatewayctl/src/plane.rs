@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use pingsix_gateway_api::Pipeline;
+use pingsix_gateway_api::IncrementalPipeline;
 use pingsix_gateway_api::pipeline::Output;
 use pingsix_translate::status::Reason;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Objects, Options};
@@ -23,11 +23,16 @@ pub(crate) struct Translated {
 
 impl Translated {
     pub(crate) fn new(manifests: &Manifests, options: &Options) -> Self {
-        let output = Pipeline::new(options.clone()).at(Timestamp::now()).run(&manifests.objects);
+        Self::again(manifests, &mut IncrementalPipeline::new(options.clone()))
+    }
+
+    /// As [`Self::new`], with the state of the last time.
+    pub(crate) fn again(manifests: &Manifests, pipeline: &mut IncrementalPipeline) -> Self {
+        let output = pipeline.run(&manifests.objects, Some(Timestamp::now()));
         let mut findings = manifests.findings.clone();
         let of_objects = output.findings.iter();
         findings.extend(of_objects.map(|one| Finding::of(one, manifests.location(&one.object))));
-        if !options.stream {
+        if !pipeline.options().stream {
             findings.extend(hints_at_streams(manifests, &output));
         }
         drop_repetitions(&mut findings);

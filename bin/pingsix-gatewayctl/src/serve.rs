@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use pingsix_gateway_api::IncrementalPipeline;
 use pingsix_gateway_sidecar::responder::{BindError, Reach, Responder};
 use pingsix_sink::EmbeddedEtcd;
 use pingsix_sink::embedded::EmbeddedError;
@@ -58,8 +59,8 @@ async fn serve(arguments: &ServeArguments) -> anyhow::Result<Exit> {
     // First of all, so that no signal finds the default action in place.
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
-    let mut manifests = ManifestCache::new(arguments.paths.clone(), arguments.translation.endpoints.clone())?;
-    let mut watcher = Watcher::new(arguments);
+    let mut watcher = Watcher::new(arguments)?;
+    let mut manifests = ManifestCache::new(arguments.translation.endpoints.clone());
 
     let stop = CancellationToken::new();
     let mut tasks: JoinSet<anyhow::Result<()>> = JoinSet::new();
@@ -88,7 +89,9 @@ async fn serve(arguments: &ServeArguments) -> anyhow::Result<Exit> {
     }
 
     let mut publisher = Publisher::new(etcd.clone(), options);
-    let translated = Arc::new(block_in_place(|| Translated::new(&manifests.load(), publisher.options())));
+    let mut pipeline = IncrementalPipeline::new(publisher.options().clone());
+    let translated =
+        Arc::new(block_in_place(|| Translated::again(&manifests.load(watcher.found()), &mut pipeline)));
     let (current, latest) = watch::channel(translated.clone());
     if let Some(address) = arguments.explain {
         let listener = bind_explainer(address, arguments).await?;
@@ -126,7 +129,10 @@ async fn serve(arguments: &ServeArguments) -> anyhow::Result<Exit> {
             _ = interrupt.recv() => break Ok(()),
             Some(task) = tasks.join_next() => break task.map_err(anyhow::Error::from).flatten(),
             () = watcher.changed() => {
-                let translated = Arc::new(block_in_place(|| Translated::new(&manifests.load(), publisher.options())));
+                let translated = block_in_place(|| {
+                    Translated::again(&manifests.load(watcher.found()), &mut pipeline)
+                });
+                let translated = Arc::new(translated);
                 current.send_replace(translated.clone());
                 publisher.publish(&translated).await?;
             }

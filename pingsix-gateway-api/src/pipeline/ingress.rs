@@ -2,7 +2,7 @@
 
 use pingsix_translate::snapshot::{Ingress, Proxies, class_of_ingress, default_ingress_classes};
 use pingsix_translate::status::{Severity, judge_ingress_class};
-use pingsix_translate::{Kind, ObjectKey, ObjectName, Objects, Options, translate_ingress};
+use pingsix_translate::{Kind, ObjectKey, ObjectName, Objects, Options};
 
 use super::judge::{Fault, Judge, proxies};
 use super::reason;
@@ -20,7 +20,9 @@ impl Judge<'_> {
         for (_, class) in objects.ingress_classes() {
             let Some(verdict) = judge_ingress_class(class, &proxies, options) else { continue };
             if let Some(snapshot) = objects.ingress_snapshot(&verdict.key.name.name) {
-                let verdicts = self.add_planes(&verdict.key, translate_ingress(&snapshot, options));
+                let translator = self.caches.translator(&verdict.key, options);
+                let translation = translator.translate_ingress(&snapshot);
+                let verdicts = self.add_planes(&verdict.key, translation);
                 self.add_policies(&verdicts);
             }
         }

@@ -10,18 +10,21 @@ use pingsix_translate::status::{
     JudgedTargets, Problem, Severity, Verdicts, judge_gateway_class, judge_pingsix_proxy, judge_targets,
     with_delivery,
 };
-use pingsix_translate::{
-    Kind, ObjectKey, ObjectName, Objects, Options, PINGSIX_GROUP, Translation, translate,
-};
+use pingsix_translate::{Kind, ObjectKey, ObjectName, Objects, Options, PINGSIX_GROUP, Translation};
 
-use super::{Finding, Output, ServedPlane, ServedStreams, reason};
-use crate::bridge::{BridgeError, bridge, bridge_stream};
+use super::{Caches, Finding, Output, ServedPlane, ServedStreams, reason};
+use crate::bridge::{BridgeError, bridge_stream};
 use crate::expiry::{outdated_certificates, outdated_stream_certificates};
 use crate::explain::{RelatedObjects, is_accepted};
 
 /// The result of all objects.
-pub(super) fn run(objects: &Objects, options: &Options, now: Option<Timestamp>) -> Output {
-    let mut judge = Judge { objects, options, now, output: Output::default() };
+pub(super) fn run(
+    objects: &Objects,
+    options: &Options,
+    now: Option<Timestamp>,
+    caches: &mut Caches,
+) -> Output {
+    let mut judge = Judge { objects, options, now, caches, output: Output::default() };
     judge.judge_proxies();
     judge.judge_classes();
     for (name, gateway) in objects.gateways() {
@@ -51,6 +54,7 @@ pub(super) struct Judge<'a> {
     pub(super) objects: &'a Objects,
     pub(super) options: &'a Options,
     now: Option<Timestamp>,
+    pub(super) caches: &'a mut Caches,
     output: Output,
 }
 
@@ -123,7 +127,8 @@ impl Judge<'_> {
     fn add_gateway(&mut self, name: &ObjectName) {
         let Some(snapshot) = self.objects.snapshot(name) else { return };
         let gateway = ObjectKey { kind: Kind::Gateway, name: name.clone() };
-        let verdicts = self.add_planes(&gateway, translate(&snapshot, self.options));
+        let translation = self.caches.translator(&gateway, self.options).translate(&snapshot);
+        let verdicts = self.add_planes(&gateway, translation);
         for (key, verdict) in &verdicts.routes {
             match self.output.routes.get_mut(key) {
                 Some(held) => held.merge(verdict),
@@ -155,7 +160,9 @@ impl Judge<'_> {
         problems.extend(sink.and_then(|sink| fault_of_sink(self.objects, owner, sink)));
         for (key, data_plane) in translation.data_planes {
             problems.extend(self.now.into_iter().flat_map(|now| outdated_certificates(&data_plane, now)));
-            let bridged = self.published(owner, bridge(&key, &data_plane, self.options)).filter(|_| !is_kept);
+            let bridge = self.caches.bridges.entry(key.clone()).or_default();
+            let bridged = bridge.bridge(&key, &data_plane, self.options);
+            let bridged = self.published(owner, bridged).filter(|_| !is_kept);
             problems.extend(bridged.iter().flat_map(|bridged| bridged.problems.iter().cloned()));
             let plane = ServedPlane { verdicts: verdicts.clone(), data_plane, bridged };
             self.output.planes.insert(key, plane);

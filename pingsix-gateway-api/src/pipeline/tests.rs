@@ -118,3 +118,71 @@ fn the_order_of_objects_changes_nothing() {
     let desired = |output: &Output| output.desired().map(|(_, desired)| desired.clone()).collect::<Vec<_>>();
     assert_eq!(desired(&one), desired(&other));
 }
+
+/// An Ingress of a class of ours, with a Service of the shop.
+const INGRESS: &str = "
+---
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: embedded}
+spec: {controller: example.com/embedded}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: cart, namespace: shop}
+spec:
+  ingressClassName: embedded
+  rules:
+  - host: old.example
+    http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: cart, port: {number: 80}}}}]}
+";
+
+#[test]
+fn an_incremental_pipeline_has_the_outputs_of_a_pipeline() {
+    let states = [
+        SHOP.to_owned(),
+        SHOP.replace("/cart}", "/basket}"),
+        format!("{SHOP}{INGRESS}"),
+        format!("{}{INGRESS}", SHOP.replace("10.1.2.3", "10.1.2.4")),
+        // Neither the Gateway nor the class belongs to the controller.
+        format!("{SHOP}{INGRESS}").replace("example.com/embedded", "example.com/other"),
+        format!("{SHOP}{}", INGRESS.replace("number: 80", "number: 81")),
+        SHOP.to_owned(),
+    ];
+    let options = Options { controller_name: "example.com/embedded".to_owned(), ..Options::default() };
+    let mut incremental = IncrementalPipeline::new(options.clone());
+    let mut objects = Objects::default();
+    for (number, manifests) in states.iter().enumerate() {
+        let (read, faults) = Objects::from_yaml(manifests);
+        assert!(faults.is_empty(), "{faults:?}");
+        replace(&mut objects, &read);
+        let (one, other) = (incremental.run(&objects, None), Pipeline::new(options.clone()).run(&objects));
+        let desired = |output: &Output| {
+            output.desired().map(|(key, desired)| (key.clone(), desired.clone())).collect::<Vec<_>>()
+        };
+        assert_eq!(desired(&one), desired(&other), "{number}");
+        assert_eq!(one.findings, other.findings, "{number}");
+        assert_eq!(format!("{:?}", one.owners), format!("{:?}", other.owners), "{number}");
+        assert_eq!(format!("{:?}", one.routes), format!("{:?}", other.routes), "{number}");
+    }
+}
+
+/// Makes a collection equal to another one. Equal objects stay the same ones.
+fn replace(objects: &mut Objects, wanted: &Objects) {
+    for kind in pingsix_translate::Kind::ALL.iter().copied() {
+        let gone = objects.of_kind(kind).map(|object| object.key()).filter(|key| !wanted.contains(key));
+        for key in gone.collect::<Vec<_>>() {
+            objects.remove(&key);
+        }
+        for object in wanted.of_kind(kind) {
+            // The manifests of the test differ in these kinds.
+            let differs = matches!(
+                kind.as_str(),
+                "HTTPRoute" | "EndpointSlice" | "Ingress" | "GatewayClass" | "IngressClass"
+            );
+            if differs || !objects.contains(&object.key()) {
+                objects.insert(object);
+            }
+        }
+    }
+}

@@ -1,9 +1,11 @@
 //! Paths to texts.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anyhow::Context as _;
 
@@ -20,6 +22,17 @@ pub(crate) struct FileText {
 const STANDARD_INPUT: &str = "<stdin>";
 
 impl FileText {
+    /// Reads a file; `-` is standard input.
+    pub(crate) fn read(FoundFile { path, origin, .. }: &FoundFile) -> Self {
+        let origin = *origin;
+        if path == Path::new("-") {
+            let mut text = String::new();
+            let text = io::stdin().lock().read_to_string(&mut text).map(|_| text);
+            return Self { name: STANDARD_INPUT.to_owned(), origin, text };
+        }
+        Self { name: path.display().to_string(), origin, text: fs::read_to_string(path) }
+    }
+
     pub(crate) fn is_standard_input(&self) -> bool {
         self.name == STANDARD_INPUT
     }
@@ -41,40 +54,79 @@ pub(crate) enum Origin {
 ///
 /// When a path that was named does not exist, or a directory cannot be read.
 pub(crate) fn read_all(paths: &[PathBuf]) -> anyhow::Result<Vec<FileText>> {
+    Ok(find(paths)?.iter().map(FileText::read).collect())
+}
+
+/// A file that is named, or lies below a directory that is named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FoundFile {
+    pub(crate) path: PathBuf,
+    pub(crate) origin: Origin,
+    /// `None` for standard input.
+    pub(crate) state: Option<FileState>,
+}
+
+/// What the file system says of a file. Every write changes it, save one that follows another within the granularity of
+/// the times.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FileState {
+    device: u64,
+    inode: u64,
+    length: u64,
+    /// Seconds and nanoseconds, as the next one.
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+/// The coarsest granularity of times that file systems have, in seconds.
+const TIME_GRANULARITY: i64 = 2;
+
+impl FileState {
+    fn of(metadata: &fs::Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            length: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+
+    /// Whether every write after this time changes the state.
+    pub(crate) fn is_settled(&self, now: SystemTime) -> bool {
+        let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        self.modified.0.max(self.changed.0) < now.saturating_sub(TIME_GRANULARITY)
+    }
+}
+
+/// As [`read_all`], without reading the files. Names that start with a dot are left out.
+pub(crate) fn find(paths: &[PathBuf]) -> anyhow::Result<Vec<FoundFile>> {
     let mut files = Vec::new();
-    let mut seen = BTreeSet::new();
+    let mut seen = HashSet::new();
     for path in paths {
-        if path == Path::new("-") {
-            let mut text = String::new();
-            let text = io::stdin().lock().read_to_string(&mut text).map(|_| text);
-            files.push(FileText { name: STANDARD_INPUT.to_owned(), origin: Origin::Named, text });
-            continue;
-        }
-        let origin = if path.is_dir() { Origin::Found } else { Origin::Named };
-        for file in list(path)? {
-            if seen.insert(file.clone()) {
-                let text = fs::read_to_string(&file);
-                files.push(FileText { name: file.display().to_string(), origin, text });
-            }
-        }
+        files.extend(list(path)?.into_iter().filter(|file| seen.insert(file.path.clone())));
     }
     Ok(files)
 }
 
-/// A file, or the manifests below a directory, sorted. Names that start with a dot are left out.
-pub(crate) fn list(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let describe = || format!("cannot read {}", path.display());
+/// A file, or the manifests below a directory, sorted.
+fn list(path: &Path) -> anyhow::Result<Vec<FoundFile>> {
+    if path == Path::new("-") {
+        return Ok(vec![FoundFile { path: path.to_owned(), origin: Origin::Named, state: None }]);
+    }
+    let metadata = fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+    if !metadata.is_dir() {
+        let state = Some(FileState::of(&metadata));
+        return Ok(vec![FoundFile { path: path.to_owned(), origin: Origin::Named, state }]);
+    }
     let mut files = Vec::new();
-    if fs::metadata(path).with_context(describe)?.is_dir() {
-        list_directory(path, &mut files)?;
-        files.sort();
-    } else {
-        files.push(path.to_owned());
-    }
+    list_directory(path, &mut files)?;
+    files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
     Ok(files)
 }
 
-fn list_directory(directory: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+fn list_directory(directory: &Path, files: &mut Vec<FoundFile>) -> anyhow::Result<()> {
     let describe = || format!("cannot read {}", directory.display());
     for entry in fs::read_dir(directory).with_context(describe)? {
         let path = entry.with_context(describe)?.path();
@@ -82,26 +134,26 @@ fn list_directory(directory: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<
         if hidden {
             continue;
         }
-        // Links to directories are not followed: they may lead in circles, and where Kubernetes mounts files, the
-        // files are links themselves.
-        match fs::metadata(&path) {
+        let metadata = match fs::metadata(&path) {
+            // Links to directories are not followed: they may lead in circles, and where Kubernetes mounts files, the
+            // files are links themselves.
             Ok(metadata) if metadata.is_dir() => {
                 if !path.is_symlink() {
                     list_directory(&path, files)?;
                 }
+                continue;
             }
             // Devices and pipes have no end.
-            Ok(metadata) if !metadata.is_file() => {}
+            Ok(metadata) if !metadata.is_file() => continue,
             // The file has been deleted meanwhile, or is a dangling link.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             // Reading it says what is wrong.
-            Ok(_) | Err(_) => {
-                let extension =
-                    path.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());
-                if extension.is_some_and(|extension| matches!(&*extension, "yaml" | "yml" | "json")) {
-                    files.push(path);
-                }
-            }
+            metadata => metadata.ok(),
+        };
+        let extension = path.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());
+        if extension.is_some_and(|extension| matches!(&*extension, "yaml" | "yml" | "json")) {
+            let state = metadata.as_ref().map(FileState::of);
+            files.push(FoundFile { path, origin: Origin::Found, state });
         }
     }
     Ok(())

@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::arguments::ServeArguments;
-use crate::manifest::list;
+use crate::manifest::{FoundFile, find};
 
 /// The bound on the wait for a pause between changes.
 const MAX_SETTLE_TIME: Duration = Duration::from_secs(2);
@@ -21,7 +21,7 @@ pub(super) struct Watcher {
     debounce: Duration,
     poll: Duration,
     events: Arc<Notify>,
-    seen: Vec<FileState>,
+    found: Found,
     /// Kept, because it stops when dropped. None where the system has no more watches to give.
     _handle: Option<RecommendedWatcher>,
 }
@@ -32,56 +32,71 @@ impl std::fmt::Debug for Watcher {
     }
 }
 
-/// Name, time of the last change, and length of a file.
-type FileState = (PathBuf, Option<SystemTime>, u64);
+/// The files of the paths, or the fault of a path.
+pub(super) type Found = Result<Vec<FoundFile>, String>;
 
 impl Watcher {
-    pub(super) fn new(arguments: &ServeArguments) -> Self {
+    /// # Errors
+    ///
+    /// When a path cannot be listed: that is a mistake in the command line.
+    pub(super) fn new(arguments: &ServeArguments) -> anyhow::Result<Self> {
+        if arguments.paths.iter().any(|path| path == Path::new("-")) {
+            bail!("standard input cannot be watched; name a file or directory");
+        }
         let events = Arc::new(Notify::new());
         let watcher = watch(&arguments.paths, events.clone());
         if let Err(error) = &watcher {
             tracing::warn!(error = %error, poll_ms = arguments.poll, "no events from the file system, polling only");
         }
-        let seen = look(&arguments.paths);
-        Self {
+        Ok(Self {
             paths: arguments.paths.clone(),
             debounce: Duration::from_millis(arguments.debounce),
             poll: Duration::from_millis(arguments.poll),
             events,
-            seen,
+            found: Ok(find(&arguments.paths)?),
             _handle: watcher.ok(),
-        }
+        })
+    }
+
+    /// The files as they were found last.
+    pub(super) const fn found(&self) -> &Found {
+        &self.found
     }
 
     /// Returns once files have changed and then have been left alone for a moment.
     ///
-    /// Nothing is lost when the future is dropped: what was not returned is noticed by the next call.
+    /// Nothing is lost when the future is dropped: a change that was not returned is noticed by the next call.
     pub(super) async fn changed(&mut self) {
         loop {
             // Either way the files are looked at.
             let _ = timeout(self.poll, self.events.notified()).await;
-            let now = look(&self.paths);
-            if now == self.seen {
-                continue;
+            let found = self.look();
+            if found != self.found {
+                self.found = self.settled(found).await;
+                return;
             }
-            self.settle().await;
-            self.seen = look(&self.paths);
-            return;
         }
     }
 
-    async fn settle(&self) {
+    /// The files after a pause between changes.
+    async fn settled(&self, mut before: Found) -> Found {
         let end = Instant::now() + MAX_SETTLE_TIME;
         loop {
-            let before = look(&self.paths);
             let quiet = async {
                 let _ = timeout(self.debounce, self.events.notified()).await;
                 sleep(self.debounce.min(Duration::from_millis(20))).await;
             };
-            if timeout_at(end, quiet).await.is_err() || look(&self.paths) == before {
-                return;
+            let is_late = timeout_at(end, quiet).await.is_err();
+            let now = self.look();
+            if is_late || now == before {
+                return now;
             }
+            before = now;
         }
+    }
+
+    fn look(&self) -> Found {
+        find(&self.paths).map_err(|error| format!("{error:#}"))
     }
 }
 
@@ -113,19 +128,4 @@ fn watch(paths: &[PathBuf], events: Arc<Notify>) -> anyhow::Result<RecommendedWa
         }
     }
     Ok(watcher)
-}
-
-fn look(paths: &[PathBuf]) -> Vec<FileState> {
-    let mut states = Vec::new();
-    for path in paths {
-        // A path that cannot be listed is a state of its own, which differs from every other.
-        let files = list(path).unwrap_or_default();
-        states.extend(files.into_iter().map(|file| {
-            let metadata = std::fs::metadata(&file).ok();
-            let modified = metadata.as_ref().and_then(|metadata| metadata.modified().ok());
-            let length = metadata.map_or(u64::MAX, |metadata| metadata.len());
-            (file, modified, length)
-        }));
-    }
-    states
 }

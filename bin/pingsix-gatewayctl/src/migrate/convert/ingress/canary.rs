@@ -1,57 +1,82 @@
 //! Canaries: Ingresses whose backends take a part of the requests of another Ingress.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use pingsix_translate::annotations::CanaryShare;
 use serde_json::{Value, json};
 
-use super::annotated::{Annotated, PathEntry, Target};
+use super::annotated::{Annotated, Entry, PathEntry, Target};
 use crate::migrate::convert::Conversion;
 use crate::migrate::report::Reason;
 
 /// A canary for a path.
+#[derive(Clone, Copy)]
 pub(super) struct Canary<'a> {
     pub(super) ingress: &'a Annotated,
     pub(super) share: &'a CanaryShare,
     pub(super) target: &'a Target,
 }
 
-/// The canary for a path of an Ingress: the oldest one of the namespace with the same host, path and type.
-pub(super) fn find<'a>(
-    ingresses: &'a [Annotated],
-    main: &Annotated,
-    host: &str,
-    path: &PathEntry,
-) -> Option<Canary<'a>> {
-    let canaries = ingresses.iter().filter(|other| !other.is_closed && other.namespace() == main.namespace());
-    canaries.into_iter().find_map(|ingress| {
-        let share = ingress.read.canary.as_ref()?;
-        let own = like(ingress, host, path)?;
-        Some(Canary { ingress, share, target: own.target.as_ref()? })
-    })
+/// A path of an Ingress: namespace, host, path and type.
+type PathKey<'a> = (&'a str, &'a str, &'a str, &'a str);
+
+fn key<'a>(ingress: &'a Annotated, entry: &'a Entry, path: &'a PathEntry) -> PathKey<'a> {
+    (ingress.namespace(), &entry.host, &path.path, &path.kind)
 }
 
-/// The path of an Ingress with the host, path and type of another one.
-fn like<'a>(ingress: &'a Annotated, host: &str, path: &PathEntry) -> Option<&'a PathEntry> {
-    let mut paths = ingress.entries.iter().filter(|entry| entry.host == host).flat_map(|entry| &entry.paths);
-    paths.find(|own| own.path == path.path && own.kind == path.kind)
-}
+/// The canaries of all Ingresses, by the path whose requests they take.
+pub(super) struct Canaries<'a>(BTreeMap<PathKey<'a>, Canary<'a>>);
 
-/// Reports the paths of a canary that take no requests.
-pub(super) fn note_unused(canary: &Annotated, ingresses: &[Annotated], conversion: &mut Conversion) {
-    for entry in &canary.entries {
-        for path in &entry.paths {
-            let mut mains = ingresses.iter().filter(|one| one.read.canary.is_none());
-            let is_taken = mains.any(|one| {
-                like(one, &entry.host, path).is_some()
-                    && find(ingresses, one, &entry.host, path)
-                        .is_some_and(|found| found.ingress.key == canary.key)
-            });
-            if !is_taken {
-                let message = "No other Ingress of the namespace has the host, path and type, or an older canary takes the \
-                               requests, so this one gets none, as before.";
-                conversion.report.limited(&path.place, Reason::NoEffect, message);
+impl<'a> Canaries<'a> {
+    /// The oldest Ingress comes first. It takes the requests of other Ingresses of the namespace with the same host, path
+    /// and type.
+    pub(super) fn of(ingresses: &'a [Annotated]) -> Self {
+        let mut canaries = BTreeMap::new();
+        for ingress in ingresses.iter().filter(|ingress| !ingress.is_closed) {
+            let Some(share) = &ingress.read.canary else { continue };
+            let mut own = BTreeSet::new();
+            for (entry, path) in paths(ingress) {
+                let key = key(ingress, entry, path);
+                // Of equal paths of an Ingress, the first one counts.
+                if own.insert(key)
+                    && let Some(target) = &path.target
+                {
+                    canaries.entry(key).or_insert(Canary { ingress, share, target });
+                }
+            }
+        }
+        Self(canaries)
+    }
+
+    /// The canary for a path of an Ingress.
+    pub(super) fn find(&self, ingress: &Annotated, entry: &Entry, path: &PathEntry) -> Option<Canary<'a>> {
+        self.0.get(&key(ingress, entry, path)).copied()
+    }
+
+    /// Reports the paths of canaries that take no requests.
+    pub(super) fn note_unused(&self, ingresses: &[Annotated], conversion: &mut Conversion) {
+        let (canaries, mains): (Vec<_>, Vec<_>) =
+            ingresses.iter().partition(|ingress| ingress.read.canary.is_some());
+        let mains: BTreeSet<PathKey<'_>> = mains
+            .into_iter()
+            .flat_map(|main| paths(main).map(move |(entry, path)| key(main, entry, path)))
+            .collect();
+        for canary in canaries {
+            for (entry, path) in paths(canary) {
+                let is_oldest =
+                    || self.find(canary, entry, path).is_some_and(|found| found.ingress.key == canary.key);
+                if !(mains.contains(&key(canary, entry, path)) && is_oldest()) {
+                    let message = "No other Ingress of the namespace has the host, path and type, or an older canary takes \
+                                   the requests, so this one gets none, as before.";
+                    conversion.report.limited(&path.place, Reason::NoEffect, message);
+                }
             }
         }
     }
+}
+
+fn paths(ingress: &Annotated) -> impl Iterator<Item = (&Entry, &PathEntry)> {
+    ingress.entries.iter().flat_map(|entry| entry.paths.iter().map(move |path| (entry, path)))
 }
 
 /// The rules for one path: items of `headers` of the match, and the backends. The rule for the rest comes last.

@@ -7,7 +7,7 @@ use pingsix_translate::{GATEWAY_GROUP, Kind};
 use serde_json::{Value, json};
 
 use super::annotated::Annotated;
-use super::canary;
+use super::canary::Canaries;
 use super::hosts::{ALIAS, AddedHosts};
 use super::passthrough::Passthrough;
 use super::precedence::prefer;
@@ -40,14 +40,14 @@ pub(super) fn convert(
         regular.extend(ingress.entries.iter().map(|entry| entry.host.as_str()));
     }
     let tls_hosts = TlsHosts::of(ingresses);
+    let canaries = Canaries::of(ingresses);
     let mut candidates = Vec::new();
     for (index, ingress) in ingresses.iter().enumerate().filter(|(_, one)| one.read.canary.is_none()) {
-        let reader = Reader { ingresses, ingress, index, sources, regular: &regular, tls_hosts: &tls_hosts };
+        let reader =
+            Reader { canaries: &canaries, ingress, index, sources, regular: &regular, tls_hosts: &tls_hosts };
         reader.read(&mut candidates, conversion);
     }
-    for ingress in ingresses.iter().filter(|ingress| ingress.read.canary.is_some()) {
-        canary::note_unused(ingress, ingresses, conversion);
-    }
+    canaries.note_unused(ingresses, conversion);
     let served = prefer(candidates, ingresses, &regular, conversion);
     let mut documents: Vec<Document> = Vec::new();
     let mut owners: Vec<usize> = Vec::new();

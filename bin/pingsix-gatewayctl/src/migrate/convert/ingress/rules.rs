@@ -8,9 +8,10 @@ use pingsix_translate::{Kind, ObjectName};
 use serde_json::{Map, Value, json};
 
 use super::annotated::{Annotated, Entry, PathEntry, Target};
+use super::canary::{self, Canaries};
 use super::precedence::{Candidate, Rank};
 use super::tls::TlsHosts;
-use super::{canary, paths, services};
+use super::{paths, services};
 use crate::migrate::convert::Conversion;
 use crate::migrate::convert::rules::Rule;
 use crate::migrate::output::label;
@@ -26,7 +27,7 @@ const REDIRECTS: [i64; 5] = [301, 302, 303, 307, 308];
 
 /// An Ingress that is read.
 pub(super) struct Reader<'a> {
-    pub(super) ingresses: &'a [Annotated],
+    pub(super) canaries: &'a Canaries<'a>,
     pub(super) ingress: &'a Annotated,
     /// The place of the Ingress among all of them.
     pub(super) index: usize,
@@ -151,7 +152,7 @@ impl Reader<'_> {
             return Some(self.candidate(entry, path, matched.path, vec![rule]));
         };
         let mut rules = Vec::new();
-        let share = canary::find(self.ingresses, self.ingress, &entry.host, path);
+        let share = self.canaries.find(self.ingress, entry, path);
         let share = share.and_then(|canary| {
             let backend = self.backend(canary.ingress, canary.target, conversion)?;
             Some((canary.share, backend))

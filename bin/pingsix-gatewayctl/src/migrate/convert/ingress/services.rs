@@ -8,7 +8,7 @@ use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::{Value, json};
 
 use super::annotated::{Annotated, Target};
-use super::canary;
+use super::canary::Canaries;
 use crate::migrate::convert::Conversion;
 use crate::migrate::report::{Place, Reason};
 use crate::migrate::source::{ServicePort, Sources};
@@ -33,7 +33,8 @@ pub(super) fn convert(ingresses: &mut [Annotated], sources: &Sources, conversion
             );
         }
     }
-    let targets: Vec<Vec<Target>> = ingresses.iter().map(|ingress| targets(ingresses, ingress)).collect();
+    let canaries = Canaries::of(ingresses);
+    let targets: Vec<Vec<Target>> = ingresses.iter().map(|ingress| targets(&canaries, ingress)).collect();
     traffic(ingresses, &targets, conversion);
     let mut ports: BTreeMap<(ObjectName, u16), (Protocol, ObjectKey)> = BTreeMap::new();
     for (ingress, targets) in ingresses.iter_mut().zip(&targets).filter(|(one, _)| serves(one)) {
@@ -55,9 +56,9 @@ fn serves(ingress: &Annotated) -> bool {
 }
 
 /// The backends of an Ingress and of its canaries.
-fn targets(ingresses: &[Annotated], ingress: &Annotated) -> Vec<Target> {
+fn targets(canaries: &Canaries<'_>, ingress: &Annotated) -> Vec<Target> {
     let paths = ingress.entries.iter().flat_map(|entry| entry.paths.iter().map(move |path| (entry, path)));
-    let canaries = paths.filter_map(|(entry, path)| canary::find(ingresses, ingress, &entry.host, path));
+    let canaries = paths.filter_map(|(entry, path)| canaries.find(ingress, entry, path));
     ingress.targets().cloned().chain(canaries.map(|canary| canary.target.clone())).collect()
 }
 
