@@ -7,7 +7,8 @@ use super::{
 };
 
 /// ingress-nginx accepts every certificate of a backend, unless proxy-ssl-verify is on.
-const VERIFIED: &str = "PingSIX verifies the certificate of the backend for the Host of the request.";
+const VERIFIED: &str =
+    "PingSIX verifies the certificate of the backend for the Host of the request, so self-signed ones fail.";
 
 const NO_OWN_AUTHORITY: &str = "PingSIX trusts the authorities of its system.";
 

@@ -29,6 +29,8 @@ pub(super) struct Dialect {
     pub(super) precedence: &'static str,
     /// The certificates of backends, as a sentence.
     pub(super) verification: &'static str,
+    /// The annotation that switches their verification on.
+    pub(super) verifies: Option<&'static str>,
 }
 
 /// ingress-nginx.
@@ -52,6 +54,7 @@ pub(super) static INGRESS_NGINX: Dialect = Dialect {
     to_https_by_default: Some("ssl-redirect"),
     precedence: "takes the requests as before",
     verification: "ingress-nginx verifies none, unless proxy-ssl-verify is on.",
+    verifies: Some("proxy-ssl-verify"),
 };
 
 /// The APISIX Ingress controller.
@@ -73,6 +76,7 @@ pub(super) static APISIX: Dialect = Dialect {
     to_https_by_default: None,
     precedence: "takes the requests, because it is older; APISIX has no fixed order for the two",
     verification: "APISIX verifies none.",
+    verifies: None,
 };
 
 /// All of them. An Ingress of no known class belongs to the first one whose annotations it has.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::annotated::{Annotated, Target};
 use super::canary::Canaries;
+use super::dialect::Dialect;
 use crate::migrate::convert::Conversion;
 use crate::migrate::report::{Place, Reason};
 use crate::migrate::source::{ServicePort, Sources};
@@ -221,22 +222,33 @@ fn protocols(
         }
     }
     let mut sentences = Vec::new();
+    if let Some(name) = &protocol.verified {
+        sentences.push(verification(ingress, name));
+    }
     if is_grpc {
         sentences.push(
             "The port of the Service gets appProtocol kubernetes.io/h2c, which other programs may read."
                 .to_owned(),
         );
     }
-    if let Some(name) = &protocol.verified {
-        sentences.push(format!(
-            "A BackendTLSPolicy verifies the certificate for {name}. {}",
-            ingress.dialect.verification
-        ));
-    }
     let reason =
         if protocol.verified.is_some() { Reason::VerifiedCertificate } else { Reason::DifferentConnection };
     conversion.report.limited(&at, reason, sentences.join(" "));
     true
+}
+
+/// The difference between verified certificates of backends and those of the original, which mostly verifies none.
+fn verification(ingress: &Annotated, name: &str) -> String {
+    let Dialect { verification, verifies, .. } = ingress.dialect;
+    let policy =
+        format!("A BackendTLSPolicy verifies the certificate for {name}, with the authorities of PingSIX.");
+    if verifies.is_some_and(|verifies| ingress.own(verifies) == Some("on")) {
+        return policy;
+    }
+    format!(
+        "Backends with a self-signed certificate will fail: {verification} {policy} Add the authority of the backends to the file \
+         pingora.ca_file of PingSIX, or let them serve plaintext and leave the annotation out."
+    )
 }
 
 fn write_protocol(
