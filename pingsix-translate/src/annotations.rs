@@ -13,6 +13,7 @@ mod authentication;
 mod backend;
 mod canary;
 mod cors;
+mod destination;
 mod headers;
 mod hosts;
 mod limits;
@@ -20,6 +21,7 @@ mod observability;
 mod redirect;
 mod rewrite;
 mod session;
+mod snippet;
 mod timeouts;
 mod values;
 
@@ -51,8 +53,8 @@ pub struct Annotation {
     pub purpose: Purpose,
     /// How far PingSIX honours it.
     pub support: Support,
-    /// Whether the value is a list, with commas between its items.
-    pub is_list: bool,
+    /// Whether the value may have several lines: a list, or directives of nginx.
+    pub has_lines: bool,
 }
 
 /// The purpose of an annotation: the loss of an Ingress without it.
@@ -106,6 +108,8 @@ const INGRESS_NGINX: &[Concern] = &[
     backend::NGINX,
     canary::NGINX,
     cors::NGINX,
+    // A snippet redirects before other annotations do.
+    snippet::NGINX,
     headers::NGINX,
     hosts::NGINX,
     limits::NGINX,
@@ -157,6 +161,9 @@ const SSL_REDIRECT: &str = "ssl-redirect";
 
 /// The key of the regular expression of a path among the sources of fields.
 const REWRITE_REGEX: &str = "rewrite-target-regex";
+
+/// The key of a snippet with headers among the sources of fields.
+const SNIPPET: &str = "snippet";
 
 /// The key of the ConfigMap with headers among the sources of fields.
 const CUSTOM_HEADERS: &str = "custom-headers";
@@ -210,6 +217,10 @@ pub struct IngressAnnotations {
     pub https: HttpsRedirect,
     /// The share of the Ingress in the requests of others; its own paths are not served.
     pub canary: Option<CanaryShare>,
+    /// Whether a redirect of all paths is for the other requests of their hosts, too.
+    pub redirects_hosts: bool,
+    /// The directives of snippets that are honoured, in the order of their lines.
+    pub directives: Vec<DirectiveOfSnippet>,
     /// The path to which requests for the root are redirected.
     pub app_root: Option<String>,
     /// Aliases of a host, without those that [`Self::more_hosts`] leaves out.
@@ -253,6 +264,17 @@ pub enum BackendProtocol {
     Https,
     /// gRPC over TLS.
     Grpcs,
+}
+
+/// A directive of nginx that is honoured.
+#[derive(Debug)]
+pub struct DirectiveOfSnippet {
+    /// The name of the annotation behind the domain.
+    pub annotation: &'static str,
+    /// A sentence about its line. One about a difference is among the faults, too.
+    pub sentence: String,
+    /// Whether it is honoured as it is written.
+    pub is_exact: bool,
 }
 
 /// An annotation that is not honoured, or with a difference.
@@ -330,6 +352,68 @@ impl IngressAnnotations {
                 None => self.security.cors = Some(cors),
             }
         }
+    }
+
+    /// Closes the Ingress if a snippet changes headers that PingSIX cannot change. `flaw_of` is the first flaw of a filter.
+    pub(crate) fn check_directives(
+        &mut self,
+        flaw_of: impl Fn(&api::HttpRouteRulesFilters) -> Option<String>,
+    ) {
+        if self.sources.contains_key(SNIPPET) {
+            let flaws: Vec<String> = self.filters.iter().filter_map(flaw_of).collect();
+            for flaw in flaws {
+                self.add_flaw(true, SNIPPET, flaw);
+            }
+        }
+    }
+
+    /// Adds a filter. A rule has one filter of each type, so further changes of headers are added to it.
+    pub fn add_filter(&mut self, filter: api::HttpRouteRulesFilters) {
+        let Some(earlier) = self.filters.iter_mut().find(|earlier| earlier.r#type == filter.r#type) else {
+            self.filters.push(filter);
+            return;
+        };
+        fn extend<T>(list: &mut Option<Vec<T>>, more: Option<Vec<T>>, name: fn(&T) -> &str) {
+            let Some(more) = more else { return };
+            let list = list.get_or_insert_default();
+            for one in more {
+                if !list.iter().any(|known| name(known).eq_ignore_ascii_case(name(&one))) {
+                    list.push(one);
+                }
+            }
+        }
+        if let (Some(earlier), Some(more)) =
+            (&mut earlier.request_header_modifier, filter.request_header_modifier)
+        {
+            extend(&mut earlier.set, more.set, |header| &header.name);
+            extend(&mut earlier.add, more.add, |header| &header.name);
+            extend(&mut earlier.remove, more.remove, |name| name);
+        }
+        if let (Some(earlier), Some(more)) =
+            (&mut earlier.response_header_modifier, filter.response_header_modifier)
+        {
+            extend(&mut earlier.set, more.set, |header| &header.name);
+            extend(&mut earlier.add, more.add, |header| &header.name);
+            extend(&mut earlier.remove, more.remove, |name| name);
+        }
+    }
+
+    /// Whether the requests of all paths are redirected, and no backend gets any.
+    pub fn redirects(&self) -> bool {
+        self.filters.iter().any(|filter| filter.request_redirect.is_some())
+            || self.rewriting.as_ref().is_some_and(Rewriting::is_redirect)
+    }
+
+    /// The redirect of the requests that no path of a host takes. ingress-nginx has a location `/` for each host, with the
+    /// annotations of the oldest Ingress of the host (`createServers` of `internal/ingress/controller/controller.go`).
+    pub fn host_redirect(&self) -> Option<api::HttpRouteRulesFilters> {
+        let of_path = || match self.rewriting.as_ref()?.read("/").ok()?.rewrite? {
+            PathChange::Redirect(filter) => Some(*filter),
+            PathChange::Full(_) | PathChange::Regex(_) => None,
+        };
+        let mut filters = self.filters.iter().filter(|_| self.redirects_hosts);
+        let redirect = filters.find(|filter| filter.request_redirect.is_some()).cloned();
+        redirect.or_else(of_path).filter(|_| !self.is_closed())
     }
 
     /// Leaves the path for backends as it is, because of a fault of the regular expression.
@@ -493,22 +577,27 @@ const fn not_honoured(
     unless: Unless,
     lacks: &'static str,
 ) -> Annotation {
-    Annotation { name, purpose, support: Support::Impossible { unless, lacks }, is_list: false }
+    Annotation { name, purpose, support: Support::Impossible { unless, lacks }, has_lines: false }
 }
 
 /// An annotation that protects an Ingress, and that PingSIX honours.
 const fn protects(name: &'static str, support: Support) -> Annotation {
-    Annotation { name, purpose: Purpose::Protects, support, is_list: false }
+    Annotation { name, purpose: Purpose::Protects, support, has_lines: false }
 }
 
 /// An annotation that tunes an Ingress, and that PingSIX honours.
 const fn tunes(name: &'static str, support: Support) -> Annotation {
-    Annotation { name, purpose: Purpose::Tunes, support, is_list: false }
+    Annotation { name, purpose: Purpose::Tunes, support, has_lines: false }
 }
 
-/// An annotation whose value is a list.
+/// An annotation whose value is a list, with commas between its items.
 const fn list(annotation: Annotation) -> Annotation {
-    Annotation { is_list: true, ..annotation }
+    lines(annotation)
+}
+
+/// An annotation whose value may have several lines.
+const fn lines(annotation: Annotation) -> Annotation {
+    Annotation { has_lines: true, ..annotation }
 }
 
 #[cfg(test)]

@@ -53,8 +53,6 @@ pub(super) const NGINX: Concern = Concern {
         companion("auth-tls-error-page"),
         companion("auth-tls-pass-certificate-to-upstream"),
         companion("auth-tls-verify-depth"),
-        closed("configuration-snippet", NO_SNIPPETS),
-        closed("server-snippet", NO_SNIPPETS),
         closed("stream-snippet", NO_SNIPPETS),
         not_honoured("enable-modsecurity", Purpose::Protects, Unless::Is(false), NO_FIREWALL),
         not_honoured("enable-owasp-core-rules", Purpose::Protects, Unless::Is(false), NO_FIREWALL),

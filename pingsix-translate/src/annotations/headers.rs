@@ -64,7 +64,7 @@ fn read_apisix(values: &mut Values<'_>, read: &mut IngressAnnotations) {
         let changed = headers.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
         Some(changed.collect::<Vec<_>>()).filter(|headers| !headers.is_empty())
     };
-    read.filters.push(api::HttpRouteRulesFilters {
+    read.add_filter(api::HttpRouteRulesFilters {
         r#type: api::HttpRouteRulesFiltersType::ResponseHeaderModifier,
         response_header_modifier: Some(api::HttpRouteRulesFiltersResponseHeaderModifier {
             add: changed(add).map(|headers| {
@@ -140,7 +140,7 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
             values.refuse("x-forwarded-prefix", "PingSIX takes $ for a variable.");
             return;
         }
-        read.filters.push(set_request_header("X-Forwarded-Prefix", prefix));
+        read.add_filter(set_request_header("X-Forwarded-Prefix", prefix));
     }
 }
 

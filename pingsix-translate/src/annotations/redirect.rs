@@ -1,21 +1,24 @@
 //! Redirects.
 
-use gateway_api::experimental::httproutes as api;
-use http::Uri;
-
+use super::destination::{Destination, path_as_written, with_braces};
 use super::{
     Concern, HttpsRedirect, IngressAnnotations, Purpose, SSL_REDIRECT, Support, Unless, Values, not_honoured,
-    tunes,
+    protects, tunes,
 };
+use crate::responder::RedirectStatus;
 
-/// ingress-nginx sends clients to the URL as it is written.
+/// Both controllers send clients to the URL as it is written.
 const KEPT_QUERY: &str = "The query of a request is kept.";
+
+/// The difference of a redirect to a URL.
+const TO_URL: Support =
+    Support::Limited("Unless the URL ends with `$request_uri`, the query of a request is kept.");
 
 pub(super) const NGINX: Concern = Concern {
     annotations: &[
-        tunes("permanent-redirect", Support::Limited(KEPT_QUERY)),
+        protects("permanent-redirect", TO_URL),
         tunes("permanent-redirect-code", Support::Exact),
-        tunes("temporal-redirect", Support::Limited(KEPT_QUERY)),
+        protects("temporal-redirect", TO_URL),
         tunes("temporal-redirect-code", Support::Exact),
         not_honoured(
             "relative-redirects",
@@ -34,7 +37,7 @@ pub(super) const NGINX: Concern = Concern {
 pub(super) const APISIX: Concern = Concern {
     annotations: &[
         tunes("http-to-https", Support::Limited("PingSIX redirects every method with status 308.")),
-        tunes("http-redirect", Support::Limited(KEPT_QUERY)),
+        protects("http-redirect", TO_URL),
         tunes("http-redirect-code", Support::Exact),
     ],
     read: read_apisix,
@@ -62,24 +65,51 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
             values.refuse("app-root", format!("\"{path}\" is no path."));
         }
     }
-    // ingress-nginx prefers the temporary one.
-    let kinds = [("temporal-redirect", 302), ("permanent-redirect", 301)];
-    let Some((name, default)) = kinds.into_iter().find(|(name, _)| values.text(name).is_some()) else {
+    // ingress-nginx prefers the temporary one. It replaces other codes by the default.
+    let kinds = [("temporal-redirect", 302, 300..=307), ("permanent-redirect", 301, 300..=308)];
+    let Some((name, default, codes)) = kinds.into_iter().find(|(name, ..)| values.text(name).is_some())
+    else {
         return;
     };
-    let status = values.number(&format!("{name}-code"), 300..=308).unwrap_or(default);
-    add_redirect(name, status, values, read);
+    let code = format!("{name}-code");
+    let status = values.number(&code, 0..=u32::MAX).unwrap_or(default);
+    let is_code = codes.contains(&status);
+    if !is_code {
+        values.differ(&code, format!("ingress-nginx ignores the code, so the status is {default}."));
+    }
+    if add_redirect(name, if is_code { status } else { default }, values, read) {
+        read.redirects_hosts = true;
+    }
 }
 
-/// Adds the redirect to the URL of an annotation.
-fn add_redirect(name: &str, status: u32, values: &mut Values<'_>, read: &mut IngressAnnotations) {
-    let Some(url) = values.text(name) else { return };
-    match redirect(url, status) {
-        Ok(redirect) => {
-            values.limit(name);
-            read.filters.push(redirect);
+/// Adds the redirect to the URL of an annotation. An Ingress never serves requests that it cannot redirect. Returns whether
+/// the redirect counts.
+fn add_redirect(name: &str, status: u32, values: &mut Values<'_>, read: &mut IngressAnnotations) -> bool {
+    let Some(url) = values.text(name) else { return false };
+    let redirect = || {
+        let status = u16::try_from(status).ok().and_then(RedirectStatus::from_u16);
+        let status = status.ok_or("the status is none of 301, 302, 303, 307 and 308")?;
+        let url = with_braces(url)?;
+        let (destination, rest) = Destination::read(&url)?;
+        let (path, keeps_query) = path_as_written(rest)?;
+        Ok::<_, &str>((destination.filter(path, status), keeps_query))
+    };
+    match redirect() {
+        Ok(_) if read.redirects() => {
+            values.differ(name, "Another annotation redirects the requests before.");
+            false
         }
-        Err(why) => values.refuse(name, format!("\"{url}\" cannot be the target: {why}.")),
+        Ok((redirect, keeps_query)) => {
+            if !keeps_query {
+                values.differ(name, KEPT_QUERY);
+            }
+            read.filters.push(redirect);
+            true
+        }
+        Err(why) => {
+            values.refuse(name, format!("\"{url}\" cannot be the target: {why}."));
+            false
+        }
     }
 }
 
@@ -93,41 +123,4 @@ fn read_https(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     read.https = HttpsRedirect { with_tls: with_tls || force, without_tls: force, spares_challenges: true };
     let source = if force { "force-ssl-redirect" } else { SSL_REDIRECT };
     read.sources.insert(SSL_REDIRECT, values.whole_name(source));
-}
-
-/// The filter that sends all requests to a URL.
-fn redirect(url: &str, status: u32) -> Result<api::HttpRouteRulesFilters, &'static str> {
-    use api::HttpRouteRulesFiltersRequestRedirectScheme as Scheme;
-    if url.contains('$') {
-        return Err("PingSIX has no variables for it");
-    }
-    let uri: Uri = url.parse().map_err(|_| "it is no URL")?;
-    if uri.query().is_some() || url.contains('#') {
-        return Err("it has more than a path");
-    }
-    let scheme = match uri.scheme_str() {
-        Some("http") => Some(Scheme::Http),
-        Some("https") => Some(Scheme::Https),
-        None if url.starts_with('/') => None,
-        Some(_) | None => return Err("it needs the scheme http or https"),
-    };
-    if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
-        return Err("it has a user");
-    }
-    let path = if uri.path().is_empty() { "/" } else { uri.path() };
-    Ok(api::HttpRouteRulesFilters {
-        r#type: api::HttpRouteRulesFiltersType::RequestRedirect,
-        request_redirect: Some(api::HttpRouteRulesFiltersRequestRedirect {
-            scheme,
-            hostname: uri.host().map(str::to_owned),
-            port: uri.port_u16().map(i32::from),
-            path: Some(api::HttpRouteRulesFiltersRequestRedirectPath {
-                r#type: api::HttpRouteRulesFiltersRequestRedirectPathType::ReplaceFullPath,
-                replace_full_path: Some(path.to_owned()),
-                replace_prefix_match: None,
-            }),
-            status_code: Some(i64::from(status)),
-        }),
-        ..api::HttpRouteRulesFilters::default()
-    })
 }

@@ -5,8 +5,12 @@
 
 use regex_syntax::hir::{Dot, Hir, HirKind, Look};
 
+use gateway_api::experimental::httproutes as api;
+
+use super::destination::{Destination, NewPath, is_url, path_of_rewrite, with_braces};
 use super::{Concern, IngressAnnotations, REWRITE_REGEX, Support, Values, tunes};
 use crate::crd::{FilterPath, FilterPathType};
+use crate::responder::RedirectStatus;
 
 const LETTER_CASE: &str = "PingSIX distinguishes upper and lower case in paths.";
 
@@ -128,15 +132,45 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     if use_regex {
         values.limit("use-regex");
     }
-    let mut target = values.text("rewrite-target");
-    if let Some(written) = target
-        && let Err(why) = check_target(written)
-    {
-        refuse_target(values, "rewrite-target", written, why);
-        target = None;
+    let written = values.text("rewrite-target");
+    let target = written.and_then(|written| target(written, values, read));
+    // Paths are regular expressions beside a URL that cannot be the target, too.
+    if use_regex || target.is_some() || written.is_some_and(is_url) {
+        read.rewriting = Some(Rewriting { target });
     }
-    if use_regex || target.is_some() {
-        read.rewriting = Some(Rewriting { target: target.map(str::to_owned) });
+}
+
+/// Reads a target. nginx redirects to a target that begins with a scheme. An Ingress never serves requests that it cannot
+/// redirect.
+fn target(written: &str, values: &mut Values<'_>, read: &mut IngressAnnotations) -> Option<Target> {
+    if !is_url(written) {
+        return match check_target(written) {
+            Ok(()) => Some(Target::Path(written.to_owned())),
+            Err(why) => {
+                refuse_target(values, "rewrite-target", written, why);
+                None
+            }
+        };
+    }
+    let read_url = || {
+        let url = with_braces(written)?;
+        Destination::read(&url)?;
+        Ok::<_, &str>(url)
+    };
+    match read_url() {
+        Ok(_) if read.redirects() => {
+            values.differ("rewrite-target", "Another annotation redirects the requests before.");
+            None
+        }
+        Ok(url) => {
+            read.redirects_hosts = true;
+            Some(Target::Url(url))
+        }
+        Err(why) => {
+            values
+                .close("rewrite-target", format!("\"{written}\" cannot be the target of a redirect: {why}."));
+            None
+        }
     }
 }
 
@@ -158,11 +192,20 @@ fn check_target(target: &str) -> Result<(), &'static str> {
 /// The meaning of the paths of an Ingress: regular expressions, with a new path for backends.
 #[derive(Debug)]
 pub struct Rewriting {
-    target: Option<String>,
+    target: Option<Target>,
+}
+
+/// The place of requests after a rewrite.
+#[derive(Debug)]
+enum Target {
+    /// A path for backends, with references to groups.
+    Path(String),
+    /// A URL to which requests are redirected, with variables and references in braces.
+    Url(String),
 }
 
 /// A path in the terms of PingSIX.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct PathPattern {
     /// The path without the groups at its end.
     pub path: String,
@@ -170,17 +213,19 @@ pub struct PathPattern {
     pub is_open: bool,
     /// The difference to the regular expression, if the path is matched by whole elements.
     pub limitation: Option<&'static str>,
-    /// The path for backends, if it changes.
+    /// The path for backends, if it changes, or a redirect.
     pub rewrite: Option<PathChange>,
 }
 
-/// The path that a backend sees.
-#[derive(Debug, PartialEq, Eq)]
+/// The path that a backend sees, or a redirect in its place.
+#[derive(Debug, PartialEq)]
 pub enum PathChange {
     /// This path.
     Full(String),
     /// A path with parts of the one that matched.
     Regex(FilterPath),
+    /// No backend gets the request: this filter redirects it.
+    Redirect(Box<api::HttpRouteRulesFilters>),
 }
 
 /// An end of a regular expression that stands for a prefix.
@@ -191,6 +236,8 @@ struct End {
     rest: &'static str,
     /// The references to groups of `rest`, by the groups as written.
     groups: &'static [&'static str],
+    /// The references to groups as written that stand for the whole rest of the path, with a slash before it.
+    whole: &'static [&'static str],
     /// Whether a longer name at this place matches. nginx asks for no match of the whole path.
     is_open: bool,
     limitation: Option<&'static str>,
@@ -201,25 +248,29 @@ const ENDS: [End; 9] = [
         written: "(/|$)(.*)",
         rest: "(?:(/)(.*))?",
         groups: &["$1", "$2"],
+        whole: &["${1}${2}", "/${2}"],
         is_open: false,
         limitation: None,
     },
-    open("(/.*)?", "(?:(/.*)|[^/].*)?", &["$1"]),
-    open("/?(.*)", "(?:/(.*)|([^/].*))?", &["$1$2"]),
-    below("/(.*)", "(?:/(.*))?", &["$1"]),
-    below("/.*", "(?:/.*)?", &[]),
-    open("(.*)", "(.*)", &["$1"]),
-    open(".*", ".*", &[]),
-    open("/?", "/?.*", &[]),
-    open("", ".*", &[]),
+    open("(/.*)?", "(?:(/.*)|[^/].*)?", &["$1"], &["${1}"]),
+    open("/?(.*)", "(?:/(.*)|([^/].*))?", &["$1$2"], &["/${1}"]),
+    below("/(.*)", "(?:/(.*))?", &["$1"], &["/${1}"]),
+    below("/.*", "(?:/.*)?", &[], &[]),
+    open("(.*)", "(.*)", &["$1"], &["${1}"]),
+    open(".*", ".*", &[], &[]),
+    open("/?", "/?.*", &[], &[]),
+    open("", ".*", &[], &[]),
 ];
 
-const fn open(written: &'static str, rest: &'static str, groups: &'static [&'static str]) -> End {
-    End { written, rest, groups, is_open: true, limitation: Some(WHOLE_ELEMENTS) }
+/// Groups, or references to groups.
+type Groups = &'static [&'static str];
+
+const fn open(written: &'static str, rest: &'static str, groups: Groups, whole: Groups) -> End {
+    End { written, rest, groups, whole, is_open: true, limitation: Some(WHOLE_ELEMENTS) }
 }
 
-const fn below(written: &'static str, rest: &'static str, groups: &'static [&'static str]) -> End {
-    End { written, rest, groups, is_open: false, limitation: Some(WITHOUT_SLASH) }
+const fn below(written: &'static str, rest: &'static str, groups: Groups, whole: Groups) -> End {
+    End { written, rest, groups, whole, is_open: false, limitation: Some(WITHOUT_SLASH) }
 }
 
 const WHOLE_ELEMENTS: &str =
@@ -227,12 +278,17 @@ const WHOLE_ELEMENTS: &str =
 
 const WITHOUT_SLASH: &str = "PingSIX matches the path without the last slash, too";
 
+const OTHER_SLASH: &str =
+    "redirects of the path may have another number of slashes where the rest of the path begins";
+
+const PARTS: &str = "the target has parts of the path that a redirect cannot have, which keeps the path or replaces its beginning";
+
 impl Rewriting {
     /// Reads a path.
     ///
     /// # Errors
     ///
-    /// The reason why PingSIX cannot match the path.
+    /// The reason why PingSIX cannot match the path, or not redirect its requests.
     pub fn read(&self, written: &str) -> Result<PathPattern, &'static str> {
         let anchored = written.strip_prefix('^').unwrap_or(written);
         let (stem, end) = ENDS
@@ -245,8 +301,41 @@ impl Rewriting {
         let is_below = path.ends_with('/');
         let limitation = if is_below { Some(WITHOUT_SLASH) } else { end.limitation };
         let limitation = limitation.filter(|_| path != "/");
-        let rewrite = self.target.as_deref().map(|target| change(target, stem, end));
-        Ok(PathPattern { path, is_open: end.is_open && !is_below, limitation, rewrite })
+        let mut pattern = PathPattern { path, is_open: end.is_open && !is_below, limitation, rewrite: None };
+        match &self.target {
+            None => {}
+            Some(Target::Path(target)) => pattern.rewrite = Some(change(target, stem, end)),
+            Some(Target::Url(url)) => pattern.redirect(url, stem, end)?,
+        }
+        Ok(pattern)
+    }
+
+    /// Whether all requests are redirected.
+    pub const fn is_redirect(&self) -> bool {
+        matches!(self.target, Some(Target::Url(_)))
+    }
+}
+
+impl PathPattern {
+    /// Redirects the requests of the path. nginx keeps their query, and has status 302.
+    fn redirect(&mut self, url: &str, stem: &str, end: &End) -> Result<(), &'static str> {
+        let (destination, rest) = Destination::read(url)?;
+        let missing = (end.groups.len() + 1..=9).map(|group| format!("${{{group}}}"));
+        let rest = missing.fold(rest.to_owned(), |rest, group| rest.replace(&group, ""));
+        let path = path_of_rewrite(&rest, end.whole, stem).map_err(|_| PARTS)?;
+        if matches!(path, NewPath::Prefix(_)) {
+            // A filter replaces the beginning of a path by whole elements.
+            self.is_open = false;
+            let whole = end.whole.iter().find(|whole| rest.ends_with(**whole));
+            let before = rest.split("${").next().unwrap_or_default();
+            let has_own_slash = whole.is_some_and(|whole| whole.starts_with("${"));
+            if before.ends_with('/') && (before != "/" || has_own_slash) {
+                self.limitation.get_or_insert(OTHER_SLASH);
+            }
+        }
+        let filter = destination.filter(path, RedirectStatus::Found);
+        self.rewrite = Some(PathChange::Redirect(Box::new(filter)));
+        Ok(())
     }
 }
 

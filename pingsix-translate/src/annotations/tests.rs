@@ -352,8 +352,228 @@ fn a_redirect_has_the_parts_of_its_url() {
         redirect("temporal-redirect", "http://example.com:8080"),
         Some((host("example.com"), Some(8080), "/".to_owned(), Some(302)))
     );
-    for url in ["https://$host/", "ftp://a.test/", "https://a.test/?b=c", "a.test", "https://u@a.test/"] {
+    for url in [
+        "https://$arg_a/",
+        "ftp://a.test/",
+        "https://a.test/?b=c",
+        "a.test",
+        "https://u@a.test/",
+        "https://a.test/$",
+    ] {
         assert_eq!(redirect("permanent-redirect", url), None, "{url}");
+        for read in [
+            read(&[("permanent-redirect", url)]),
+            read(&[("temporal-redirect", url)]),
+            apisix(&[("http-redirect", url)]),
+        ] {
+            assert!(read.is_closed(), "{url}");
+        }
+    }
+}
+
+/// A redirect with the variables of the request: the scheme, the host, the port, the path and the messages.
+fn parts(url: &str) -> (String, Vec<String>) {
+    let read = read(&[("permanent-redirect", url)]);
+    let redirect = read.filters.first().map(|filter| filter.request_redirect.clone().unwrap());
+    let Some(redirect) = redirect else { return (String::new(), messages(&read)) };
+    let path = redirect.path.map_or_else(|| "keep".to_owned(), |path| path.replace_full_path.unwrap());
+    let scheme = redirect.scheme.map(|scheme| format!("{scheme:?}"));
+    let text = format!("{scheme:?} {:?} {:?} {path}", redirect.hostname, redirect.port);
+    (text.replace("Some(\"", "").replace("\")", ""), messages(&read))
+}
+
+#[test]
+fn a_redirect_keeps_the_parts_of_the_request_that_its_variables_name() {
+    for (url, expected) in [
+        ("https://a.test$request_uri", "Https a.test None keep"),
+        ("http://A.test:81${request_uri}", "Http a.test Some(81) keep"),
+        ("$scheme://a.test$request_uri", "None a.test None keep"),
+        ("https://$host$request_uri", "Https None None keep"),
+        ("https://${http_host}$uri$is_args$args", "Https None None keep"),
+        ("https://a.test/b$is_args$args", "Https a.test None /b"),
+        ("https://a.test/b?$query_string", "Https a.test None /b"),
+    ] {
+        assert_eq!(parts(url), (expected.to_owned(), Vec::new()), "{url}");
+    }
+    for (url, expected) in [("https://a.test$uri", "keep"), ("https://a.test", "/"), ("/b", "/b")] {
+        let (text, messages) = parts(url);
+        assert!(text.ends_with(expected), "{url}: {text}");
+        assert_eq!(
+            messages,
+            ["nginx.ingress.kubernetes.io/permanent-redirect: The query of a request is kept."],
+            "{url}"
+        );
+    }
+    for url in [
+        "https://$hostname/",
+        "https://a.test/b$request_uri",
+        "https://a.$host/",
+        "https://a.test$request_uri?$args",
+        "https://a_b.test/",
+    ] {
+        assert_eq!(parts(url).0, "", "{url}");
+    }
+}
+
+#[test]
+fn a_temporary_redirect_has_no_code_of_a_permanent_one() {
+    for (name, code, expected) in [
+        ("temporal-redirect", "308", 302),
+        ("temporal-redirect", "307", 307),
+        ("permanent-redirect", "308", 308),
+        ("permanent-redirect", "404", 301),
+    ] {
+        let read = read(&[(name, "https://a.test$request_uri"), (&format!("{name}-code"), code)]);
+        let redirect = read.filters[0].request_redirect.clone().unwrap();
+        assert_eq!(redirect.status_code, Some(expected), "{name} {code}");
+    }
+    assert!(
+        read(&[("permanent-redirect", "https://a.test/"), ("permanent-redirect-code", "304")]).is_closed()
+    );
+}
+
+#[test]
+fn a_rewrite_to_a_url_is_a_redirect() {
+    let redirect = |target: &str, path: &str| {
+        let read = read(&[("rewrite-target", target)]);
+        assert!(read.redirects() && read.redirects_hosts, "{target}");
+        let PathPattern { rewrite, limitation, .. } = read.rewriting.unwrap().read(path)?;
+        let Some(PathChange::Redirect(filter)) = rewrite else { panic!("{target} is no redirect") };
+        let redirect = filter.request_redirect.unwrap();
+        assert_eq!(redirect.status_code, Some(302));
+        let path = redirect.path.map_or_else(
+            || "keep".to_owned(),
+            |path| {
+                path.replace_full_path
+                    .or(path.replace_prefix_match.map(|prefix| format!("{prefix}*")))
+                    .unwrap()
+            },
+        );
+        Ok::<_, &str>((path, limitation.is_some()))
+    };
+    for (target, path, expected, is_limited) in [
+        ("https://a.test/$1", "/(.*)", "keep", false),
+        ("https://a.test/$1", "/", "/", false),
+        ("https://a.test$request_uri", "/old", "keep", true),
+        ("https://a.test/old/$2", "/old(/|$)(.*)", "keep", false),
+        ("https://a.test/$2", "/old(/|$)(.*)", "/*", false),
+        ("https://a.test/new$1$2", "/old(/|$)(.*)", "/new*", false),
+        ("https://a.test/new/$2", "/old(/|$)(.*)", "/new*", true),
+        ("https://a.test/$3", "/old(/|$)(.*)", "/", false),
+        ("$scheme://$host/new", "/old", "/new", true),
+    ] {
+        assert_eq!(redirect(target, path), Ok((expected.to_owned(), is_limited)), "{target} {path}");
+    }
+    for (target, path) in [
+        ("https://a.test/$1/x", "/old/(.*)"),
+        ("https://a.test/$2$1", "/old(/|$)(.*)"),
+        ("https://a.test/x?$1", "/(.*)"),
+    ] {
+        assert!(redirect(target, path).is_err(), "{target} {path}");
+    }
+    for target in ["https://$1.test/", "http://", "$scheme"] {
+        assert!(read(&[("rewrite-target", target)]).is_closed(), "{target}");
+    }
+}
+
+/// The filters of a snippet in short, or the fault.
+fn snippet(text: &str) -> Result<String, String> {
+    let read = read(&[("configuration-snippet", text)]);
+    if let Some(fault) = read.faults().iter().find(|fault| fault.purpose == Purpose::Protects) {
+        return Err(fault.message.clone());
+    }
+    let mut brief = Vec::new();
+    for filter in &read.filters {
+        if let Some(redirect) = &filter.request_redirect {
+            let path = redirect.path.as_ref().and_then(|path| path.replace_full_path.as_deref());
+            brief.push(format!("{} {}", redirect.status_code.unwrap(), path.unwrap_or("keep")));
+        }
+        if let Some(request) = &filter.request_header_modifier {
+            brief.extend(
+                request.set.iter().flatten().map(|header| format!(">{}={}", header.name, header.value)),
+            );
+            brief.extend(request.remove.iter().flatten().map(|name| format!(">-{name}")));
+        }
+        if let Some(response) = &filter.response_header_modifier {
+            brief.extend(
+                response.set.iter().flatten().map(|header| format!("{}={}", header.name, header.value)),
+            );
+            brief.extend(
+                response.add.iter().flatten().map(|header| format!("{}+{}", header.name, header.value)),
+            );
+            brief.extend(response.remove.iter().flatten().map(|name| format!("-{name}")));
+        }
+    }
+    Ok(brief.join(" "))
+}
+
+#[test]
+fn a_snippet_of_known_directives_becomes_filters() {
+    for (text, expected) in [
+        ("more_set_headers \"X-A: b\" 'X-C:d';", "X-A=b X-C=d"),
+        ("more_set_headers 'X-A: b'; more_set_headers 'x-a: c';", "X-A=c"),
+        ("more_set_headers 'X-A:';more_clear_headers X-B;", "-X-A -X-B"),
+        ("add_header X-A \"b c\" always;", "X-A+b c"),
+        ("add_header X-A b; proxy_hide_header x-a;", "X-A=b"),
+        ("proxy_hide_header X-A;\nadd_header X-A b;", "X-A=b"),
+        ("add_header X-A '';", ""),
+        ("proxy_set_header X-A b; proxy_set_header X-C \"\";", ">X-A=b >-X-C"),
+        ("return 301 https://a.test$request_uri;", "301 keep"),
+        ("return https://a.test/b;", "302 /b"),
+        ("rewrite ^/(.*)$ https://a.test/$1 permanent;", "301 keep"),
+        ("rewrite (.*) https://a.test$1;", "302 keep"),
+        ("rewrite ^ https://a.test$request_uri? redirect;", "302 keep"),
+        ("rewrite ^.*$ /b redirect;", "302 /b"),
+        ("add_header X-A b; return 302 https://a.test/;", "302 /"),
+        ("# a comment\n", ""),
+    ] {
+        assert_eq!(snippet(text), Ok(expected.to_owned()), "{text}");
+    }
+}
+
+#[test]
+fn a_snippet_with_another_directive_closes_the_ingress_and_names_its_line() {
+    for (text, line, label) in [
+        ("deny all;", 1, "deny"),
+        ("add_header X-A b;\n\nset $a b;", 3, "set"),
+        ("if ($a) { return 403; }", 1, "if"),
+        ("add_header X-A $host;", 1, "add_header X-A"),
+        ("more_set_headers 'X-A: ${host}';", 1, "more_set_headers X-A"),
+        ("more_set_headers -s 404 'X-A: b';", 1, "more_set_headers -s 404 X-A"),
+        ("more_clear_headers 'X-*';", 1, "more_clear_headers"),
+        ("proxy_set_header Host a;", 1, "proxy_set_header Host"),
+        ("add_header X-A b;\nadd_header x-a c;", 2, "add_header x-a"),
+        ("more_set_headers 'X-A: b';\nadd_header X-A b;", 2, "add_header X-A"),
+        ("return 403;", 1, "return"),
+        ("return 200 'hunter2';", 1, "return"),
+        ("rewrite ^/a/(.*)$ /b/$1 permanent;", 1, "rewrite"),
+        ("rewrite ^/(.*)$ /b/$1 break;", 1, "rewrite"),
+        ("rewrite ^/$ https://a.test/ permanent;", 1, "rewrite"),
+        ("rewrite ^/(.*)$ https://a.test/b/$1 permanent;", 1, "rewrite"),
+        ("return 301 https://a.test/; return 302 https://b.test/;", 1, "return"),
+    ] {
+        let fault = snippet(text).unwrap_err();
+        let expected = format!("Line {line}: PingSIX has no counterpart of {label}: ");
+        assert!(fault.starts_with(&expected) && !fault.contains("hunter2"), "{text}: {fault}");
+    }
+    assert_eq!(snippet("a b"), Err("Line 1 is no directive of nginx.".to_owned()));
+    assert!(snippet(&"proxy_hide_header X;".repeat(65)).unwrap_err().contains("more than 64"));
+}
+
+#[test]
+fn a_body_may_be_larger_than_its_limit_and_a_lowered_limit_is_lost() {
+    for (value, is_lost, count) in [
+        ("0", false, 0),
+        ("1m", false, 1),
+        ("2G", false, 1),
+        ("1023k", true, 1),
+        ("8MB", false, 1),
+        ("", false, 0),
+    ] {
+        let read = read(&[("proxy-body-size", value)]);
+        assert_eq!(read.faults().len(), count, "{value}");
+        assert_eq!(read.faults().iter().any(|fault| !fault.is_honoured), is_lost, "{value}");
+        assert!(!read.is_closed());
     }
 }
 
@@ -366,6 +586,7 @@ fn regular_expressions_that_stand_for_a_prefix_are_read() {
             None => String::new(),
             Some(PathChange::Full(path)) => path,
             Some(PathChange::Regex(path)) => format!("{} {}", path.pattern, path.substitution),
+            Some(PathChange::Redirect(_)) => panic!("a path is no redirect"),
         };
         Ok((path, rewrite))
     };
@@ -554,7 +775,7 @@ fn the_page_about_annotations_has_all_of_them() {
 fn page_rows(dialect: AnnotationDialect) -> Vec<String> {
     let mut expected = Vec::new();
     for concern in concerns(dialect) {
-        for Annotation { name, purpose, support, is_list: _ } in concern.annotations {
+        for Annotation { name, purpose, support, has_lines: _ } in concern.annotations {
             let purpose = match purpose {
                 Purpose::Protects => "protects",
                 Purpose::Tunes => "tunes",

@@ -92,8 +92,8 @@ impl<'a> Values<'a> {
             Support::Exact | Support::Limited(_) if value.len() > MAX_VALUE => {
                 self.refuse(annotation.name, format!("The value is longer than {MAX_VALUE} bytes."));
             }
-            // The items of a list are checked one by one.
-            Support::Exact | Support::Limited(_) if !annotation.is_list && has_control(value) => {
+            // The items of a list and the directives of a snippet are checked one by one.
+            Support::Exact | Support::Limited(_) if !annotation.has_lines && has_control(value) => {
                 self.refuse(annotation.name, "The value contains a control character.");
             }
             Support::Exact | Support::Limited(_) => {
@@ -127,6 +127,11 @@ impl<'a> Values<'a> {
         let purpose = self.known(name).map(|known| known.purpose);
         // A name that is missing in the table closes the Ingress, so that a mistake there opens nothing.
         self.faults.push(self.fault(name, purpose.unwrap_or(Purpose::Protects), message));
+    }
+
+    /// Notes that the Ingress is closed, because an annotation cannot be honoured.
+    pub(super) fn close(&mut self, name: &str, message: impl Into<String>) {
+        self.faults.push(self.fault(name, Purpose::Protects, message));
     }
 
     /// Notes the difference with which an annotation is honoured.

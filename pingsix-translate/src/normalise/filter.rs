@@ -193,6 +193,7 @@ impl<'r> FilterReader<'r> {
                 Ok(rewrite) => self.filters.path = Some(PathRewrite::Regex(Arc::new(rewrite))),
                 Err(error) => self.refuse(at, format!("The path cannot be rewritten ({error}).")),
             },
+            PathChange::Redirect(filter) => self.read(std::slice::from_ref(filter), &at),
         }
     }
 

@@ -35,6 +35,8 @@ pub(crate) struct Neighbours<'a> {
     pub(crate) more_hosts: MoreHosts,
     /// The hosts of the Ingress for which the class has a certificate.
     pub(crate) tls_hosts: BTreeSet<Hostname>,
+    /// The hosts of the rules whose requests without a path have the redirect of the Ingress.
+    pub(crate) led_hosts: BTreeSet<Hostname>,
     /// Whether each data plane has one port, so that a redirect to another host may keep the scheme of a request.
     pub(crate) keeps_scheme: bool,
 }
@@ -67,11 +69,13 @@ pub(crate) fn normalise_ingress(
         .flat_map(|(index, rule)| {
             let own = reader.route((index, rule), hostnames_of(index, rule), default_backend, problems);
             let aliases = reader.aliases((index, rule), default_backend);
+            let rest = reader.host_redirect((index, rule));
             let is_tls = !neighbours.tls_hosts.is_empty() && reader.is_tls(&hostnames_of(index, rule).0);
-            own.into_iter().chain(aliases).flat_map(move |route| {
+            let routes = own.into_iter().chain(aliases).flat_map(move |route| {
                 let is_tls = is_tls || reader.is_tls(&route.hostnames);
                 reader.with_redirects(index, route, is_tls)
-            })
+            });
+            routes.chain(rest)
         })
         .collect();
     routes.extend(reader.host_redirects(ingress));
@@ -131,6 +135,7 @@ impl Reader<'_> {
         let paths = rule.http.as_ref().map(|http| http.paths.as_slice()).unwrap_or_default();
         let mut route = if paths.is_empty() {
             match default_backend {
+                _ if self.leads(rule) && self.annotations.host_redirect().is_some() => return None,
                 // For every host, the default backend has the same route already.
                 Some(_) if hostnames == Hostnames::Any => return None,
                 Some(backend) => self.default_route(Part::IngressHost(index), hostnames, backend),
@@ -160,16 +165,43 @@ impl Reader<'_> {
         (index, rule): (usize, &api::IngressRule),
         default_backend: Option<&api::IngressBackend>,
     ) -> Vec<Route> {
+        let routes = self.aliases_of(index, rule).filter_map(|(number, hostnames)| {
+            let route = self.route((index, rule), (hostnames, None), default_backend, &mut Vec::new())?;
+            Some(Route { alias: number, ..route })
+        });
+        routes.collect()
+    }
+
+    /// The aliases of the host of a rule, with their numbers.
+    fn aliases_of(&self, index: usize, rule: &api::IngressRule) -> impl Iterator<Item = (u8, Hostnames)> {
         let MoreHosts { main, aliases, .. } = &self.neighbours.more_hosts;
         let is_main = match hostnames_of(index, rule) {
             (Hostnames::Any, _) => main.is_none(),
             (Hostnames::Named(names), _) => names.first() == main.as_ref() && main.is_some(),
         };
-        let aliases = aliases.iter().filter(|_| is_main);
-        let routes = aliases.filter_map(|(number, alias)| {
-            let hostnames = Hostnames::Named(Box::new([alias.clone()]));
-            let route = self.route((index, rule), (hostnames, None), default_backend, &mut Vec::new())?;
-            Some(Route { alias: *number, ..route })
+        let aliases = aliases.iter().filter(move |_| is_main);
+        aliases.map(|(number, alias)| (*number, Hostnames::Named(Box::new([alias.clone()]))))
+    }
+
+    /// Whether requests without a path for the host of a rule have the redirect of the Ingress.
+    fn leads(&self, rule: &api::IngressRule) -> bool {
+        let host = rule.host.as_deref().and_then(|host| Hostname::parse(host).ok());
+        host.is_some_and(|host| self.neighbours.led_hosts.contains(&host))
+    }
+
+    /// The redirect of the requests without a path for the host of a rule and its aliases.
+    fn host_redirect(&self, (index, rule): (usize, &api::IngressRule)) -> Vec<Route> {
+        let Some(redirect) = self.annotations.host_redirect().filter(|_| self.leads(rule)) else {
+            return Vec::new();
+        };
+        // A later filter takes the place of an equal one of the annotations.
+        let change = PathChange::Redirect(Box::new(redirect));
+        let own = (0, hostnames_of(index, rule).0);
+        let hosts = std::iter::once(own).chain(self.aliases_of(index, rule));
+        let routes = hosts.map(|(alias, hostnames)| {
+            let rest = self::rule(0, vec![everything()], Vec::new(), Vec::new());
+            let rest = self.annotated(rest, &hostnames, Some(&change), &field::rule(index));
+            Route { alias, ..self.of_rules(Part::IngressHost(index), hostnames, vec![rest]) }
         });
         routes.collect()
     }
@@ -209,7 +241,8 @@ impl Reader<'_> {
             let root = self.of_rules(Part::IngressRoot(entry), route.hostnames.clone(), vec![of_root]);
             routes.push(Route { alias: route.alias, ..root });
         }
-        let redirects = self.annotations.redirects_to_https(is_tls);
+        // nginx redirects by other annotations before it redirects to HTTPS.
+        let redirects = self.annotations.redirects_to_https(is_tls) && !self.annotations.redirects();
         let is_challenge_redirected = redirects && !https.spares_challenges;
         let challenges =
             if self.annotations.security.basic_auth.is_some() || (redirects && https.spares_challenges) {

@@ -473,8 +473,9 @@ impl IngressClassOwner {
         } else {
             BTreeSet::new()
         };
-        // A canary has no requests of its own.
-        let is_lost = self.context.layout == Layout::Shared && annotations.canary.is_none();
+        // A canary has no requests of its own, and a redirect comes before the one to HTTPS.
+        let is_served = annotations.canary.is_none() && !annotations.redirects();
+        let is_lost = self.context.layout == Layout::Shared && is_served;
         if is_lost && annotations.redirects_to_https(!tls_hosts.is_empty()) {
             annotations.lose_https_redirect();
         }
@@ -486,7 +487,10 @@ impl IngressClassOwner {
                 sharing.iter().filter_map(|name| snapshot.ingresses.get(name)).map(AsRef::as_ref).collect();
             self.canaries.report(key, ingress, &sharing, &mut problems);
         }
+        let led_hosts =
+            if annotations.redirects_hosts { self.hosts.led_hosts(key, ingress) } else { BTreeSet::new() };
         let neighbours = Neighbours {
+            led_hosts,
             canaries: &self.canaries.of_namespace(&key.name.namespace),
             more_hosts,
             tls_hosts,

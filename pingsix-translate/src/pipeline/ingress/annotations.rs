@@ -26,6 +26,10 @@ const DOMAINS: [&str; 10] = [
     "traefik.io",
 ];
 
+/// The danger of annotations that look like those of ingress-nginx.
+const OF_F5: &str =
+    " Those of nginx.org and nginx.com belong to the controller of F5, and may protect the Ingress there.";
+
 /// Reads the annotations of an Ingress in these dialects. A fault that depends on other objects, such as a Secret, is not
 /// among the faults.
 pub fn read_annotations(
@@ -40,7 +44,15 @@ pub fn read_annotations(
         refusals.first().map(|refusal| refusal.message.clone())
     };
     annotations.check_cors(flaw_of, admits_any_origin);
-    // Neither does the path for backends.
+    annotations.check_directives(|filter| {
+        let (at, mut refusals) = (FieldPath::new("metadata"), Vec::new());
+        let request = filter.request_header_modifier.as_ref();
+        let _ = request.map(|request| HeaderChanges::of_request(request, &at, &mut refusals));
+        let response = filter.response_header_modifier.as_ref();
+        let _ = response.map(|response| HeaderChanges::of_response(response, &at, &mut refusals));
+        refusals.first().map(|refusal| refusal.message.clone())
+    });
+    // The path for backends tunes an Ingress, too.
     if let Some(PathChange::Regex(path)) = &annotations.path_change
         && let Err(message) = RegexRewrite::read(path)
     {
@@ -149,7 +161,9 @@ pub(super) fn add_custom_headers(
         is_free
     });
     let filter = read_custom_headers(&data, &mut faults);
-    annotations.filters.extend(filter);
+    if let Some(filter) = filter {
+        annotations.add_filter(filter);
+    }
     for fault in faults {
         annotations.lose_custom_headers(fault);
     }
@@ -186,13 +200,18 @@ pub(super) fn warn_of_annotations(
     let annotations = ingress.metadata.annotations.as_ref()?;
     let is_ignored = |name: &&str| is_foreign(name) && !is_read(name, dialects);
     let ignored: Vec<&str> = annotations.keys().map(String::as_str).filter(is_ignored).collect();
+    let is_of_f5 = |name: &&str| {
+        let domain = name.split_once('/').map_or("", |(domain, _)| domain);
+        domain.ends_with("nginx.org") || domain.ends_with("nginx.com")
+    };
+    let of_f5 = if ignored.iter().any(is_of_f5) { OF_F5 } else { "" };
     let verbs = if ignored.len() == 1 { "is not supported and has" } else { "are not supported and have" };
     (!ignored.is_empty()).then(|| Problem {
         object: key.clone(),
         field: FieldPath::new("metadata").child("annotations"),
         severity: Severity::Warning,
         reason: Reason::UnsupportedAnnotation,
-        message: format!("{} {verbs} no effect on the Ingress.", ignored.join(", ")),
+        message: format!("{} {verbs} no effect on the Ingress.{of_f5}", ignored.join(", ")),
     })
 }
 

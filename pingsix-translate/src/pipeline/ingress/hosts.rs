@@ -313,6 +313,17 @@ impl Hosts {
         hosts.into_iter().filter(has_tls).collect()
     }
 
+    /// The hosts of the rules of an Ingress that no older Ingress names. The redirect of the Ingress is for all requests of
+    /// these hosts.
+    pub(super) fn led_hosts(&self, key: &ObjectKey, ingress: &Ingress) -> BTreeSet<Hostname> {
+        let hosts = hosts_of(ingress).filter(|(_, place)| matches!(place, HostSource::Rule { .. }));
+        let leads = |host: &Hostname| {
+            let oldest = self.named.get(&Some(host.clone())).and_then(HostIngresses::oldest);
+            oldest.is_some_and(|oldest| *oldest.key == *key)
+        };
+        hosts.filter_map(|(host, _)| host).filter(leads).collect()
+    }
+
     fn oldest_ingresses(&self, host: &Host) -> Option<OldestIngresses> {
         self.named.get(host)?.oldest_ingresses()
     }

@@ -43,6 +43,9 @@ pub(super) enum Labels {
     Several,
 }
 
+/// A type of path of this model: all requests that no other path takes.
+pub(super) const REST: &str = "Rest";
+
 /// The Ingresses of the class, oldest first.
 pub(super) struct Ingresses {
     oldest_first: Vec<Ingress>,
@@ -340,11 +343,17 @@ impl Path {
     }
 
     fn rank(&self) -> PathRank {
+        if self.kind == REST {
+            return (false, false, 0);
+        }
         // A prefix of bytes comes after the prefix of elements with its text.
         (true, self.kind == "Exact", 2 * self.text().len() - usize::from(self.kind == "Literal"))
     }
 
     fn matches(&self, requested: &str) -> bool {
+        if self.kind == REST {
+            return true;
+        }
         if self.kind == "Exact" {
             return requested == self.text();
         }

@@ -30,7 +30,7 @@ use pingsix_translate::{Kind, ObjectKey};
 use serde_json::{Map, Value};
 
 use self::annotated::Annotated;
-use self::chosen::{Owner, is_foreign, owner};
+use self::chosen::{Owner, is_foreign, loss_without, owner};
 use self::passthrough::Passthrough;
 use self::tls::TlsHosts;
 use super::Conversion;
@@ -106,11 +106,7 @@ fn withhold(key: &ObjectKey, ingress: &Value, counts: impl Fn(&str) -> bool, con
     let place = Place::object(key.to_string());
     for name in foreign {
         let at = place.at(&format!("metadata.annotations[{name}]"));
-        conversion.report.blocking(
-            &at,
-            Reason::ForeignAnnotation,
-            "Annotations of this controller are not converted, and this one may protect the Ingress.",
-        );
+        conversion.report.blocking(&at, Reason::ForeignAnnotation, loss_without(name));
     }
     if !conversion.is_named(Kind::Ingress.as_str(), &key.name) {
         conversion.withhold(&place, "The Ingress is not written.");

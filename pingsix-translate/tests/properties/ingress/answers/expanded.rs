@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use super::super::oracle::REST;
 use super::meaning::{Meaning, Share};
 
 /// Plain Ingresses, and the acts of their paths.
@@ -71,6 +72,19 @@ fn host(rule: &Value) -> Option<&str> {
     rule["host"].as_str()
 }
 
+/// The older Ingress compares less.
+fn age(ingress: &Value) -> (bool, Option<&str>, String) {
+    let age = ingress["metadata"]["creationTimestamp"].as_str();
+    (age.is_none(), age, name_of(ingress))
+}
+
+/// The hosts of the rules and of `spec.tls`.
+fn named(ingress: &Value) -> Vec<&str> {
+    let entries = ingress["spec"]["tls"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let listed = entries.iter().filter_map(|entry| entry["hosts"].as_array()).flatten();
+    rules(ingress).iter().filter_map(host).chain(listed.filter_map(Value::as_str)).collect()
+}
+
 /// Whether a rule serves its host: with paths, or with the default backend.
 fn serves(ingress: &Value, rule: &Value) -> bool {
     !paths(rule).is_empty() || !ingress["spec"]["defaultBackend"].is_null()
@@ -90,10 +104,7 @@ impl Expanded {
             .collect();
         let is_canary = |ingress: &&&Value| meanings[&name_of(ingress)].canary.is_some();
         let mut canaries: Vec<&Value> = ingresses.iter().filter(is_canary).copied().collect();
-        canaries.sort_by_key(|canary| {
-            let age = canary["metadata"]["creationTimestamp"].as_str();
-            (age.is_none(), age, name_of(canary))
-        });
+        canaries.sort_by(|one, other| age(one).cmp(&age(other)));
         let mut tls_hosts: BTreeSet<&str> = BTreeSet::new();
         for ingress in &ingresses {
             let entries = ingress["spec"]["tls"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -113,19 +124,23 @@ impl Expanded {
                 ingresses.iter().filter(|other| !is_canary(other) && name_of(other) != name_of(ingress));
             // A rule without paths names its host, too.
             let taken: BTreeSet<&str> = others.flat_map(|other| rules(other)).filter_map(host).collect();
-            expanded.add(ingress, &meanings[&name_of(ingress)], &canaries, meanings, (&taken, &tls_hosts));
+            let older = ingresses.iter().filter(|other| age(other) < age(ingress));
+            let older: BTreeSet<&str> = older.flat_map(|other| named(other)).collect();
+            let hosts = (&taken, &older, &tls_hosts);
+            expanded.add(ingress, &meanings[&name_of(ingress)], &canaries, meanings, hosts);
         }
         expanded
     }
 
-    /// Adds an Ingress. `taken` are the hosts of the rules of others, and `tls_hosts` those with a certificate.
+    /// Adds an Ingress. `taken` are the hosts of the rules of others, `older` those that older ones name, and `tls_hosts` those
+    /// with a certificate.
     fn add(
         &mut self,
         ingress: &Value,
         meaning: &Meaning,
         canaries: &[&Value],
         meanings: &BTreeMap<String, Meaning>,
-        (taken, tls_hosts): (&BTreeSet<&str>, &BTreeSet<&str>),
+        (taken, older, tls_hosts): (&BTreeSet<&str>, &BTreeSet<&str>, &BTreeSet<&str>),
     ) {
         let own: BTreeSet<Option<&str>> = rules(ingress).iter().map(host).collect();
         let tls = |host: Option<&str>| {
@@ -163,12 +178,24 @@ impl Expanded {
         };
         let default = &ingress["spec"]["defaultBackend"];
         let main = own.first().copied().flatten();
-        for rule in rules(ingress).iter().filter(|rule| serves(ingress, rule)) {
+        // A redirect is for the requests that no path takes, too, if no older Ingress has the host.
+        let redirects = meaning.is_of_nginx && !meaning.is_closed && meaning.redirect().is_some();
+        let has_rest = |rule: &Value| redirects && host(rule).is_some_and(|host| !older.contains(host));
+        for rule in rules(ingress).iter().filter(|rule| serves(ingress, rule) || has_rest(rule)) {
             // For all hosts, the default backend has the requests anyway, and no root.
             let own_name = Some(host(rule)).filter(|host| host.is_some() || !paths(rule).is_empty());
+            let has_rest = has_rest(rule);
             let aliases = meaning.aliases.iter().filter(|_| host(rule) == main);
             let aliases = aliases.filter(|alias| !own.contains(&Some(**alias)) && !taken.contains(**alias));
             for name in own_name.into_iter().chain(aliases.map(|alias| Some(*alias))) {
+                if has_rest {
+                    let path = json!({ "path": "", "pathType": REST, "backend": {} });
+                    let kind = Kind::Backend { path: None, backend: json!({}), canary: None };
+                    add_rule(name, host(rule), vec![(path, kind)]);
+                    if paths(rule).is_empty() {
+                        continue;
+                    }
+                }
                 if let Some(root) = meaning.app_root.filter(|_| !meaning.is_closed) {
                     let path = json!({ "path": "/", "pathType": "Exact", "backend": {} });
                     add_rule(name, host(rule), vec![(path, Kind::Root(root))]);

@@ -72,7 +72,9 @@ impl<'w> Promise<'w> {
         if meaning.is_closed {
             return Given::Status(503);
         }
-        if act.to_https && !probe.tls && https == "https" {
+        // nginx redirects by other annotations before it redirects to HTTPS.
+        let comes_first = meaning.redirect().is_some();
+        if act.to_https && !comes_first && !probe.tls && https == "https" {
             return redirect(308, format!("https://{host}{path}{query}"));
         }
         if let Kind::Root(root) = act.kind {
@@ -83,6 +85,7 @@ impl<'w> Promise<'w> {
         }
         if let Some((status, to)) = meaning.redirect() {
             let to = if to.starts_with('/') { format!("{scheme}://{host}{to}") } else { to.to_owned() };
+            let to = to.replace("$host", &host).replace("$request_uri", path);
             return redirect(status, format!("{to}{query}"));
         }
         let Kind::Backend { path, backend, canary } = &act.kind else { unreachable!("others are answered") };

@@ -22,6 +22,8 @@ pub(super) struct Meaning {
     pub(super) permanent: Option<(u16, &'static str)>,
     pub(super) permanent_code: Option<u16>,
     pub(super) temporary: Option<(u16, &'static str)>,
+    /// The redirect of a snippet.
+    pub(super) snippet: Option<(u16, &'static str)>,
     /// Whether paths are regular expressions.
     pub(super) use_regex: bool,
     /// The path for backends with groups of the path of the Ingress.
@@ -102,7 +104,13 @@ pub(super) const OF_NGINX: &[Setting] = &[
     nginx(&[("permanent-redirect", "http://www.test/"), ("permanent-redirect-code", "200")], |meaning| {
         meaning.permanent = Some((301, "http://www.test/"));
     }),
-    nginx(&[("permanent-redirect", "https://$host/a")], nothing),
+    nginx(&[("permanent-redirect", "https://$host/a")], |meaning| {
+        meaning.permanent = Some((301, "https://$host/a"));
+    }),
+    nginx(&[("permanent-redirect", "https://www.test$request_uri")], |meaning| {
+        meaning.permanent = Some((301, "https://www.test$request_uri"));
+    }),
+    nginx(&[("temporal-redirect", "https://www.test/$arg_page")], closes),
     nginx(&[("permanent-redirect-code", "308")], |meaning| meaning.permanent_code = Some(308)),
     nginx(&[("temporal-redirect", "http://www.test/b")], |meaning| {
         meaning.temporary = Some((302, "http://www.test/b"));
@@ -184,6 +192,10 @@ pub(super) const OF_NGINX: &[Setting] = &[
     nginx(&[("auth-type", "digest"), ("auth-secret", "user")], closes),
     nginx(&[("auth-url", "http://auth.test/check")], closes),
     nginx(&[("configuration-snippet", "return 200;")], closes),
+    nginx(&[("configuration-snippet", "return 301 https://www.test$request_uri;")], |meaning| {
+        meaning.snippet = Some((301, "https://www.test$request_uri"));
+    }),
+    nginx(&[("configuration-snippet", "more_set_headers 'X-A: $host';")], closes),
     nginx(&[("satisfy", "any")], closes),
 ];
 
@@ -202,7 +214,10 @@ pub(super) const OF_APISIX: &[Setting] = &[
     apisix(&[("http-redirect", "/x"), ("http-redirect-code", "200")], |meaning| {
         meaning.permanent = Some((301, "/x"));
     }),
-    apisix(&[("http-redirect", "/x$uri")], nothing),
+    apisix(&[("http-redirect", "https://www.test$uri")], |meaning| {
+        meaning.permanent = Some((301, "https://www.test$request_uri"));
+    }),
+    apisix(&[("http-redirect", "/x$uri")], closes),
     apisix(&[("http-allow-methods", "GET")], |meaning| meaning.allowed_methods = &["GET"]),
     apisix(&[("http-allow-methods", "GET, OPTIONS")], |meaning| {
         meaning.allowed_methods = &["GET", "OPTIONS"];
@@ -258,10 +273,10 @@ pub(super) const OF_APISIX: &[Setting] = &[
 ];
 
 impl Meaning {
-    /// The redirect of all requests: ingress-nginx prefers the temporary one, and APISIX the one to HTTPS.
+    /// The redirect of all requests: ingress-nginx prefers that of a snippet, then the temporary one, and APISIX the one to HTTPS.
     pub(super) fn redirect(&self) -> Option<(u16, &'static str)> {
         let permanent = self.permanent.map(|(code, url)| (self.permanent_code.unwrap_or(code), url));
-        self.temporary.or(permanent).filter(|_| self.is_of_nginx || !self.forces_https)
+        self.snippet.or(self.temporary).or(permanent).filter(|_| self.is_of_nginx || !self.forces_https)
     }
 
     /// Whether a method is refused. APISIX looks at blocked methods only if none are allowed.

@@ -3,7 +3,7 @@
 use pingsix_translate::{DEFAULT_CONTROLLER_NAME, Kind, ObjectKey};
 use serde_json::{Value, json};
 
-use super::dialect::{DIALECTS, Dialect};
+use super::dialect::{DIALECTS, Dialect, INGRESS_NGINX};
 use crate::migrate::source::Sources;
 
 /// The annotation that names a class, in place of `spec.ingressClassName`.
@@ -55,13 +55,30 @@ fn is_solver(ingress: &Value) -> bool {
     label == Some("true") || names.any(|name| name.starts_with(SOLVER_NAME))
 }
 
-/// Whether an annotation belongs to a controller of Ingresses, by its domain.
+/// Whether an annotation belongs to another controller that may serve the Ingress, by its domain.
 pub(super) fn is_foreign(annotation: &str) -> bool {
     let domain = annotation.split_once('/').map_or("", |(domain, _)| domain);
     domain.ends_with("apisix.apache.org")
-        || domain.ends_with("ingress.kubernetes.io")
+        || domain == INGRESS_NGINX.domain()
         || domain.ends_with("nginx.org")
         || domain.ends_with("nginx.com")
+}
+
+/// Whether an annotation has a domain of controllers that neither ingress-nginx nor APISIX reads, whatever its name is.
+pub(super) fn is_unread(annotation: &str) -> bool {
+    let domain = annotation.split_once('/').map_or("", |(domain, _)| domain);
+    domain.ends_with("ingress.kubernetes.io") && domain != INGRESS_NGINX.domain()
+}
+
+/// The loss of an Ingress without an annotation of another controller.
+pub(super) fn loss_without(annotation: &str) -> &'static str {
+    let domain = annotation.split_once('/').map_or("", |(domain, _)| domain);
+    if domain.ends_with("nginx.org") || domain.ends_with("nginx.com") {
+        "The annotation belongs to the controller of F5, whose class is often called nginx, too. If that controller serves the \
+         Ingress, the annotation may protect it. Without that controller, the annotation has no effect and can go."
+    } else {
+        "Annotations of this controller are not converted, and this one may protect the Ingress."
+    }
 }
 
 /// The class of an Ingress by name; `None` stands for the default class.

@@ -1,20 +1,42 @@
 //! Paths of Ingresses as their controllers read them.
 
 use pingsix_translate::annotations::{PathChange, Rewriting};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::annotated::PathEntry;
 use crate::migrate::convert::matches::{self, is_path};
+use crate::migrate::plugin::Effects;
 use crate::migrate::report::{Reason, Report};
 
 /// A path of an HTTPRoute.
 pub(super) struct Matched {
     /// `matches[].path`.
     pub(super) path: Value,
+    /// The change of the path, or a redirect.
+    pub(super) change: Change,
+}
+
+/// The change of a request.
+#[derive(Default)]
+pub(super) struct Change {
     /// `urlRewrite.path` of an HTTPRoute.
     pub(super) full: Option<Value>,
     /// `urlRewrite` of an HTTPRouteFilter.
     pub(super) regex: Option<Value>,
+    /// `requestRedirect` of an HTTPRoute.
+    pub(super) redirect: Option<Value>,
+}
+
+impl Change {
+    /// Has the effect on a rule, unless there is none.
+    pub(super) fn apply(self, effects: &mut Effects) {
+        let Self { full, regex, redirect } = self;
+        if full.is_some() || regex.is_some() {
+            (effects.path, effects.regex) = (full, regex);
+        }
+        effects.redirect = redirect.or(effects.redirect.take());
+    }
 }
 
 const WHOLE_ELEMENTS: &str = "ingress-nginx takes longer names at the end of the path, too";
@@ -38,7 +60,12 @@ pub(super) fn read(
                 ("PathPrefix", pattern.path, pattern.rewrite)
             }
             Err(why) => {
-                report.impossible(&at, Reason::UnsupportedPath, format!("PingSIX cannot match it: {why}."));
+                let (verb, reason) = if rewriting.is_redirect() {
+                    ("redirect", Reason::UnsupportedRewrite)
+                } else {
+                    ("match", Reason::UnsupportedPath)
+                };
+                report.impossible(&at, reason, format!("PingSIX cannot {verb} it: {why}."));
                 return Err(prefix(&stem(&entry.path)));
             }
         }
@@ -81,8 +108,7 @@ pub(super) fn read(
         );
     }
     let path = json!({ "type": kind, "value": value });
-    let (full, regex) = change.as_ref().map(self::change).unwrap_or_default();
-    Ok(Matched { path, full, regex })
+    Ok(Matched { path, change: change.as_ref().map(self::change).unwrap_or_default() })
 }
 
 /// Reads a path of APISIX. Paths that are no prefixes of elements may end with an asterisk, and with `use-regex` those of
@@ -93,7 +119,7 @@ pub(super) fn read_apisix(
     report: &mut Report,
 ) -> Result<Matched, Value> {
     let at = entry.place.at("path");
-    let matched = |path: Value| Matched { path, full: None, regex: None };
+    let matched = |path: Value| Matched { path, change: Change::default() };
     if entry.kind == "Prefix" && is_path(&entry.path) {
         report.exact(&at, format!("The path becomes PathPrefix {}.", entry.path));
         return Ok(matched(json!({ "type": "PathPrefix", "value": entry.path })));
@@ -141,12 +167,21 @@ pub(super) fn is_implementation_specific(kind: &str) -> bool {
     matches!(kind, "" | "ImplementationSpecific")
 }
 
-/// A change of the path: `urlRewrite.path` of an HTTPRoute, or `urlRewrite` of an HTTPRouteFilter.
-pub(super) fn change(change: &PathChange) -> (Option<Value>, Option<Value>) {
+/// The change of requests that an annotation asks for.
+pub(super) fn change(change: &PathChange) -> Change {
+    let none = Change::default();
     match change {
-        PathChange::Full(full) => (Some(json!({ "type": "ReplaceFullPath", "replaceFullPath": full })), None),
-        PathChange::Regex(filter) => (None, Some(json!({ "path": filter }))),
+        PathChange::Full(full) => {
+            Change { full: Some(json!({ "type": "ReplaceFullPath", "replaceFullPath": full })), ..none }
+        }
+        PathChange::Regex(filter) => Change { regex: Some(json!({ "path": filter })), ..none },
+        PathChange::Redirect(filter) => Change { redirect: redirect(filter), ..none },
     }
+}
+
+/// `requestRedirect` of a filter.
+pub(super) fn redirect(filter: &impl Serialize) -> Option<Value> {
+    serde_json::to_value(filter).ok()?.get("requestRedirect").cloned()
 }
 
 fn prefix(path: &str) -> Value {

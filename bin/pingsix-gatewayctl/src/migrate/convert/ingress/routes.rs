@@ -11,7 +11,7 @@ use super::canary::Canaries;
 use super::hosts::{ALIAS, AddedHosts};
 use super::passthrough::Passthrough;
 use super::precedence::prefer;
-use super::rules::{Reader, effects, hosts};
+use super::rules::{Leader, Reader, effects, hosts};
 use super::tls::{TlsHosts, shown};
 use crate::migrate::convert::rules::{self, Document, Section};
 use crate::migrate::convert::{Conversion, competition, route};
@@ -40,11 +40,22 @@ pub(super) fn convert(
         regular.extend(ingress.entries.iter().map(|entry| entry.host.as_str()));
     }
     let tls_hosts = TlsHosts::of(ingresses);
+    let served = || ingresses.iter().enumerate().filter(|(_, one)| one.read.canary.is_none());
+    let mut leaders: BTreeMap<&str, Leader> = BTreeMap::new();
+    for (index, ingress) in served() {
+        for entry in &ingress.entries {
+            let leader = leaders.entry(&entry.host).or_insert(Leader { ingress: index, has_root: false });
+            leader.has_root |= entry.paths.iter().any(|path| match &ingress.read.rewriting {
+                Some(rewriting) => rewriting.read(&path.path).is_ok_and(|pattern| pattern.path == "/"),
+                None => path.path == "/" && path.kind != "Exact",
+            });
+        }
+    }
     let canaries = Canaries::of(ingresses);
     let mut candidates = Vec::new();
-    for (index, ingress) in ingresses.iter().enumerate().filter(|(_, one)| one.read.canary.is_none()) {
-        let reader =
-            Reader { canaries: &canaries, ingress, index, sources, regular: &regular, tls_hosts: &tls_hosts };
+    for (index, ingress) in served() {
+        let (canaries, regular, tls_hosts, leaders) = (&canaries, &regular, &tls_hosts, &leaders);
+        let reader = Reader { canaries, ingress, index, sources, regular, tls_hosts, leaders };
         reader.read(&mut candidates, conversion);
     }
     canaries.note_unused(ingresses, conversion);
@@ -187,6 +198,13 @@ fn redirects(
                 Reason::NoEffect,
                 "All paths of the Ingress answer 503, in plaintext, too.",
             );
+        }
+        return false;
+    }
+    if ingress.read.redirects() {
+        if ingress.read.https.without_tls {
+            let message = "Another annotation redirects all requests before they are redirected to HTTPS.";
+            conversion.report.exact(&forced, message);
         }
         return false;
     }

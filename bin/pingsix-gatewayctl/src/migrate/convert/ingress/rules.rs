@@ -1,6 +1,6 @@
 //! The rules for the paths of an Ingress.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pingsix_translate::annotations::{AllowedMethods, is_challenge};
 use pingsix_translate::crd::AnnotationDialect;
@@ -22,9 +22,6 @@ use crate::migrate::source::Sources;
 /// The answer to methods that the annotations do not admit.
 const METHOD_NOT_ALLOWED: u16 = 405;
 
-/// The statuses of redirects in Gateway API.
-const REDIRECTS: [i64; 5] = [301, 302, 303, 307, 308];
-
 /// An Ingress that is read.
 pub(super) struct Reader<'a> {
     pub(super) canaries: &'a Canaries<'a>,
@@ -35,6 +32,15 @@ pub(super) struct Reader<'a> {
     /// The hosts all of whose paths are regular expressions.
     pub(super) regular: &'a BTreeSet<&'a str>,
     pub(super) tls_hosts: &'a TlsHosts<'a>,
+    pub(super) leaders: &'a BTreeMap<&'a str, Leader>,
+}
+
+/// The oldest Ingress with rules for a host.
+pub(super) struct Leader {
+    /// Its place among all of them.
+    pub(super) ingress: usize,
+    /// Whether an Ingress has a path for all requests of the host.
+    pub(super) has_root: bool,
 }
 
 impl Reader<'_> {
@@ -54,6 +60,7 @@ impl Reader<'_> {
                 candidates.extend(self.path(entry, path, conversion));
             }
         }
+        candidates.extend(hosts.iter().filter_map(|host| self.rest(host, conversion)));
         if let Some(backend) = default_backend {
             for host in hosts.into_iter().chain([""]).collect::<BTreeSet<&str>>() {
                 candidates.push(self.everything(host, backend, conversion));
@@ -106,14 +113,16 @@ impl Reader<'_> {
             Ok(matched) => matched,
             Err(stem) => {
                 let object = &self.ingress.place.object;
-                if !self.ingress.protects() {
+                let redirects = self.ingress.read.redirects();
+                if !self.ingress.protects() && !redirects {
                     conversion.withhold(
                         &path.place,
                         "The path is not written, and its requests go to other paths.",
                     );
                     return None;
                 }
-                let message = format!("{object} is protected, so a rule answers 503 in place of the path.");
+                let why = if redirects { "redirects its requests" } else { "is protected" };
+                let message = format!("{object} {why}, so a rule answers 503 in place of the path.");
                 conversion.withhold(&path.place, message);
                 let mut rule = self.rule(&entry.host, path, &stem);
                 rule.refuse();
@@ -122,10 +131,7 @@ impl Reader<'_> {
             }
         };
         let mut rule = self.rule(&entry.host, path, &matched.path);
-        if matched.full.is_some() || matched.regex.is_some() {
-            rule.effects.path = matched.full;
-            rule.effects.regex = matched.regex;
-        }
+        matched.change.apply(&mut rule.effects);
         if *is_closed {
             rule.refuse();
             return Some(self.candidate(entry, path, matched.path, vec![rule]));
@@ -141,6 +147,13 @@ impl Reader<'_> {
             let message = "ingress-nginx neither redirects challenges of ACME nor asks for credentials, and an HTTPRoute does both. \
                            cert-manager has a solver for Gateways.";
             conversion.report.limited(&path.place, Reason::AcmeChallenge, message);
+        }
+        if rule.effects.redirect.is_some() {
+            if let Some(target) = &path.target {
+                conversion
+                    .report
+                    .exact(&target.place, "All requests are redirected, so no backend gets any.");
+            }
         }
         if rule.effects.redirect.is_some() || rule.effects.response.is_some() {
             return Some(self.candidate(entry, path, matched.path, self.with_methods(vec![rule])));
@@ -259,6 +272,30 @@ impl Reader<'_> {
         Candidate { ingress, host, length: 0, rank: Rank::Fallback, matched, rules: vec![rule] }
     }
 
+    /// The rule that redirects the requests of a host that no path takes. In ingress-nginx, the oldest Ingress of a host decides
+    /// about them.
+    fn rest(&self, host: &str, conversion: &mut Conversion) -> Option<Candidate> {
+        let filter = self.ingress.read.host_redirect().filter(|_| !self.ingress.is_closed)?;
+        let leader = self.leaders.get(host).filter(|leader| leader.ingress == self.index)?;
+        if host.is_empty() || leader.has_root {
+            return None;
+        }
+        let message =
+            format!("Requests for {host} that no path takes are redirected, too, as in ingress-nginx.");
+        conversion.report.exact(&self.ingress.place, message);
+        let matched = json!({ "type": "PathPrefix", "value": "/" });
+        let path = PathEntry {
+            place: self.ingress.place.clone(),
+            path: "/".to_owned(),
+            kind: "Prefix".to_owned(),
+            target: None,
+        };
+        let mut rule = self.rule(host, &path, &matched);
+        rule.effects.redirect = paths::redirect(&filter);
+        let (ingress, host) = (self.index, host.to_owned());
+        Some(Candidate { ingress, host, length: 0, rank: Rank::Fallback, matched, rules: vec![rule] })
+    }
+
     /// The rule for `app-root`.
     fn root(&self, host: &str, target: &str) -> Candidate {
         let matched = json!({ "type": "Exact", "value": "/" });
@@ -323,25 +360,15 @@ pub(super) fn effects(ingress: &Annotated) -> Effects {
         effects.hostname = Some(host.to_string());
     }
     if let Some(change) = &ingress.read.path_change {
-        (effects.path, effects.regex) = paths::change(change);
+        paths::change(change).apply(&mut effects);
     }
     for filter in &ingress.read.filters {
-        let Ok(value) = serde_json::to_value(filter) else { continue };
-        match value.get("requestRedirect") {
-            Some(redirect) => effects.redirect = Some(possible(redirect.clone())),
-            None => effects.filters.push(value),
+        match paths::redirect(filter) {
+            Some(redirect) => effects.redirect = Some(redirect),
+            None => effects.filters.extend(serde_json::to_value(filter)),
         }
     }
     effects
-}
-
-/// A redirect with a status that Gateway API has.
-fn possible(mut redirect: Value) -> Value {
-    let status = redirect.get("statusCode").and_then(Value::as_i64).unwrap_or(302);
-    if !REDIRECTS.contains(&status) {
-        redirect["statusCode"] = json!(302);
-    }
-    redirect
 }
 
 /// The fields of a policy without its targets.

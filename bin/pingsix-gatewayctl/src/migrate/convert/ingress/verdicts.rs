@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use pingsix_translate::annotations::{self, Fault, IGNORED_ANNOTATIONS, Purpose, Support};
+use pingsix_translate::annotations::{
+    self, DirectiveOfSnippet, Fault, IGNORED_ANNOTATIONS, Purpose, Support,
+};
 use pingsix_translate::{Kind, ObjectKey, read_custom_headers};
 use serde_json::Value;
 
-use super::annotated::Annotated;
-use super::chosen::{CLASS_ANNOTATION, is_foreign};
+use super::annotated::{Annotated, PathEntry};
+use super::chosen::{CLASS_ANNOTATION, is_foreign, is_unread, loss_without};
+use super::dialect::Dialect;
 use super::passthrough::PASSTHROUGH;
 use super::{exposure, hosts, plugins};
 use crate::migrate::convert::{Conversion, ownership};
@@ -50,14 +53,18 @@ pub(super) fn judge(ingress: &mut Annotated, sources: &Sources, conversion: &mut
             }
             _ if name == CLASS_ANNOTATION => {}
             _ if name == IGNORED_ANNOTATIONS => report.exact(&at, "The annotations that it names are left out."),
-            _ if is_foreign(name) => report.blocking(
-                &at,
-                Reason::ForeignAnnotation,
-                "Annotations of this controller are not converted, and this one may protect the Ingress.",
-            ),
             // The report names these once for all copies.
             _ if keeps && ownership::is_owned(name) => {
                 report.exact(&at, "The annotation stays with the original of the copy.");
+            }
+            _ if is_foreign(name) => report.blocking(&at, Reason::ForeignAnnotation, loss_without(name)),
+            _ if is_unread(name) => {
+                let Dialect { name: controller, .. } = ingress.dialect;
+                let message = format!(
+                    "{controller} reads annotations of {} alone, so this one has no effect there either.",
+                    ingress.dialect.domain()
+                );
+                report.exact(&at, message);
             }
             Some((domain, _)) if COMPANIONS.contains(&domain) && !keeps => report.limited(
                 &at,
@@ -146,30 +153,60 @@ fn of_dialect(
     }
     let whole = dialect.whole_name(name);
     let depends_on_others = dialect.is_setting(name) || name == dialect.to_https || name == hosts::ALIAS;
-    let own = |fault: &&Fault| fault.annotation.as_deref() == Some(whole.as_str());
-    let faults: Vec<&Fault> = ingress.read.faults().iter().filter(own).collect();
-    let reason = reason_of_fault(annotations::annotation(dialect.annotations, name), name);
+    let lines: Vec<&DirectiveOfSnippet> =
+        ingress.read.directives.iter().filter(|line| line.annotation == name).collect();
+    let has_lines = !lines.is_empty() && !ingress.read.is_closed();
+    for DirectiveOfSnippet { sentence, is_exact, .. } in lines.iter().filter(|_| has_lines) {
+        if *is_exact {
+            report.exact(at, sentence.as_str());
+        } else {
+            report.limited(at, Reason::Snippet, sentence.as_str());
+        }
+    }
+    let is_own = |fault: &&Fault| fault.annotation.as_deref() == Some(whole.as_str());
+    let is_line = |fault: &Fault| lines.iter().any(|line| line.sentence == fault.message);
+    let faults = ingress.read.faults().iter().filter(is_own).filter(|fault| !is_line(fault));
+    let faults: Vec<&Fault> = faults.collect();
+    let known = annotations::annotation(dialect.annotations, name);
     for Fault { purpose, message, is_honoured, .. } in &faults {
+        let reason = reason_of_fault(known, name, *is_honoured);
         match purpose {
             _ if *is_honoured && depends_on_others && !keeps => {}
             _ if *is_honoured => report.limited(at, reason, message.as_str()),
             Purpose::Protects => {
-                report.blocking(at, reason, format!("{message} The annotation protects the Ingress."));
+                let effect = if reason == Reason::UnsupportedRewrite {
+                    "No backend gets the requests instead."
+                } else {
+                    "The annotation protects the Ingress."
+                };
+                report.blocking(at, reason, format!("{message} {effect}"));
             }
             Purpose::Tunes => {
                 report.impossible(at, reason, format!("{message} Requests are served without it."));
             }
         }
     }
-    let Some(known) = annotations::annotation(dialect.annotations, name) else { return };
+    let Some(known) = known else { return };
     // Others report on these, because their verdict depends on more than the value.
     let is_checked = dialect.is_range(name)
         || (name == "auth-secret" && ingress.read.security.basic_auth.is_some())
         || (dialect.is_setting(name) && !keeps)
         || (name == CUSTOM_HEADERS && ingress.read.custom_headers.is_some() && !keeps)
         || (name == hosts::WWW && !ingress.more_hosts().redirects.is_empty() && !keeps)
-        || (name == dialect.to_https && ingress.read.https.without_tls && !keeps);
+        || (name == dialect.to_https && ingress.read.https.without_tls && !keeps)
+        || has_lines;
     if !faults.is_empty() || is_checked {
+        return;
+    }
+    let is_redirected = |path: &PathEntry| {
+        ingress.read.rewriting.as_ref().is_none_or(|rewriting| rewriting.read(&path.path).is_ok())
+    };
+    if name == "rewrite-target"
+        && ingress.read.redirects()
+        && !ingress.entries.iter().flat_map(|entry| &entry.paths).all(is_redirected)
+    {
+        let message = "The paths that can be redirected so are; the others have a verdict of their own.";
+        report.limited(at, Reason::UnsupportedRewrite, message);
         return;
     }
     match known.support {
@@ -197,8 +234,10 @@ fn of_dialect(
 }
 
 /// The reason of a fault of an annotation.
-fn reason_of_fault(known: Option<&annotations::Annotation>, name: &str) -> Reason {
+fn reason_of_fault(known: Option<&annotations::Annotation>, name: &str, is_honoured: bool) -> Reason {
     match known.map(|known| &known.support) {
+        _ if name.ends_with("-redirect") && is_honoured => Reason::DifferentAnswer,
+        _ if name.ends_with("-redirect") => Reason::UnsupportedRewrite,
         _ if name == "proxy-body-size" => Reason::BodySize,
         _ if name.ends_with("-snippet") => Reason::Snippet,
         None | Some(Support::Impossible { .. }) => Reason::UnsupportedAnnotation,
@@ -236,9 +275,15 @@ fn plugin(ingress: &Annotated, name: &str, at: &Place, report: &mut Report) {
 /// The counterpart of an annotation that is honoured.
 fn becomes(ingress: &Annotated, name: &str) -> &'static str {
     match name {
+        "rewrite-target" if ingress.read.redirects() => {
+            "The annotation becomes requestRedirect of the rules, with status 302."
+        }
         _ if name.starts_with("rewrite-target") => "The rules of the paths rewrite the path.",
         "use-regex" => "The value asks for nothing.",
         "app-root" => "A rule redirects requests for the root with status 302.",
+        "ssl-redirect" | "force-ssl-redirect" if ingress.read.redirects() => {
+            "Another annotation redirects all requests before they are redirected to HTTPS."
+        }
         "ssl-redirect" if ingress.read.https.with_tls => {
             "Plaintext is redirected to HTTPS with status 308 for hosts with a certificate."
         }
@@ -264,7 +309,7 @@ fn becomes(ingress: &Annotated, name: &str) -> &'static str {
         "auth-type" | "auth-secret" | "auth-secret-type" => "The annotation counts together with others.",
         "upstream-vhost" => "The annotation becomes urlRewrite.hostname of the rules.",
         "x-forwarded-prefix" => "The annotation becomes requestHeaderModifier of the rules.",
-        "limit-rps" | "limit-rpm" => "The value is no limit.",
+        "limit-rps" | "limit-rpm" | "proxy-body-size" => "The value is no limit.",
         "service-upstream" => "Requests go to the endpoints of the Services.",
         _ if name.starts_with("canary") && ingress.read.canary.is_none() => "The Ingress is no canary.",
         _ if name.starts_with("canary") => "The HTTPRoute of the Ingress with the same paths has the share.",
@@ -373,7 +418,7 @@ fn custom_headers(ingress: &mut Annotated, sources: &Sources, report: &mut Repor
     }
     if let Some(filter) = filter {
         report.exact(&at, "The headers become responseHeaderModifier of the rules.");
-        ingress.read.filters.push(filter);
+        ingress.read.add_filter(filter);
     } else {
         report.limited(&at, Reason::NoEffect, "No header is set.");
     }
