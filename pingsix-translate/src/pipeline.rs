@@ -9,6 +9,7 @@ mod ingress;
 mod owner;
 mod protected_services;
 mod route_slab;
+mod shadowed_rules;
 mod shared;
 mod translation;
 

@@ -11,7 +11,8 @@ use crate::model::{
     Traffic,
 };
 use crate::normalise::{
-    BackendPort, BackendProtocol, BackendRef, BackendSettings, Route, Rule, RuleRole, TimeoutsAndRetries,
+    BackendPort, BackendProtocol, BackendRef, BackendSettings, Part, Route, Rule, RuleRole,
+    TimeoutsAndRetries,
 };
 use crate::packed::pack;
 use crate::policy::{ListenerChains, RoutePolicies, TlsRequirement, TrafficRequirement, TrafficSettings};
@@ -363,6 +364,7 @@ impl References<'_> {
         } else if let Some(response) = response {
             Action::status(response.status)
         } else {
+            problems.extend(without_backends(route, rule));
             Action::weighted(shares.into_iter(), failure)
         };
         ResolvedRule {
@@ -622,6 +624,29 @@ impl References<'_> {
             (!rules.admit(address.ip())).then_some(RefusedAddress::Rules)
         }
     }
+}
+
+/// The fault of a rule whose requests go nowhere, because no backend has a weight.
+fn without_backends(route: &Route, rule: &Rule) -> Option<Problem> {
+    let is_without = rule.backends.iter().all(|backend| backend.weight == 0);
+    let is_asked = route.part == Part::Whole && rule.role == RuleRole::Written;
+    let (severity, cause) = if rule.backends.is_empty() {
+        (Severity::Error, "The rule has no backendRefs")
+    } else {
+        (Severity::Warning, "All backendRefs of the rule have weight 0")
+    };
+    let consequence = match route.traffic {
+        Traffic::Http => "every request gets 500",
+        Traffic::Grpc => "every call gets the status UNAVAILABLE",
+        Traffic::Tcp | Traffic::Tls | Traffic::Udp => "every connection is closed",
+    };
+    (is_without && is_asked).then(|| Problem {
+        object: route.key.clone(),
+        field: route.field_of(rule).child("backendRefs"),
+        severity,
+        reason: Reason::NoBackends,
+        message: format!("{cause}, so {consequence}."),
+    })
 }
 
 /// A resolved backendRef.

@@ -99,6 +99,8 @@ words! {
         ListenersNotResolved = "ListenersNotResolved",
         /// Some or all listeners of a Gateway are not valid.
         ListenersNotValid = "ListenersNotValid",
+        /// A rule has no backend that takes requests.
+        NoBackends = "NoBackends",
         /// No conflict.
         NoConflicts = "NoConflicts",
         /// A Service has no endpoint that could take traffic.

@@ -12,6 +12,7 @@ mod outcome;
 mod pattern;
 mod redirect;
 mod request;
+mod sent;
 mod split;
 
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use smallvec::SmallVec;
 pub use self::outcome::{Candidate, Outcome, UpstreamRef};
 pub use self::pattern::{PatternFault, PatternShape, inspect_pattern, reverse_host};
 pub use self::request::{Request, conditions_hold};
+pub use self::sent::SentRequest;
 
 use super::plugin::{Cors, PluginConfig};
 use super::{Config, DocumentKey, Route, Service};

@@ -9,6 +9,7 @@ use super::diff::{Identity, LastObjects, ReferentsDiff};
 use super::gateway_context::{EarlierVerdicts, GatewayContext};
 use super::owner::{Owner, OwnerDiff, OwnerUpdate, RouteResults, change_certificates};
 use super::route_slab::Source;
+use super::shadowed_rules::ShadowedRules;
 use super::shared::Interners;
 use crate::attach::Listener;
 use crate::backends::Backends;
@@ -28,6 +29,7 @@ pub(super) struct GatewayOwner {
     extensions: Extensions,
     context: GatewayContext,
     policies: JudgedPolicies,
+    shadowed: ShadowedRules,
 }
 
 impl Owner for GatewayOwner {
@@ -43,6 +45,7 @@ impl Owner for GatewayOwner {
             extensions: Extensions::new(&snapshot.referents.http_route_filters),
             context: GatewayContext::new(snapshot, references, options),
             policies: JudgedPolicies::default(),
+            shadowed: ShadowedRules::default(),
         }
     }
 
@@ -139,7 +142,10 @@ impl Owner for GatewayOwner {
         references: &References<'_>,
         served: RouteResults<'_>,
     ) -> Translation {
-        let RouteResults { data_planes, stream_planes, counts, verdicts, problems } = served;
+        let RouteResults { data_planes, stream_planes, counts, verdicts, mut problems } = served;
+        self.shadowed.update(data_planes.iter().map(|(key, plane)| (key, &plane.provenance)));
+        let shadowed = self.shadowed.problems(&self.context.gateway, &problems);
+        problems.extend(shadowed);
         let judged = EarlierVerdicts { counts, routes: verdicts, policies: &self.policies, problems };
         let verdicts = self.context.judge(snapshot, references, judged);
         Translation {

@@ -4,11 +4,15 @@ use std::sync::Arc;
 
 use super::infrastructure;
 use super::shared::Interners;
-use crate::attach::{ListenerSupport, Listeners, MANAGED_PORTS, attach_route, judge_listeners, only_host};
-use crate::backends::{Backends, ResolvedRule};
+use crate::attach::{
+    Attachment, ListenerSupport, Listeners, MANAGED_PORTS, Protocol, attach_route, judge_listeners, only_host,
+};
+use crate::backends::{AppProtocol, Backends, ResolvedRule, Target};
 use crate::infrastructure::Infrastructure;
 use crate::lower::{Attachments, Plane, RouteInput, StreamListeners, planes};
-use crate::model::{Kind, Layout, Limitation, ObjectKey, Options, Problem, Reason, Refusal};
+use crate::model::{
+    FieldPath, Kind, Layout, Limitation, ObjectKey, Options, Problem, Reason, Refusal, Severity, Traffic,
+};
 use crate::normalise::Route;
 use crate::parameters::{self, Parameters, PlaneSettings};
 use crate::policy::{AnnotationPolicies, Payload, Policies};
@@ -34,6 +38,8 @@ pub(super) struct GatewayContext {
     /// The settings that the Gateway asks for and does not get.
     limitations: Vec<Limitation>,
     layout: Layout,
+    /// Whether a data plane has ports with TLS and others, so that one process of PingSIX may serve both.
+    mixes_tls: bool,
     serves_streams: bool,
     settings: PlaneSettings,
     problems: Vec<Problem>,
@@ -76,6 +82,11 @@ impl GatewayContext {
         for listener in &listeners.all {
             problems.extend(listener.limitations.iter().map(|limitation| limitation.of(&listener.owner)));
         }
+        let serves = |protocol| {
+            let mut served = listeners.all.iter().filter(|listener| listener.is_served());
+            served.any(|listener| listener.protocol == Some(protocol))
+        };
+        let mixes_tls = layout == Layout::Shared && serves(Protocol::Http) && serves(Protocol::Https);
         let mut policies = Policies::new(&snapshot.policies, &AnnotationPolicies::new(), references);
         if !settings.shared_cache && listeners.admit_others(&gateway.name.namespace) {
             policies.forbid_caches();
@@ -99,6 +110,7 @@ impl GatewayContext {
             infrastructure,
             limitations,
             layout,
+            mixes_tls,
             serves_streams,
             settings,
             problems,
@@ -154,7 +166,52 @@ impl GatewayContext {
                 ResolvedRule { chains, ..references.resolve_rule(&route, rule, policies, backends, problems) }
             })
             .collect();
-        RouteInput::new(route, rules, attached)
+        let input = RouteInput::new(route, rules, attached);
+        problems.extend(self.closed_connections(&input, backends));
+        input
+    }
+
+    /// The warning about HTTP/2 without TLS, which a route needs. PingSIX offers it for all ports of a process or for none,
+    /// and beside ports with TLS it breaks HTTP/1.1 there (`offer_h2c`).
+    fn closed_connections(&self, input: &RouteInput, backends: &Backends) -> Option<Problem> {
+        let route = &input.route;
+        let is_h2c = |target: &(Target, u32)| match target.0 {
+            Target::Backend(index) => {
+                let backend = backends.get(index);
+                backend.protocol == AppProtocol::H2c && backend.key.usage.tls.is_none()
+            }
+            Target::Status(_) | Target::Redirect => false,
+        };
+        let needs_h2c = || input.rules.iter().flat_map(|rule| &rule.action.targets).any(is_h2c);
+        if !self.mixes_tls || !(route.traffic == Traffic::Grpc || needs_h2c()) {
+            return None;
+        }
+        let plaintext = |index: &usize| {
+            let listener = &self.listeners.all[*index];
+            (listener.is_served() && listener.protocol == Some(Protocol::Http)).then_some(listener.port)
+        };
+        let (parent, port) =
+            input.attached.parents.iter().find_map(|Attachment { parent_ref, outcome }| {
+                let port = outcome.as_ref().ok()?.iter().find_map(plaintext)?;
+                Some((parent_ref.index, port))
+            })?;
+        let served = match route.traffic {
+            Traffic::Grpc => "calls over TLS are served",
+            Traffic::Http | Traffic::Tcp | Traffic::Tls | Traffic::Udp => {
+                "HTTP/1.1, and HTTP/2 over TLS, are served"
+            }
+        };
+        Some(Problem {
+            object: route.key.clone(),
+            field: FieldPath::new("spec").child("parentRefs").index(parent),
+            severity: Severity::Warning,
+            reason: Reason::Limited,
+            message: format!(
+                "PingSIX closes connections over HTTP/2 without TLS on port {port}, because its process also has ports \
+                 with TLS; {served}. Use layout perPort, or a process of its own for the ports without TLS \
+                 (pingsix-config --ports)."
+            ),
+        })
     }
 
     /// Verdicts on the policies. `inputs` are the routes in the order of the snapshot, or only the routes that refer to a

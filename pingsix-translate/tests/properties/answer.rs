@@ -11,7 +11,7 @@ use pingsix_translate::pingsix::{
 use pingsix_translate::responder::parse_status_host;
 use pingsix_translate::{DataPlane, Decision, Provenance};
 
-use crate::effect::{Effect, permission, resolve};
+use crate::effect::{Effect, collect, permission, resolve};
 use crate::evaluate;
 use crate::oracle::{Answer, BackendProtocol, Decided, Target, World};
 
@@ -45,6 +45,7 @@ pub(crate) fn answer(
                 let (target, upstream) = target_of(world, plane, plugins, request, &candidate.upstream)?;
                 if matches!(target, Target::Service { .. }) {
                     let own = evaluate::effect(plugins, upstream, request)?;
+                    sends_alike(router, (route, upstream, request), plugins, &own)?;
                     if let Some(other) = effect.replace(own.clone()).filter(|other| *other != own) {
                         return Err(format!(
                             "{route} does {other:?} for one backend and {own:?} for another"
@@ -80,6 +81,24 @@ pub(crate) fn answer(
             Ok(Decided::without_backend(rule_of(plane, route, request)?, answer))
         }
     }
+}
+
+/// Compares the model of PingSIX's requests to backends with the evaluation of plugins.
+fn sends_alike(
+    router: &Router<'_>,
+    (route, upstream, request): (&DocumentKey, &Upstream, &Request),
+    plugins: &Plugins,
+    effect: &Effect,
+) -> Result<(), String> {
+    let sent = router.sent(route, upstream, request).ok_or_else(|| format!("there is no {route}"))?;
+    let bare = |host: &Option<String>| {
+        host.as_deref().map(|host| host.split(':').next().unwrap_or_default().to_ascii_lowercase())
+    };
+    let hides = ["basic-auth", "jwt-auth", "key-auth"].into_iter().any(|plugin| plugins.contains(plugin));
+    let is_alike = sent.target.trim_end_matches('?') == effect.target.trim_end_matches('?')
+        && bare(&sent.host) == bare(&effect.host)
+        && (hides || collect(&sent.headers) == effect.request);
+    if is_alike { Ok(()) } else { Err(format!("{route} sends {sent:?}, and the plugins {effect:?}")) }
 }
 
 /// Where a client goes that is told a `Location`, if the host it named is one that a URL can have, or plays no part.

@@ -39,6 +39,7 @@ mod probe;
 mod protection;
 mod regressions;
 mod security;
+mod shadow;
 mod shrink;
 mod traffic;
 mod verdict;
@@ -298,6 +299,29 @@ fn a_wider_route_never_changes_what_a_more_specific_rule_answers() {
     let precedence::Compared { all, younger } = compared.get();
     println!("{:?}", compared.get());
     assert!(younger > cases() && all - younger > cases(), "hardly anything was compared");
+}
+
+#[test]
+fn a_rule_is_said_to_be_shadowed_if_and_only_if_no_request_reaches_it() {
+    let mut shadowed = 0;
+    for tables in [table as Tables, table_of_sets] {
+        for layout in [Layout::PerPort, Layout::Shared] {
+            let setting = Setting { layout, responder: true };
+            for seed in 0..cases() {
+                let mut rng = SmallRng::seed_from_u64(seed);
+                let objects = tables(&mut rng, Taste { https: seed % 2 == 1 });
+                let hosts = hosts(&objects);
+                let probes: Vec<Probe> = (0..40).map(|_| probe(&mut rng, &hosts)).collect();
+                let failure = |objects: &[Value]| shadow::compare(objects, setting, &probes).err();
+                match shadow::compare(&objects, setting, &probes) {
+                    Ok(told) => shadowed += told,
+                    Err(_) => report(seed, setting, objects, failure),
+                }
+            }
+        }
+    }
+    println!("{shadowed} shadowed rules");
+    assert!(shadowed > 40, "hardly any rule was shadowed: {shadowed}");
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod list;
 mod owner;
 mod row;
 mod security;
+pub(crate) mod shadow;
 pub(crate) mod spelling;
 mod traffic;
 mod verdict;

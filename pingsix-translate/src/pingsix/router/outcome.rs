@@ -101,7 +101,7 @@ impl<'c> Router<'c> {
 }
 
 /// The two stages of plugins, in the order in which they run.
-enum Stage<'r, 'c> {
+pub(super) enum Stage<'r, 'c> {
     /// The plugins of all global rules, never merged.
     Global(&'r Router<'c>),
     /// The plugins of the route, united with those of its service that it does not replace.
@@ -110,7 +110,7 @@ enum Stage<'r, 'c> {
 
 impl Stage<'_, '_> {
     /// The configurations of a plugin in this stage, in the order in which its instances run.
-    fn configs<C: PluginConfig>(&self) -> Vec<C> {
+    pub(super) fn configs<C: PluginConfig>(&self) -> Vec<C> {
         match self {
             Self::Global(router) => {
                 let rules = router.config().global_rules();

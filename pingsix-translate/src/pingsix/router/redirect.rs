@@ -64,7 +64,7 @@ fn contains(network: &str, address: IpAddr) -> bool {
 
 /// The path after `regex_uri` (`src/core/plugin.rs`): the template of the first pattern that matches anywhere replaces
 /// the whole path, with the groups `$1` and so on. Without a match, the path stays.
-fn rewrite_path(regex_uri: &[String], path: &str) -> String {
+pub(super) fn rewrite_path(regex_uri: &[String], path: &str) -> String {
     let pairs = regex_uri.chunks_exact(2).filter_map(|pair| match pair {
         [pattern, template] => Some((Regex::new(pattern).ok()?, template)),
         _ => None,

@@ -144,6 +144,27 @@ impl<'w> Row<'w> {
         hostnames <= of_other && !is_exact && is_below && !is_same
     }
 
+    /// Whether all paths of another row are its own, too.
+    pub(crate) fn covers_path_of(&self, other: &Self) -> bool {
+        let (Some(own), Some(path)) = (self.path(), other.path()) else { return false };
+        let is_exact = |row: &Self| row.width().1.0;
+        let bare = |path: &str| path.strip_suffix('/').unwrap_or(path).to_owned();
+        match (is_exact(self), is_exact(other)) {
+            (true, true) => own == path,
+            (true, false) => false,
+            (false, is_exact) => {
+                let path = if is_exact { path } else { bare(&path) };
+                let rest = path.strip_prefix(&bare(&own));
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            }
+        }
+    }
+
+    /// The method that the match asks for.
+    pub(crate) fn method(&self) -> Option<&str> {
+        self.criteria.method.as_deref()
+    }
+
     /// Whether it takes all requests for its hostname.
     pub(crate) fn takes_all(&self) -> bool {
         let is_root = self.path().is_some_and(|path| path == "/") && !self.width().1.0;

@@ -1,0 +1,171 @@
+//! Rules of routes without requests, because other rules take all of them first.
+//!
+//! The documents say so: a rule is shadowed if each of its matches is, in every data plane of the owner.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::model::{DataPlaneKey, ObjectKey, Origin, Problem, Provenance, Reason, Section, Severity, field};
+use crate::pingsix::DocumentKey;
+use crate::shared_map::{Change, SharedMap};
+
+/// A rule: its route, and its index there.
+type RuleKey = (Arc<ObjectKey>, usize);
+
+type Provenances = SharedMap<DocumentKey, Provenance>;
+
+/// The rules with a shadowed match. They are few, so the documents of other rules cost a look-up, and no memory.
+#[derive(Debug, Default)]
+pub(super) struct ShadowedRules {
+    provenance: BTreeMap<DataPlaneKey, Provenances>,
+    rules: BTreeMap<RuleKey, RuleUse>,
+}
+
+/// The documents with matches of a rule.
+#[derive(Debug, Default)]
+struct RuleUse {
+    /// The number of documents in which a match of the rule is tried.
+    tried: usize,
+    /// The matches that come before a match of the rule, with the number of documents for each.
+    behind: BTreeMap<Behind, usize>,
+}
+
+/// The first match of a decision list that takes all requests of a document.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Behind {
+    first: Origin,
+    /// The number of matches in the list.
+    matches: usize,
+}
+
+impl ShadowedRules {
+    /// Replaces the documents, at a cost in proportion to the difference, unless further rules are shadowed.
+    pub(super) fn update<'p>(&mut self, now: impl Iterator<Item = (&'p DataPlaneKey, &'p Provenances)>) {
+        let now: BTreeMap<DataPlaneKey, Provenances> =
+            now.map(|(key, provenance)| (key.clone(), provenance.clone())).collect();
+        let before = std::mem::replace(&mut self.provenance, now);
+        let none = Provenances::new();
+        let keys: BTreeSet<&DataPlaneKey> = before.keys().chain(self.provenance.keys()).collect();
+        let changes = keys.into_iter().flat_map(|key| {
+            let (now, before) = (self.provenance.get(key), before.get(key));
+            now.unwrap_or(&none).changes(before.unwrap_or(&none))
+        });
+        let (mut removed, mut added): (Vec<&Provenance>, Vec<&Provenance>) = Default::default();
+        for change in changes {
+            match change {
+                Change::Added(_, now) => added.push(now),
+                Change::Removed(_, before) => removed.push(before),
+                Change::Replaced(_, before, now) => {
+                    removed.push(before);
+                    added.push(now);
+                }
+            }
+        }
+        let rules = &mut self.rules;
+        let mut further: BTreeSet<RuleKey> = BTreeSet::new();
+        for (rule, behind) in removed.iter().copied().flat_map(shadowed) {
+            if let Some(of_rule) = rules.get_mut(&rule) {
+                decrement(&mut of_rule.behind, &behind);
+            }
+        }
+        for (rule, behind) in added.iter().copied().flat_map(shadowed) {
+            if !rules.contains_key(&rule) {
+                further.insert(rule.clone());
+            }
+            *rules.entry(rule).or_default().behind.entry(behind).or_default() += 1;
+        }
+        rules.retain(|_, of_rule| !of_rule.behind.is_empty());
+        if rules.is_empty() {
+            return;
+        }
+        for rule in removed.into_iter().flat_map(tried).filter(|rule| !further.contains(rule)) {
+            rules.entry(rule).and_modify(|of_rule| of_rule.tried = of_rule.tried.saturating_sub(1));
+        }
+        for rule in added.into_iter().flat_map(tried).filter(|rule| !further.contains(rule)) {
+            rules.entry(rule).and_modify(|of_rule| of_rule.tried += 1);
+        }
+        if !further.is_empty() {
+            let all = self.provenance.values().flat_map(SharedMap::values);
+            for rule in all.flat_map(tried).filter(|rule| further.contains(rule)) {
+                rules.entry(rule).and_modify(|of_rule| of_rule.tried += 1);
+            }
+        }
+    }
+
+    /// The warnings for the rules that no request reaches, with the Gateway that they are attached to. A rule with a refused
+    /// match has no document for it, and is left to the problem that says so.
+    pub(super) fn problems(&self, gateway: &ObjectKey, others: &[Problem]) -> Vec<Problem> {
+        if self.rules.is_empty() {
+            return Vec::new();
+        }
+        let of_matches = others.iter().filter(|problem| problem.severity == Severity::Error);
+        let refused: BTreeSet<(&ObjectKey, &str)> = of_matches
+            .filter_map(|problem| Some((&*problem.object, problem.field.as_str().split_once(".matches[")?.0)))
+            .collect();
+        let shadowed = self.rules.iter().filter(|(_, of_rule)| of_rule.tried == 0);
+        let problem = |((route, rule), of_rule): (&RuleKey, &RuleUse)| {
+            let field = field::rule(*rule);
+            if refused.contains(&(&**route, field.as_str())) {
+                return None;
+            }
+            let (Behind { first, matches }, _) = of_rule.behind.first_key_value()?;
+            let what = if first.object == *route {
+                first.field().to_string()
+            } else if first.object.is_known_to(route) {
+                format!("{} of {}", first.field(), first.object)
+            } else {
+                format!("a match of {}", first.object.named_to(route))
+            };
+            let others = match matches {
+                0 | 1 => "takes them first",
+                2 => "or the match after it takes them first",
+                _ => "or a match after it takes them first",
+            };
+            let gateway = gateway.named_to(route);
+            let message = format!("The rule gets no requests from {gateway}: {what} {others}.");
+            Some(Problem {
+                object: route.clone(),
+                field,
+                severity: Severity::Warning,
+                reason: Reason::Shadowed,
+                message,
+            })
+        };
+        shadowed.filter_map(problem).collect()
+    }
+}
+
+fn decrement(counts: &mut BTreeMap<Behind, usize>, behind: &Behind) {
+    if let Some(count) = counts.get_mut(behind) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(behind);
+        }
+    }
+}
+
+/// The rules that a document shadows at least a match of, each with what comes before.
+fn shadowed(provenance: &Provenance) -> BTreeMap<RuleKey, Behind> {
+    let Provenance::Rules { decisions, redirect, shadowed, .. } = provenance else { return BTreeMap::new() };
+    if shadowed.is_empty() {
+        return BTreeMap::new();
+    }
+    let mut matches = decisions.iter().filter_map(|decision| decision.origin.as_ref());
+    let Some(first) = matches.next().or(redirect.as_deref()) else { return BTreeMap::new() };
+    let behind = Behind { first: first.clone(), matches: 1 + matches.count() };
+    shadowed.iter().filter_map(rule_of).map(|rule| (rule, behind.clone())).collect()
+}
+
+/// The rules with a match that a document tries.
+fn tried(provenance: &Provenance) -> BTreeSet<RuleKey> {
+    let Provenance::Rules { decisions, redirect, .. } = provenance else { return BTreeSet::new() };
+    let decided = decisions.iter().filter_map(|decision| decision.origin.as_ref());
+    decided.chain(redirect.as_deref()).filter_map(rule_of).collect()
+}
+
+fn rule_of(origin: &Origin) -> Option<RuleKey> {
+    match origin.section {
+        Section::Match { rule, .. } => Some((origin.object.clone(), rule)),
+        Section::Whole | Section::Rule(_) | Section::DefaultBackend | Section::Tls(_) => None,
+    }
+}
