@@ -5,12 +5,14 @@
 //! depend on the order in which PingSIX inserts them.
 
 mod candidates;
+mod check;
 mod connection;
 mod decision;
 mod explanation;
 mod inquiry;
 mod listener;
 mod related;
+mod sent;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -30,10 +32,12 @@ use pingsix_translate::status::{ConditionType, Problem, Reason, Severity, Verdic
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Provenance, SharedMap};
 
 pub use candidates::{RejectedMatch, RejectionReason};
+pub use check::Check;
 pub use connection::{StreamPorts, explain_connection};
 pub use decision::{FailedCondition, Step, StepResult};
 pub use explanation::{
-    Answer, Backend, Explanation, MatchedRoute, NotFoundCause, PolicyPlugins, RequestLine, Source, Target,
+    Answer, Backend, ClosedCause, Explanation, MatchedRoute, NotFoundCause, PolicyPlugins, RequestLine,
+    Source, Target,
 };
 #[cfg(feature = "view")]
 pub(crate) use inquiry::has_scheme;
@@ -41,6 +45,7 @@ pub use inquiry::{ArrivalPort, Inquiry, InquiryAnswerError, InquiryError, Reques
 use listener::Closed;
 pub use listener::{Listener, has_port, listeners, serving_listeners};
 pub use related::{RelatedObjects, is_accepted};
+pub use sent::{HeaderChange, Sent};
 pub use text::in_words;
 #[cfg(feature = "view")]
 pub(crate) use text::{NO_SOURCE, answer_lines};
@@ -88,24 +93,31 @@ pub fn explain(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> Resul
         | Outcome::Forward { route, .. } => Some(*route),
     };
     let listeners = serving_listeners(plane, request, port);
-    let closed = (!listener::is_open(plane, request, port)).then(|| listener::closed(plane, request, port));
+    let closed = if listener::is_open(plane, request, port) {
+        listener::closed_http2(plane, request)
+    } else {
+        Some(listener::closed(plane, request, port))
+    };
     let nothing = Explanation {
         request: request_line(request, port),
         data_plane: Some(plane.key.to_string()),
         listeners: listeners.clone(),
         route: None,
         steps: Vec::new(),
-        answer: Answer::Closed { why: String::new(), if_open: None },
+        before: Vec::new(),
+        answer: Answer::Closed { cause: ClosedCause::Listener, why: String::new(), if_open: None },
         problems: Vec::new(),
         rejected: Vec::new(),
         more_rejected: 0,
     };
-    if let Some(Closed { why, may_be_open: false }) = closed {
-        // The documents have no ports. This request cannot reach the data plane, because no port is open for it.
-        return Ok(Explanation { answer: Answer::Closed { why, if_open: None }, ..nothing });
-    }
-    if let Err(why) = &arrival {
-        return Ok(Explanation { answer: Answer::Closed { why: why.clone(), if_open: None }, ..nothing });
+    // The documents have no ports. This request cannot reach the data plane, because no port is open for it.
+    let unreachable = match (&closed, &arrival) {
+        (Some(Closed { why, may_be_open: false, .. }), _) | (None | Some(_), Err(why)) => Some(why.clone()),
+        (None | Some(_), Ok(_)) => None,
+    };
+    if let Some(why) = unreachable {
+        let answer = Answer::Closed { cause: ClosedCause::Listener, why, if_open: None };
+        return Ok(Explanation { answer, ..nothing });
     }
     let matched = key.and_then(|key| Some((key, plane.config.route(&key.id)?)));
     let injects = |(_, route): (_, &Route)| fault_of_policy(plane, route).is_some();
@@ -118,14 +130,24 @@ pub fn explain(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> Resul
         matched.map_or_else(Vec::new, |(key, route)| decision::steps(plane, key, route, arrived, native));
     let (rejected, more_rejected) = candidates::rejected(plane, request, key, &steps);
     let is_served = closed.is_some() || !listeners.is_empty();
-    let answer = answer(plane, arrived, outcome, is_served, &steps, &rejected);
+    // These answers come before all other plugins.
+    let is_first = matches!(outcome, Outcome::Static { .. } | Outcome::Preflight { .. });
+    let answer = answer(plane, (&router, arrived), outcome, is_served, &steps, &rejected);
     let problems = problems(plane, &steps, &answer);
     let answer = match closed {
-        Some(Closed { why, .. }) => Answer::Closed { why, if_open: Some(Box::new(answer)) },
+        Some(Closed { cause, why, .. }) => Answer::Closed { cause, why, if_open: Some(Box::new(answer)) },
         None => answer,
     };
+    let arrives = |source: &Source| listener::may_arrive(plane, &source.object, request, port);
+    let is_shown =
+        |step: &Step| step.result != StepResult::NotReached || step.source.as_ref().is_none_or(arrives);
+    let steps = steps.into_iter().filter(is_shown).collect();
+    let rejected = rejected.into_iter().filter(|rejected| arrives(&rejected.source)).collect();
+    let before = matched
+        .filter(|_| !is_first)
+        .map_or_else(Vec::new, |(_, route)| check::checks(plane, route, &policies(plane, route), arrived));
     let route = matched.map(|(key, route)| matched_route(plane, key, route));
-    Ok(Explanation { route, steps, answer, problems, rejected, more_rejected, ..nothing })
+    Ok(Explanation { route, steps, before, answer, problems, rejected, more_rejected, ..nothing })
 }
 
 fn request_line(request: &Request, port: Option<u16>) -> RequestLine {
@@ -215,7 +237,7 @@ fn path_in_words(route: &Route) -> String {
 
 fn answer(
     plane: &Plane<'_>,
-    request: &Request,
+    (router, request): (&Router<'_>, &Request),
     outcome: Outcome<'_>,
     is_served: bool,
     steps: &[Step],
@@ -246,7 +268,11 @@ fn answer(
         Outcome::Forward { route, candidates } => {
             let backends: Vec<Backend> = candidates
                 .into_iter()
-                .map(|candidate| backend(plane, candidate.weight, candidate.upstream))
+                .map(|candidate| {
+                    let sent = |upstream: &Upstream| router.sent(route, upstream, request);
+                    let sent = |upstream: &Upstream| Some(Sent::of(request, sent(upstream)?));
+                    backend(plane, candidate.weight, candidate.upstream, sent)
+                })
                 .collect();
             match backends.as_slice() {
                 [Backend { target: Target::Status { status }, .. }] => {
@@ -298,6 +324,15 @@ fn why_status(plane: &Plane<'_>, status: u16, decided: Option<&Step>) -> String 
     let is_grpc = source.is_some_and(|source| source.object.starts_with(Kind::GrpcRoute.as_str()));
     let who =
         source.map_or_else(|| "The table".to_owned(), |source| format!("{} {}", source.object, source.field));
+    let is_without_backends = |problem: &Problem, source: &Source| {
+        problem.reason == Reason::NoBackends && is_about(problem, source)
+    };
+    let mut problems = plane.verdicts.problems.iter();
+    if status >= 500
+        && source.is_some_and(|source| problems.any(|problem| is_without_backends(problem, source)))
+    {
+        return format!("{who} has no backend that takes requests.");
+    }
     match status {
         // To gRPC clients, both are UNAVAILABLE.
         503 if is_grpc => {
@@ -353,14 +388,19 @@ fn is_about(problem: &Problem, source: &Source) -> bool {
     in_rule && problem.object.to_string() == source.object
 }
 
-fn backend(plane: &Plane<'_>, weight: u32, upstream: UpstreamRef) -> Backend {
-    let (id, nodes, provenance) = match upstream {
+fn backend(
+    plane: &Plane<'_>,
+    weight: u32,
+    upstream: UpstreamRef,
+    sent: impl Fn(&Upstream) -> Option<Sent>,
+) -> Backend {
+    let (id, upstream, provenance) = match upstream {
         UpstreamRef::Named(id) => {
-            let key = DocumentKey::new(pingsix_translate::pingsix::ResourceKind::Upstream, id.as_str());
-            let nodes = plane.config.upstream(&id).map(|upstream: &Upstream| upstream.nodes.clone());
-            (Some(id), nodes.unwrap_or_default(), plane.provenance.get(&key))
+            let key = DocumentKey::new(ResourceKind::Upstream, id.as_str());
+            let upstream = plane.config.upstream(&id).cloned();
+            (Some(id), upstream, plane.provenance.get(&key))
         }
-        UpstreamRef::Inline(upstream) => (None, upstream.nodes, None),
+        UpstreamRef::Inline(upstream) => (None, Some(*upstream), None),
     };
     let target = match provenance {
         Some(Provenance::Backend { service, port }) => {
@@ -378,7 +418,10 @@ fn backend(plane: &Plane<'_>, weight: u32, upstream: UpstreamRef) -> Backend {
         )
         | None => Target::Unknown {},
     };
-    Backend { weight, target, upstream: id, endpoints: nodes, objects: Vec::new() }
+    let is_service = matches!(target, Target::Service { .. });
+    let sends = upstream.as_ref().filter(|_| is_service).and_then(sent);
+    let endpoints = upstream.map(|upstream| upstream.nodes).unwrap_or_default();
+    Backend { weight, target, upstream: id, endpoints, sends, objects: Vec::new() }
 }
 
 /// The answer to an unmatched request. `is_served` is whether a listener serves the host.

@@ -11,7 +11,7 @@ use pingsix_translate::{DataPlaneKey, ObjectKey, StreamProvenance};
 
 use super::candidates::{RejectedMatch, RejectionReason};
 use super::decision::{Step, StepResult};
-use super::explanation::{Answer, Backend, Explanation, Source, Target};
+use super::explanation::{Answer, Backend, ClosedCause, Explanation, Source, Target};
 use super::listener::{Listener, not_served};
 use super::request_line;
 
@@ -46,7 +46,12 @@ pub fn explain_connection(ports: &StreamPorts<'_>, request: &Request, port: u16)
         listeners: on_port.iter().map(|listener| Listener::of(listener)).collect(),
         route: None,
         steps: Vec::new(),
-        answer: Answer::Closed { why: why_closed(ports, &on_port, request, port), if_open: None },
+        before: Vec::new(),
+        answer: Answer::Closed {
+            cause: ClosedCause::Listener,
+            why: why_closed(ports, &on_port, request, port),
+            if_open: None,
+        },
         problems: Vec::new(),
         rejected: Vec::new(),
         more_rejected: 0,
@@ -61,7 +66,7 @@ pub fn explain_connection(ports: &StreamPorts<'_>, request: &Request, port: u16)
     let Some(StreamProvenance::Route { origin, shadowed, .. }) = provenance.get(key) else {
         // A document without a route is a guard.
         let why = "No route is for this server name, and listeners with a wider hostname must not take it.";
-        let answer = Answer::Closed { why: why.to_owned(), if_open: None };
+        let answer = Answer::Closed { cause: ClosedCause::Listener, why: why.to_owned(), if_open: None };
         return Some(Explanation { answer, ..explanation });
     };
     let source = Source::of(origin);
@@ -135,7 +140,14 @@ fn backend(
                 | None => Target::Unknown {},
             };
             let endpoints = config.upstream(id).map(|upstream| upstream.nodes.clone()).unwrap_or_default();
-            Backend { weight: *weight, target, upstream: Some(id.clone()), endpoints, objects: Vec::new() }
+            Backend {
+                weight: *weight,
+                target,
+                upstream: Some(id.clone()),
+                endpoints,
+                sends: None,
+                objects: Vec::new(),
+            }
         }
         Destination::Reject(why) => {
             let rejected = match why {
@@ -149,6 +161,7 @@ fn backend(
                 target,
                 upstream: None,
                 endpoints: BTreeMap::new(),
+                sends: None,
                 objects: Vec::new(),
             }
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pingsix_translate::{Origin, Section};
 use serde::Serialize;
 
-use super::{Listener, RejectedMatch, Step};
+use super::{Check, Listener, RejectedMatch, Sent, Step};
 
 /// The handling of a request, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -25,6 +25,9 @@ pub struct Explanation {
     /// The Route's decision list: the matches that are tried, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
+    /// The plugins that may answer the request or hold it up before the rest does, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub before: Vec<Check>,
     /// The answer to the client.
     pub answer: Answer,
     /// The problems of the deciding object, or of objects that could have decided, in sentences.
@@ -162,9 +165,12 @@ pub enum Answer {
     },
     /// No answer: the port is closed, or the connection is closed.
     Closed {
+        /// The cause.
+        cause: ClosedCause,
         /// The reasons, in sentences.
         why: String,
-        /// The answer of a PingSIX that has the port open, because PingSIX cannot distinguish ports.
+        /// The answer of a PingSIX that takes the connection all the same: it has the port open, because PingSIX cannot
+        /// distinguish ports, or has no ports with TLS.
         #[serde(rename = "ifOpen", skip_serializing_if = "Option::is_none")]
         if_open: Option<Box<Answer>>,
     },
@@ -173,6 +179,16 @@ pub enum Answer {
         /// The backends and their shares.
         backends: Vec<Backend>,
     },
+}
+
+/// The cause of a closed connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ClosedCause {
+    /// No listener accepts it.
+    Listener,
+    /// It speaks HTTP/2 without TLS, and the process of PingSIX also has ports with TLS.
+    Http2WithoutTls,
 }
 
 /// The first part of a request without a match.
@@ -225,6 +241,9 @@ pub struct Backend {
     pub upstream: Option<String>,
     /// The addresses, each with its weight.
     pub endpoints: BTreeMap<String, u32>,
+    /// The request that the backend gets; `None` for a target that is no Service, and for a connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sends: Option<Sent>,
     /// Other objects that shape the upstream, if the caller has named them by [`Explanation::name_objects`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<String>,

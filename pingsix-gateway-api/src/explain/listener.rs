@@ -5,11 +5,13 @@ use std::net::SocketAddr;
 
 use pingsix_translate::infrastructure::{INGRESS_PORTS, PortProtocol};
 use pingsix_translate::pingsix::Request;
-use pingsix_translate::status::{ConditionType, Conditions, ListenerVerdict, Reason, Verdicts};
-use pingsix_translate::{DataPlaneKey, Hostname};
+use pingsix_translate::status::{
+    ConditionType, Conditions, ListenerVerdict, ParentVerdict, Reason, Verdicts,
+};
+use pingsix_translate::{DataPlaneKey, Hostname, Kind, ObjectKey, ParentRef};
 use serde::Serialize;
 
-use super::Plane;
+use super::{ClosedCause, Plane};
 
 /// A listener of a data plane.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -136,14 +138,23 @@ pub(super) fn arrival(plane: &Plane<'_>, request: &Request) -> Result<Request, S
     }
 }
 
-/// The absence of a port for a request.
+/// The reason why a connection is closed.
 #[derive(Debug)]
 pub(super) struct Closed {
+    pub(super) cause: ClosedCause,
     /// The reasons, in sentences.
     pub(super) why: String,
     /// Whether a refused listener fits the request, and the data plane serves other listeners. A PingSIX instance may
     /// still have the port open, and answers there.
     pub(super) may_be_open: bool,
+}
+
+/// The object with a name as explanations write it.
+fn object_named(text: &str) -> Option<ObjectKey> {
+    let (kind, name) = text.split_once(' ')?;
+    let kind = Kind::ALL.iter().copied().find(|known| known.as_str() == kind)?;
+    let (namespace, name) = name.split_once('/')?;
+    Some(ObjectKey::new(kind, namespace, name))
 }
 
 /// The reasons for which a request cannot reach a data plane without a port for it.
@@ -160,7 +171,43 @@ pub(super) fn closed(plane: &Plane<'_>, request: &Request, port: Option<u16>) ->
     let mut sentences = vec![format!("No listener serves {protocol}{at}. Served: {served}.")];
     let may_be_open = !refused.is_empty() && !known.is_empty();
     sentences.extend(refused);
-    Closed { why: sentences.join(" "), may_be_open }
+    Closed { cause: ClosedCause::Listener, why: sentences.join(" "), may_be_open }
+}
+
+/// The reason for which PingSIX closes a connection over HTTP/2 without TLS: it offers that for all ports of a process or for
+/// none, and beside ports with TLS it would break HTTP/1.1 there (`offer_h2c`).
+pub(super) fn closed_http2(plane: &Plane<'_>, request: &Request) -> Option<Closed> {
+    let is_plaintext = request.http2 && !request.tls && plane.key.port().is_none();
+    let tls = listeners(plane).into_iter().find(|listener| is_plaintext && listener.protocol == "HTTPS")?;
+    let why = format!(
+        "PingSIX closes connections over HTTP/2 without TLS, because its process also has ports with TLS, such as {}. Use \
+         layout perPort, or a process of its own for the ports without TLS (pingsix-config --ports).",
+        tls.port
+    );
+    Some(Closed { cause: ClosedCause::Http2WithoutTls, why, may_be_open: true })
+}
+
+/// Whether requests of this scheme and port may arrive for a route: it is attached to a listener for them, or nothing is known.
+pub(super) fn may_arrive(plane: &Plane<'_>, route: &str, request: &Request, port: Option<u16>) -> bool {
+    let Some((key, verdict)) = object_named(route).and_then(|key| {
+        let verdict = plane.verdicts.routes.get(&key)?;
+        Some((key, verdict))
+    }) else {
+        return true;
+    };
+    let of_parent = |parent: &ParentVerdict| {
+        let ParentRef { section_name, port: of_listener, .. } = &parent.parent_ref;
+        let Some(owner) = parent.parent_ref.target(&key.name.namespace) else { return true };
+        let of_gateway = plane.verdicts.gateway.iter().filter(|gateway| *gateway.key == owner);
+        let of_set = plane.verdicts.listener_sets.iter().filter(|(set, _)| ***set == owner);
+        let of_gateway = of_gateway.flat_map(|gateway| &gateway.listeners);
+        of_gateway.chain(of_set.flat_map(|(_, set)| &set.listeners)).any(|listener| {
+            section_name.as_ref().is_none_or(|name| *name == listener.name)
+                && of_listener.is_none_or(|port| port == listener.port)
+                && Listener::of(listener).fits(request, port)
+        })
+    };
+    verdict.parents.iter().any(of_parent)
 }
 
 /// The statement that a listener is not served, with the reason, in sentences.

@@ -135,6 +135,7 @@ fn the_first_mismatch_is_named() {
     assert_eq!(
         over_tls.answer,
         Answer::Closed {
+            cause: ClosedCause::Listener,
             why: "No listener serves HTTPS. Served: any (HTTP port 80, any host); example (HTTP port 80, \
                   *.example.com)."
                 .to_owned(),

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::{
-    Answer, Backend, Explanation, FailedCondition, Listener, MatchedRoute, PolicyPlugins, RejectedMatch,
-    RejectionReason, Step, StepResult, Target,
+    Answer, Backend, Check, ClosedCause, Explanation, FailedCondition, HeaderChange, Listener, MatchedRoute,
+    PolicyPlugins, RejectedMatch, RejectionReason, Sent, Step, StepResult, Target,
 };
 
 /// The width of labels, in characters.
@@ -23,6 +23,7 @@ impl fmt::Display for Explanation {
         let steps: Vec<String> =
             self.steps.iter().enumerate().map(|(at, step)| step_line(at + 1, step)).collect();
         lines(f, "tried", &steps)?;
+        lines(f, "before", &self.before.iter().map(Check::to_string).collect::<Vec<_>>())?;
         lines(f, "answer", &answer_lines(&self.answer))?;
         lines(f, "problem", &self.problems)?;
         let mut rejected: Vec<String> = self.rejected.iter().map(rejected_line).collect();
@@ -109,13 +110,19 @@ pub(crate) fn answer_lines(answer: &Answer) -> Vec<String> {
         Answer::Preflight { allowed: true } => vec!["204, CORS preflight".to_owned()],
         Answer::Preflight { allowed: false } => vec!["403, CORS preflight that is not allowed".to_owned()],
         Answer::NotFound { why, .. } => vec!["404".to_owned(), why.clone()],
-        Answer::Closed { why, if_open } => {
-            let mut lines = vec!["none: no listener accepts the connection".to_owned(), why.clone()];
+        Answer::Closed { cause, why, if_open } => {
+            let (closed, otherwise) = match cause {
+                ClosedCause::Listener => (
+                    "none: no listener accepts the connection",
+                    "PingSIX cannot tell ports apart. If it has one open for this all the same, it answers:",
+                ),
+                ClosedCause::Http2WithoutTls => {
+                    ("none: the connection is closed", "A process of PingSIX without ports with TLS answers:")
+                }
+            };
+            let mut lines = vec![closed.to_owned(), why.clone()];
             if let Some(answer) = if_open {
-                lines.push(
-                    "PingSIX cannot tell ports apart. If it has one open for this all the same, it answers:"
-                        .to_owned(),
-                );
+                lines.push(otherwise.to_owned());
                 lines.extend(answer_lines(answer).into_iter().map(|line| format!("  {line}")));
             }
             lines
@@ -147,10 +154,37 @@ fn backend_lines(backend: &Backend, total: u64) -> Vec<String> {
         format!(", with {}", backend.objects.join(", "))
     };
     let mut lines = vec![format!("{share}{target}{with}")];
-    if !matches!(backend.target, Target::Status { .. }) {
-        lines.extend(backend.endpoints.keys().map(|endpoint| format!("  {endpoint}")));
+    let endpoints = || backend.endpoints.keys().map(String::as_str);
+    match &backend.sends {
+        Some(sent) => lines.extend(sent_lines(sent, &endpoints().collect::<Vec<_>>())),
+        None if matches!(backend.target, Target::Status { .. }) => {}
+        None => lines.extend(endpoints().map(|endpoint| format!("  {endpoint}"))),
     }
     lines
+}
+
+/// The request that one of the endpoints gets.
+fn sent_lines(sent: &Sent, endpoints: &[&str]) -> Vec<String> {
+    let Sent { method, target, host, headers } = sent;
+    let host = host.as_ref().map_or_else(|| "without a host".to_owned(), |host| format!("host {host}"));
+    let (first, endpoints) = match endpoints {
+        [endpoint] => (format!("  sends {method} {target} to {endpoint}, {host}"), &[][..]),
+        _ => (format!("  sends {method} {target}, {host}, to one of"), endpoints),
+    };
+    let endpoints = endpoints.iter().map(|endpoint| format!("  {endpoint}"));
+    let headers = headers.iter().map(|HeaderChange { name, values }| match values.as_slice() {
+        [] => format!("  without header {name}"),
+        values => format!("  with header {name}: {}", values.join(", ")),
+    });
+    std::iter::once(first).chain(endpoints).chain(headers).collect()
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { plugin, policy, effect } = self;
+        write!(f, "{plugin}: {effect}")?;
+        policy.iter().try_for_each(|policy| write!(f, " ({policy})"))
+    }
 }
 
 fn rejected_line(rejected_match: &RejectedMatch) -> String {

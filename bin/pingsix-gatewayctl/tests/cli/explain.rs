@@ -122,9 +122,8 @@ spec:
     manifests.write("routes.yaml", &format!("{cart}---{to_https}"));
     let path = manifests.path().to_str().unwrap();
     let explain = |url: &str| run(["explain", path, "GET", url]).exits(0);
-    explain("https://shop.example.com/cart").prints("Service shop/cart port 80").prints(
-        "HTTPRoute shop/to-https spec.rules[0].matches[0]: it redirects requests without TLS, and this one has TLS",
-    );
+    let over_tls = explain("https://shop.example.com/cart").prints("Service shop/cart port 80");
+    assert!(!over_tls.out.contains("to-https"), "{}", over_tls.out);
     explain("http://shop.example.com/cart").prints("301, Location: https://shop.example.com/cart");
 }
 
@@ -194,4 +193,145 @@ fn arguments_that_make_no_request_are_refused() {
     run(["explain", path, "GET", "a.test/cart", "-H", "Host: b.test", "--http2"])
         .exits(0)
         .prints("http://b.test/cart (HTTP/2");
+}
+
+#[test]
+fn a_forgotten_method_is_named() {
+    let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
+    let path = manifests.path().to_str().unwrap();
+    for url in ["http://a.test/cart", "https://a.test/cart"] {
+        let message = format!("explain needs a METHOD before the URL, for example GET {url}");
+        run(["explain", path, url]).exits(2).prints_error(&message);
+        run(["explain", path, "get", url]).exits(2).prints_error(&message);
+        run(["explain", url]).exits(2).prints_error(&message);
+    }
+    // A method of its own.
+    run(["explain", path, "PURGE", "http://a.test/cart"])
+        .exits(0)
+        .prints("sends PURGE /cart to 10.0.0.1:8080");
+}
+
+/// A rule that changes requests, under policies that check them.
+const CHECKED: &str = r#"
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: { name: checked, namespace: shop }
+spec:
+  parentRefs: [{ name: web }]
+  rules:
+  - matches: [{ path: { type: PathPrefix, value: /old } }]
+    filters:
+    - type: URLRewrite
+      urlRewrite: { hostname: inner.example.com, path: { type: ReplacePrefixMatch, replacePrefixMatch: /new } }
+    - type: RequestHeaderModifier
+      requestHeaderModifier:
+        set: [{ name: X-Env, value: prod }, { name: X-Api-Key, value: hidden-from-everybody }]
+        remove: [X-Debug]
+    backendRefs: [{ name: cart, port: 80 }]
+---
+apiVersion: v1
+kind: Secret
+metadata: { name: jwt, namespace: shop }
+stringData: { key: a-secret-of-at-least-32-characters }
+---
+apiVersion: pingsix.io/v1alpha1
+kind: SecurityPolicy
+metadata: { name: tokens, namespace: shop }
+spec:
+  targetRefs: [{ group: gateway.networking.k8s.io, kind: HTTPRoute, name: checked }]
+  jwt: { issuer: https://login.example, audience: shop, algorithm: HS256, secretRef: { name: jwt } }
+  authorization: { allow: [10.0.0.0/8] }
+---
+apiVersion: pingsix.io/v1alpha1
+kind: TrafficPolicy
+metadata: { name: limit, namespace: shop }
+spec:
+  targetRefs: [{ group: gateway.networking.k8s.io, kind: HTTPRoute, name: checked }]
+  rateLimit: { local: { limit: { requests: 100, unit: Minute } } }
+"#;
+
+#[test]
+fn what_comes_before_and_what_is_sent_are_shown_without_secrets() {
+    let manifests = Manifests::shop(CHECKED);
+    let path = manifests.path().to_str().unwrap();
+    let explain = |more: &[&str]| {
+        run(["explain", path, "GET", "http://a.test/old/abc?page=2", "-H", "X-Debug: 1"].iter().chain(more))
+    };
+    let run = explain(&[]).exits(0);
+    assert!(!run.out.contains("hidden-from-everybody") && !run.out.contains("a-secret"), "{}", run.out);
+    run.prints("  before      ip-restriction: 403 unless the client is in 10.0.0.0/8 (SecurityPolicy shop/tokens)\n")
+        .prints("              jwt-auth: 401 without a token in header authorization")
+        .prints("              limit-count: 429 after 100 requests of one address in 60 s (TrafficPolicy shop/limit)\n")
+        .prints("sends GET /new/abc?page=2 to 10.0.0.1:8080, host inner.example.com\n")
+        .prints("                with header x-env: prod\n")
+        .prints("                with header x-api-key: <redacted>\n")
+        .prints("                without header x-debug\n");
+    let json = explain(&["-o", "json"]).exits(0).json();
+    let sends = &json[0]["answer"]["backends"][0]["sends"];
+    assert_eq!((&sends["target"], &sends["host"]), (&"/new/abc?page=2".into(), &"inner.example.com".into()));
+    assert_eq!(sends["headers"][1], serde_json::json!({ "name": "x-debug", "values": [] }));
+    let plugins: Vec<&str> =
+        json[0]["before"].as_array().unwrap().iter().map(|check| check["plugin"].as_str().unwrap()).collect();
+    assert_eq!(plugins, ["ip-restriction", "jwt-auth", "limit-count"]);
+    assert_eq!(json[0]["before"][1]["policy"], "SecurityPolicy shop/tokens");
+}
+
+#[test]
+fn http2_without_tls_is_closed_beside_tls_alone() {
+    let (manifests, _) = https();
+    manifests.write("routes.yaml", &grpc_route("calls", "shop.v1.Cart", "cart"));
+    let path = manifests.path().to_str().unwrap();
+    let call = |url: &str, more: &[&str]| {
+        let url = format!("{url}/shop.v1.Cart/Get");
+        run(["explain", path, "POST", &url, "--http2"].iter().chain(more))
+    };
+    call("http://a.test", &[])
+        .exits(1)
+        .prints("none: the connection is closed\n")
+        .prints("PingSIX closes connections over HTTP/2 without TLS, because its process also has ports with TLS, such as 443.")
+        .prints("A process of PingSIX without ports with TLS answers:");
+    let json = call("http://a.test", &["-o", "json"]).json();
+    let answer = &json[0]["answer"];
+    assert_eq!((&answer["kind"], &answer["cause"]), (&"closed".into(), &"http2WithoutTls".into()));
+    assert_eq!(answer["ifOpen"]["kind"], "forward");
+    call("http://a.test", &["--layout", "per-port"]).exits(0);
+    // Only listener `http` has the host of the other requests.
+    run(["explain", path, "POST", "http://a.test/shop.v1.Cart/Get"]).exits(0);
+    let warning =
+        "warning: spec.parentRefs[0]: PingSIX closes connections over HTTP/2 without TLS on port 80";
+    manifests.check().exits(0).prints(warning);
+    let per_port = run(["check", path, "--layout", "per-port"]).exits(0);
+    assert!(!per_port.out.contains("HTTP/2"), "{}", per_port.out);
+}
+
+#[test]
+fn a_rule_without_backends_is_named_by_check_and_explain() {
+    let without = route("cart", "/cart", "cart").replace("backendRefs", "backendRef");
+    let manifests = Manifests::shop(&without);
+    let message = "The rule has no backendRefs, so every request gets 500.";
+    manifests.check().exits(1).prints(&format!("error: spec.rules[0].backendRefs: {message} [NoBackends]"));
+    run(["explain", manifests.path().to_str().unwrap(), "GET", "http://a.test/cart"])
+        .exits(1)
+        .prints("500, given by PingSIX\n")
+        .prints("HTTPRoute shop/cart spec.rules[0].matches[0] has no backend that takes requests.\n")
+        .prints(&format!("problem     HTTPRoute shop/cart: spec.rules[0].backendRefs: {message}\n"));
+    let redirect = route("cart", "/cart", "cart").replace(
+        "backendRefs: [{ name: cart, port: 80 }]",
+        "filters: [{ type: RequestRedirect, requestRedirect: { scheme: https } }]",
+    );
+    let run = Manifests::shop(&redirect).check().exits(0);
+    assert!(!run.out.contains("NoBackends"), "{}", run.out);
+}
+
+#[test]
+fn matches_of_another_scheme_are_left_out() {
+    let (manifests, _) = https();
+    let for_tls = route("tls", "/cart", "cart")
+        .replace("{ name: web }", "{ name: web, sectionName: https }")
+        .replace("spec:\n", "spec:\n  hostnames: [shop.example.com]\n");
+    let plain = route("plain", "/", "cart").replace("{ name: web }", "{ name: web, sectionName: http }");
+    manifests.write("routes.yaml", &format!("{plain}---\n{for_tls}"));
+    let path = manifests.path().to_str().unwrap();
+    let run = run(["explain", path, "GET", "http://a.test/cart"]).exits(0).prints("HTTPRoute shop/plain");
+    assert!(!run.out.contains("HTTPRoute shop/tls"), "{}", run.out);
 }

@@ -38,10 +38,10 @@ struct Sample {
     /// The request has no listener or no data plane. Its other expectations are for a PingSIX with the port open.
     #[serde(default)]
     closed: bool,
-    /// The request at the backend. The model does not cover the backend: the contract test asks the real PingSIX.
-    #[serde(default, rename = "sees")]
-    _sees: BTreeMap<String, String>,
-    /// Response headers the client gets, likewise.
+    /// The request at the backend: the target, the host, and headers; an empty text is none.
+    #[serde(default)]
+    sees: BTreeMap<String, String>,
+    /// Response headers the client gets. The model does not cover them: the contract test asks the real PingSIX.
     #[serde(default, rename = "gets")]
     _gets: BTreeMap<String, String>,
     /// The status with which a policy refuses the request on its way to the backends, likewise.
@@ -63,6 +63,11 @@ pub(crate) fn check(text: &str, explain: &dyn Fn(&[String]) -> String) -> Vec<St
         Err(error) => return vec![format!("requests.yaml: {error}")],
     };
     samples.iter().flat_map(|sample| sample.faults(explain)).collect()
+}
+
+/// Whether PingSIX adds a header by itself.
+fn is_of_pingsix(name: &str) -> bool {
+    name.starts_with("x-forwarded-") || name == "x-request-id"
 }
 
 impl Sample {
@@ -104,6 +109,24 @@ impl Sample {
         vec![format!("{request} {headers:?}: {}\n  answer {answer}\n  steps {steps}", faults.join("; "))]
     }
 
+    /// A part of the request at the backend, as the model sends it.
+    fn seen(&self, name: &str, sent: &Value) -> String {
+        if matches!(name, "target" | "host") {
+            return sent[name].as_str().unwrap_or_default().to_owned();
+        }
+        let changes = sent["headers"].as_array().into_iter().flatten();
+        let changed = changes.clone().find(|change| change["name"] == name);
+        match changed.map(|change| change["values"].as_array().cloned().unwrap_or_default()) {
+            // The value of a secret is not shown.
+            Some(values) if values.iter().any(|value| value == "<redacted>") => self.sees[name].clone(),
+            Some(values) => values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
+            None => {
+                let own = self.headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
+                own.map(|(_, value)| value.clone()).unwrap_or_default()
+            }
+        }
+    }
+
     fn compare(&self, explanation: &Value) -> Vec<String> {
         let answer = &explanation["answer"];
         let answer = if self.closed { &answer["ifOpen"] } else { answer };
@@ -142,6 +165,13 @@ impl Sample {
             let addresses = backends.iter().filter_map(|backend| backend["endpoints"].as_object());
             let addresses: Vec<&String> = addresses.flat_map(|endpoints| endpoints.keys()).collect();
             expect("the list of endpoints", serde_json::json!(wanted), serde_json::json!(addresses));
+        }
+        let sends = answer["backends"].as_array().into_iter().flatten().map(|backend| &backend["sends"]);
+        if let Some(sent) = sends.into_iter().find(|sent| !sent.is_null()) {
+            for (name, wanted) in self.sees.iter().filter(|(name, _)| !is_of_pingsix(name)) {
+                let found = self.seen(name, sent);
+                expect(&format!("the {name} at the backend"), wanted.as_str().into(), found.into());
+            }
         }
         if is_not_found || self.cause.is_some() {
             expect("the cause", serde_json::json!(self.cause), answer["cause"].clone());

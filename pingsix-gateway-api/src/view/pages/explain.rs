@@ -233,7 +233,16 @@ fn first_lines(text: &str) -> String {
 
 fn one(model: &Model, request: &Request, explanation: &Explanation) -> Markup {
     let Explanation {
-        data_plane, listeners, route, steps, answer, problems, rejected, more_rejected, ..
+        data_plane,
+        listeners,
+        route,
+        steps,
+        before,
+        answer,
+        problems,
+        rejected,
+        more_rejected,
+        ..
     } = explanation;
     let lines = answer_lines(answer);
     let mark = if explanation.is_answered() { Mark::Good } else { Mark::Bad };
@@ -260,6 +269,10 @@ fn one(model: &Model, request: &Request, explanation: &Explanation) -> Markup {
             @if !steps.is_empty() {
                 h3 { "Matches that PingSIX tries, in order" }
                 ol.steps { @for step in steps { (step_item(model, step)) } }
+            }
+            @if !before.is_empty() {
+                h3 { "Plugins that may answer before, in order" }
+                ul { @for check in before { li { (cut(&check.to_string())) } } }
             }
             @if !rejected.is_empty() { (rejected_table(model, rejected, *more_rejected)) }
             @if !listeners.is_empty() {
