@@ -123,6 +123,15 @@ impl TranslationArguments {
     }
 }
 
+/// Assumptions about what the files leave open.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct AssumptionArguments {
+    /// Assume managed data planes, with a fleet per port, where the files leave that open: for classes that are missing, that
+    /// have no parameters, or whose PingsixProxy is missing. Without the option, check assumes attached data planes with --layout.
+    #[arg(long, help_heading = "Translation")]
+    pub(crate) managed: bool,
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LayoutArgument {
     /// All ports in one fleet.
@@ -227,6 +236,9 @@ pub(crate) struct CheckArguments {
     #[arg(long)]
     pub(crate) strict: bool,
 
+    #[command(flatten)]
+    pub(crate) assumptions: AssumptionArguments,
+
     /// The format of the output.
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: ReportOutput,
@@ -292,6 +304,9 @@ pub(crate) struct ExplainArguments {
     /// The server name of the TLS handshake. It matters where the sidecar terminates TLS. Default: the host.
     #[arg(long, value_name = "NAME")]
     pub(crate) server_name: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) assumptions: AssumptionArguments,
 
     /// The format of the output.
     #[arg(short, long, value_enum, default_value_t)]
@@ -481,6 +496,11 @@ pub(crate) struct PingsixConfigArguments {
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7085")]
     pub(crate) status: SocketAddr,
 
+    /// The ports of the process. PingSIX serves HTTP/2 without TLS, as gRPC needs it, only in a process without ports with
+    /// TLS. So a data plane with both runs two processes, each with a --status of its own.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) ports: PortsArgument,
+
     /// The interval of DNS lookups for upstream nodes by PingSIX, in seconds. The nodes are addresses here, so lookups are
     /// useless, and PingSIX logs each one; its own default is one second.
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3600))]
@@ -488,6 +508,18 @@ pub(crate) struct PingsixConfigArguments {
 
     #[command(flatten)]
     pub(crate) translation: TranslationArguments,
+}
+
+/// The ports of one process of PingSIX.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PortsArgument {
+    /// All ports of the data plane.
+    #[default]
+    All,
+    /// The ports without TLS.
+    Plaintext,
+    /// The ports with TLS.
+    Tls,
 }
 
 /// The connection of PingSIX to the etcd server. Paths are those of PingSIX; this program does not read the files.

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::arguments::{CheckArguments, DefaultInput, Input, ReportOutput};
 use crate::finding::{DocumentLocation, Finding, Level, Tally, counted, print_grouped, reason};
 use crate::manifest::{self, read_all};
+use crate::missing_class::{missing_classes, print_missing};
 use crate::plane::Translated;
 use crate::{Exit, Streams};
 
@@ -24,11 +25,13 @@ pub(crate) fn run(
 ) -> anyhow::Result<Exit> {
     let mut findings = Vec::new();
     let mut subjects = Vec::new();
+    let mut classes = Vec::new();
     // A PingSIX configuration needs no other input.
     if arguments.pingsix.is_empty() || !arguments.paths.is_empty() || arguments.cluster.cluster {
         let input = Input::choose(&arguments.paths, &arguments.cluster, default)?;
-        let manifests = manifest::load_input(&input, &arguments.translation.endpoints, streams.err)?;
+        let mut manifests = manifest::load_input(&input, &arguments.translation.endpoints, streams.err)?;
         let options = arguments.translation.options();
+        manifests.assume_parameters(&input, &options, arguments.assumptions.managed);
         let mut translated = Translated::new(&manifests, &options);
         translated.require_verdicts(&options);
         subjects.push(format!(
@@ -36,6 +39,7 @@ pub(crate) fn run(
             counted(manifests.count, "object"),
             counted(translated.output.planes.len() + translated.output.streams.len(), "data plane")
         ));
+        classes = missing_classes(&translated.output, &manifests.objects, &options);
         findings.extend(translated.findings);
     }
     if !arguments.pingsix.is_empty() {
@@ -54,10 +58,15 @@ pub(crate) fn run(
     match arguments.output {
         ReportOutput::Text => {
             print_grouped(&findings, streams.out)?;
+            print_missing(&classes, streams.out)?;
             writeln!(streams.out, "{tally} ({})", subjects.join(", "))?;
         }
         ReportOutput::Json => {
-            let report = json!({ "findings": findings, "errors": tally.errors, "warnings": tally.warnings });
+            let mut report =
+                json!({ "findings": findings, "errors": tally.errors, "warnings": tally.warnings });
+            if !classes.is_empty() {
+                report["missingClasses"] = classes.into();
+            }
             writeln!(streams.out, "{}", serde_json::to_string_pretty(&report)?)?;
         }
     }

@@ -105,6 +105,7 @@ pub(crate) mod reason {
     pub(crate) const NO_STREAMS: &str = "StreamsNotTranslated";
     pub(crate) const NO_SERVICE: &str = "NoService";
     pub(crate) const NO_ENDPOINT_SLICES: &str = "NoEndpointSlices";
+    pub(crate) const PARAMETERS_NOT_GIVEN: &str = "ParametersNotGiven";
     pub(crate) const NO_MANIFESTS: &str = "NoManifests";
     pub(crate) const STREAM_DOCUMENTS: &str = "StreamDocuments";
 }

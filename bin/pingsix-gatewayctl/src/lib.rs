@@ -21,6 +21,7 @@ mod finding;
 mod man;
 mod manifest;
 mod migrate;
+mod missing_class;
 mod pingsix_config;
 mod plane;
 mod program;

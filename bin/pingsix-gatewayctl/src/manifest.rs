@@ -4,6 +4,7 @@ mod endpoints;
 mod files;
 mod missing_endpoints;
 mod other_gateways;
+mod parameters;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;

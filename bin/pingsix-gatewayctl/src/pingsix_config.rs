@@ -8,7 +8,7 @@ use pingsix_gateway_api::explain::{Listener, listeners};
 use pingsix_translate::DataPlaneKey;
 use serde_json::{Value, json};
 
-use crate::arguments::{EtcdArguments, PingsixConfigArguments};
+use crate::arguments::{EtcdArguments, PingsixConfigArguments, PortsArgument};
 use crate::plane::Translated;
 use crate::{Exit, Streams, manifest, yaml};
 
@@ -29,8 +29,22 @@ pub(crate) fn run(arguments: &PingsixConfigArguments, streams: &mut Streams<'_>)
             )?;
             continue;
         }
+        let (with_tls, without): (Vec<Listener>, Vec<Listener>) =
+            listeners.into_iter().partition(|listener| listener.protocol == "HTTPS");
+        let is_mixed = !with_tls.is_empty() && !without.is_empty();
+        let listeners = match arguments.ports {
+            PortsArgument::All => [with_tls, without].concat(),
+            PortsArgument::Plaintext => without,
+            PortsArgument::Tls => with_tls,
+        };
+        if listeners.is_empty() {
+            continue;
+        }
         let config = config(arguments, key, &key.prefix(&options.root), (&listeners, index))?;
         writeln!(streams.out, "---\n# PingSIX of data plane {key}")?;
+        if is_mixed && arguments.ports == PortsArgument::All {
+            writeln!(streams.out, "{NO_H2C}")?;
+        }
         writeln!(streams.out, "{}", yaml::encode(&config)?.trim_end())?;
         printed += 1;
     }
@@ -45,6 +59,12 @@ pub(crate) fn run(arguments: &PingsixConfigArguments, streams: &mut Streams<'_>)
     }
     Ok(Exit::Success)
 }
+
+/// The comment on a process with ports of both kinds.
+const NO_H2C: &str = "\
+# Connections over HTTP/2 without TLS are closed, as gRPC without TLS needs them: PingSIX offers them (offer_h2c) for all
+# ports of a process or for none, and then breaks HTTP/1.1 on ports with TLS. Two processes serve both: pingsix-config
+# --ports plaintext and --ports tls print their configurations.";
 
 fn config(
     arguments: &PingsixConfigArguments,

@@ -1,12 +1,12 @@
 //! The output of the pipeline for manifests, with the places of the findings.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use pingsix_gateway_api::IncrementalPipeline;
-use pingsix_gateway_api::pipeline::Output;
-use pingsix_translate::status::Reason;
-use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Objects, Options};
+use pingsix_gateway_api::pipeline::{self, Output};
+use pingsix_translate::status::{ConditionType, ListenerVerdict, ParentVerdict, Reason};
+use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Objects, Options, ParentRef};
 
 use crate::finding::{Finding, Level, Tally, reason};
 use crate::manifest::Manifests;
@@ -35,6 +35,8 @@ impl Translated {
         if !pipeline.options().stream {
             findings.extend(hints_at_streams(manifests, &output));
         }
+        let broken = consequences_of_listeners(&output);
+        findings.retain(|finding| !broken.contains(&(finding.object.clone(), finding.field.clone())));
         drop_repetitions(&mut findings);
         Self { output, objects: manifests.objects.clone(), findings }
     }
@@ -103,13 +105,77 @@ fn hints_at_streams(manifests: &Manifests, output: &Output) -> Vec<Finding> {
     hints.collect()
 }
 
-/// Sorts findings, and keeps one of those that say the same.
+/// The routes with the fields of parentRefs whose listeners are all refused. The findings of the listeners say why.
+fn consequences_of_listeners(output: &Output) -> BTreeSet<(String, String)> {
+    let mut consequences = BTreeSet::new();
+    for verdicts in &output.gateways {
+        let of_gateway = verdicts.gateway.iter().map(|gateway| (&gateway.key, &gateway.listeners));
+        let of_sets = verdicts.listener_sets.iter().map(|(key, set)| (key, &set.listeners));
+        let owners: BTreeMap<&ObjectKey, &Vec<ListenerVerdict>> =
+            of_gateway.chain(of_sets).map(|(key, listeners)| (&**key, listeners)).collect();
+        for (route, verdict) in &verdicts.routes {
+            for ParentVerdict { parent_ref, conditions } in verdict.parents.iter() {
+                let accepted = conditions.get(ConditionType::Accepted);
+                if accepted.is_none_or(|accepted| accepted.reason != Reason::NotAllowedByListeners) {
+                    continue;
+                }
+                let ParentRef { index, section_name, port, .. } = parent_ref;
+                let owner = parent_ref.target(&route.name.namespace);
+                let listeners = owner.and_then(|owner| owners.get(&owner)).into_iter().copied().flatten();
+                let mut selected = listeners
+                    .filter(|listener| section_name.as_ref().is_none_or(|name| *name == listener.name))
+                    .filter(|listener| port.is_none_or(|port| port == listener.port));
+                if selected.all(|listener| !listener.conditions.is_true(ConditionType::Accepted)) {
+                    consequences.insert((route.to_string(), format!("spec.parentRefs[{index}]")));
+                }
+            }
+        }
+    }
+    consequences
+}
+
+/// Sorts findings, and keeps one of those that say the same, with the fields of the others.
 fn drop_repetitions(findings: &mut Vec<Finding>) {
     // Manifests without any EndpointSlice imply that no endpoint is ready.
     let without_slices = findings.iter().filter(|finding| finding.reason == reason::NO_ENDPOINT_SLICES);
     let without_slices: BTreeSet<String> = without_slices.map(|finding| finding.object.clone()).collect();
     let no_endpoints = Reason::NoEndpoints.as_str();
-    findings.retain(|finding| finding.reason != no_endpoints || !without_slices.contains(&finding.object));
+    let is_implied = |object: &str| without_slices.contains(object) || without_slices.contains("");
+    findings.retain(|finding| finding.reason != no_endpoints || !is_implied(&finding.object));
     findings.sort();
     findings.dedup();
+    let mut first: BTreeMap<Finding, usize> = BTreeMap::new();
+    let mut kept: Vec<Finding> = Vec::with_capacity(findings.len());
+    let mut others: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for finding in findings.drain(..) {
+        let fault = Finding { field: String::new(), ..finding.clone() };
+        match first.get(&fault) {
+            Some(&index) if OF_REFERENCES.contains(&&*finding.reason) => {
+                others.entry(index).or_default().push(finding.field)
+            }
+            Some(_) | None => {
+                first.entry(fault).or_insert(kept.len());
+                kept.push(finding);
+            }
+        }
+    }
+    for (index, fields) in others {
+        let (named, more) = fields.split_at(fields.len().min(NAMED_FIELDS));
+        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        kept[index].message.push_str(&format!(" The same at {}{more}.", named.join(", ")));
+    }
+    *findings = kept;
 }
+
+/// The reasons of references: those of one object that lead to one missing object are one fault.
+const OF_REFERENCES: [&str; 6] = [
+    Reason::BackendNotFound.as_str(),
+    Reason::InvalidCertificateRef.as_str(),
+    Reason::RefNotFound.as_str(),
+    Reason::RefNotPermitted.as_str(),
+    Reason::NoMatchingParent.as_str(),
+    pipeline::reason::PARENT_NOT_FOUND,
+];
+
+/// The number of fields that a finding names beside its own.
+const NAMED_FIELDS: usize = 3;

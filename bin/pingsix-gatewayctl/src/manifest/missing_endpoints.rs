@@ -23,7 +23,25 @@ pub(super) fn report(manifests: &mut Manifests) {
         let is_service = uses.services.get(name).is_some_and(|service| !service.is_external_name);
         is_service && !with_slices.contains(name)
     });
-    for (name, substitute) in missing.collect::<Vec<_>>() {
+    let missing: Vec<(ObjectName, Substitute)> = missing.collect();
+    let answer_503 = missing.iter().all(|(_, substitute)| *substitute == Substitute::NotAlways);
+    if let ([(first, _), _, ..], true) = (missing.as_slice(), with_slices.is_empty() && answer_503) {
+        let message = format!(
+            "The input has no EndpointSlice, so requests to its {} Services get 503, and connections are refused; \
+             --endpoints supplies endpoints, for example {first}=IP:PORT.",
+            missing.len()
+        );
+        manifests.findings.push(Finding {
+            place: None,
+            object: String::new(),
+            field: String::new(),
+            severity: Level::Warning,
+            reason: reason::NO_ENDPOINT_SLICES.to_owned(),
+            message,
+        });
+        return;
+    }
+    for (name, substitute) in missing {
         let key = key(Kind::Service, &name);
         let consequence = match substitute {
             Substitute::Always => "the default backends of Ingresses answer in its place",

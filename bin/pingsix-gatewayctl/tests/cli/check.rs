@@ -1,4 +1,4 @@
-use crate::support::{Manifests, grpc_route, route, run, run_with};
+use crate::support::{GATEWAY, Manifests, grpc_route, route, run, run_with};
 use crate::translate::{backend_tls, https, https_until};
 
 #[test]
@@ -140,4 +140,100 @@ fn a_policy_without_a_target_is_an_error_and_one_that_no_route_has_to_do_with_a_
         .exits(0)
         .prints("BackendTLSPolicy shop/tls\n  warning: spec.targetRefs: The policy has no effect")
         .prints("(Service carts). [NoTarget]");
+}
+
+#[test]
+fn a_missing_class_is_printed_as_a_manifest_to_add() {
+    let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
+    let gateway = GATEWAY.split_once("---").unwrap().1;
+    manifests.write("gateway.yaml", gateway);
+    let checked = manifests.check().exits(1).prints("[GatewayClassNotFound]");
+    let added = "---\napiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: \"pingsix\"}\n\
+                 spec: {controllerName: \"pingsix.io/gateway-controller\"}\n";
+    let text = checked.prints(added).out;
+    // The text is a manifest as it is.
+    let class = text.split_once("cluster:\n").unwrap().1.split_once("1 error").unwrap().0;
+    manifests.write("class.yaml", class);
+    manifests.check().exits(0);
+    manifests.remove("class.yaml");
+    let path = manifests.path().to_str().unwrap();
+    let json = run(["check", path, "-o", "json"]).exits(1).json();
+    assert_eq!(json["missingClasses"][0]["spec"]["controllerName"], "pingsix.io/gateway-controller");
+    // A managed class needs no manifest, and has a data plane per port.
+    run(["check", path, "--managed"]).exits(0).prints("2 data planes)");
+    run(["explain", path, "GET", "http://a.test/cart", "--managed"])
+        .exits(0)
+        .prints("data plane  shop/web:80\n");
+    let ingress = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: { name: old, namespace: shop }\n\
+                   spec: { ingressClassName: pingsix, defaultBackend: { service: { name: cart, port: { number: 80 } } } }\n";
+    manifests.write("ingress.yaml", ingress);
+    manifests
+        .check()
+        .exits(1)
+        .prints("kind: IngressClass\n")
+        .prints("spec: {controller: \"pingsix.io/gateway-controller\"}\n");
+    run(["check", path, "--managed"]).exits(0);
+}
+
+#[test]
+fn parameters_that_are_not_in_the_input_are_a_warning_and_are_assumed() {
+    let (manifests, _) = https();
+    let gateway = std::fs::read_to_string(manifests.path().join("gateway.yaml")).unwrap();
+    let reference =
+        "parametersRef: { group: pingsix.io, kind: PingsixProxy, namespace: infra, name: elsewhere }";
+    let controller = "controllerName: pingsix.io/gateway-controller";
+    manifests.write("gateway.yaml", &gateway.replace(controller, &format!("{controller}, {reference}")));
+    let path = manifests.path().to_str().unwrap();
+    let check = |more: &[&str]| run(["check", path].iter().chain(more)).exits(0);
+    let warning = "GatewayClass pingsix\n  warning: spec.parametersRef: PingsixProxy infra/elsewhere is not in the input; \
+                   the check assumes";
+    check(&[]).prints(warning).prints("1 data plane)").prints("0 errors, 1 warning");
+    check(&["--layout", "per-port"]).prints(warning).prints("2 data planes)");
+    check(&["--managed"]).prints("the check assumes managed data planes").prints("3 data planes)");
+    // What is to be published must be known.
+    run(["translate", path])
+        .exits(1)
+        .prints_error("There is no PingsixProxy infra/elsewhere that can be read");
+}
+
+#[test]
+fn services_without_any_endpoint_slice_are_one_line() {
+    let service = |name: &str| {
+        format!(
+            "apiVersion: v1\nkind: Service\nmetadata: {{ name: {name}, namespace: shop }}\nspec: {{ ports: [{{ port: 80 }}] }}\n"
+        )
+    };
+    let routes = ["a", "b", "c"]
+        .map(|name| format!("{}---\n{}", route(name, &format!("/{name}"), name), service(name)));
+    let manifests = Manifests::new(&[("gateway.yaml", GATEWAY), ("routes.yaml", &routes.join("---\n"))]);
+    let run = manifests.check().exits(0);
+    assert_eq!(run.out.matches("[NoEndpointSlices]").count(), 1, "{}", run.out);
+    run.prints("The input has no EndpointSlice, so requests to its 3 Services get 503")
+        .prints("--endpoints supplies endpoints, for example shop/a=IP:PORT.")
+        .prints("0 errors, 1 warning");
+}
+
+#[test]
+fn one_fault_is_one_finding() {
+    let twice = route("cart", "/cart", "nowhere")
+        .replace("{ name: nowhere, port: 80 }", "{ name: nowhere, port: 80 }, { name: nowhere, port: 81 }");
+    let lost =
+        route("lost", "/lost", "cart").replace("{ name: web }", "{ name: gone }, { name: gone, port: 80 }");
+    let of_listener =
+        route("broken", "/x", "cart").replace("{ name: web }", "{ name: web, sectionName: broken }");
+    let manifests = Manifests::shop(&[twice, lost, of_listener].join("---"));
+    manifests.write("gateway.yaml", &format!("{GATEWAY}  - {{ name: broken, port: 81, protocol: FOO }}\n"));
+    let run = manifests.check().exits(1).prints("3 errors, 0 warnings");
+    run.prints("Service shop/nowhere does not exist. The same at spec.rules[0].backendRefs[1].name. [BackendNotFound]")
+        .prints("Gateway shop/gone does not exist. The same at spec.parentRefs[1]. [ParentNotFound]")
+        .prints("The data plane does not serve protocol FOO. [UnsupportedProtocol]");
+}
+
+#[test]
+fn a_rule_that_can_never_match_is_shadowed() {
+    let twice = format!("{}---{}", route("a", "/cart", "cart"), route("b", "/cart", "cart"));
+    Manifests::shop(&twice).check().exits(0).prints(
+        "HTTPRoute shop/b\n  warning: spec.rules[0]: The rule gets no requests from Gateway shop/web: \
+         spec.rules[0].matches[0] of HTTPRoute shop/a takes them first. [Shadowed]",
+    );
 }

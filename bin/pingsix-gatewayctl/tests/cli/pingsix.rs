@@ -13,6 +13,7 @@ use crate::authority::Authority;
 use crate::migrate::root as migrations;
 use crate::serve::Served;
 use crate::support::{GATEWAY, Manifests, route, run, run_with};
+use crate::translate::https;
 
 const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -177,4 +178,56 @@ fn keys_of_a_migration_open_the_route_and_no_other_does() {
     for headers in [host.to_owned(), format!("{host}\r\napikey: carols-key")] {
         assert!(ask("/orders/1", &headers).unwrap().starts_with("HTTP/1.1 401"), "{headers}");
     }
+}
+
+/// The beginning of a connection over HTTP/2: the preface and empty settings.
+const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
+/// Whether a server answers the beginning of a connection over HTTP/2 with settings, and does not close it.
+fn speaks_http2(port: u16) -> bool {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(WAIT_TIMEOUT)).unwrap();
+    stream.write_all(HTTP2).unwrap();
+    let mut head = [0; 9];
+    stream.read_exact(&mut head).is_ok() && head[3] == 4
+}
+
+#[test]
+fn http2_without_tls_takes_a_process_without_tls() {
+    let Some(binary) = pingsix() else { return };
+    let (manifests, _) = https();
+    let (plain, tls) = (free_port(), free_port());
+    let gateway = std::fs::read_to_string(manifests.path().join("gateway.yaml")).unwrap();
+    let gateway = gateway.replace("port: 80,", &format!("port: {plain},"));
+    manifests.write("gateway.yaml", &gateway.replace("port: 443", &format!("port: {tls}")));
+    let supplied = format!("shop/cart={}", backend("cart"));
+    let served = Served::start(&manifests, &["--endpoints", &supplied]);
+    served.wait_for("ready");
+    let files = tempfile::tempdir().unwrap();
+    let certificate = rcgen::generate_simple_self_signed(["default.test".to_owned()]).unwrap();
+    let write = |name: &str, content: &str| {
+        let path = files.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path.display().to_string()
+    };
+    let crt = write("tls.crt", &certificate.cert.pem());
+    let key = write("tls.key", &certificate.signing_key.serialize_pem());
+    let start = |ports: &str| {
+        let (etcd, status) = (served.etcd.to_string(), free_address().to_string());
+        let arguments = ["--etcd", &etcd, "--bind", "127.0.0.1", "--status", &status, "--ports", ports];
+        let config = ["pingsix-config", manifests.path().to_str().unwrap(), "--cert", &crt, "--key", &key];
+        PingSix::start(&binary, &run(config.iter().chain(&arguments)).exits(0).out)
+    };
+    let is_served = || get(plain, "/cart").is_some_and(|answer| answer.ends_with("cart"));
+
+    let both = start("all");
+    wait_until("the cart answers", is_served);
+    assert!(!speaks_http2(plain), "explain and limits.md say that such connections are closed");
+    drop(both);
+
+    let _plaintext = start("plaintext");
+    let _tls = start("tls");
+    wait_until("the cart answers", is_served);
+    assert!(speaks_http2(plain));
+    wait_until("the port with TLS is open", || TcpStream::connect(("127.0.0.1", tls)).is_ok());
 }

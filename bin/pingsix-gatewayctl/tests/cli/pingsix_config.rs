@@ -63,7 +63,18 @@ fn h2c_is_never_offered_beside_tls() {
     let path = manifests.path().to_str().unwrap();
     let files = ["--cert", "/tls/crt", "--key", "/tls/key"];
     let shared = run(["pingsix-config", path].iter().chain(&files)).exits(0);
-    assert!(!shared.out.contains("offer_h2c"), "{}", shared.out);
+    assert!(!shared.out.contains("offer_h2c:"), "{}", shared.out);
+    assert!(shared.out.contains("# Connections over HTTP/2 without TLS are closed"), "{}", shared.out);
+    let only = |ports: &str| {
+        let printed = run(["pingsix-config", path, "--ports", ports]).exits(0).out;
+        let [config] = documents(&printed).try_into().unwrap();
+        let config: Value = config;
+        assert!(!printed.contains("HTTP/2"), "{printed}");
+        assert_eq!(config["pingsix"]["etcd"]["prefix"], "/pingsix/shop/web");
+        config["pingsix"]["listeners"].clone()
+    };
+    assert_eq!(only("plaintext"), json!([{ "address": "0.0.0.0:80", "offer_h2c": true }]));
+    assert_eq!(only("tls")[0]["address"], "0.0.0.0:443");
     let tls = json!({ "cert_path": "/tls/crt", "key_path": "/tls/key" });
     let [shared] = documents(&shared.out).try_into().unwrap();
     let shared: Value = shared;
