@@ -35,7 +35,7 @@ pub use model::{
     BackendAddresses, Budget, CertificateReference, DEFAULT_CONTROLLER_NAME, DataPlaneKey, Decision,
     FieldPath, GATEWAY_GROUP, Hostname, HostnameFlaw, INGRESS_GROUP, Kind, Layout, NameParts, Network,
     ObjectKey, ObjectName, Options, Origin, PINGSIX_GROUP, ParentRef, ParseDataPlaneKeyError,
-    ParseObjectNameError, PolicyPlugins, Provenance, Reference, Section, StreamProvenance,
+    ParseObjectNameError, PolicyPlugins, Provenance, Reference, Section, StreamProvenance, article,
     is_backend_address,
 };
 pub use pipeline::{

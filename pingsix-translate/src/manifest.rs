@@ -16,6 +16,7 @@
 
 mod decode;
 mod fault;
+mod misread;
 #[cfg(test)]
 mod tests;
 mod yaml;
@@ -28,6 +29,7 @@ use serde_json::Value;
 use decode::DEFAULT_NAMESPACE;
 pub use decode::{Decoded, decode};
 pub use fault::{Fault, FaultReason};
+pub use misread::{how_to_quote, metadata_fault, type_in_words};
 pub use yaml::{Document, YamlError, documents};
 
 use crate::model::{Kind, ObjectKey, Severity};

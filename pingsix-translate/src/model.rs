@@ -3,6 +3,7 @@
 //! These modules know no stage, no object of Kubernetes and no document of PingSIX.
 
 mod address;
+mod article;
 mod backend_address;
 mod data_plane_key;
 pub(crate) mod field;
@@ -21,6 +22,7 @@ mod route_kind;
 mod traffic;
 
 pub use address::Address;
+pub use article::article;
 pub use backend_address::{BackendAddresses, is_backend_address};
 pub use data_plane_key::{DataPlaneKey, ParseDataPlaneKeyError};
 pub use field::FieldPath;

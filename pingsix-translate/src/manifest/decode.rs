@@ -7,6 +7,7 @@ use base64::Engine as _;
 use serde_json::{Map, Value, json};
 
 use super::fault::{Fault, FaultReason};
+use super::misread::metadata_fault;
 use super::yaml::unquoted;
 use crate::for_each_kind;
 use crate::model::{GATEWAY_GROUP, Kind, ObjectKey};
@@ -106,8 +107,11 @@ pub fn decode(value: Value) -> Decoded {
         let namesake = Kind::ALL.iter().copied().find(|known| known.as_str() == kind);
         return match namesake {
             Some(known) if is_group_of_kubernetes(group) => {
-                let message =
-                    format!("Kind {kind} has apiVersion {}, not {api_version}.", known.api_version());
+                let message = format!(
+                    "Kind {kind} has apiVersion {}, not {api_version}.{}",
+                    known.api_version(),
+                    advice(known)
+                );
                 fault(
                     &format!("{kind} {}", shown_name(&fields)),
                     "apiVersion",
@@ -126,15 +130,21 @@ pub fn decode(value: Value) -> Decoded {
         };
     };
     let is_supported = known.versions().contains(&version);
-    let name = fields.get("metadata").and_then(|metadata| metadata.get("name")).and_then(Value::as_str);
-    if is_supported && name.is_none_or(str::is_empty) {
-        return fault(&kind, "metadata.name", FaultReason::NotAnObject, format!("A {kind} needs a name."));
+    if is_supported
+        && let Some((field, message)) =
+            metadata_fault(known.as_str(), known.is_namespaced(), fields.get("metadata"))
+    {
+        let object = format!("{kind} {}", shown_name(&fields));
+        return fault(object.trim(), field, FaultReason::NotAnObject, message);
     }
     let string_data = if known == Kind::Secret { merge_string_data(&mut fields) } else { Ok(()) };
     as_stored(known, &mut fields);
     if !is_supported {
-        let message =
-            format!("apiVersion {api_version} of {kind} is not supported; use {}.", known.api_version());
+        let message = format!(
+            "apiVersion {api_version} of {kind} is not supported; use {}.{}",
+            known.api_version(),
+            advice(known)
+        );
         return fault_of(
             known,
             fields.get("metadata"),
@@ -188,6 +198,17 @@ fn with_type(items: Vec<Value>, api_version: &str, list_kind: &str) -> Vec<Value
         .collect()
 }
 
+/// The fields that are others in a version that is not supported.
+const fn advice(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Ingress => {
+            " There, a backend has service.name and service.port in place of serviceName and servicePort, spec.backend is \
+             spec.defaultBackend, and each path needs a pathType."
+        }
+        _ => "",
+    }
+}
+
 /// Groups that Kubernetes has, or had: `Ingress` was once of `extensions`, `Gateway` of `networking.x-k8s.io`.
 fn is_group_of_kubernetes(group: &str) -> bool {
     matches!(group, "" | "extensions") || group.ends_with("k8s.io")
@@ -207,6 +228,11 @@ fn as_stored(kind: Kind, fields: &mut Map<String, Value>) {
     // Types of an older version are the current ones.
     fields.insert("apiVersion".to_owned(), Value::String(kind.api_version()));
     if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
+        for name in ["annotations", "labels"] {
+            // Go reads null as the empty text.
+            let texts = metadata.get_mut(name).and_then(Value::as_object_mut).into_iter().flatten();
+            texts.filter(|(_, text)| text.is_null()).for_each(|(_, text)| *text = json!(""));
+        }
         if !kind.is_namespaced() {
             metadata.remove("namespace");
         } else if metadata.get("namespace").and_then(Value::as_str).is_none_or(str::is_empty) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::References;
 use super::cache::not_read_yet;
 use crate::bounds;
-use crate::model::{FieldPath, Kind, ObjectKey, ObjectName, Reason, Refusal};
+use crate::model::{FieldPath, Kind, ObjectKey, ObjectName, Reason, Refusal, article};
 use crate::pingsix::validate::{Fault, check_authorities, read_authorities, write_section};
 use crate::snapshot::AuthorityRef;
 
@@ -70,8 +70,11 @@ fn refuse_kind(reference: &AuthorityRef<'_>, reason: Reason, at: &FieldPath) -> 
     }
     let group = if reference.group.is_empty() { "the core group" } else { reference.group };
     let field = if reference.kind == Kind::ConfigMap.as_str() { "group" } else { "kind" };
-    let message =
-        format!("CA certificates are read from a ConfigMap, not from a {} of {group}.", reference.kind);
+    let message = format!(
+        "CA certificates are read from a ConfigMap, not from {} {} of {group}.",
+        article(reference.kind),
+        reference.kind
+    );
     Err(Refusal::new(at.child(field), reason, message))
 }
 

@@ -1,5 +1,6 @@
 //! `limit-count`: requests in fixed windows.
 
+use pingsix_translate::article;
 use serde_json::{Value, json};
 
 use super::Effects;
@@ -114,12 +115,15 @@ pub(super) fn limit_count(mut config: Fields, effects: &mut Effects, report: &mu
         return;
     };
     if UNITS.iter().any(|(length, _)| *length == window) {
-        report.exact(&window_place, format!("The window is a {unit}."));
+        report.exact(&window_place, format!("The window is {} {unit}.", article(unit)));
     } else {
         report.limited(
             &window_place,
             Reason::DifferentCounts,
-            format!("The window becomes a {unit} with the same mean, so more requests may pass at once."),
+            format!(
+                "The window becomes {} {unit} with the same mean, so more requests may pass at once.",
+                article(unit)
+            ),
         );
     }
     let code = match code {
