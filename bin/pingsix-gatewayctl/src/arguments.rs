@@ -555,7 +555,7 @@ pub(crate) struct EtcdArguments {
 ///
 /// Ingresses of ingress-nginx become HTTPRoutes with policies: those of a class with the controller k8s.io/ingress-nginx, or
 /// with annotations of nginx.ingress.kubernetes.io. With --keep-ingress, copies of them keep the annotations, in a class that
-/// reads them.
+/// reads them. Ingresses of networking.k8s.io/v1beta1 and extensions/v1beta1 get the form of networking.k8s.io/v1 first.
 ///
 /// From a cluster, the Services, Secrets and ConfigMaps are those to which the other objects refer.
 ///

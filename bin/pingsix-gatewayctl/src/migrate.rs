@@ -5,8 +5,9 @@
 //!                                     consumer, plugin ┘
 //! ```
 //!
-//! The conversion is pure. Each field of the input is taken with a verdict, and a field that nobody takes is a loss. A rule
-//! with a loss that might admit other requests is not written.
+//! The conversion is pure. Each field of the input is taken with a verdict, and a field that is left is a loss. A rule
+//! with a loss that might admit other requests is not written. In the end, `convert/account.rs` compares the report with the
+//! input, so that each field is named.
 
 mod consumer;
 mod convert;

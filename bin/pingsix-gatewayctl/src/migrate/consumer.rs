@@ -108,7 +108,7 @@ fn plugins(fields: &mut Fields, report: &mut Report) {
         let Some(mut plugin) = item.object(report) else { continue };
         let place = plugin.place.clone();
         if plugin.truth("enable", report).is_some_and(|(_, on)| !on) {
-            report.exact(&place, "The plugin is switched off, so it becomes nothing.");
+            report.exact_whole(&place, "The plugin is switched off, so it becomes nothing.");
             continue;
         }
         let name = plugin.text("name", report).map(|(_, name)| name).unwrap_or_default();
@@ -173,7 +173,11 @@ fn apisix_consumer(
         let value = auth.object("value", &mut conversion.report);
         let auth_place = auth.place.clone();
         auth.finish(&mut conversion.report);
-        let secret = secret.and_then(|mut secret| secret.text("name", &mut conversion.report));
+        let secret = secret.and_then(|mut secret| {
+            let named = secret.text("name", &mut conversion.report);
+            secret.finish(&mut conversion.report);
+            named
+        });
         let secret = secret.map(|(place, secret)| (place, ObjectName::new(&*name.namespace, secret)));
         credential(kind, (value, secret, &auth_place), &target, sources, (keys, consumers), conversion);
     }
@@ -200,7 +204,7 @@ fn consumer(
         let report = &mut conversion.report;
         let gateway_name = reference.text("name", report);
         let namespace = reference.text("namespace", report).map(|(_, namespace)| namespace);
-        let _ = (reference.take("kind"), reference.take("group"));
+        let _ = (reference.text("kind", report), reference.text("group", report));
         let at = reference.place.clone();
         reference.finish(report);
         gateway = gateway_name.map(|(_, gateway)| {
@@ -226,7 +230,14 @@ fn consumer(
     for (index, item) in credentials.into_iter().enumerate() {
         let Some(mut item) = item.object(&mut conversion.report) else { continue };
         let report = &mut conversion.report;
-        let Some((type_place, kind)) = item.text("type", report) else { continue };
+        let Some((type_place, kind)) = item.text("type", report) else {
+            report.impossible(
+                &item.place,
+                Reason::MissingField,
+                "The credential has no type, so it admits nobody.",
+            );
+            continue;
+        };
         let suffix = item.text("name", report).map(|(_, name)| name);
         let value = item.object("config", report);
         let mut secret = None;

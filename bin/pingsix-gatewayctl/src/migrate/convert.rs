@@ -1,5 +1,6 @@
 //! The conversion: objects of the predecessors in, objects of Gateway API and a report out. It does no I/O.
 
+mod account;
 mod backend;
 mod competition;
 mod conditions;
@@ -128,6 +129,7 @@ pub(crate) fn convert(
     gateway::finish(&mut conversion);
     copies::write(&sources, &mut conversion);
     ownership::report(&mut conversion);
+    account::complete(&sources, &mut conversion);
     conversion.note_weaker();
     let Conversion { output, report, .. } = conversion;
     (output.finish(), report)

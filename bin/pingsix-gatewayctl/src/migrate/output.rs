@@ -42,6 +42,10 @@ impl Output {
         self.objects.insert(key, value);
     }
 
+    pub(crate) fn get(&self, key: &ObjectKey) -> Option<&Value> {
+        self.objects.get(key)
+    }
+
     pub(crate) fn get_mut(&mut self, key: &ObjectKey) -> Option<&mut Value> {
         self.objects.get_mut(key)
     }

@@ -146,7 +146,7 @@ pub(crate) fn read(items: Vec<Field>, switch: Switch, report: &mut Report) -> Ve
         let place = fields.place.clone();
         let Some((_, name)) = fields.text("name", report) else {
             report.blocking(
-                &place.at("name"),
+                &place,
                 Reason::MissingField,
                 "The plugin has no name, so its effect is unknown.",
             );
@@ -179,12 +179,12 @@ pub(crate) fn merge(lists: Vec<Vec<PluginUse>>, report: &mut Report) -> Vec<Plug
     // A plugin that is switched off takes no other one's place.
     for plugin in lists.into_iter().flatten() {
         if !plugin.is_enabled {
-            report.exact(&plugin.place, "The plugin is switched off, so it becomes nothing.");
+            report.exact_whole(&plugin.place, "The plugin is switched off, so it becomes nothing.");
             continue;
         }
         if let Some(earlier) = merged.iter().position(|other| other.name == plugin.name) {
             let earlier = merged.remove(earlier);
-            report.exact(&earlier.place, format!("{} replaces the plugin.", plugin.place.field));
+            report.exact_whole(&earlier.place, format!("{} replaces the plugin.", plugin.place.field));
         }
         merged.push(plugin);
     }
@@ -208,7 +208,7 @@ fn convert_one(plugin: PluginUse, scope: Scope<'_>, effects: &mut Effects, conve
     if let Some(mut meta) = config.object("_meta", &mut conversion.report) {
         let report = &mut conversion.report;
         if meta.truth("disable", report).is_some_and(|(_, is_off)| is_off) {
-            report.exact(&meta.place.at("disable"), "The plugin is switched off, so it becomes nothing.");
+            report.exact_whole(&place, "The plugin is switched off, so it becomes nothing.");
             return;
         }
         meta.drop("priority", report, "PingSIX runs plugins in a fixed order.");

@@ -4,6 +4,7 @@ mod causes;
 mod reason;
 mod render;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
@@ -91,11 +92,21 @@ pub(crate) struct Report {
     indices: BTreeMap<String, usize>,
     known: BTreeSet<Entry>,
     blocking: usize,
+    /// The values that the conversion read, by object.
+    read: BTreeMap<String, BTreeSet<String>>,
+    /// The names of fields in the input, for objects that were converted from another version.
+    renamed: BTreeMap<String, fn(&str) -> String>,
 }
 
 impl Report {
     pub(crate) fn exact(&mut self, place: &Place, message: impl Into<String>) {
         self.add(place, Verdict::Exact, Reason::SameMeaning, message);
+    }
+
+    /// A verdict on a field with all fields in it, whether the conversion reads them or not.
+    pub(crate) fn exact_whole(&mut self, place: &Place, message: impl Into<String>) {
+        self.read(place);
+        self.exact(place, message);
     }
 
     pub(crate) fn limited(&mut self, place: &Place, reason: Reason, message: impl Into<String>) {
@@ -126,7 +137,7 @@ impl Report {
         reason: Reason,
         message: impl Into<String>,
     ) {
-        let entry = Entry { place: place.clone(), verdict, reason, message: message.into() };
+        let entry = Entry { place: self.as_written(place), verdict, reason, message: message.into() };
         // A plugin configuration that several rules use has the same verdicts each time.
         if self.known.insert(entry.clone()) {
             let index = *self.indices.entry(place.object.clone()).or_insert(self.objects.len());
@@ -146,8 +157,9 @@ impl Report {
         reason: Reason,
         message: impl Into<String>,
     ) {
+        let written = self.as_written(place);
         let is_overruled =
-            |entry: &Entry| entry.verdict == Verdict::Exact && place.covers(&entry.place.field);
+            |entry: &Entry| entry.verdict == Verdict::Exact && written.covers(&entry.place.field);
         let Self { objects, indices, known, .. } = self;
         if let Some((_, entries)) = indices.get(&place.object).and_then(|index| objects.get_mut(*index)) {
             for entry in entries.extract_if(.., |entry| is_overruled(entry)) {
@@ -157,14 +169,52 @@ impl Report {
         self.add(place, verdict, reason, message);
     }
 
+    /// Gives the fields of an object the names that they have in the input, in all later entries.
+    pub(crate) fn rename_fields(&mut self, object: &str, rename: fn(&str) -> String) {
+        self.renamed.insert(object.to_owned(), rename);
+    }
+
+    /// The name of a field in the input.
+    pub(crate) fn field_as_written<'a>(&self, object: &str, field: &'a str) -> Cow<'a, str> {
+        self.renamed.get(object).map_or(Cow::Borrowed(field), |rename| Cow::Owned(rename(field)))
+    }
+
+    fn as_written(&self, place: &Place) -> Place {
+        let field = self.field_as_written(&place.object, &place.field).into_owned();
+        Place { object: place.object.clone(), field }
+    }
+
+    /// Notes that the conversion read a value, which thereby is part of the output or has a verdict.
+    pub(crate) fn read(&mut self, place: &Place) {
+        match self.read.get_mut(&place.object) {
+            Some(fields) => fields.insert(place.field.clone()),
+            None => self.read.entry(place.object.clone()).or_default().insert(place.field.clone()),
+        };
+    }
+
+    /// Whether the conversion read a value.
+    pub(crate) fn is_read(&self, object: &str, field: &str) -> bool {
+        self.read.get(object).is_some_and(|fields| fields.contains(field))
+    }
+
+    /// Whether the conversion read any value of an object.
+    pub(crate) fn has_read(&self, object: &str) -> bool {
+        self.read.contains_key(object)
+    }
+
+    /// The entries about an object.
+    pub(crate) fn of_object(&self, object: &str) -> &[Entry] {
+        let entries = self.indices.get(object).and_then(|index| self.objects.get(*index));
+        entries.map(|(_, entries)| entries.as_slice()).unwrap_or_default()
+    }
+
     fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.objects.iter().flat_map(|(_, entries)| entries)
     }
 
     /// Whether a part of an object is impossible.
     pub(crate) fn has_impossible(&self, object: &str) -> bool {
-        let entries = self.indices.get(object).and_then(|index| self.objects.get(*index));
-        entries.is_some_and(|(_, entries)| entries.iter().any(|entry| entry.verdict == Verdict::Impossible))
+        self.of_object(object).iter().any(|entry| entry.verdict == Verdict::Impossible)
     }
 
     fn count(&self, verdict: Verdict) -> usize {

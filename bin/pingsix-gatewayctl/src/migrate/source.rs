@@ -1,6 +1,7 @@
 //! The input: objects of the predecessors, and objects of Kubernetes that stay as they are.
 
 mod fields;
+mod old_version;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +11,7 @@ use std::rc::Rc;
 use anyhow::{Context as _, anyhow, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use pingsix_translate::manifest::documents;
+use pingsix_translate::manifest::{documents, how_to_quote, metadata_fault, type_in_words};
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::{Map, Value, json};
 
@@ -89,6 +90,8 @@ pub(crate) struct Sources {
     pub(crate) kept: BTreeMap<ObjectKey, Value>,
     /// The times at which these were created, as far as the input has them.
     pub(crate) created: BTreeMap<ObjectKey, String>,
+    /// The objects of the predecessors as the input has them. They hold secrets.
+    written: Vec<(Place, Value)>,
     asked: Asked,
 }
 
@@ -125,7 +128,7 @@ impl Sources {
     /// # Errors
     ///
     /// When one of them is no object.
-    #[cfg(feature = "cluster")]
+    #[cfg(any(feature = "cluster", test))]
     pub(super) fn of_values(values: Vec<Value>, report: &mut Report) -> anyhow::Result<Self> {
         let mut sources = Self::default();
         for value in values {
@@ -156,6 +159,14 @@ impl Sources {
         if kind.ends_with("List") && fields.get("items").is_some_and(Value::is_array) {
             let Some(depth) = depth.checked_sub(1) else { bail!("lists are nested too deeply") };
             let Some(Value::Array(items)) = fields.remove("items") else { return Ok(0) };
+            for name in fields.keys().filter(|name| !STANDARD_FIELDS.contains(&name.as_str())) {
+                let place = Place::object(kind.as_str()).at(name);
+                report.blocking(
+                    &place,
+                    Reason::UnknownField,
+                    "A list has no such field, so its effect is unknown.",
+                );
+            }
             let item_kind = kind.strip_suffix("List").unwrap_or_default();
             let mut count = 0;
             for mut item in items {
@@ -175,54 +186,62 @@ impl Sources {
 
     fn insert(&mut self, api_version: &str, kind: &str, mut fields: Map<String, Value>, report: &mut Report) {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let known = Kind::from_group_kind(group, kind);
-        let is_namespaced = known.is_none_or(Kind::is_namespaced);
-        let metadata = |name: &str| {
-            fields.get("metadata").and_then(|metadata| metadata.get(name)).filter(|value| !value.is_null())
-        };
-        let created = metadata("creationTimestamp").and_then(Value::as_str).map(str::to_owned);
-        let name = metadata("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-        // A namespace that is not a text, such as `y` of YAML, is no namespace: the object is refused below.
-        let namespace = match metadata("namespace") {
-            Some(namespace) if is_namespaced => namespace.as_str().unwrap_or_default(),
-            None if is_namespaced => "default",
-            _ => "",
-        };
-        let name = ObjectName::new(namespace, name);
-        let shown = if is_namespaced { format!("{kind} {name}") } else { format!("{kind} {}", name.name) };
-        let place = Place::object(shown);
-        if group != APISIX_GROUP {
-            let Some(known) = known else {
-                report.limited(
-                    &place,
-                    Reason::UnknownKind,
-                    "The kind has no part in a migration, so the object is not written again.",
-                );
-                return;
-            };
-            if !is_name(&name.name) || (is_namespaced && !is_name(&name.namespace)) {
-                report.blocking(
-                    &place,
-                    Reason::InvalidName,
-                    "The name is not one of Kubernetes, so the object is not written.",
-                );
-                return;
-            }
-            let key = ObjectKey { kind: known, name };
-            if self.kept.contains_key(&key) {
-                report.blocking(
-                    &place,
-                    Reason::Duplicate,
-                    "The input has the object twice; the first one counts.",
-                );
-                return;
-            }
-            if let Some(created) = created {
-                self.created.insert(key.clone(), created);
-            }
-            self.kept.insert(key, as_applied(known, fields));
+        let old = old_version::kind(group, version, kind);
+        let known = old.or_else(|| Kind::from_group_kind(group, kind));
+        let place = Place::object(shown(kind, known, fields.get("metadata")));
+        if group == APISIX_GROUP {
+            self.insert_predecessor(api_version, kind, fields, (place, report));
             return;
         }
+        let Some(known) = known else {
+            report.limited(
+                &place,
+                Reason::UnknownKind,
+                "The kind has no part in a migration, so the object is not written again.",
+            );
+            return;
+        };
+        let name = match name(known.as_str(), known.is_namespaced(), fields.get("metadata")) {
+            Ok(name) => name,
+            Err(why) => {
+                report.blocking(&place, Reason::InvalidName, format!("{why} The object is not written."));
+                return;
+            }
+        };
+        let key = ObjectKey { kind: known, name };
+        if self.kept.contains_key(&key) {
+            report.blocking(
+                &place,
+                Reason::Duplicate,
+                "The input has the object twice; the first one counts.",
+            );
+            return;
+        }
+        let created = fields.get("metadata").and_then(|metadata| metadata.get("creationTimestamp")?.as_str());
+        if let Some(created) = created {
+            self.created.insert(key.clone(), created.to_owned());
+        }
+        if old.is_some() {
+            old_version::convert(known, &mut fields, &place, report);
+        } else if !known.versions().contains(&version) {
+            let message = format!(
+                "The version of the object is not read, so it stays as it is. Write {}.",
+                known.api_version()
+            );
+            report.impossible(&place.at("apiVersion"), Reason::UnknownKind, message);
+        }
+        check_metadata(&fields, &place, report);
+        self.kept.insert(key, as_applied(known, fields));
+    }
+
+    fn insert_predecessor(
+        &mut self,
+        api_version: &str,
+        kind: &str,
+        mut fields: Map<String, Value>,
+        (place, report): (Place, &mut Report),
+    ) {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let Some(kind) = SourceKind::of(version, kind) else {
             report.blocking(
                 &place,
@@ -234,14 +253,13 @@ impl Sources {
             );
             return;
         };
-        if !is_name(&name.name) || !is_name(&name.namespace) {
-            report.blocking(
-                &place,
-                Reason::InvalidName,
-                "The name is not one of Kubernetes, so the object is not converted.",
-            );
-            return;
-        }
+        let name = match name(kind.as_str(), true, fields.get("metadata")) {
+            Ok(name) => name,
+            Err(why) => {
+                report.blocking(&place, Reason::InvalidName, format!("{why} The object is not converted."));
+                return;
+            }
+        };
         if self.predecessors.contains_key(&(kind, name.clone())) {
             report.blocking(
                 &place,
@@ -250,26 +268,35 @@ impl Sources {
             );
             return;
         }
-        let spec = match fields.remove("spec") {
-            Some(Value::Object(spec)) => Fields::new(place.at("spec"), spec),
-            None | Some(Value::Null) => Fields::empty(place.at("spec")),
-            Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
-                report.blocking(
-                    &place.at("spec"),
-                    Reason::InvalidValue,
-                    "The value is not an object, so the object is not converted.",
-                );
-                return;
-            }
-        };
-        for name in fields.keys().filter(|name| !STANDARD_FIELDS.contains(&name.as_str())) {
+        check_metadata(&fields, &place, report);
+        self.written.push((place.clone(), Value::Object(fields.clone())));
+        let is_known = |name: &String| name == "spec" || STANDARD_FIELDS.contains(&name.as_str());
+        for name in fields.keys().filter(|name| !is_known(name)) {
             report.blocking(
                 &place.at(name),
                 Reason::UnknownField,
                 "The field is not understood, so its effect would be lost.",
             );
         }
+        let spec = match fields.remove("spec") {
+            Some(Value::Object(spec)) => Fields::new(place.at("spec"), spec),
+            None | Some(Value::Null) => Fields::empty(place.at("spec")),
+            Some(other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_))) => {
+                let is = type_in_words(&other);
+                report.blocking(
+                    &place.at("spec"),
+                    Reason::InvalidValue,
+                    format!("The value is {is}, not an object, so the object is not converted."),
+                );
+                return;
+            }
+        };
         self.predecessors.insert((kind, name.clone()), Source { kind, name, place, spec });
+    }
+
+    /// The objects of the predecessors as the input has them.
+    pub(crate) fn written(&self) -> &[(Place, Value)] {
+        &self.written
     }
 
     /// Removes the objects of a kind, in the order of their names.
@@ -353,10 +380,13 @@ pub(crate) enum ServicePort {
 }
 
 /// The fields of an object beside its spec.
-const STANDARD_FIELDS: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
+pub(crate) const STANDARD_FIELDS: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
+
+/// The annotation in which `kubectl` keeps the object as it was applied.
+pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Fields of `metadata` that the API server writes.
-const SERVER_FIELDS: [&str; 7] = [
+pub(crate) const SERVER_FIELDS: [&str; 7] = [
     "creationTimestamp",
     "deletionGracePeriodSeconds",
     "deletionTimestamp",
@@ -366,6 +396,81 @@ const SERVER_FIELDS: [&str; 7] = [
     "uid",
 ];
 
+/// The object in the report.
+fn shown(kind: &str, known: Option<Kind>, metadata: Option<&Value>) -> String {
+    let text = |field: &str| match metadata.and_then(|metadata| metadata.get(field)) {
+        Some(Value::String(text)) => text.clone(),
+        Some(value @ (Value::Bool(_) | Value::Number(_))) => value.to_string(),
+        None | Some(Value::Null | Value::Array(_) | Value::Object(_)) => String::new(),
+    };
+    let (namespace, name) = (text("namespace"), text("name"));
+    match namespace.as_str() {
+        _ if known.is_some_and(|kind| !kind.is_namespaced()) => format!("{kind} {name}"),
+        "" => format!("{kind} {DEFAULT_NAMESPACE}/{name}"),
+        namespace => format!("{kind} {namespace}/{name}"),
+    }
+}
+
+/// The namespace of objects that name none.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// The name of an object.
+///
+/// # Errors
+///
+/// A sentence, if the object has no name that Kubernetes admits.
+fn name(kind: &str, is_namespaced: bool, metadata: Option<&Value>) -> Result<ObjectName, String> {
+    if let Some((_, why)) = metadata_fault(kind, is_namespaced, metadata) {
+        return Err(why);
+    }
+    let text = |field: &str| metadata.and_then(|metadata| metadata.get(field)?.as_str());
+    let name = text("name").unwrap_or_default();
+    let namespace = text("namespace").filter(|namespace| !namespace.is_empty()).unwrap_or(DEFAULT_NAMESPACE);
+    let namespace = if is_namespaced { namespace } else { "" };
+    if !is_name(name) {
+        return Err("metadata.name is not a name of Kubernetes.".to_owned());
+    }
+    if is_namespaced && !is_name(namespace) {
+        return Err("metadata.namespace is not a name of Kubernetes.".to_owned());
+    }
+    Ok(ObjectName::new(namespace, name))
+}
+
+/// Reports annotations and labels that are no texts. An API server takes null for the empty text, and refuses the object for
+/// others.
+fn check_metadata(fields: &Map<String, Value>, place: &Place, report: &mut Report) {
+    for field in ["annotations", "labels"] {
+        let at = place.at("metadata").at(field);
+        let values = match fields.get("metadata").and_then(|metadata| metadata.get(field)) {
+            None | Some(Value::Null) => continue,
+            Some(Value::Object(values)) => values,
+            Some(other) => {
+                let message = format!("The value is {}, not an object of texts.", type_in_words(other));
+                report.blocking(&at, Reason::InvalidValue, message);
+                continue;
+            }
+        };
+        for (name, value) in values {
+            let at = Place { field: format!("{}[{name}]", at.field), ..at.clone() };
+            match value {
+                Value::String(_) => {}
+                Value::Null => {
+                    let message = "The value is null, which an API server stores as an empty text.";
+                    report.exact(&at, message);
+                }
+                Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                    let message = format!(
+                        "The value is {}, so an API server refuses the object. {}",
+                        type_in_words(value),
+                        how_to_quote(value)
+                    );
+                    report.blocking(&at, Reason::InvalidValue, message.trim_end());
+                }
+            }
+        }
+    }
+}
+
 /// The object as somebody would apply it: without status and the fields that the API server writes.
 fn as_applied(kind: Kind, mut fields: Map<String, Value>) -> Value {
     fields.remove("status");
@@ -374,10 +479,14 @@ fn as_applied(kind: Kind, mut fields: Map<String, Value>) -> Value {
             metadata.remove(name);
         }
         if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
-            annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+            annotations.remove(LAST_APPLIED);
+        }
+        for field in ["annotations", "labels"] {
+            let texts = metadata.get_mut(field).and_then(Value::as_object_mut).into_iter().flatten();
+            texts.filter(|(_, text)| text.is_null()).for_each(|(_, text)| *text = json!(""));
         }
         if kind.is_namespaced() {
-            metadata.entry("namespace").or_insert_with(|| json!("default"));
+            metadata.entry("namespace").or_insert_with(|| json!(DEFAULT_NAMESPACE));
         } else {
             metadata.remove("namespace");
         }

@@ -426,7 +426,7 @@ fn names_that_would_lead_out_of_a_directory_are_refused() {
 fn a_namespace_that_is_not_a_text_is_refused() {
     let run = run_with(&ROUTE.replace("namespace: shop", "namespace: true"), ["migrate", "-"]).exits(1);
     assert!(run.out.is_empty(), "{}", run.out);
-    run.prints_error("The name is not one of Kubernetes");
+    run.prints_error("metadata.namespace is the boolean true. Write it in quotes");
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn service(
     let mut fields = item.object(&mut conversion.report)?;
     let place = fields.place.clone();
     let name = fields.text("serviceName", &mut conversion.report);
-    let port = fields.text("servicePort", &mut conversion.report);
+    let port = fields.text_or_number("servicePort", &mut conversion.report);
     let weight = weight(&mut fields, is_single, conversion);
     let report = &mut conversion.report;
     if let Some((place, granularity)) = fields.text("resolveGranularity", report) {

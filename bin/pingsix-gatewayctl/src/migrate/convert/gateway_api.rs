@@ -42,7 +42,7 @@ pub(super) fn convert(sources: &mut Sources, conversion: &mut Conversion) {
                     "{key} is not written, because HTTPRoutePolicies of Ingresses are not converted."
                 );
                 conversion.report.blocking(&policy.place, Reason::LostReferent, message);
-                conversion.withhold(&policy.place, format!("{key} is not written."));
+                conversion.withhold(&Place::object(key.to_string()), "The Ingress is not written.");
                 conversion.output.remove(&key);
             } else {
                 let message = format!(
@@ -85,7 +85,7 @@ fn route_policies(
             let target_kind = fields.text("kind", report).map(|(_, kind)| kind).unwrap_or_default();
             let target_name = fields.text("name", report).map(|(_, name)| name).unwrap_or_default();
             let section = fields.text("sectionName", report).map(|(_, section)| section);
-            let _ = fields.take("group");
+            let _ = fields.text("group", report);
             let at = fields.place.clone();
             fields.finish(report);
             let known =

@@ -93,7 +93,9 @@ fn apply(
         if effects.protects && is_main {
             conversion.global_is_lost = true;
         } else if effects.protects {
-            conversion.output.remove(&ObjectKey { kind: Kind::Gateway, name: gateway.clone() });
+            let key = ObjectKey { kind: Kind::Gateway, name: gateway.clone() };
+            conversion.withhold(&Place::object(key.to_string()), "The Gateway is not written.");
+            conversion.output.remove(&key);
         }
     }
     let limits = effects.traffic.keys().filter(|field| *field == "rateLimit");
@@ -123,8 +125,10 @@ fn gateway_proxy(source: Source, sources: &Sources, conversion: &mut Conversion)
     let before = conversion.report.losses();
     let report = &mut conversion.report;
     if let Some(field) = spec.take("provider") {
-        report
-            .exact(&field.place, "The controller of PingSIX needs no address and no key of the data plane.");
+        report.exact_whole(
+            &field.place,
+            "The controller of PingSIX needs no address and no key of the data plane.",
+        );
     }
     for field in ["publishService", "statusAddress"] {
         if let Some(field) = spec.take(field) {
@@ -175,7 +179,7 @@ fn gateway_proxy(source: Source, sources: &Sources, conversion: &mut Conversion)
     }
     if targets.is_empty() && !plugins.is_empty() {
         conversion.report.limited(
-            &place,
+            &place.at("spec"),
             Reason::NoEffect,
             "No Gateway or IngressClass of the input has these parameters.",
         );

@@ -30,7 +30,8 @@ use pingsix_translate::{Kind, ObjectKey};
 use serde_json::{Map, Value};
 
 use self::annotated::Annotated;
-use self::chosen::{Owner, is_foreign, loss_without, owner};
+pub(super) use self::chosen::is_foreign;
+use self::chosen::{Owner, loss_without, owner};
 use self::passthrough::Passthrough;
 use self::tls::TlsHosts;
 use super::Conversion;

@@ -58,7 +58,7 @@ fn one(
     if let Some(mut field) = fields.object("backend", report) {
         let at = field.place.clone();
         let service = field.text("serviceName", report).filter(|(_, name)| is_name(name));
-        let service_port = field.text("servicePort", report);
+        let service_port = field.text_or_number("servicePort", report);
         field.drop("resolveGranularity", report, "Connections go to the endpoints.");
         if let Some((place, _)) = field.text("subset", report).filter(|(_, subset)| !subset.is_empty()) {
             report.blocking(

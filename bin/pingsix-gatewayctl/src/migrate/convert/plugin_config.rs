@@ -64,7 +64,7 @@ pub(super) fn note_unused(conversion: &mut Conversion) {
     let places: Vec<Place> = unused.map(|named| named.place.clone()).collect();
     for place in places {
         conversion.report.limited(
-            &place,
+            &place.at("spec"),
             Reason::NoEffect,
             "No rule of the input uses the object, so it becomes nothing.",
         );

@@ -184,7 +184,7 @@ fn authentication(fields: Option<Fields>, report: &mut Report) -> Option<Vec<Fie
         names.iter().filter_map(|(field, _)| Some((*field, fields.take(field)?))).collect();
     fields.finish(report);
     if !is_enabled.is_some_and(|(_, is_enabled)| is_enabled) {
-        report.exact(&place, "Authentication is switched off.");
+        report.exact_whole(&place, "Authentication is switched off.");
         return None;
     }
     let kind = kind.map(|(_, kind)| kind).unwrap_or_default();

@@ -74,7 +74,7 @@ pub(super) fn convert(sources: &mut Sources, conversion: &mut Conversion) {
 
 fn port_settings(item: Field, target: &ObjectName, sources: &Sources, conversion: &mut Conversion) {
     let Some(mut fields) = item.object(&mut conversion.report) else { return };
-    let Some((place, port)) = fields.text("port", &mut conversion.report) else {
+    let Some((place, port)) = fields.text_or_number("port", &mut conversion.report) else {
         conversion.report.blocking(&fields.place, Reason::MissingField, "The settings name no port.");
         return;
     };
@@ -204,7 +204,7 @@ pub(super) fn convert_policies(
             let Some(mut fields) = target.object(&mut conversion.report) else { continue };
             let service = fields.text("name", &mut conversion.report);
             let kind = fields.text("kind", &mut conversion.report).map(|(_, kind)| kind);
-            let _ = fields.take("group");
+            let _ = fields.text("group", &mut conversion.report);
             let section = fields.text("sectionName", &mut conversion.report).map(|(_, section)| section);
             let at: Place = fields.place.clone();
             fields.finish(&mut conversion.report);
@@ -224,6 +224,10 @@ pub(super) fn convert_policies(
             settings.write(&target, section.as_deref(), conversion);
             targets.push(target.clone());
             hosts.insert(target, Upstream { external: None, host: settings.host.take(), is_lost: false });
+        }
+        if targets.is_empty() {
+            let message = "The policy has no target that can be read, so it becomes nothing.";
+            conversion.report.impossible(&place.at("spec"), Reason::MissingField, message);
         }
         if conversion.report.losses() > before && !is_allowed {
             conversion.withhold_until_named(&place, "Rules with the Services of the policy answer 503.");

@@ -45,10 +45,8 @@ pub(super) fn redirect(mut config: Fields, effects: &mut Effects, report: &mut R
         ("encode_uri", "A redirect has a constant path."),
         ("append_query_string", "Redirects of an HTTPRoute always keep the query."),
     ] {
-        if let Some(field) = config.take(name)
-            && field.value.as_bool() != Some(false)
-        {
-            if name == "append_query_string" {
+        if let Some(field) = config.take(name) {
+            if field.value.as_bool() == Some(false) || name == "append_query_string" {
                 report.exact(&field.place, why);
             } else {
                 report.blocking(&field.place, Reason::UnsupportedField, why);

@@ -90,7 +90,7 @@ fn is_free(name: &str, place: &Place, report: &mut Report) -> bool {
 fn values(mut fields: Fields, report: &mut Report) -> Vec<Value> {
     let mut headers = Vec::new();
     for (name, field) in fields.rest() {
-        if let Some((place, value)) = field.text(report) {
+        if let Some((place, value)) = field.text_or_number(report) {
             if value.is_empty() {
                 report.blocking(
                     &place,
@@ -251,7 +251,9 @@ pub(super) fn response_rewrite(mut config: Fields, level: Level, effects: &mut E
     for name in ["status_code", "body", "body_base64", "filters", "vars"] {
         if let Some(field) = config.take(name) {
             let is_off = field.value.as_bool() == Some(false);
-            if !is_off {
+            if is_off {
+                report.exact(&field.place, "The value asks for nothing.");
+            } else {
                 report.blocking(
                     &field.place,
                     Reason::UnsupportedField,

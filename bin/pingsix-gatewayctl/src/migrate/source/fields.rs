@@ -2,6 +2,7 @@
 
 use std::str::FromStr as _;
 
+use pingsix_translate::manifest::{how_to_quote, type_in_words};
 use serde_json::{Map, Value};
 
 use crate::migrate::report::{Place, Reason, Report};
@@ -23,6 +24,11 @@ impl Fields {
         Self::new(place, Map::new())
     }
 
+    /// Whether a field is present and has a value.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.values.get(name).is_some_and(|value| !value.is_null())
+    }
+
     /// Takes a field; `None` if the field is absent or null.
     pub(crate) fn take(&mut self, name: &str) -> Option<Field> {
         let value = self.values.remove(name)?;
@@ -30,7 +36,19 @@ impl Fields {
     }
 
     pub(crate) fn text(&mut self, name: &str, report: &mut Report) -> Option<(Place, String)> {
+        if self.values.get(name).is_some_and(Value::is_null) {
+            let message = format!(
+                "YAML reads the value as null, which is the same as no value. {}",
+                how_to_quote(&Value::Null)
+            );
+            report.limited(&self.place.at(name), Reason::InvalidValue, message);
+        }
         self.take(name)?.text(report)
+    }
+
+    /// Takes a field that may be a number or a text, such as a port.
+    pub(crate) fn text_or_number(&mut self, name: &str, report: &mut Report) -> Option<(Place, String)> {
+        self.take(name)?.text_or_number(report)
     }
 
     pub(crate) fn number(&mut self, name: &str, report: &mut Report) -> Option<(Place, u64)> {
@@ -93,6 +111,9 @@ impl Fields {
     }
 }
 
+/// The form of most values, in messages.
+const TEXT: &str = "a text";
+
 /// A value with its place.
 #[derive(Clone)]
 pub(crate) struct Field {
@@ -101,41 +122,59 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    fn fault<T>(place: &Place, expected: &str, report: &mut Report) -> Option<T> {
-        report.blocking(
-            place,
-            Reason::InvalidValue,
-            format!("The value is not {expected}, so its effect would be lost."),
-        );
+    /// The value may be secret, so the message has its type alone.
+    fn fault<T>(&self, expected: &str, report: &mut Report) -> Option<T> {
+        let is = type_in_words(&self.value);
+        let mut message = format!("The value is {is}, not {expected}, so its effect would be lost.");
+        if expected == TEXT {
+            message = format!("{message} {}", how_to_quote(&self.value)).trim_end().to_owned();
+        }
+        report.blocking(&self.place, Reason::InvalidValue, message);
         None
     }
 
-    /// A text, or a number as text.
     pub(crate) fn text(self, report: &mut Report) -> Option<(Place, String)> {
+        report.read(&self.place);
+        if let Value::String(text) = self.value {
+            return Some((self.place, text));
+        }
+        self.fault(TEXT, report)
+    }
+
+    /// A text, or a number as text.
+    pub(crate) fn text_or_number(self, report: &mut Report) -> Option<(Place, String)> {
+        report.read(&self.place);
         match &self.value {
             Value::String(text) => Some((self.place.clone(), text.clone())),
             Value::Number(number) => Some((self.place.clone(), number.to_string())),
             Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
-                Self::fault(&self.place, "a text", report)
+                self.fault("a text or a number", report)
             }
         }
     }
 
     pub(crate) fn number(self, report: &mut Report) -> Option<(Place, u64)> {
+        report.read(&self.place);
         let number = match self.value.as_str() {
             Some(text) => u64::from_str(text).ok(),
             None => self.value.as_u64(),
         };
         match number {
             Some(number) => Some((self.place, number)),
-            None => Self::fault(&self.place, "a whole number", report),
+            None => self.fault("a whole number", report),
         }
     }
 
+    /// A number that is no text.
+    pub(crate) fn whole(self, report: &mut Report) -> Option<(Place, u64)> {
+        if self.value.is_number() { self.number(report) } else { self.fault("a whole number", report) }
+    }
+
     pub(crate) fn truth(self, report: &mut Report) -> Option<(Place, bool)> {
+        report.read(&self.place);
         match self.value.as_bool() {
             Some(truth) => Some((self.place, truth)),
-            None => Self::fault(&self.place, "true or false", report),
+            None => self.fault("true or false", report),
         }
     }
 
@@ -143,7 +182,7 @@ impl Field {
         if let Value::Object(values) = self.value {
             return Some(Fields::new(self.place, values));
         }
-        Self::fault(&self.place, "an object", report)
+        self.fault("an object", report)
     }
 
     pub(crate) fn list(self, report: &mut Report) -> Vec<Field> {
@@ -152,7 +191,7 @@ impl Field {
             let items = items.into_iter().enumerate();
             return items.map(|(index, value)| Self { place: place.item(index), value }).collect();
         }
-        Self::fault::<Vec<Self>>(&self.place, "a list", report).unwrap_or_default()
+        self.fault::<Vec<Self>>("a list", report).unwrap_or_default()
     }
 
     /// A duration in seconds, rounded up: a text such as `1m30s`, or a number of nanoseconds, as Go writes it.
@@ -161,7 +200,8 @@ impl Field {
             Some(text) => duration(text),
             None => self.value.as_u64().map(u128::from),
         };
-        let Some(nanoseconds) = parsed else { return Self::fault(&self.place, "a duration", report) };
+        report.read(&self.place);
+        let Some(nanoseconds) = parsed else { return self.fault("a duration", report) };
         let whole = nanoseconds.div_ceil(1_000_000_000);
         let seconds = u64::try_from(whole).unwrap_or(u64::MAX);
         Some((self.place, Seconds { value: seconds, is_exact: nanoseconds % 1_000_000_000 == 0 }))

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pingsix_translate::annotations::{IngressAnnotations, MoreHosts, truth};
 use pingsix_translate::crd::AnnotationDialect;
 use pingsix_translate::{Kind, ObjectKey, read_annotations};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::chosen::{CLASS_ANNOTATION, class_name, default_class, is_guessed};
 use super::dialect::Dialect;
@@ -14,7 +14,7 @@ use super::plugins;
 use crate::migrate::convert::Conversion;
 use crate::migrate::plugin::Effects;
 use crate::migrate::report::{Place, Reason, Report};
-use crate::migrate::source::{Field, Fields, Sources, is_name};
+use crate::migrate::source::{Field, Fields, STANDARD_FIELDS, Sources, is_name};
 
 /// An Ingress.
 #[expect(clippy::struct_excessive_bools, reason = "each is the verdict of another step")]
@@ -90,11 +90,8 @@ impl Annotated {
         let place = Place::object(key.to_string());
         let may_be_weaker = conversion.is_named(Kind::Ingress.as_str(), &key.name);
         let before = conversion.report.losses();
-        let annotations = texts(ingress, &place, &mut conversion.report);
-        let mut spec = match ingress.get("spec") {
-            Some(Value::Object(spec)) => Fields::new(place.at("spec"), spec.clone()),
-            _ => Fields::empty(place.at("spec")),
-        };
+        let (annotations, are_texts) = texts(ingress);
+        let mut spec = spec(ingress, &place, &mut conversion.report);
         let gateway = conversion.parent.name.clone();
         let report = &mut conversion.report;
         let class = spec.text("ingressClassName", report).filter(|(_, name)| !name.is_empty());
@@ -119,12 +116,13 @@ impl Annotated {
                 report.exact(&class, message);
             }
         }
-        let entries = spec.list("rules", report);
-        let entries = entries.into_iter().filter_map(|item| entry(item, report)).collect();
+        let rules = spec.list("rules", report);
+        let is_empty = rules.is_empty() && !spec.has("defaultBackend");
+        let entries = rules.into_iter().filter_map(|item| entry(item, report)).collect();
         let default_backend = match (dialect.annotations, spec.object("defaultBackend", report)) {
-            (AnnotationDialect::IngressNginx, Some(fields)) => target(fields, report),
+            (AnnotationDialect::IngressNginx, Some(fields)) => target(fields, DEFAULT, report),
             (AnnotationDialect::Apisix, Some(fields)) => {
-                report.exact(&fields.place, "APISIX does not serve a default backend, either.");
+                report.exact_whole(&fields.place, "APISIX does not serve a default backend, either.");
                 None
             }
             (_, None) => None,
@@ -132,6 +130,10 @@ impl Annotated {
         let tls = spec.list("tls", report);
         let tls = tls.into_iter().filter_map(|item| tls_entry(item, report)).collect();
         spec.finish(report);
+        if is_empty {
+            let message = "The Ingress has neither rules nor a default backend, so it becomes nothing. An API server refuses it.";
+            report.impossible(&place.at("spec"), Reason::MissingField, message);
+        }
         let read = read_annotations(&[dialect.annotations], Some(&annotations));
         let class = class_name(ingress).map(str::to_owned);
         let class = class.or_else(|| Some(default_class(sources)?.0.name.name.to_string()));
@@ -153,7 +155,7 @@ impl Annotated {
             is_unclear: conversion.report.losses() > before,
             is_exposed: false,
             is_bypassed: false,
-            is_closed: conversion.report.losses() > before && !may_be_weaker,
+            is_closed: (conversion.report.losses() > before || !are_texts) && !may_be_weaker,
             place,
         }
     }
@@ -235,51 +237,56 @@ fn annotation_field(name: &str) -> String {
     format!("metadata.annotations[{name}]")
 }
 
-fn texts(ingress: &Value, place: &Place, report: &mut Report) -> BTreeMap<String, String> {
-    let values = ingress.pointer("/metadata/annotations").and_then(Value::as_object);
-    let mut texts = BTreeMap::new();
-    for (name, value) in values.into_iter().flat_map(Map::iter) {
-        match value.as_str() {
-            Some(text) => {
-                texts.insert(name.clone(), text.to_owned());
-            }
-            None => report.blocking(
-                &place.at(&annotation_field(name)),
-                Reason::InvalidValue,
-                "The value is not a text.",
-            ),
-        }
+/// The annotations that are texts, and whether all of them are; those that are none have a verdict already.
+fn texts(ingress: &Value) -> (BTreeMap<String, String>, bool) {
+    let annotations = ingress.pointer("/metadata/annotations").filter(|annotations| !annotations.is_null());
+    let values = annotations.and_then(Value::as_object);
+    let values = values.into_iter().flatten();
+    let texts: BTreeMap<String, String> =
+        values.clone().filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
+    let are_texts = annotations.is_none_or(Value::is_object) && texts.len() == values.count();
+    (texts, are_texts)
+}
+
+/// The spec. A field beside it is unknown.
+fn spec(ingress: &Value, place: &Place, report: &mut Report) -> Fields {
+    let mut fields = Fields::new(place.clone(), ingress.as_object().cloned().unwrap_or_default());
+    let spec = fields.object("spec", report);
+    for name in STANDARD_FIELDS {
+        let _ = fields.take(name);
     }
-    texts
+    fields.finish(report);
+    spec.unwrap_or_else(|| Fields::empty(place.at("spec")))
 }
 
 fn entry(item: Field, report: &mut Report) -> Option<Entry> {
     let mut fields = item.object(report)?;
-    let host = fields.text("host", report).filter(|(_, host)| !host.is_empty());
-    let host = match host {
+    let place = fields.place.clone();
+    let has_host = fields.has("host");
+    let host = match fields.text("host", report) {
+        None if has_host => {
+            let message = "The rule is not written, because its host is unknown.";
+            report.blocking(&place, Reason::UnsupportedHost, message);
+            return None;
+        }
         None => String::new(),
-        Some((place, host)) => {
+        Some((_, host)) if host.is_empty() => String::new(),
+        Some((at, host)) => {
             let host = host.to_ascii_lowercase();
             let name = host.strip_prefix("*.").unwrap_or(&host);
             if !is_name(name) || name.parse::<std::net::IpAddr>().is_ok() {
-                report.blocking(&place, Reason::UnsupportedHost, "An HTTPRoute cannot have the host.");
+                let message = "An HTTPRoute cannot have the host, so the rule is not written.";
+                report.blocking(&place, Reason::UnsupportedHost, message);
                 return None;
             }
-            report.exact(&place, format!("The host becomes hostname {host}."));
+            report.exact(&at, format!("The host becomes hostname {host}."));
             host
         }
     };
     let mut paths = Vec::new();
     if let Some(mut http) = fields.object("http", report) {
         for item in http.list("paths", report) {
-            let Some(mut fields) = item.object(report) else { continue };
-            let place = fields.place.clone();
-            let path = fields.text("path", report).map(|(_, path)| path).unwrap_or_default();
-            let kind = fields.text("pathType", report).map(|(_, kind)| kind).unwrap_or_default();
-            let target = fields.object("backend", report).and_then(|fields| target(fields, report));
-            fields.finish(report);
-            let path = if path.is_empty() { "/".to_owned() } else { path };
-            paths.push(PathEntry { place, path, kind, target });
+            paths.extend(path_entry(item, report));
         }
         http.finish(report);
     }
@@ -287,37 +294,72 @@ fn entry(item: Field, report: &mut Report) -> Option<Entry> {
     Some(Entry { host, paths })
 }
 
-fn target(mut fields: Fields, report: &mut Report) -> Option<Target> {
+fn path_entry(item: Field, report: &mut Report) -> Option<PathEntry> {
+    let mut fields = item.object(report)?;
     let place = fields.place.clone();
-    if let Some(resource) = fields.take("resource") {
-        report.impossible(
-            &resource.place,
-            Reason::UnsupportedBackend,
-            "A backend has to be a Service; the path answers 503.",
-        );
-        return None;
-    }
-    let mut service = fields.object("service", report)?;
-    let name = service.text("name", report).map(|(_, name)| name);
-    let port = service.object("port", report).and_then(|mut port| {
-        let number = port.text("number", report);
-        let name = port.text("name", report);
-        port.finish(report);
-        number.or(name).map(|(_, port)| port)
-    });
-    service.finish(report);
-    fields.finish(report);
-    match (name, port) {
-        (Some(service), Some(port)) if is_name(&service) => Some(Target { place, service, port }),
-        _ => {
-            report.impossible(
-                &place,
-                Reason::MissingField,
-                "The backend lacks the name or the port of a Service; the path answers 503.",
-            );
+    let path = fields.text("path", report).map(|(_, path)| path).unwrap_or_default();
+    let kind = fields.text("pathType", report).map(|(_, kind)| kind).unwrap_or_default();
+    let target = match fields.take("backend") {
+        Some(backend) => backend.object(report).and_then(|fields| target(fields, PATH, report)),
+        None => {
+            let message = format!("The path has no backend. {PATH}");
+            report.impossible(&place.at("backend"), Reason::MissingField, message);
             None
         }
+    };
+    fields.finish(report);
+    let path = if path.is_empty() { "/".to_owned() } else { path };
+    Some(PathEntry { place, path, kind, target })
+}
+
+/// The consequence for a path without a Service.
+const PATH: &str = "The path answers 503.";
+
+/// The consequence for a default backend without a Service.
+const DEFAULT: &str = "It is not written.";
+
+/// Reads a backend, which has to be a Service.
+fn target(mut fields: Fields, without: &str, report: &mut Report) -> Option<Target> {
+    let place = fields.place.clone();
+    let resource = fields.take("resource");
+    let service = fields.take("service");
+    for (old, new) in [("serviceName", "service.name"), ("servicePort", "service.port")] {
+        if let Some(field) = fields.take(old) {
+            let message = format!(
+                "The field is one of networking.k8s.io/v1beta1. In networking.k8s.io/v1 it is {new}. {without}"
+            );
+            report.impossible(&field.place, Reason::UnknownField, message);
+        }
     }
+    fields.finish(report);
+    let why = match (service, resource) {
+        (Some(service), None) => match port_of_service(service, report) {
+            Some((service, port)) => return Some(Target { place, service, port }),
+            None => "The backend lacks the name or the port of a Service.",
+        },
+        (None, None) => "The backend names no Service.",
+        (None, Some(_)) => "A backend has to be a Service.",
+        (Some(_), Some(_)) => {
+            "The backend names a Service and another resource, and an API server refuses both at once."
+        }
+    };
+    report.impossible(&place, Reason::UnsupportedBackend, format!("{why} {without}"));
+    None
+}
+
+/// A Service, and the number or the name of its port.
+fn port_of_service(service: Field, report: &mut Report) -> Option<(String, String)> {
+    let mut service = service.object(report)?;
+    let name = service.text("name", report).map(|(_, name)| name);
+    let port = service.object("port", report).and_then(|mut port| {
+        let number = port.take("number").and_then(|number| number.whole(report));
+        let name = port.text("name", report).filter(|(_, name)| !name.is_empty());
+        port.finish(report);
+        let number = number.filter(|(_, number)| *number > 0).map(|(_, number)| number.to_string());
+        number.or_else(|| name.map(|(_, name)| name))
+    });
+    service.finish(report);
+    Some((name.filter(|name| is_name(name))?, port?))
 }
 
 fn tls_entry(item: Field, report: &mut Report) -> Option<Tls> {
@@ -325,7 +367,15 @@ fn tls_entry(item: Field, report: &mut Report) -> Option<Tls> {
     let place = fields.place.clone();
     let hosts = fields.texts("hosts", report);
     let hosts = hosts.into_iter().map(|(place, host)| (place, host.to_ascii_lowercase())).collect();
-    let secret = fields.text("secretName", report).map(|(_, secret)| secret).filter(|secret| is_name(secret));
+    let secret = fields.text("secretName", report).filter(|(_, secret)| !secret.is_empty());
+    let secret = secret.and_then(|(at, secret)| {
+        if is_name(&secret) {
+            return Some(secret);
+        }
+        let message = "The value is not the name of a Secret, so the hosts have no certificate.";
+        report.impossible(&at, Reason::InvalidValue, message);
+        None
+    });
     fields.finish(report);
     Some(Tls { place, hosts, secret })
 }

@@ -56,7 +56,7 @@ fn is_solver(ingress: &Value) -> bool {
 }
 
 /// Whether an annotation belongs to another controller that may serve the Ingress, by its domain.
-pub(super) fn is_foreign(annotation: &str) -> bool {
+pub(in crate::migrate::convert) fn is_foreign(annotation: &str) -> bool {
     let domain = annotation.split_once('/').map_or("", |(domain, _)| domain);
     domain.ends_with("apisix.apache.org")
         || domain == INGRESS_NGINX.domain()

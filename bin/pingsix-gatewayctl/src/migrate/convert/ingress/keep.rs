@@ -35,7 +35,8 @@ pub(super) fn write(ingresses: &[Annotated], sources: &Sources, conversion: &mut
         if ingress.passes_tls() && !passes_through(ingress, conversion) {
             continue;
         }
-        let mut spec = original.get("spec").cloned().unwrap_or_else(|| json!({}));
+        let spec = original.get("spec").filter(|spec| spec.is_object());
+        let mut spec = spec.cloned().unwrap_or_else(|| json!({}));
         spec["ingressClassName"] = json!(conversion.choices.ingress_class);
         default_certificate(ingress, &mut spec, conversion);
         match ingress.dialect.annotations {
@@ -114,7 +115,7 @@ fn standardise(ingress: &Annotated, spec: &mut Value, conversion: &mut Conversio
     let entries = spec.get_mut("rules").and_then(Value::as_array_mut).into_iter().flatten().enumerate();
     for (rule, entry) in entries {
         let items = entry.pointer_mut("/http/paths").and_then(Value::as_array_mut).into_iter().flatten();
-        for (index, item) in items.enumerate() {
+        for (index, item) in items.enumerate().filter(|(_, item)| item.is_object()) {
             let text = |field: &str| item.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
             let (written, kind) = (text("path"), text("pathType"));
             if !paths::is_implementation_specific(&kind) {

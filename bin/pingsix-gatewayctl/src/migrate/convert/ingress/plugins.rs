@@ -215,7 +215,7 @@ fn named(ingress: &Annotated, conversion: &mut Conversion) -> Vec<PluginUse> {
         let is_replaced = replaced.iter().any(|(plugin, is_set)| *is_set && *plugin == one.name);
         if is_replaced {
             let message = format!("Annotations of {} replace the plugin.", ingress.key);
-            conversion.report.exact(&one.place, message);
+            conversion.report.exact_whole(&one.place, message);
         }
         !is_replaced
     });
