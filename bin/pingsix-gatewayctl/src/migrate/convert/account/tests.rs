@@ -35,6 +35,7 @@ fn choices(keep_ingress: bool) -> Choices {
         gateway: None,
         gateway_class: "pingsix".to_owned(),
         name_suffix: None,
+        default_certificate: None,
         keep_ingress,
         ingress_class: "pingsix".to_owned(),
         allow_weaker: [("Ingress".to_owned(), ObjectName::new("shop", "cart"))].into(),
