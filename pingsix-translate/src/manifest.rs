@@ -16,6 +16,7 @@
 
 mod decode;
 mod fault;
+mod lines;
 mod misread;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ use serde_json::Value;
 use decode::DEFAULT_NAMESPACE;
 pub use decode::{Decoded, decode};
 pub use fault::{Fault, FaultReason};
+pub use lines::Lines;
 pub use misread::{how_to_quote, metadata_fault, type_in_words};
 pub use yaml::{Document, YamlError, documents};
 
@@ -59,8 +61,8 @@ impl Objects {
         (reading.objects, reading.faults)
     }
 
-    /// The objects of a text, if all of its documents can be used. Unknown fields, and kinds that translation does not
-    /// read, have no effect.
+    /// The objects of a text, if an API server would take all of its documents. Kinds that translation does not read have no
+    /// effect.
     ///
     /// # Errors
     ///

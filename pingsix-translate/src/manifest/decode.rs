@@ -235,7 +235,7 @@ fn as_stored(kind: Kind, fields: &mut Map<String, Value>) {
         }
         if !kind.is_namespaced() {
             metadata.remove("namespace");
-        } else if metadata.get("namespace").and_then(Value::as_str).is_none_or(str::is_empty) {
+        } else if metadata.get("namespace").is_none_or(|namespace| namespace.is_null() || namespace == "") {
             metadata.insert("namespace".to_owned(), json!(DEFAULT_NAMESPACE));
         }
     }

@@ -63,7 +63,7 @@ pub enum FaultReason {
     DoesNotDecode,
     /// An object with the same kind, namespace and name comes before.
     Duplicate,
-    /// The kind has no such field, so the field has no effect.
+    /// The kind has no such field, so the field has no effect, and `kubectl apply` refuses the object.
     UnknownField,
     /// Translation does not read objects of this kind.
     UnknownKind,
@@ -85,11 +85,12 @@ impl FaultReason {
         }
     }
 
-    /// The severity: an error if the object does not count.
+    /// The severity: an error if an API server refuses the object.
     pub const fn severity(self) -> Severity {
         match self {
-            Self::UnknownField | Self::UnknownKind => Severity::Warning,
-            Self::NotYaml
+            Self::UnknownKind => Severity::Warning,
+            Self::UnknownField
+            | Self::NotYaml
             | Self::NotAManifest
             | Self::NotAnObject
             | Self::UnsupportedKind

@@ -2,9 +2,13 @@
 
 use std::fmt;
 
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_saphyr::Error;
 use serde_saphyr::budget::BudgetBreach;
+
+use super::lines::{Content, Lines};
 
 /// Text that is no YAML. The message never quotes the text, which may hold a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,6 +34,16 @@ fn decode(text: &str) -> Result<Value, TextError> {
     {
         return Ok(value);
     }
+    parse(text).map_err(|error| {
+        let line = error.location().and_then(|location| usize::try_from(location.line()).ok());
+        let error = error.without_snippet();
+        let message = exceeded_limit(error).map_or_else(|| readable(&error.to_string()), str::to_owned);
+        (line.filter(|line| *line > 0), message)
+    })
+}
+
+/// Parses one document within limits.
+fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     let options = serde_saphyr::options! {
         with_snippet: false,
         budget: serde_saphyr::budget! {
@@ -40,12 +54,21 @@ fn decode(text: &str) -> Result<Value, TextError> {
         // An alias makes a short text long.
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 100_000 },
     };
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        let line = error.location().and_then(|location| usize::try_from(location.line()).ok());
-        let error = error.without_snippet();
-        let message = exceeded_limit(error).map_or_else(|| readable(&error.to_string()), str::to_owned);
-        (line.filter(|line| *line > 0), message)
-    })
+    serde_saphyr::from_str_with_options(text, options)
+}
+
+/// A value with the line on which it starts, from 1. The line of an alias is that of its use.
+pub(super) struct AtLine<T> {
+    pub(super) line: usize,
+    pub(super) value: T,
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for AtLine<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let spanned = serde_saphyr::Spanned::<T>::deserialize(deserializer)?;
+        let line = usize::try_from(spanned.referenced.line()).unwrap_or_default();
+        Ok(Self { line, value: spanned.value })
+    }
 }
 
 /// The limit of the parser that a text exceeds, in words.
@@ -127,6 +150,12 @@ impl Document<'_> {
             let line = line.map_or(self.line, |line| self.first_line + line - 1);
             YamlError { line, message: message.trim_end_matches('.').to_owned() }
         })
+    }
+
+    /// The lines of the values; `None` for a text that is no YAML.
+    pub fn lines(&self) -> Option<Lines> {
+        let content: Content = parse(self.text).ok()?;
+        Some(Lines::new(content, self.line, self.first_line - 1))
     }
 
     /// The line of each item of a list of objects, from 1, if the text is laid out as tools write it: an item begins

@@ -1,5 +1,6 @@
 //! The types of objects: generated ones if they hold every field that matters, and our own otherwise.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 pub use gateway_api::backendtlspolicies::BackendTlsPolicy;
@@ -12,6 +13,7 @@ pub use crate::crd::{BackendTrafficPolicy, HttpRouteFilter, PingsixProxy, Securi
 
 use gateway_api::gateways::{GatewayListeners, GatewaySpec, GatewayStatus};
 use gateway_api::listenersets::{ListenerSetParentRef, ListenerSetStatus};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
@@ -19,10 +21,11 @@ use serde_json::Value;
 macro_rules! resource {
     ($(#[$doc:meta])* $name:ident, $spec:ty, $status:ty, $kind:literal, $plural:literal) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+        #[derive(Clone, Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         pub struct $name {
             /// `apiVersion` and `kind`, when written.
             #[serde(flatten, default)]
+            #[schemars(skip)]
             pub types: Option<kube::core::TypeMeta>,
             /// `metadata`
             pub metadata: kube::core::ObjectMeta,
@@ -30,6 +33,7 @@ macro_rules! resource {
             pub spec: $spec,
             /// `status`
             #[serde(default, skip_serializing_if = "Option::is_none")]
+            #[schemars(skip)]
             pub status: Option<$status>,
         }
 
@@ -77,7 +81,7 @@ resource! {
 }
 
 /// `ListenerSet.spec`. Its listeners have the JSON shape of a Gateway's, so they are decoded into the same type.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListenerSetSpec {
     /// `spec.parentRef`: the Gateway.
@@ -123,6 +127,18 @@ impl<T: Serialize, E: Serialize> Serialize for WithExtraFields<T, E> {
     }
 }
 
+impl<T: JsonSchema, E: JsonSchema> JsonSchema for WithExtraFields<T, E> {
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut whole = Value::from(T::json_schema(generator));
+        merge(&mut whole, Value::from(E::json_schema(generator)));
+        whole.try_into().unwrap_or_default()
+    }
+}
+
 /// Adds the members that only `more` has, element by element.
 fn merge(whole: &mut Value, more: Value) {
     match (whole, more) {
@@ -144,7 +160,7 @@ fn merge(whole: &mut Value, more: Value) {
 }
 
 /// Fields of a Gateway's spec beside the generated type (Gateway API v1.7.0, experimental channel).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ExtraGatewayFields {
     /// By index in `spec.listeners`.
@@ -158,7 +174,7 @@ pub struct ExtraGatewayFields {
 }
 
 /// Fields of a ListenerSet's spec beside the generated type.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ExtraListenerSetFields {
     /// By index in `spec.listeners`.
@@ -166,7 +182,7 @@ pub struct ExtraListenerSetFields {
 }
 
 /// Fields of a listener beside the generated type.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ExtraListenerFields {
     /// `filters`. A listener whose authentication is ignored would let every client in.
@@ -175,7 +191,7 @@ pub struct ExtraListenerFields {
 }
 
 /// Fields of an address beside the generated type.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ExtraAddressFields {
     /// `routability`
