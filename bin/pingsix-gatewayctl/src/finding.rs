@@ -17,10 +17,13 @@ pub(crate) struct DocumentLocation {
     /// The document in the file, from 1; 0 for an object that is in no file.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) document: usize,
-    /// The line it starts at, from 1; for a fault in the text, the line of the fault; 0 for an object
+    /// The line it starts at, from 1; for a finding about a field or a fault in the text, the line of these; 0 for an object
     /// that is in no file.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) line: usize,
+    /// The path of an object in a document with a list of objects, such as `items[3]`.
+    #[serde(skip)]
+    pub(crate) item: String,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -30,7 +33,17 @@ const fn is_zero(number: &usize) -> bool {
 
 impl DocumentLocation {
     pub(crate) fn of(file: &str, document: &Document<'_>) -> Self {
-        Self { file: file.to_owned(), document: document.number(), line: document.line() }
+        Self {
+            file: file.to_owned(),
+            document: document.number(),
+            line: document.line(),
+            item: String::new(),
+        }
+    }
+
+    /// The place of an object without a line.
+    pub(crate) fn of_object_in(file: &str, document: usize) -> Self {
+        Self { file: file.to_owned(), document, line: 0, item: String::new() }
     }
 }
 
@@ -101,6 +114,7 @@ pub(crate) mod reason {
     pub(crate) const DOES_NOT_DECODE: &str = FaultReason::DoesNotDecode.as_str();
     pub(crate) const UNSUPPORTED_VERSION: &str = FaultReason::UnsupportedVersion.as_str();
     pub(crate) const UNKNOWN_FIELD: &str = FaultReason::UnknownField.as_str();
+    pub(crate) const INVALID_FIELD: &str = "InvalidField";
     pub(crate) const DUPLICATE: &str = FaultReason::Duplicate.as_str();
     pub(crate) const NO_STREAMS: &str = "StreamsNotTranslated";
     pub(crate) const NO_SERVICE: &str = "NoService";

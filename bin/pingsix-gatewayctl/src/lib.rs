@@ -1,7 +1,7 @@
 //! A tool for laptops and pipelines: manifests or the objects of a cluster in, PingSIX configuration and explanations out.
 //!
 //! ```text
-//! files ──► manifest (read, decode, report) ──► plane (the pipeline of the library) ──► translate | check | explain | serve | diff
+//! files ──► manifest (read, judge by schema, decode) ──► plane (the pipeline of the library) ──► translate | check | explain | serve | diff
 //! cluster (list, get) ──► manifest, migrate
 //! files ──► migrate (convert objects of other controllers) ──► manifests, report
 //! ```
@@ -27,6 +27,7 @@ mod plane;
 mod program;
 mod readable;
 mod review;
+mod schema;
 mod serve;
 mod translate;
 mod yaml;

@@ -5,6 +5,8 @@ mod files;
 mod missing_endpoints;
 mod other_gateways;
 mod parameters;
+mod places;
+mod references;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -12,20 +14,24 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::bail;
-use pingsix_translate::manifest::{Decoded, Document, Fault, decode, documents};
+use pingsix_translate::manifest::{Decoded, Document, FaultReason, decode, documents};
 use pingsix_translate::snapshot::{self, Object, Objects};
-use pingsix_translate::{Kind, ObjectKey, ObjectName};
+use pingsix_translate::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName};
+use serde_json::Value;
 
 use crate::arguments::Input;
 use crate::finding::{DocumentLocation, Finding, Level, counted, reason};
 pub(crate) use endpoints::SuppliedEndpoints;
 pub(crate) use files::{FileState, FileText, FoundFile, Origin, find, read_all};
+use places::Place;
+
+use crate::schema::{Flaw, flaws, misspelled};
 
 /// The content of one file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileObjects {
     /// The objects in order.
-    pub(crate) objects: Vec<(DocumentLocation, Object)>,
+    pub(crate) objects: Vec<(Place, Object)>,
     /// Objects that are named but cannot be decoded.
     pub(crate) undecodable: BTreeSet<ObjectKey>,
     /// Whether part of the file cannot be read, so that nobody knows what it holds.
@@ -53,20 +59,25 @@ impl FileObjects {
             Ok(text) => text,
             Err(error) => {
                 decoded.broken = true;
-                let place = DocumentLocation { file: file.name.clone(), document: 1, line: 0 };
+                let place = DocumentLocation::of_object_in(&file.name, 1);
                 let message = format!("The file cannot be read: {error}.");
                 decoded.findings.push(about(place, Level::Error, reason::UNREADABLE, message));
                 return decoded;
             }
         };
-        let documents = documents(text);
+        let text: Arc<str> = text.as_str().into();
+        let documents = documents(&text);
         for document in &documents {
-            let place = DocumentLocation::of(&file.name, document);
+            let location = DocumentLocation::of(&file.name, document);
             match document.decode() {
-                Ok(value) => decoded.add_document(&place, value, document),
+                Ok(value) => {
+                    let first = decoded.findings.len();
+                    decoded.add_document(&Place { location, text: text.clone() }, value, document);
+                    places::find_lines(&mut decoded.findings[first..], document);
+                }
                 Err(error) => {
                     decoded.broken = true;
-                    decoded.findings.push(Finding::not_yaml(place, &error));
+                    decoded.findings.push(Finding::not_yaml(location, &error));
                 }
             }
         }
@@ -80,8 +91,9 @@ impl FileObjects {
 
     /// Decodes objects that are in no file.
     #[cfg(feature = "cluster")]
-    pub(crate) fn of_values(name: &str, values: Vec<serde_json::Value>) -> Self {
-        let place = DocumentLocation { file: name.to_owned(), document: 0, line: 0 };
+    pub(crate) fn of_values(name: &str, values: Vec<Value>) -> Self {
+        let location = DocumentLocation::of_object_in(name, 0);
+        let place = Place { location, text: "".into() };
         let mut decoded = Self::default();
         for value in values {
             decoded.add(&place, value);
@@ -100,14 +112,16 @@ impl FileObjects {
         }
     }
 
-    fn add_document(&mut self, place: &DocumentLocation, value: serde_json::Value, document: &Document<'_>) {
-        let version = version_of(&value);
-        let decoded = decode(value);
-        let Decoded::List(items) = decoded else { return self.add_decoded(place, version, decoded) };
+    fn add_document(&mut self, place: &Place, value: Value, document: &Document<'_>) {
+        let decoded = Decoding::of(place, value);
+        let Decoded::List(items) = decoded.result else { return self.add_decoded(place, decoded) };
         let lines = document.item_lines(items.len());
         for (index, item) in items.into_iter().enumerate() {
-            let line = lines.get(index).copied().unwrap_or(place.line);
-            self.add(&DocumentLocation { line, ..place.clone() }, item);
+            let mut place = place.item(index);
+            if let Some(line) = lines.get(index) {
+                place.location.line = *line;
+            }
+            self.add(&place, item);
         }
     }
 
@@ -127,50 +141,109 @@ impl FileObjects {
         }
     }
 
-    fn add(&mut self, place: &DocumentLocation, value: serde_json::Value) {
-        let version = version_of(&value);
-        self.add_decoded(place, version, decode(value));
+    fn add(&mut self, place: &Place, value: Value) {
+        self.add_decoded(place, Decoding::of(place, value));
     }
 
-    fn add_decoded(&mut self, place: &DocumentLocation, version: String, decoded: Decoded) {
-        match decoded {
+    fn add_decoded(&mut self, place: &Place, Decoding { version, flaws, result }: Decoding) {
+        let location = &place.location;
+        match result {
             Decoded::Nothing => {}
-            Decoded::List(items) => items.into_iter().for_each(|item| self.add(place, item)),
+            Decoded::List(items) => {
+                for (index, item) in items.into_iter().enumerate() {
+                    self.add(&place.item(index), item);
+                }
+            }
             Decoded::Object { object, ignored } => {
                 let name = object.key().to_string();
-                self.findings.extend(ignored.into_iter().map(|field| Finding {
-                    place: Some(place.clone()),
-                    object: name.clone(),
-                    message: format!("The API has no field {field}, so the field has no effect."),
-                    field,
-                    severity: Level::Warning,
-                    reason: reason::UNKNOWN_FIELD.to_owned(),
-                }));
+                if place.is_in_file() {
+                    self.add_flaws(location, &name, flaws);
+                } else {
+                    // The API server took the object, and its definition is newer than this program.
+                    self.findings.extend(ignored.into_iter().map(|field| Finding {
+                        place: Some(location.clone()),
+                        object: name.clone(),
+                        message: format!("The API has no field {field}, so the field has no effect."),
+                        field,
+                        severity: Level::Warning,
+                        reason: reason::UNKNOWN_FIELD.to_owned(),
+                    }));
+                }
                 self.objects.push((place.clone(), object));
             }
             Decoded::UnknownKind { group, kind } => {
                 let unknown = UnknownKind { group, kind, version };
-                self.unknown_kinds.entry(unknown).or_insert_with(|| (place.clone(), 0)).1 += 1;
+                self.unknown_kinds.entry(unknown).or_insert_with(|| (location.clone(), 0)).1 += 1;
             }
-            Decoded::Fault(Fault { object, key, field, reason, message, .. }) => {
-                self.undecodable.extend(key);
-                self.findings.push(Finding {
-                    place: Some(place.clone()),
-                    object,
-                    field,
-                    severity: Level::Error,
-                    reason: reason.as_str().to_owned(),
-                    message,
-                });
+            Decoded::Fault(fault) => {
+                self.undecodable.extend(fault.key);
+                // The flaws of the object say more, and they say all.
+                let is_told = flaws.iter().any(|flaw| flaw.reason == reason::DOES_NOT_DECODE);
+                self.add_flaws(location, &fault.object, flaws);
+                if !is_told {
+                    let kind = fault.object.split(' ').next().unwrap_or_default();
+                    let meant = misspelled(kind, kinds_of(GATEWAY_GROUP).map(Kind::as_str));
+                    let advice = match meant.filter(|_| fault.reason == FaultReason::UnsupportedKind) {
+                        Some(meant) => format!(" Did you mean {meant}?"),
+                        None => String::new(),
+                    };
+                    self.findings.push(Finding {
+                        place: Some(location.clone()),
+                        object: fault.object,
+                        field: fault.field,
+                        severity: Level::Error,
+                        reason: fault.reason.as_str().to_owned(),
+                        message: fault.message + &advice,
+                    });
+                }
             }
         }
     }
+
+    fn add_flaws(&mut self, location: &DocumentLocation, object: &str, flaws: Vec<Flaw>) {
+        self.findings.extend(flaws.into_iter().map(|Flaw { field, reason, message }| Finding {
+            place: Some(location.clone()),
+            object: object.to_owned(),
+            field,
+            severity: Level::Error,
+            reason: reason.to_owned(),
+            message,
+        }));
+    }
 }
 
-/// The version of an object, without its group.
-fn version_of(value: &serde_json::Value) -> String {
-    let api_version = value.get("apiVersion").and_then(serde_json::Value::as_str).unwrap_or_default();
-    api_version.rsplit('/').next().unwrap_or_default().to_owned()
+/// A value that was decoded, and its flaws.
+struct Decoding {
+    /// The version of the object, without its group.
+    version: String,
+    flaws: Vec<Flaw>,
+    result: Decoded,
+}
+
+impl Decoding {
+    fn of(place: &Place, value: Value) -> Self {
+        let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default();
+        let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
+        let kind =
+            Kind::from_group_kind(group, text("kind")).filter(|kind| kind.versions().contains(&version));
+        let flaws = kind.filter(|_| place.is_in_file()).map(|kind| flaws(kind, &value)).unwrap_or_default();
+        Self { version: version.to_owned(), flaws, result: decode(value) }
+    }
+}
+
+/// The kinds of a group that translation reads.
+fn kinds_of(group: &str) -> impl Iterator<Item = Kind> {
+    Kind::ALL.iter().copied().filter(move |kind| kind.group() == group)
+}
+
+/// The kind, or else the version, that somebody meant with a kind that translation does not read.
+fn meant_kind(group: &str, kind: &str) -> Option<String> {
+    if let Some(meant) = misspelled(kind, kinds_of(group).map(Kind::as_str)) {
+        return Some(meant.to_owned());
+    }
+    let mut namesakes = Kind::ALL.iter().filter(|known| known.as_str() == kind);
+    let known = namesakes.find(|known| misspelled(group, [known.group()]).is_some())?;
+    Some(known.api_version())
 }
 
 fn about(place: DocumentLocation, severity: Level, reason: &str, message: String) -> Finding {
@@ -188,7 +261,7 @@ fn about(place: DocumentLocation, severity: Level, reason: &str, message: String
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Manifests {
     pub(crate) objects: Objects,
-    pub(crate) places: BTreeMap<ObjectKey, DocumentLocation>,
+    places: BTreeMap<ObjectKey, Place>,
     pub(crate) findings: Vec<Finding>,
     /// The number of objects, without generated ones.
     pub(crate) count: usize,
@@ -221,6 +294,9 @@ impl Manifests {
                     other.gateway, other.advice
                 );
                 about(place.clone(), other.level, reason::KIND_OF_OTHER_GATEWAY, message)
+            } else if let Some(meant) = meant_kind(group, kind) {
+                let message = format!("{kind} ({of_group}) is not read; {ignored}. Did you mean {meant}?");
+                about(place.clone(), Level::Error, reason::UNKNOWN_KIND, message)
             } else {
                 let message = format!("{kind} ({of_group}) is not read; {ignored}.");
                 about(place.clone(), Level::Info, reason::UNKNOWN_KIND, message)
@@ -231,11 +307,11 @@ impl Manifests {
         all
     }
 
-    fn insert(&mut self, place: &DocumentLocation, object: &Object) {
+    fn insert(&mut self, place: &Place, object: &Object) {
         let key = object.key();
-        if let Some(first) = self.places.get(&key) {
+        if let Some(Place { location: first, .. }) = self.places.get(&key) {
             self.findings.push(Finding {
-                place: Some(place.clone()),
+                place: Some(place.location.clone()),
                 object: key.to_string(),
                 field: String::new(),
                 severity: Level::Error,
@@ -251,7 +327,7 @@ impl Manifests {
 
     /// The place of an object, with its key.
     pub(crate) fn location(&self, key: &ObjectKey) -> Option<&DocumentLocation> {
-        self.places.get(key)
+        self.places.get(key).map(|place| &place.location)
     }
 
     fn add_endpoint_slice(&mut self, slice: snapshot::EndpointSlice) {

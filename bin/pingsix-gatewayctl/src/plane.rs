@@ -10,6 +10,7 @@ use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Objects, Options, ParentR
 
 use crate::finding::{Finding, Level, Tally, reason};
 use crate::manifest::Manifests;
+use crate::schema::misspelled;
 
 /// The result of all manifests.
 #[derive(Debug, Default)]
@@ -30,8 +31,7 @@ impl Translated {
     pub(crate) fn again(manifests: &Manifests, pipeline: &mut IncrementalPipeline) -> Self {
         let output = pipeline.run(&manifests.objects, Some(Timestamp::now()));
         let mut findings = manifests.findings.clone();
-        let of_objects = output.findings.iter();
-        findings.extend(of_objects.map(|one| Finding::of(one, manifests.location(&one.object))));
+        add_without_flaws(&mut findings, manifests.place(&output.findings));
         if !pipeline.options().stream {
             findings.extend(hints_at_streams(manifests, &output));
         }
@@ -132,6 +132,34 @@ fn consequences_of_listeners(output: &Output) -> BTreeSet<(String, String)> {
         }
     }
     consequences
+}
+
+/// Adds the findings about objects, and keeps one of two about one fault of a field. A field that an API server cannot read, or
+/// that is misspelled, is told by the definition of its kind. For a limit, an error about the object has the consequence as
+/// well.
+fn add_without_flaws(findings: &mut Vec<Finding>, mut of_objects: Vec<Finding>) {
+    let is_flaw = |finding: &&Finding| {
+        let reason = finding.reason.as_str();
+        matches!(reason, reason::UNKNOWN_FIELD | reason::DOES_NOT_DECODE | reason::INVALID_FIELD)
+    };
+    let place = |finding: &Finding| (finding.object.clone(), finding.field.clone());
+    let errors = of_objects.iter().filter(|finding| finding.severity == Level::Error);
+    let errors: BTreeSet<_> = errors.map(place).collect();
+    findings.retain(|flaw| flaw.reason != reason::INVALID_FIELD || !errors.contains(&place(flaw)));
+    let flaws: BTreeSet<_> = findings.iter().filter(is_flaw).map(place).collect();
+    let mut unknown: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
+    for flaw in findings.iter().filter(|finding| finding.reason == reason::UNKNOWN_FIELD) {
+        let (parent, name) = flaw.field.rsplit_once('.').unwrap_or(("", &flaw.field));
+        unknown.entry((flaw.object.clone(), parent.to_owned())).or_default().push(name.to_owned());
+    }
+    of_objects.retain(|finding| {
+        let (parent, meant) = finding.field.rsplit_once('.').unwrap_or(("", &finding.field));
+        let beside = unknown.get(&(finding.object.clone(), parent.to_owned()));
+        let is_misspelled =
+            beside.is_some_and(|names| names.iter().any(|name| misspelled(name, [meant]).is_some()));
+        finding.field.is_empty() || !(is_misspelled || flaws.contains(&place(finding)))
+    });
+    findings.append(&mut of_objects);
 }
 
 /// Sorts findings, and keeps one of those that say the same, with the fields of the others.

@@ -67,7 +67,8 @@ fn supplied_endpoints_are_parsed() {
 #[test]
 fn items_of_a_list_are_placed_where_they_begin() {
     let list = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: a}\n  data:\n    t: |\n      - apiVersion: v1\n\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: b}\nmetadata: {}\n";
-    let lines = |file: FileObjects| file.objects.iter().map(|(place, _)| place.line).collect::<Vec<_>>();
+    let lines =
+        |file: FileObjects| file.objects.iter().map(|(place, _)| place.location.line).collect::<Vec<_>>();
     assert_eq!(lines(file("l.yaml", list)), [4, 11]);
     let items = ["a", "b"].map(
         |name| json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": {} }),

@@ -5,8 +5,8 @@ use crate::translate::{backend_tls, https, https_until};
 fn findings_are_grouped_by_object_and_counted() {
     let routes = format!("{}---\n{}", route("bad", "/bad", "nowhere"), route("braces", "/{id}", "cart"));
     let run = Manifests::shop(&routes).check().exits(1);
-    let bad = run.out.find("routes.yaml:2 HTTPRoute shop/bad\n  error: spec.rules[0]").expect(&run.out);
-    assert!(bad < run.out.find("routes.yaml:12 HTTPRoute shop/braces\n  error: ").expect(&run.out));
+    let bad = run.out.find("routes.yaml:9 HTTPRoute shop/bad\n  error: spec.rules[0]").expect(&run.out);
+    assert!(bad < run.out.find("routes.yaml:18 HTTPRoute shop/braces\n  error: ").expect(&run.out));
     run.prints("2 errors, 0 warnings (6 objects, 1 data plane)");
 }
 
@@ -38,7 +38,7 @@ fn a_parent_that_is_not_there_is_an_error_of_every_kind_of_route() {
     for kind in kinds {
         run = run.prints(&format!(
             "{kind} shop/lost\n  \
-             error: spec.parentRefs[0]: Gateway other/web does not exist. [ParentNotFound]\n  \
+             error: spec.parentRefs[0]: Gateway other/web does not exist. Namespace shop has one of this name. [ParentNotFound]\n  \
              error: spec.parentRefs[1]: ListenerSet shop/more does not exist. [ParentNotFound]\n"
         ));
     }
@@ -64,7 +64,7 @@ fn json_has_file_object_field_and_reason() {
     assert_eq!((&finding["object"], &finding["severity"]), (&"HTTPRoute shop/bad".into(), &"error".into()));
     assert_eq!(
         (&finding["reason"], &finding["line"], &finding["document"]),
-        (&"BackendNotFound".into(), &2.into(), &1.into())
+        (&"BackendNotFound".into(), &9.into(), &1.into())
     );
     assert!(finding["file"].as_str().unwrap().ends_with("routes.yaml"));
     assert!(finding["field"].as_str().unwrap().starts_with("spec.rules[0].backendRefs[0]"));

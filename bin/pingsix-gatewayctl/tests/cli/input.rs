@@ -27,7 +27,7 @@ fn a_value_that_is_no_object_is_named() {
     with_cart("apiVersion: v1\nkind: Service\nmetadata: {}\n")
         .check()
         .exits(1)
-        .prints("A Service needs a name");
+        .prints("metadata.name: The field name is required.");
 }
 
 #[test]
@@ -184,7 +184,11 @@ fn an_input_without_an_object_to_translate_is_an_error() {
 #[test]
 fn a_field_the_api_does_not_have_is_named() {
     let typo = route("typo", "/typo", "cart").replace("backendRefs", "backendRef");
-    with_cart(&typo).check().prints("warning: spec.rules[0].backendRef: The API has no field");
+    with_cart(&typo)
+        .check()
+        .exits(1)
+        .prints("error: spec.rules[0].backendRef: The API has no field")
+        .prints("Did you mean backendRefs?");
 }
 
 #[test]

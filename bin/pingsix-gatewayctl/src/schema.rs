@@ -1,0 +1,17 @@
+//! The judgement of manifests by the definitions of their kinds: unknown fields, wrong forms, limits and rules.
+//!
+//! An API server does the same before it stores an object, and `kubectl apply` refuses the object then. So only manifests in
+//! files are judged. The fields and their forms are those of the types; the limits and rules of Gateway API, which its types
+//! lack, stand in two tables.
+
+mod definition;
+mod format;
+mod judge;
+mod limits;
+mod rules;
+mod similar;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use judge::{Flaw, flaws};
+pub(crate) use similar::{misspelled, similar};
