@@ -1,6 +1,7 @@
 //! Input from a cluster, on a real API server: the output is that of files with the same objects.
 
 mod credentials;
+mod definitions;
 mod dump;
 mod faults;
 mod pages;
@@ -210,6 +211,7 @@ async fn a_cluster_is_read_as_a_dump_of_its_objects() {
     plugin::input_is_the_cluster(&kubeconfig, &translated);
     plugin::commands_of_the_page_run(&kubeconfig);
     faults::parameters_elsewhere(&cluster, kubeconfig.to_str().unwrap()).await;
+    definitions::are_judged_as_by_the_api_server(&cluster).await;
 }
 
 #[tokio::test]

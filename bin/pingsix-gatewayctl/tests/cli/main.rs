@@ -24,6 +24,7 @@ mod ingress;
 mod input;
 mod migrate;
 mod migrate_ingress;
+mod mistakes;
 mod pingsix;
 mod pingsix_config;
 mod policies;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// The lists, and the kinds of their objects.
-const LISTS: [(&str, &str); 25] = [
+pub(super) const LISTS: [(&str, &str); 25] = [
     ("/apis/gateway.networking.k8s.io/v1/gatewayclasses", "GatewayClass"),
     ("/apis/gateway.networking.k8s.io/v1/gateways", "Gateway"),
     ("/apis/gateway.networking.k8s.io/v1/listenersets", "ListenerSet"),
