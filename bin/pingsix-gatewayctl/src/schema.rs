@@ -6,11 +6,19 @@
 
 mod definition;
 mod format;
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a limit concerns one form of values, and is no limit of others"
+)]
 mod judge;
 mod limits;
 mod rules;
 mod similar;
 #[cfg(test)]
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a limit concerns one form of values, and is no limit of others"
+)]
 mod tests;
 
 pub(crate) use judge::{Flaw, flaws};

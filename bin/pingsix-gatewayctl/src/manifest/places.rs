@@ -1,5 +1,6 @@
 //! The places of findings: the lines of their fields.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use pingsix_gateway_api::pipeline;
@@ -33,7 +34,8 @@ impl Place {
     pub(super) fn item(&self, index: usize) -> Self {
         let mut item = self.clone();
         let dot = if item.location.item.is_empty() { "" } else { "." };
-        item.location.item.push_str(&format!("{dot}items[{index}]"));
+        // Writing to a String cannot fail.
+        let _ = write!(item.location.item, "{dot}items[{index}]");
         item
     }
 }

@@ -10,11 +10,16 @@ use crate::schema::similar;
 
 /// The value at a path such as `spec.rules[0].name`.
 pub(super) fn at<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
-    let steps = path.split(['.', '[']).filter(|step| !step.is_empty());
-    steps.fold(Some(value), |value, step| match step.strip_suffix(']') {
-        Some(index) => value?.get(index.parse::<usize>().ok()?),
-        None => value?.get(step),
+    let mut steps = path.split(['.', '[']).filter(|step| !step.is_empty());
+    steps.try_fold(value, |value, step| match step.strip_suffix(']') {
+        Some(index) => value.get(index.parse::<usize>().ok()?),
+        None => value.get(step),
     })
+}
+
+/// The last step of a path.
+fn last_step(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or_default()
 }
 
 /// The protocols of listeners.
@@ -30,7 +35,7 @@ struct Reference {
 
 /// Whether a field may be part of a reference.
 pub(super) fn may_name(field: &str) -> bool {
-    field.ends_with(".protocol") || innermost(field).is_some()
+    last_step(field) == "protocol" || innermost(field).is_some()
 }
 
 /// The path of the reference of which a field is a part, and the kind that it names by default.
@@ -88,14 +93,14 @@ fn reference(object: &Value, field: &str) -> Option<Reference> {
 /// A sentence with the name that the author of a reference may have meant, if the input lacks the object, listener or port that
 /// the reference names. All names are those of the input.
 pub(super) fn advice(objects: &Objects, object: &Value, field: &str) -> Option<String> {
-    if field.ends_with(".protocol") {
+    if last_step(field) == "protocol" {
         let written = at(object, field)?.as_str().filter(|written| !PROTOCOLS.contains(written))?;
         let meant = similar(written, PROTOCOLS)?;
         return Some(format!("Did you mean {meant}?"));
     }
     let Reference { kind, namespace, name, section } = reference(object, field)?;
     let key = ObjectKey::new(kind, &*namespace, &*name);
-    if let Some(Object::Service(service)) = objects.get(&key).filter(|_| field.ends_with(".port")) {
+    if let Some(Object::Service(service)) = objects.get(&key).filter(|_| last_step(field) == "port") {
         let ports: Vec<String> = service.ports.iter().map(|port| port.port.to_string()).collect();
         let is_one = at(object, field).is_some_and(|port| ports.contains(&port.to_string()));
         return (!is_one && !ports.is_empty()).then(|| format!("Its ports: {}.", ports.join(", ")));

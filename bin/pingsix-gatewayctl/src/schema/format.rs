@@ -226,6 +226,6 @@ fn is_origin(text: &str) -> bool {
     let is_part = |part: &str| {
         !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
     };
-    let is_port = (1..=5).contains(&port.len()) && port.bytes().all(|byte| byte.is_ascii_digit());
-    is_port && (host == "*" || host.strip_prefix("*.").unwrap_or(host).split('.').all(is_part))
+    let is_number = (1..=5).contains(&port.len()) && port.bytes().all(|byte| byte.is_ascii_digit());
+    is_number && (host == "*" || host.strip_prefix("*.").unwrap_or(host).split('.').all(is_part))
 }

@@ -65,10 +65,12 @@ impl Judge<'_> {
         match (&node.form, value) {
             // An API server drops nulls.
             (_, Value::Null) => return,
-            (Form::Any, _) | (Form::Boolean, Value::Bool(_)) | (Form::Number, Value::Number(_)) => {}
-            (Form::IntegerOrText, Value::Number(_) | Value::String(_)) => {}
+            (Form::Any, _)
+            | (Form::Boolean, Value::Bool(_))
+            | (Form::Number, Value::Number(_))
+            | (Form::IntegerOrText, Value::Number(_) | Value::String(_)) => {}
             (Form::Integer, Value::Number(number)) if number.is_i64() || number.is_u64() => {
-                self.number(value, node)
+                self.number(value, node);
             }
             (Form::Text(choices), Value::String(text)) => self.text(text, choices, node),
             (Form::List(item), Value::Array(items)) => self.list(items, item, node),
@@ -97,7 +99,7 @@ impl Judge<'_> {
                 let is_absent = |name: &&String| values.get(*name).is_none_or(Value::is_null);
                 for name in required.iter().filter(is_absent).filter(|name| !meant.contains(&name.as_str())) {
                     self.below(name, |judge| {
-                        judge.flaw(reason::DOES_NOT_DECODE, format!("The field {name} is required."))
+                        judge.flaw(reason::DOES_NOT_DECODE, format!("The field {name} is required."));
                     });
                 }
                 for (name, value) in values {
@@ -297,8 +299,9 @@ impl Judge<'_> {
 
     fn may_be_secret(&self) -> bool {
         // Headers may be credentials.
-        let is_header = || self.path.ends_with(".value") && !self.path.ends_with("path.value");
-        self.is_secret || is_header() || self.path.split(['.', '[']).any(|part| matches!(part, "set" | "add"))
+        let mut last = self.path.rsplit('.');
+        let is_header = last.next() == Some("value") && last.next() != Some("path");
+        self.is_secret || is_header || self.path.split(['.', '[']).any(|part| matches!(part, "set" | "add"))
     }
 
     fn wrong_form(&self, value: &Value, node: &Node) -> String {

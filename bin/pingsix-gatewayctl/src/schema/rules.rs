@@ -109,7 +109,7 @@ pub(super) const OF_GATEWAY_API: &[Rule] = &[
     }),
     rule("BackendTLSPolicy.spec.validation", |validation| {
         let of_refs = !list(&validation["caCertificateRefs"]).is_empty();
-        let well_known = text_or(validation, "wellKnownCACertificates", "") != "";
+        let well_known = !text_or(validation, "wellKnownCACertificates", "").is_empty();
         (of_refs == well_known).then(|| {
             violation(
                 "caCertificateRefs",
@@ -264,9 +264,9 @@ fn prefix_of_one_match(rule: &Value) -> Option<Violation> {
             .flat_map(|filter| [&filter["requestRedirect"]["path"], &filter["urlRewrite"]["path"]]);
         paths.any(|path| path["type"] == "ReplacePrefixMatch" && has(path, "replacePrefixMatch"))
     };
-    let replaced = replaces(&rule["filters"])
+    let is_needed = replaces(&rule["filters"])
         || list(&rule["backendRefs"]).iter().any(|backend| replaces(&backend["filters"]));
-    if !replaced {
+    if !is_needed {
         return None;
     }
     // Without matches, the API server adds the prefix "/"; a match without a path has this prefix, too.
@@ -344,7 +344,7 @@ fn tls_and_hostname_of_protocol(listener: &Value) -> Option<Violation> {
         "HTTP" | "TCP" | "UDP" if has(listener, "tls") => {
             Some(violation("tls", format!("A listener with protocol {protocol} has no tls.")))
         }
-        "TCP" | "UDP" if text_or(listener, "hostname", "") != "" => {
+        "TCP" | "UDP" if !text_or(listener, "hostname", "").is_empty() => {
             Some(violation("hostname", format!("A listener with protocol {protocol} has no hostname.")))
         }
         "HTTPS" if mode.is_some_and(|mode| mode != "Terminate") => Some(violation(
