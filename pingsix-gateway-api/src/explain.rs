@@ -80,74 +80,160 @@ pub struct ExplainError {
 ///
 /// [`ExplainError`] for a configuration that PingSIX would refuse; the bridge emits none.
 pub fn explain(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> Result<Explanation, ExplainError> {
-    let router = Router::build(plane.config, 0..plane.config.routes().count())
-        .map_err(|source| ExplainError { data_plane: plane.key.clone(), source: Box::new(source) })?;
-    let arrival = listener::arrival(plane, request);
-    let arrived = arrival.as_ref().unwrap_or(request);
-    let outcome = router.outcome(arrived);
-    let key = match &outcome {
-        Outcome::NotFound => None,
-        Outcome::Static { route, .. }
-        | Outcome::Preflight { route, .. }
-        | Outcome::Redirect { route, .. }
-        | Outcome::Forward { route, .. } => Some(*route),
-    };
-    let listeners = serving_listeners(plane, request, port);
-    let closed = if listener::is_open(plane, request, port) {
-        listener::closed_http2(plane, request)
-    } else {
-        Some(listener::closed(plane, request, port))
-    };
-    let nothing = Explanation {
-        request: request_line(request, port),
-        data_plane: Some(plane.key.to_string()),
-        listeners: listeners.clone(),
-        route: None,
-        steps: Vec::new(),
-        before: Vec::new(),
-        answer: Answer::Closed { cause: ClosedCause::Listener, why: String::new(), if_open: None },
-        problems: Vec::new(),
-        rejected: Vec::new(),
-        more_rejected: 0,
-    };
-    // The documents have no ports. This request cannot reach the data plane, because no port is open for it.
-    let unreachable = match (&closed, &arrival) {
-        (Some(Closed { why, may_be_open: false, .. }), _) | (None | Some(_), Err(why)) => Some(why.clone()),
-        (None | Some(_), Ok(_)) => None,
-    };
-    if let Some(why) = unreachable {
-        let answer = Answer::Closed { cause: ClosedCause::Listener, why, if_open: None };
-        return Ok(Explanation { answer, ..nothing });
+    Ok(PreparedPlane::new(*plane)?.explain(request, port))
+}
+
+/// A data plane whose router is built, for many requests.
+#[derive(Debug)]
+pub struct PreparedPlane<'a> {
+    plane: Plane<'a>,
+    router: Router<'a>,
+    listeners: Vec<Listener>,
+}
+
+/// The answer to a request, without the reasons against other objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BriefAnswer<'a> {
+    /// The PingSIX Route that takes the request.
+    pub route: Option<&'a DocumentKey>,
+    /// The object, and its part, that decides, if a rule takes the request.
+    pub source: Option<Source>,
+    /// The answer. The cause of a 404 is unknown here.
+    pub answer: Answer,
+    /// Whether the answer is a fault that a policy injects.
+    pub is_injected: bool,
+}
+
+impl<'a> PreparedPlane<'a> {
+    /// Builds the router of a data plane.
+    ///
+    /// # Errors
+    ///
+    /// [`ExplainError`] for a configuration that PingSIX would refuse; the bridge emits none.
+    pub fn new(plane: Plane<'a>) -> Result<Self, ExplainError> {
+        let router = Router::build(plane.config, 0..plane.config.routes().count())
+            .map_err(|source| ExplainError { data_plane: plane.key.clone(), source: Box::new(source) })?;
+        Ok(Self { plane, router, listeners: listeners(&plane) })
     }
-    let matched = key.and_then(|key| Some((key, plane.config.route(&key.id)?)));
-    let injects = |(_, route): (_, &Route)| fault_of_policy(plane, route).is_some();
-    let native = match &outcome {
-        Outcome::Static { .. } => !matched.is_some_and(injects),
-        Outcome::Redirect { .. } => true,
-        Outcome::NotFound | Outcome::Preflight { .. } | Outcome::Forward { .. } => false,
-    };
-    let steps =
-        matched.map_or_else(Vec::new, |(key, route)| decision::steps(plane, key, route, arrived, native));
-    let (rejected, more_rejected) = candidates::rejected(plane, request, key, &steps);
-    let is_served = closed.is_some() || !listeners.is_empty();
-    // These answers come before all other plugins.
-    let is_first = matches!(outcome, Outcome::Static { .. } | Outcome::Preflight { .. });
-    let answer = answer(plane, (&router, arrived), outcome, is_served, &steps, &rejected);
-    let problems = problems(plane, &steps, &answer);
-    let answer = match closed {
-        Some(Closed { cause, why, .. }) => Answer::Closed { cause, why, if_open: Some(Box::new(answer)) },
-        None => answer,
-    };
-    let arrives = |source: &Source| listener::may_arrive(plane, &source.object, request, port);
-    let is_shown =
-        |step: &Step| step.result != StepResult::NotReached || step.source.as_ref().is_none_or(arrives);
-    let steps = steps.into_iter().filter(is_shown).collect();
-    let rejected = rejected.into_iter().filter(|rejected| arrives(&rejected.source)).collect();
-    let before = matched
-        .filter(|_| !is_first)
-        .map_or_else(Vec::new, |(_, route)| check::checks(plane, route, &policies(plane, route), arrived));
-    let route = matched.map(|(key, route)| matched_route(plane, key, route));
-    Ok(Explanation { route, steps, before, answer, problems, rejected, more_rejected, ..nothing })
+
+    /// Whether a listener is for the scheme and the host of a request.
+    pub fn serves(&self, request: &Request, port: Option<u16>) -> bool {
+        self.listeners.iter().any(|listener| listener.serves(request, port))
+    }
+
+    /// The answer to a request; `None` if no listener takes its connection.
+    pub fn answer(&self, request: &Request, port: Option<u16>) -> Option<BriefAnswer<'a>> {
+        if !listener::is_open(&self.listeners, request, port) {
+            return None;
+        }
+        let arrived = listener::arrival(&self.plane, request).ok()?;
+        let outcome = self.router.outcome(&arrived);
+        let (matched, steps) = self.decide(&arrived, &outcome);
+        let is_static = matches!(outcome, Outcome::Static { .. });
+        let injects = |(_, route): (_, &Route)| fault_of_policy(&self.plane, route).is_some();
+        let is_injected = is_static && matched.is_some_and(injects);
+        let sender = (&self.router, &arrived);
+        let answer = answer(&self.plane, sender, outcome, self.serves(request, port), &steps, &[]);
+        let decided = steps.into_iter().find(|step| step.result == StepResult::Decides);
+        let source = decided.and_then(|step| step.source);
+        Some(BriefAnswer { route: matched.map(|(key, _)| key), source, answer, is_injected })
+    }
+
+    /// The names of the plugins that run for a request with this answer.
+    pub fn plugins(&self, answer: &BriefAnswer<'a>) -> impl Iterator<Item = &'a str> {
+        let config = self.plane.config;
+        let route = answer.route.and_then(|key| config.route(&key.id));
+        let service = route.and_then(|route| config.service(route.service_id.as_deref()?));
+        let global = config.global_rules().flat_map(|(_, rule)| rule.plugins.iter());
+        let own = route.into_iter().flat_map(|route| route.plugins.iter());
+        let of_service = service.into_iter().flat_map(|service| service.plugins.iter());
+        global.chain(own).chain(of_service).map(|(name, _)| name)
+    }
+
+    /// The Route of an outcome, and the steps of its decision list.
+    fn decide(
+        &self,
+        arrived: &Request,
+        outcome: &Outcome<'a>,
+    ) -> (Option<(&'a DocumentKey, &'a Route)>, Vec<Step>) {
+        let plane = &self.plane;
+        let key: Option<&'a DocumentKey> = match outcome {
+            Outcome::NotFound => None,
+            Outcome::Static { route, .. }
+            | Outcome::Preflight { route, .. }
+            | Outcome::Redirect { route, .. }
+            | Outcome::Forward { route, .. } => Some(*route),
+        };
+        let matched = key.and_then(|key| Some((key, plane.config.route(&key.id)?)));
+        let injects = |(_, route): (_, &Route)| fault_of_policy(plane, route).is_some();
+        let native = match outcome {
+            Outcome::Static { .. } => !matched.is_some_and(injects),
+            Outcome::Redirect { .. } => true,
+            Outcome::NotFound | Outcome::Preflight { .. } | Outcome::Forward { .. } => false,
+        };
+        let steps =
+            matched.map_or_else(Vec::new, |(key, route)| decision::steps(plane, key, route, arrived, native));
+        (matched, steps)
+    }
+
+    /// Explains a request. `port` is the port of its arrival, if known.
+    pub fn explain(&self, request: &Request, port: Option<u16>) -> Explanation {
+        let plane = &self.plane;
+        let arrival = listener::arrival(plane, request);
+        let arrived = arrival.as_ref().unwrap_or(request);
+        let outcome = self.router.outcome(arrived);
+        let listeners = listener::serving(&self.listeners, request, port);
+        let closed = if listener::is_open(&self.listeners, request, port) {
+            listener::closed_http2(plane, request)
+        } else {
+            Some(listener::closed(plane, request, port))
+        };
+        let nothing = Explanation {
+            request: request_line(request, port),
+            data_plane: Some(plane.key.to_string()),
+            listeners: listeners.clone(),
+            route: None,
+            steps: Vec::new(),
+            before: Vec::new(),
+            answer: Answer::Closed { cause: ClosedCause::Listener, why: String::new(), if_open: None },
+            problems: Vec::new(),
+            rejected: Vec::new(),
+            more_rejected: 0,
+        };
+        // The documents have no ports. This request cannot reach the data plane, because no port is open for it.
+        let unreachable = match (&closed, &arrival) {
+            (Some(Closed { why, may_be_open: false, .. }), _) | (None | Some(_), Err(why)) => {
+                Some(why.clone())
+            }
+            (None | Some(_), Ok(_)) => None,
+        };
+        if let Some(why) = unreachable {
+            let answer = Answer::Closed { cause: ClosedCause::Listener, why, if_open: None };
+            return Explanation { answer, ..nothing };
+        }
+        let (matched, steps) = self.decide(arrived, &outcome);
+        let key = matched.map(|(key, _)| key);
+        let (rejected, more_rejected) = candidates::rejected(plane, request, key, &steps);
+        let is_served = closed.is_some() || !listeners.is_empty();
+        // These answers come before all other plugins.
+        let is_first = matches!(outcome, Outcome::Static { .. } | Outcome::Preflight { .. });
+        let answer = answer(plane, (&self.router, arrived), outcome, is_served, &steps, &rejected);
+        let problems = problems(plane, &steps, &answer);
+        let answer = match closed {
+            Some(Closed { cause, why, .. }) => Answer::Closed { cause, why, if_open: Some(Box::new(answer)) },
+            None => answer,
+        };
+        let arrives = |source: &Source| listener::may_arrive(plane, &source.object, request, port);
+        let is_shown =
+            |step: &Step| step.result != StepResult::NotReached || step.source.as_ref().is_none_or(arrives);
+        let steps = steps.into_iter().filter(is_shown).collect();
+        let rejected = rejected.into_iter().filter(|rejected| arrives(&rejected.source)).collect();
+        let before = matched.filter(|_| !is_first).map_or_else(Vec::new, |(_, route)| {
+            check::checks(plane, route, &policies(plane, route), arrived)
+        });
+        let route = matched.map(|(key, route)| matched_route(plane, key, route));
+        Explanation { route, steps, before, answer, problems, rejected, more_rejected, ..nothing }
+    }
 }
 
 fn request_line(request: &Request, port: Option<u16>) -> RequestLine {

@@ -37,6 +37,12 @@ impl Listener {
         }
     }
 
+    /// Whether the listener is for the protocol, the port and the host of a request.
+    pub(super) fn serves(&self, request: &Request, port: Option<u16>) -> bool {
+        let host = request.routing_host().unwrap_or_default();
+        self.fits(request, port) && covers(self.hostname.as_deref(), host)
+    }
+
     /// Whether a request fits the protocol and the port of the listener.
     fn fits(&self, request: &Request, port: Option<u16>) -> bool {
         let protocol = if request.tls { "HTTPS" } else { "HTTP" };
@@ -98,9 +104,9 @@ pub fn has_port(plane: &Plane<'_>, port: u16) -> bool {
     }
 }
 
-/// Whether the data plane has a port for the request, for any host.
-pub(super) fn is_open(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> bool {
-    listeners(plane).iter().any(|listener| listener.fits(request, port))
+/// Whether one of the listeners has a port for the request, for any host.
+pub(super) fn is_open(listeners: &[Listener], request: &Request, port: Option<u16>) -> bool {
+    listeners.iter().any(|listener| listener.fits(request, port))
 }
 
 /// The request as PingSIX gets it: in plaintext, at the address of the listener for the server name, if the sidecar
@@ -226,19 +232,20 @@ pub(super) fn not_served(listener: &ListenerVerdict, verdicts: &Verdicts) -> Str
 
 /// On each port that fits, the listener with the most specific hostname that covers the request's host.
 pub fn serving_listeners(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> Vec<Listener> {
-    let host = request.routing_host().unwrap_or_default();
-    let mut best: Vec<Listener> = Vec::new();
-    for listener in listeners(plane) {
-        if !listener.fits(request, port) || !covers(listener.hostname.as_deref(), host) {
-            continue;
-        }
+    serving(&listeners(plane), request, port)
+}
+
+/// Those of the listeners that [`serving_listeners`] returns.
+pub(super) fn serving(listeners: &[Listener], request: &Request, port: Option<u16>) -> Vec<Listener> {
+    let mut best: Vec<&Listener> = Vec::new();
+    for listener in listeners.iter().filter(|listener| listener.serves(request, port)) {
         match best.iter_mut().find(|held| held.port == listener.port) {
-            Some(held) if specificity(held) >= specificity(&listener) => {}
+            Some(held) if specificity(held) >= specificity(listener) => {}
             Some(held) => *held = listener,
             None => best.push(listener),
         }
     }
-    best
+    best.into_iter().cloned().collect()
 }
 
 /// The most specific listener hostname that covers the request's host, on any port. The outer option is `None` without

@@ -146,6 +146,12 @@ impl<'c> Router<'c> {
         self.find_preflight(host, path, requested_method).map(|row| row.key)
     }
 
+    /// The row of a route.
+    fn row(&self, key: &DocumentKey) -> Option<&Row<'c>> {
+        let index = self.table.rows.binary_search_by(|row| row.key.cmp(key)).ok()?;
+        self.table.rows.get(index)
+    }
+
     fn find_preflight(&self, host: Option<&str>, path: &str, method: &str) -> Option<&Row<'c>> {
         let global = self.table.config.global_rules().any(|(_, rule)| rule.plugins.contains(Cors::NAME));
         self.find(host, path, |row| (global || row.answers_preflight) && row.route.allows(method))

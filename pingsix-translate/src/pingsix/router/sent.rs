@@ -25,7 +25,7 @@ impl Router<'_> {
     ///
     /// PingSIX: `src/plugins/proxy_rewrite.rs`, `src/proxy/upstream/*.rs`. A credential in the query stays in the result.
     pub fn sent(&self, route: &DocumentKey, upstream: &Upstream, request: &Request) -> Option<SentRequest> {
-        let row = self.table.rows.iter().find(|row| row.key == route)?;
+        let row = self.row(route)?;
         let stages = [Stage::Global(self), Stage::Route(row)];
         let mut sent = SentRequest {
             method: request.method.clone(),

@@ -427,3 +427,27 @@ fn any_text_can_be_inserted_without_a_panic() {
         })
         .expect("no panic");
 }
+
+#[test]
+fn a_backend_gets_the_rewritten_path_with_the_query() {
+    let sent = |rewrite: serde_json::Value, upstream: serde_json::Value, target: &str| {
+        let config = table(&json!([{"id": "r", "uri": "/{*p}", "plugins": {"proxy-rewrite": rewrite}}]));
+        let router = Router::build(&config, [0]).expect("inserts");
+        let request = Request::get("h:8080", target);
+        let Outcome::Forward { route, .. } = router.outcome(&request) else { panic!("no backend") };
+        let upstream: crate::pingsix::Upstream = serde_json::from_value(upstream).expect("decodes");
+        let sent = router.sent(route, &upstream, &request).expect("a route");
+        let SentRequest { method, target, host, .. } = sent;
+        format!("{method} {target} {}", host.unwrap_or_else(|| "node".to_owned()))
+    };
+    let pass = json!({"nodes": {"10.0.0.1:80": 1}});
+    assert_eq!(sent(json!({}), pass.clone(), "/a?b=1"), "GET /a?b=1 h:8080");
+    assert_eq!(sent(json!({"uri": "/n", "host": "x"}), pass.clone(), "/a?b=1"), "GET /n?b=1 x");
+    let regex = json!({"regex_uri": ["^/a/(.*)$", "/b/$1"], "method": "PUT"});
+    assert_eq!(sent(regex.clone(), pass.clone(), "/a/c?"), "PUT /b/c h:8080");
+    assert_eq!(sent(regex, pass, "/c"), "PUT /c h:8080");
+    let own = json!({"nodes": {"10.0.0.1:80": 1}, "pass_host": "rewrite", "upstream_host": "u"});
+    assert_eq!(sent(json!({"host": "x"}), own, "/a"), "GET /a u");
+    let node = json!({"nodes": {"10.0.0.1:80": 1}, "pass_host": "node"});
+    assert_eq!(sent(json!({}), node, "/a"), "GET /a node");
+}
