@@ -33,6 +33,7 @@ use kube::core::ObjectMeta;
 
 pub use self::canary::CanaryShare;
 pub use self::hosts::{HostRedirect, MoreHosts};
+pub(crate) use self::rewrite::regex_uri;
 pub use self::rewrite::{PathChange, PathPattern, Rewriting};
 use self::values::Values;
 pub use self::values::truth;

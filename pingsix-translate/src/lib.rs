@@ -39,8 +39,8 @@ pub use model::{
     is_backend_address,
 };
 pub use pipeline::{
-    Translation, TranslationMode, Translator, read_annotations, read_custom_headers, translate,
-    translate_ingress,
+    Translation, TranslationMode, Translator, read_annotations, read_custom_headers, read_regex_uri,
+    translate, translate_ingress,
 };
 pub use references::certificate_validity;
 pub use shared_map::{Change, SharedMap};

@@ -16,7 +16,7 @@ mod translation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use ingress::{read_annotations, read_custom_headers};
+pub use ingress::{read_annotations, read_custom_headers, read_regex_uri};
 pub use translation::Translation;
 
 use self::cache::TranslationCache;

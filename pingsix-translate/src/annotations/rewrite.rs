@@ -3,6 +3,8 @@
 //! PingSIX matches paths exactly or as prefixes. Of the regular expressions that people write for ingress-nginx, most are
 //! a prefix with groups for `rewrite-target`. These forms are read, and all others are refused.
 
+use regex_syntax::ast::parse::Parser;
+use regex_syntax::ast::{AssertionKind, Ast};
 use regex_syntax::hir::{Dot, Hir, HirKind, Look};
 
 use gateway_api::experimental::httproutes as api;
@@ -68,8 +70,32 @@ fn read_apisix(values: &mut Values<'_>, read: &mut IngressAnnotations) {
 /// HTTPRouteFilter.
 const MAX_PATTERN: usize = 1000;
 
-/// The replacement of a match. APISIX keeps the parts of a path before and behind the match, and PingSIX replaces whole
-/// paths, so both parts become groups, except behind an expression that takes in the rest of the path.
+/// The beginning of a regular expression.
+enum Beginning<'p> {
+    /// The beginning of paths, with the expression behind it.
+    Start(&'p str),
+    /// A character that stands for itself, with the expression behind it.
+    Character(char, &'p str),
+    Other,
+}
+
+impl<'p> Beginning<'p> {
+    fn of(pattern: &'p str) -> Self {
+        let Ok(parsed) = Parser::new().parse(pattern) else { return Self::Other };
+        let first = if let Ast::Concat(parts) = &parsed { parts.asts.first() } else { Some(&parsed) };
+        let behind = |end: usize| pattern.get(end..).unwrap_or_default();
+        match first {
+            Some(Ast::Assertion(look)) if look.kind == AssertionKind::StartLine => {
+                Self::Start(behind(look.span.end.offset))
+            }
+            Some(Ast::Literal(literal)) => Self::Character(literal.c, behind(literal.span.end.offset)),
+            Some(_) | None => Self::Other,
+        }
+    }
+}
+
+/// The replacement of the first match. APISIX keeps the parts of a path before and behind the match, and PingSIX replaces
+/// whole paths, so both parts become groups, except behind an expression that takes in the rest of the path.
 fn replacing(pattern: &str, template: &str) -> Result<FilterPath, &'static str> {
     if pattern.len() > MAX_PATTERN {
         return Err("is longer than 1000 bytes");
@@ -78,30 +104,63 @@ fn replacing(pattern: &str, template: &str) -> Result<FilterPath, &'static str> 
     let properties = parsed.properties();
     let begins = properties.look_set_prefix().contains(Look::Start);
     let is_whole = begins && properties.look_set_suffix().contains(Look::End);
-    let to_the_end = begins && !is_whole && takes_the_rest(&parsed);
     let groups = properties.explicit_captures_len();
-    let before = usize::from(!is_whole && !to_the_end);
+    // A path begins with a slash, and the path for backends has to, whatever is before the match.
+    let (before, matched) = match Beginning::of(pattern) {
+        _ if is_whole => (None, pattern),
+        Beginning::Start(rest) => (None, rest),
+        Beginning::Other if begins => (None, pattern),
+        Beginning::Character('/', rest) => (Some("/((?:.*?/)??)"), rest),
+        Beginning::Character(..) => (Some("/(.*?)"), pattern),
+        Beginning::Other => {
+            return Err("begins neither with ^ nor with a character that stands for itself");
+        }
+    };
+    let template = match before {
+        Some("/(.*?)") | None => template,
+        // The slash of the match is one behind the part before it.
+        Some(_) => template.strip_prefix('/').unwrap_or(template),
+    };
+    if before.is_some() && template.starts_with(|letter: char| letter.is_ascii_digit()) {
+        return Err("may match behind the beginning of a path, where PingSIX cannot insert a digit");
+    }
+    let first = usize::from(before.is_some());
     let mut parts = template.split('$');
-    let mut substitution = parts.next().unwrap_or_default().to_owned();
+    let mut substitution = if before.is_some() { "/$1".to_owned() } else { String::new() };
+    substitution.push_str(parts.next().unwrap_or_default());
     for part in parts {
         let rest = part.trim_start_matches(|letter: char| letter.is_ascii_digit());
         match part[..part.len() - rest.len()].parse() {
             Ok(group) if (1..=groups).contains(&group) => {
                 substitution.push('$');
-                substitution.push_str(&(group + before).to_string());
+                substitution.push_str(&(group + first).to_string());
                 substitution.push_str(rest);
             }
             Ok(_) | Err(_) => return Err("lacks a group to which the template refers"),
         }
     }
-    let (pattern, substitution) = if is_whole {
-        (pattern.to_owned(), substitution)
-    } else if to_the_end {
-        (format!("{pattern}$"), substitution)
+    let before = before.unwrap_or_default();
+    let pattern = if is_whole {
+        pattern.to_owned()
+    } else if takes_the_rest(&parsed) {
+        format!("^{before}{matched}$")
     } else {
-        (format!("^(.*?)(?:{pattern})(.*)$"), format!("$1{substitution}${}", groups + 2))
+        substitution.push('$');
+        substitution.push_str(&(groups + first + 1).to_string());
+        format!("^{before}(?:{matched})(.*)$")
     };
     Ok(FilterPath { kind: FilterPathType::ReplaceRegexMatch, pattern, substitution })
+}
+
+/// The path for backends by `regex_uri` of APISIX: a pattern and the text in the place of its first match.
+///
+/// # Errors
+///
+/// The reason against it, as a sentence.
+pub(crate) fn regex_uri(pattern: &str, template: &str) -> Result<FilterPath, String> {
+    check_target(template)
+        .map_err(|why| format!("\"{template}\" cannot be the path of a backend: {why}."))?;
+    replacing(pattern, template).map_err(|why| format!("\"{pattern}\" {why}."))
 }
 
 /// Whether an expression ends with `.*`, perhaps in a group.

@@ -667,8 +667,8 @@ fn apisix_prefers_the_target_to_the_regular_expression() {
     );
     let path = FilterPath {
         kind: FilterPathType::ReplaceRegexMatch,
-        pattern: "^(.*?)(?:/app/(.*))(.*)$".to_owned(),
-        substitution: "$1/$2$3".to_owned(),
+        pattern: "^/((?:.*?/)??)app/(.*)$".to_owned(),
+        substitution: "/$1$2".to_owned(),
     };
     let anywhere = ("rewrite-target-regex", "/app/(.*)");
     assert_eq!(apisix(&[anywhere, template]).path_change, Some(PathChange::Regex(path)));
@@ -677,20 +677,69 @@ fn apisix_prefers_the_target_to_the_regular_expression() {
         ("^/app/(.*)", "^/app/(.*)$"),
         ("^/app/(.+)", "^/app/(.+)$"),
         ("^/app(?:/(.*))", "^/app(?:/(.*))$"),
-        ("^/app/([a-z]+)", "^(.*?)(?:^/app/([a-z]+))(.*)$"),
-        ("^/app/(.*?)", "^(.*?)(?:^/app/(.*?))(.*)$"),
-        ("^/app/(.*)x", "^(.*?)(?:^/app/(.*)x)(.*)$"),
-        ("^/app/(.*)|^/b(.*)", "^(.*?)(?:^/app/(.*)|^/b(.*))(.*)$"),
+        ("^/app/([a-z]+)", "^(?:/app/([a-z]+))(.*)$"),
+        ("^/app/(.*?)", "^(?:/app/(.*?))(.*)$"),
+        ("^/app/(.*)x", "^(?:/app/(.*)x)(.*)$"),
+        ("^/app/(.*)|^/b(.*)", "^(?:^/app/(.*)|^/b(.*))(.*)$"),
     ] {
         let read = apisix(&[("rewrite-target-regex", written), template]);
         let Some(PathChange::Regex(path)) = read.path_change else { panic!("{written}") };
         assert_eq!(path.pattern, pattern, "{written}");
+    }
+    for (written, template) in [("[a-z]/(.*)", "/$1"), ("/a/(.*)", "/1$1"), ("(/a|b)", "/$1"), ("/a", "/$1")]
+    {
+        let read = apisix(&[("rewrite-target-regex", written), ("rewrite-target-regex-template", template)]);
+        assert!(read.path_change.is_none() && messages(&read).len() == 1, "{written}");
     }
     // One of the two alone has no meaning.
     assert_eq!(apisix(&[regex]).path_change, None);
     for target in ["/$host", "v1", "/a?b=c"] {
         let read = apisix(&[("rewrite-target", target)]);
         assert!(read.path_change.is_none() && messages(&read).len() == 1, "{target}");
+    }
+}
+
+#[test]
+fn a_regular_expression_replaces_its_first_match_as_in_apisix() {
+    for (pattern, template) in [
+        ("^/api/(.*)", "/backend/$1"),
+        ("^/api/(.*)$", "/backend/$1"),
+        ("^/api", "/backend"),
+        ("/api/(.*)", "/backend/$1"),
+        ("/api", "/backend"),
+        ("\\/a(p+)i", "/backend/$1"),
+        ("api/", "/backend/"),
+        ("^(/api|/v)([0-9]?)", "/$2$1"),
+        ("^/api|^/v", "/backend"),
+        ("/a(?:pi)?(.*?)", "/$1x"),
+    ] {
+        let original = regex::Regex::new(pattern).unwrap();
+        let FilterPath { pattern: whole, substitution, .. } =
+            super::rewrite::regex_uri(pattern, template).unwrap();
+        assert!(substitution.starts_with('/'), "{substitution}");
+        let whole_pattern = regex::Regex::new(&whole).unwrap();
+        // `$1x` of `regex` is the group with the name `1x`.
+        let braced =
+            |text: &str| regex::Regex::new(r"\$(\d+)").unwrap().replace_all(text, "$${$1}").into_owned();
+        for path in [
+            "/",
+            "/api",
+            "/api/",
+            "/api/b/c",
+            "/x/api/b",
+            "/x/api/api/b",
+            "//api/v1",
+            "/v1/api",
+            "/appi",
+            "/a",
+        ] {
+            let expected = original.replace(path, braced(template));
+            assert_eq!(
+                whole_pattern.replace(path, braced(&substitution)),
+                expected,
+                "{pattern}: {path}: {whole}"
+            );
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use self::annotations::{Annotated, add_custom_headers, warn_of_annotations};
-pub use self::annotations::{read_annotations, read_custom_headers};
+pub use self::annotations::{read_annotations, read_custom_headers, read_regex_uri};
 use self::canaries::Canaries;
 use self::fallbacks::HostFallbacks;
 use self::host_ingresses::IngressByAge;

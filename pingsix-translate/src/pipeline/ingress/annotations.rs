@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gateway_api::experimental::httproutes as api;
 
-use crate::annotations::{IngressAnnotations, MoreHosts, PathChange, is_read};
+use crate::annotations::{IngressAnnotations, MoreHosts, PathChange, is_read, regex_uri};
 use crate::crd::{self, AnnotationDialect};
 use crate::model::{FieldPath, Kind, ObjectKey, Problem, Reason, Severity};
 use crate::normalise::{Cors, HeaderChanges, RegexRewrite, admits_any_origin};
@@ -59,6 +59,17 @@ pub fn read_annotations(
         annotations.lose_path_change(format!("The path is not rewritten: {message}"));
     }
     annotations
+}
+
+/// The path of an HTTPRouteFilter for `regex_uri` of APISIX: a pattern, and the text in the place of its first match.
+///
+/// # Errors
+///
+/// The reason against it, as a sentence.
+pub fn read_regex_uri(pattern: &str, template: &str) -> Result<crd::FilterPath, String> {
+    let path = regex_uri(pattern, template)?;
+    RegexRewrite::read(&path)?;
+    Ok(path)
 }
 
 /// The most headers of a ConfigMap that are set.

@@ -1,13 +1,11 @@
 //! Plugins that change requests and responses on their way.
 
+use pingsix_translate::read_regex_uri;
 use serde_json::{Value, json};
 
 use super::{Effects, Level};
 use crate::migrate::report::{Place, Reason, Report};
 use crate::migrate::source::{Field, Fields};
-
-/// The most groups of a pattern to which a substitution refers.
-const GROUPS: usize = 9;
 
 /// A change of headers.
 #[derive(Default)]
@@ -134,37 +132,6 @@ fn lines(field: Field, report: &mut Report) -> Vec<Value> {
     headers
 }
 
-/// The pattern and the substitution of an HTTPRouteFilter for those of APISIX, which replaces the first part of a path
-/// that matches. `None` if the pattern does not begin at the beginning of paths.
-fn whole(pattern: &str, substitution: &str) -> Option<(String, String)> {
-    let inner = pattern.strip_prefix('^')?;
-    if inner.contains('|') && !inner.contains('(') {
-        return None;
-    }
-    let ends = inner.ends_with('$') && !inner.ends_with("\\$");
-    let takes_rest = inner.ends_with("(.*)") || inner.ends_with(".*");
-    if ends {
-        return Some((pattern.to_owned(), substitution.to_owned()));
-    }
-    if takes_rest {
-        return Some((format!("{pattern}$"), substitution.to_owned()));
-    }
-    // The path behind the match stays.
-    let mut groups = 0_usize;
-    let mut escaped = false;
-    let letters: Vec<char> = inner.chars().collect();
-    for (index, letter) in letters.iter().enumerate() {
-        if *letter == '(' && !escaped && letters.get(index + 1) != Some(&'?') {
-            groups += 1;
-        }
-        escaped = *letter == '\\' && !escaped;
-    }
-    if inner.contains('[') || groups >= GROUPS {
-        return None;
-    }
-    Some((format!("^(?:{inner})(.*)$"), format!("{substitution}${}", groups + 1)))
-}
-
 pub(super) fn proxy_rewrite(mut config: Fields, effects: &mut Effects, report: &mut Report) {
     let has_variable = |text: &str| text.contains('$');
     if let Some((place, uri)) = config.text("uri", report) {
@@ -189,18 +156,12 @@ pub(super) fn proxy_rewrite(mut config: Fields, effects: &mut Effects, report: &
             .collect();
         match texts.as_slice() {
             _ if effects.path.is_some() => report.exact(&place, "APISIX does not use the field beside uri."),
-            [pattern, substitution] => match whole(pattern, substitution) {
-                Some((pattern, substitution)) if substitution.starts_with('/') => {
+            [pattern, template] => match read_regex_uri(pattern, template) {
+                Ok(path) => {
                     report.exact(&place, "The field becomes an HTTPRouteFilter.");
-                    effects.regex = Some(json!({ "path": {
-                        "type": "ReplaceRegexMatch", "pattern": pattern, "substitution": substitution,
-                    } }));
+                    effects.regex = Some(json!({ "path": path }));
                 }
-                _ => report.blocking(
-                    &place,
-                    Reason::UnsupportedRewrite,
-                    "The pattern has to begin with ^, and the new path with /.",
-                ),
+                Err(why) => report.blocking(&place, Reason::UnsupportedRewrite, why),
             },
             _ => report.blocking(
                 &place,
@@ -274,22 +235,5 @@ pub(super) fn response_rewrite(mut config: Fields, level: Level, effects: &mut E
         effects.filters.push(json!({
             "type": "ResponseHeaderModifier", "responseHeaderModifier": changes.value(),
         }));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_of_parts_become_patterns_of_whole_paths() {
-        let whole = |pattern, substitution| {
-            whole(pattern, substitution).map(|(pattern, substitution)| format!("{pattern} {substitution}"))
-        };
-        assert_eq!(whole("^/a/(.*)", "/$1").as_deref(), Some("^/a/(.*)$ /$1"));
-        assert_eq!(whole("^/a/(.*)$", "/$1").as_deref(), Some("^/a/(.*)$ /$1"));
-        assert_eq!(whole("^/a/(b)", "/$1").as_deref(), Some("^(?:/a/(b))(.*)$ /$1$2"));
-        assert_eq!(whole("/a", "/"), None);
-        assert_eq!(whole("^/a|/b", "/"), None);
     }
 }
