@@ -12,7 +12,7 @@ mod cluster;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use pingsix_gateway_api::explain::parse_header;
 use pingsix_sink::embedded::ServerTls;
 use pingsix_sink::{Scope, Target};
@@ -100,6 +100,12 @@ pub(crate) struct TranslationArguments {
 }
 
 impl TranslationArguments {
+    /// The values without any argument.
+    pub(crate) fn defaults() -> Result<Self, clap::Error> {
+        let command = Self::augment_args(clap::Command::new("defaults").no_binary_name(true));
+        Self::from_arg_matches(&command.try_get_matches_from([] as [&str; 0])?)
+    }
+
     pub(crate) fn options(&self) -> Options {
         Options {
             controller_name: self.controller_name.clone(),

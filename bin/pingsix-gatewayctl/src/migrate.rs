@@ -2,21 +2,29 @@
 //!
 //! ```text
 //! files ──► source (objects, field by field) ──► convert ──► output (manifests), report
-//!                                     consumer, plugin ┘
+//!            │                        consumer, plugin ┘          │                 ▲
+//!            └──► asked (requests) ──────────────► judge ◄── translated, answer     │
+//!                                                    └── overrules ─────────────────┘
 //! ```
 //!
 //! The conversion is pure. Each field of the input is taken with a verdict, and a field that is left is a loss. A rule
 //! with a loss that might admit other requests is not written. In the end, `convert/account.rs` compares the report with the
 //! input, so that each field is named.
 
+#[cfg_attr(not(test), expect(dead_code, reason = "requests of users are answered by it, too"))]
+mod answer;
+mod asked;
 mod consumer;
 mod convert;
 #[cfg(feature = "cluster")]
 mod from_cluster;
+mod judge;
+mod origins;
 mod output;
 mod plugin;
 mod report;
 mod source;
+mod translated;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,14 +32,15 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
-use crate::arguments::{DefaultInput, Input, MigrateArguments};
+use crate::arguments::{DefaultInput, Input, MigrateArguments, TranslationArguments};
 use crate::{Exit, Streams};
-use convert::Choices;
+use convert::{Choices, Converted};
 use report::Report;
 #[cfg(feature = "cluster")]
 pub(crate) use source::APISIX_GROUP;
 use source::Sources;
 pub(crate) use source::version_to_convert;
+use translated::Translated;
 
 pub(crate) fn run(
     arguments: &MigrateArguments,
@@ -59,7 +68,11 @@ pub(crate) fn run(
         Input::Cluster(cluster) => from_cluster::read(cluster, &choices, &mut report, streams.err)?,
     };
     let unchanged = if arguments.only_converted { sources.kept.clone() } else { BTreeMap::new() };
-    let (mut objects, report) = convert::convert(sources, choices, report);
+    let asked = asked::asked(&sources);
+    let adopts = choices.name_suffix.is_none();
+    let Converted { mut objects, origins, mut report } = convert::convert(sources, choices, report);
+    let translated = Translated::new(&objects, adopts, TranslationArguments::defaults()?.options());
+    judge::judge(&asked, &objects, &origins, &translated, &mut report);
     objects.retain(|(key, value)| unchanged.get(key) != Some(value));
     let shows_report = arguments.report_file.as_deref() == Some(Path::new("-"));
     if shows_report && arguments.output_dir.is_none() {

@@ -25,6 +25,7 @@ use pingsix_translate::{ObjectKey, ObjectName};
 use serde_json::{Map, Value};
 
 use super::consumer::{self, Consumers, Owner};
+use super::origins::Origins;
 use super::output::Output;
 use super::plugin::{Effects, PluginUse};
 use super::report::{Place, Reason, Report, Verdict};
@@ -76,6 +77,14 @@ pub(crate) struct Conversion {
     disowned: BTreeSet<String>,
 }
 
+/// The result of a conversion. It holds secrets, so the type has no `Debug`.
+pub(crate) struct Converted {
+    /// In the order in which they are applied.
+    pub(crate) objects: Vec<(ObjectKey, Value)>,
+    pub(crate) origins: Origins,
+    pub(crate) report: Report,
+}
+
 /// Plugins that rules refer to by name.
 struct NamedPlugins {
     plugins: Vec<PluginUse>,
@@ -86,11 +95,7 @@ struct NamedPlugins {
 }
 
 /// Converts all objects.
-pub(crate) fn convert(
-    mut sources: Sources,
-    choices: Choices,
-    report: Report,
-) -> (Vec<(ObjectKey, Value)>, Report) {
+pub(crate) fn convert(mut sources: Sources, choices: Choices, report: Report) -> Converted {
     let classes = sources.class_names();
     let only_class = if classes.len() == 1 { classes.into_iter().next() } else { None };
     let parent = Parent::choose(&sources, &choices);
@@ -132,7 +137,8 @@ pub(crate) fn convert(
     account::complete(&sources, &mut conversion);
     conversion.note_weaker();
     let Conversion { output, report, .. } = conversion;
-    (output.finish(), report)
+    let (objects, origins) = output.finish();
+    Converted { objects, origins, report }
 }
 
 impl Conversion {

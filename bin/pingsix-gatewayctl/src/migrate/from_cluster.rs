@@ -63,7 +63,7 @@ fn references(values: Vec<Value>, choices: &Choices) -> anyhow::Result<BTreeSet<
     let mut report = Report::default();
     let sources = Sources::of_values(values, &mut report)?;
     let asked = sources.asked();
-    let (objects, _) = convert::convert(sources, choices.clone(), report);
+    let objects = convert::convert(sources, choices.clone(), report).objects;
     let converted = FileObjects::of_values(NAME, objects.into_iter().map(|(_, object)| object).collect());
     let mut references = Manifests::collect([&converted], &[]).objects.referents_by_name();
     references.extend(asked.take());

@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::{Value, json};
 
+use super::origins::Origins;
 use super::source::is_name;
 use crate::yaml::encode;
 
@@ -23,6 +24,8 @@ pub(crate) struct Output {
     objects: BTreeMap<ObjectKey, Value>,
     /// The next number for a name that is taken.
     numbers: BTreeMap<ObjectKey, usize>,
+    /// Where the objects come from.
+    pub(crate) origins: Origins,
     /// Namespaces and kinds of referrers, by the namespace and kind of what they refer to; with the names.
     grants: BTreeMap<GrantKey, BTreeSet<String>>,
 }
@@ -131,7 +134,7 @@ impl Output {
     }
 
     /// The objects in the order in which they are applied: referents before those that refer to them.
-    pub(crate) fn finish(mut self) -> Vec<(ObjectKey, Value)> {
+    pub(crate) fn finish(mut self) -> (Vec<(ObjectKey, Value)>, Origins) {
         for (key, names) in std::mem::take(&mut self.grants) {
             let GrantKey { to_namespace, to, from, from_namespace } = key;
             let to: Vec<Value> = names
@@ -150,7 +153,7 @@ impl Output {
         }
         let mut objects: Vec<_> = self.objects.into_iter().collect();
         objects.sort_by_key(|(key, _)| (place_of(key.kind), key.clone()));
-        objects
+        (objects, self.origins)
     }
 }
 

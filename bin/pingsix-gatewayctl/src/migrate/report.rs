@@ -31,16 +31,17 @@ impl Place {
         Self { object: self.object.clone(), field: format!("{}{dot}{name}", self.field) }
     }
 
+    /// This place and those that have it as a part, up to the whole object.
+    fn with_parents(&self) -> impl Iterator<Item = Self> + use<'_> {
+        let ends = self.field.match_indices(['.', '[']).map(|(end, _)| end);
+        let ends = std::iter::once(0).chain(ends).chain(std::iter::once(self.field.len()));
+        let of = |end: usize| self.field.get(..end).unwrap_or_default().to_owned();
+        ends.rev().map(move |end| Self { object: self.object.clone(), field: of(end) })
+    }
+
     /// An item of this list.
     pub(crate) fn item(&self, index: usize) -> Self {
         Self { object: self.object.clone(), field: format!("{}[{index}]", self.field) }
-    }
-
-    /// Whether a field of the same object is this one, or a part of it.
-    #[allow(dead_code, reason = "the verdicts of the translation overrule those of the conversion")]
-    fn covers(&self, field: &str) -> bool {
-        let rest = field.strip_prefix(&self.field);
-        rest.is_some_and(|rest| self.field.is_empty() || rest.is_empty() || rest.starts_with(['.', '[']))
     }
 }
 
@@ -148,25 +149,42 @@ impl Report {
         }
     }
 
-    #[allow(dead_code, reason = "the verdicts of the translation overrule those of the conversion")]
-    /// Replaces what the report calls exact of a field and of its parts by a verdict that was found later.
-    pub(crate) fn overrule(
-        &mut self,
-        place: &Place,
-        verdict: Verdict,
-        reason: Reason,
-        message: impl Into<String>,
-    ) {
-        let written = self.as_written(place);
-        let is_overruled =
-            |entry: &Entry| entry.verdict == Verdict::Exact && written.covers(&entry.place.field);
-        let Self { objects, indices, known, .. } = self;
-        if let Some((_, entries)) = indices.get(&place.object).and_then(|index| objects.get_mut(*index)) {
+    /// Reports faults of the output at places whose loss the report does not explain, in the place of what is exact of them.
+    /// Objects without any entry have no part in the migration.
+    pub(crate) fn overrule(&mut self, faults: &BTreeMap<Place, (Reason, String)>) {
+        let faults: BTreeMap<Place, &(Reason, String)> =
+            faults.iter().map(|(place, fault)| (self.as_written(place), fault)).collect();
+        let losses = self.entries().filter(|entry| entry.verdict >= Verdict::Impossible);
+        let losses: BTreeSet<&Place> = losses.map(|entry| &entry.place).collect();
+        let above: BTreeSet<Place> = losses.iter().flat_map(|loss| loss.with_parents()).collect();
+        let is_explained = |place: &Place| {
+            above.contains(place) || place.with_parents().any(|parent| losses.contains(&parent))
+        };
+        let open = faults.keys().filter(|place| self.indices.contains_key(&place.object));
+        let open: BTreeSet<Place> = open.filter(|place| !is_explained(place)).cloned().collect();
+        let objects: BTreeSet<&str> = open.iter().map(|place| place.object.as_str()).collect();
+        let Self { objects: all, known, .. } = self;
+        for (_, entries) in all.iter_mut().filter(|(object, _)| objects.contains(object.as_str())) {
+            let is_overruled = |entry: &Entry| {
+                entry.verdict == Verdict::Exact
+                    && entry.place.with_parents().any(|parent| open.contains(&parent))
+            };
             for entry in entries.extract_if(.., |entry| is_overruled(entry)) {
                 known.remove(&entry);
             }
         }
-        self.add(place, verdict, reason, message);
+        for place in &open {
+            if let Some((reason, message)) = faults.get(place) {
+                self.add(place, Verdict::Impossible, *reason, message);
+            }
+        }
+    }
+
+    /// Reports a limitation of the output. Objects without any entry have no part in the migration.
+    pub(crate) fn limit(&mut self, place: &Place, message: &str) {
+        if self.indices.contains_key(&place.object) {
+            self.limited(place, Reason::Limitation, message);
+        }
     }
 
     /// Gives the fields of an object the names that they have in the input, in all later entries.
@@ -251,24 +269,41 @@ mod tests {
     }
 
     #[test]
-    fn a_later_verdict_replaces_what_is_exact_in_its_place() {
-        let mut report = Report::default();
+    fn a_fault_of_the_output_replaces_what_is_exact_in_its_place() {
         let place = Place::object("Kind n/a");
-        report.exact(&place.at("spec").at("host"), "One.");
-        report.exact(&place.at("spec.hosts"), "Two.");
-        report.limited(&place.at("spec").item(1), Reason::NoEffect, "Three.");
-        report.exact(&place.at("spec").item(1), "Four.");
-        report.exact(&Place::object("Kind n/b").at("spec"), "Five.");
-        report.overrule(&place.at("spec"), Verdict::Impossible, Reason::UnsupportedPath, "Six.");
-        let named = |report: &Report| {
+        let report = || {
+            let mut report = Report::default();
+            report.exact(&place.at("spec").at("host"), "One.");
+            report.exact(&place.at("spec.hosts"), "Two.");
+            report.limited(&place.at("spec").item(1), Reason::NoEffect, "Three.");
+            report.exact(&place.at("spec").item(1), "Four.");
+            report.exact(&Place::object("Kind n/b").at("spec"), "Five.");
+            report
+        };
+        let named = |mut report: Report, fields: &[&str]| {
+            let fault = |field: &&str| {
+                let place = Place { field: (*field).to_owned(), ..place.clone() };
+                (place, (Reason::NotServed, format!("Not {field}.")))
+            };
+            report.overrule(&fields.iter().map(fault).collect());
             report.entries().map(|entry| entry.message.clone()).collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(named(&report), "Three. Six. Five.");
-        report.exact(&place.at("spec.hosts"), "Two.");
-        report.overrule(&place.at("spec.host"), Verdict::Limited, Reason::UnsupportedHost, "Seven.");
-        assert_eq!(named(&report), "Three. Six. Two. Seven. Five.");
-        report.overrule(&place, Verdict::Impossible, Reason::UnsupportedHost, "Eight.");
-        assert_eq!(named(&report), "Three. Six. Seven. Eight. Five.");
+        assert_eq!(named(report(), &["spec"]), "Three. Not spec. Five.");
+        assert_eq!(
+            named(report(), &["spec.host", "spec.other"]),
+            "Two. Three. Four. Not spec.host. Not spec.other. Five."
+        );
+        assert_eq!(named(report(), &[""]), "Three. Not . Five.");
+        // A loss at, above or below the place explains the fault.
+        for loss in ["spec.host", "spec", "", "spec.host.name"] {
+            let mut explained = report();
+            let at = Place { field: loss.to_owned(), ..place.clone() };
+            explained.impossible(&at, Reason::NoEffect, "Lost.");
+            assert_eq!(named(explained, &["spec.host"]), "One. Two. Three. Four. Lost. Five.", "{loss}");
+        }
+        let mut other = Report::default();
+        other.overrule(&[(place.clone(), (Reason::NotServed, "Not of the migration.".to_owned()))].into());
+        assert_eq!(other.entries().count(), 0);
     }
 
     #[test]

@@ -305,6 +305,11 @@ impl Sources {
         keys.into_iter().filter_map(|key| self.predecessors.remove(&key)).collect()
     }
 
+    /// The objects of a kind, in the order of their names.
+    pub(crate) fn of_kind(&self, kind: SourceKind) -> impl Iterator<Item = &Source> {
+        self.predecessors.values().filter(move |source| source.kind == kind)
+    }
+
     /// The namespaces of the objects of some kinds.
     pub(crate) fn namespaces(&self, kinds: &[SourceKind]) -> BTreeSet<String> {
         let keys = self.predecessors.keys().filter(|(kind, _)| kinds.contains(kind));

@@ -426,3 +426,36 @@ fn an_ingress_of_another_controller_stays_whatever_its_annotations() {
         }
     }
 }
+
+/// Whoever gives Ingresses alone has the Services, endpoints, Secrets and classes in the cluster.
+#[test]
+fn what_the_input_lacks_makes_no_verdict_worse() {
+    let ingress = r#"
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: { name: shop, namespace: shop }
+spec:
+  ingressClassName: nginx
+  tls: [{ hosts: [shop.example.com], secretName: shop-tls }]
+  rules:
+  - host: shop.example.com
+    http:
+      paths:
+      - { path: /cart, pathType: Prefix, backend: { service: { name: cart, port: { number: 8080 } } } }
+      - { path: /help, pathType: Exact, backend: { service: { name: help, port: { number: 80 } } } }
+"#;
+    for arguments in [&["migrate", "-"][..], &["migrate", "-", "--keep-ingress"]] {
+        run_with(ingress, arguments.iter().copied()).exits(0).prints_error(" 0 impossible (1 object)");
+    }
+    // A Service of the input is judged as it is.
+    let service = "---\napiVersion: v1\nkind: Service\nmetadata: { name: cart, namespace: shop }\n\
+                   spec: { type: ExternalName, externalName: cart.example.org, ports: [{ port: 8080 }] }\n";
+    for arguments in [&["migrate", "-"][..], &["migrate", "-", "--keep-ingress"]] {
+        run_with(&format!("{ingress}{service}"), arguments.iter().copied())
+            .exits(1)
+            .prints_error(
+                "  impossible  spec.rules[0].http.paths[0]: GET https://shop.example.com/cart gets 500. ",
+            )
+            .prints_error(" 1 impossible (1 object)");
+    }
+}

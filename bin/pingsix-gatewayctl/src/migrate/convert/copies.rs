@@ -116,6 +116,7 @@ fn copy(
         conversion.report.exact(&place, format!("The copy {of} belongs to the copies of its parents."));
     }
     copies.insert(key.clone(), name);
+    conversion.output.origins.note_copy(of.clone(), key);
     conversion.output.keep(of, copy);
 }
 

@@ -222,6 +222,11 @@ impl Parent {
     }
 }
 
+/// The name of a listener.
+fn name_of(listener: &Value) -> &str {
+    listener.get("name").and_then(Value::as_str).unwrap_or_default()
+}
+
 /// The hostname of a listener; empty for all hosts.
 fn hostname(listener: &Value) -> String {
     listener.get("hostname").and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -263,6 +268,9 @@ fn write(name: &ObjectName, origin: Origin, listeners: Vec<Listener>, conversion
     let taken: BTreeSet<(Option<u64>, String)> = known.iter().map(identity).collect();
     let is_new = |one: &Listener| origin == Origin::Written || !taken.contains(&identity(&one.value));
     let mut listeners: Vec<Listener> = listeners.into_iter().filter(is_new).collect();
+    for Listener { place, value, .. } in &listeners {
+        conversion.output.origins.note_listener(&key, name_of(value), place);
+    }
     let further = listeners.split_off(listeners.len().min(LISTENERS.saturating_sub(known.len())));
     for Listener { certificate, .. } in &listeners {
         if let Some(secret) = certificate {
@@ -310,7 +318,9 @@ fn write_sets(gateway: &ObjectKey, own: &[Value], further: Vec<Listener>, conver
         let spec = json!({ "parentRef": { "name": name }, "listeners": values });
         let wanted = format!("{name}-more");
         let set = conversion.output.add(Kind::ListenerSet, namespace, &wanted, ("spec", spec));
-        for Listener { place, .. } in &chunk {
+        let key = ObjectKey::new(Kind::ListenerSet, namespace, set.as_str());
+        for Listener { place, value, .. } in &chunk {
+            conversion.output.origins.note_listener(&key, name_of(value), place);
             let message =
                 format!("A Gateway has at most {LISTENERS} listeners, so ListenerSet {set} has this one.");
             conversion.report.exact(place, message);

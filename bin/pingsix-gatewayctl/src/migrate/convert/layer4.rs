@@ -19,6 +19,8 @@ pub(super) fn convert(items: Vec<Field>, route: &ObjectName, sources: &Sources, 
         } else if let Some((kind, name, spec)) = written {
             let name = conversion.output.add(kind, &route.namespace, &name, ("spec", spec));
             conversion.parent.note_route(kind, &route.namespace, &name);
+            let key = ObjectKey::new(kind, route.namespace.clone(), name);
+            conversion.output.origins.note_rules(key, vec![place]);
         }
     }
 }

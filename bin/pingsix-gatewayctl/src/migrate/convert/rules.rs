@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pingsix_translate::{GATEWAY_GROUP, Kind, ObjectName, PINGSIX_GROUP};
+use pingsix_translate::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName, PINGSIX_GROUP};
 use serde_json::{Map, Value, json};
 
 use super::Conversion;
@@ -110,6 +110,7 @@ impl Conversion {
 /// A rule that fits into an HTTPRoute, and where its policies come from.
 struct Piece {
     name: String,
+    place: Place,
     value: Value,
     matches: usize,
     security: Map<String, Value>,
@@ -122,7 +123,7 @@ pub(super) fn write(document: Document, conversion: &mut Conversion) -> Vec<Stri
     let mut pieces: Vec<Piece> = Vec::new();
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
     for rule in rules {
-        let Rule { name: rule_name, matches, mut effects, backends, timeout, .. } = rule;
+        let Rule { place, name: rule_name, matches, mut effects, backends, timeout, .. } = rule;
         if matches.is_empty() {
             continue;
         }
@@ -149,6 +150,7 @@ pub(super) fn write(document: Document, conversion: &mut Conversion) -> Vec<Stri
             }
             pieces.push(Piece {
                 name: rule_name,
+                place: place.clone(),
                 value,
                 matches: matches.len(),
                 security: effects.security.clone(),
@@ -172,6 +174,9 @@ pub(super) fn write(document: Document, conversion: &mut Conversion) -> Vec<Stri
         let wanted = if written.is_empty() { name.clone() } else { format!("{name}-more") };
         let route = conversion.output.add(Kind::HttpRoute, &namespace, &wanted, ("spec", spec));
         policies(&namespace, (Kind::HttpRoute, &route), pieces, conversion);
+        let key = ObjectKey::new(Kind::HttpRoute, namespace.as_str(), route.as_str());
+        let places = pieces.iter().map(|piece| piece.place.clone()).collect();
+        conversion.output.origins.note_rules(key, places);
         conversion.parent.note_route(Kind::HttpRoute, &namespace, &route);
         written.push(route);
     }

@@ -45,11 +45,14 @@ reasons! {
     ForeignAnnotation, "The annotation belongs to another program.";
     InvalidName, "The name of the object is not one of Kubernetes.";
     InvalidValue, "The value is not one that the field can have.";
+    Limitation, "The controller serves the part of the output that the field becomes with a limitation.";
     LostReferent, "The field depends on an object that is not converted as a whole.";
     ManualStep, "The setting has a place in the output that somebody has to fill in.";
     MissingField, "The object lacks a field that it needs.";
     MissingReferent, "The field refers to an object that the input does not have.";
     NoEffect, "The object or field has no effect.";
+    NotAccepted, "The controller refuses the part of the output that the field becomes.";
+    NotServed, "Requests that the field asks for get an error, or no listener takes their connections.";
     NotWritten, "A part of the object is not written, because of the parts that are impossible.";
     OtherClass, "Another controller serves the object, so it stays as it is.";
     Precedence, "Another rule or object takes the requests first, or their order differs.";

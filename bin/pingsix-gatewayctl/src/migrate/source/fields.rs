@@ -29,6 +29,11 @@ impl Fields {
         self.values.get(name).is_some_and(|value| !value.is_null())
     }
 
+    /// A field as written; it is not taken.
+    pub(crate) fn value(&self, name: &str) -> Option<&Value> {
+        self.values.get(name)
+    }
+
     /// Takes a field; `None` if the field is absent or null.
     pub(crate) fn take(&mut self, name: &str) -> Option<Field> {
         let value = self.values.remove(name)?;

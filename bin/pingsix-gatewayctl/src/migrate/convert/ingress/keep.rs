@@ -46,6 +46,7 @@ pub(super) fn write(ingresses: &[Annotated], sources: &Sources, conversion: &mut
         let wanted = format!("{}-pingsix", ingress.key.name.name);
         let name = conversion.output.add(Kind::Ingress, ingress.namespace(), &wanted, ("spec", spec));
         let key = ObjectKey::new(Kind::Ingress, ingress.namespace(), name.as_str());
+        conversion.output.origins.note_copy(key.clone(), &ingress.key);
         let annotations = annotations(ingress, &tls_hosts, conversion);
         let mut metadata = Map::new();
         if let Some(labels) = original.pointer("/metadata/labels") {
@@ -118,7 +119,8 @@ fn standardise(ingress: &Annotated, spec: &mut Value, conversion: &mut Conversio
         for (index, item) in items.enumerate().filter(|(_, item)| item.is_object()) {
             let text = |field: &str| item.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
             let (written, kind) = (text("path"), text("pathType"));
-            if !paths::is_implementation_specific(&kind) {
+            // An asterisk has its meaning in paths of every type.
+            if !paths::is_implementation_specific(&kind) && !written.contains('*') {
                 continue;
             }
             let at = ingress.place.at(&format!("spec.rules[{rule}].http.paths[{index}].path"));

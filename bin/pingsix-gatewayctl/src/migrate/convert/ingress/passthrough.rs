@@ -117,6 +117,8 @@ fn one((ingresses, host): (&[Annotated], &str), sources: &Sources, conversion: &
     let hosts: BTreeSet<&str> = ingress.entries.iter().map(|entry| entry.host.as_str()).collect();
     let name = if hosts.len() > 1 { name_of(ingress, host) } else { ingress.key.name.name.to_string() };
     let name = conversion.output.add(Kind::TlsRoute, ingress.namespace(), &name, ("spec", spec));
+    let key = ObjectKey::new(Kind::TlsRoute, ingress.namespace(), name.as_str());
+    conversion.output.origins.note_rules(key, vec![path.place.clone()]);
     conversion.parent.note_route(Kind::TlsRoute, ingress.namespace(), &name);
 }
 

@@ -1,0 +1,65 @@
+//! The output, translated as the controller would, with the layout of one data plane for each port.
+
+mod stand_in;
+
+use pingsix_gateway_api::Pipeline;
+use pingsix_gateway_api::pipeline::Output;
+use pingsix_translate::manifest::{Decoded, Fault, decode};
+use pingsix_translate::{Kind, Layout, ObjectKey, Objects, Options};
+use serde_json::Value;
+
+use super::answer::Answers;
+
+/// The output and its translation.
+pub(crate) struct Translated {
+    pub(crate) output: Output,
+    /// The objects that do not decode.
+    pub(crate) faults: Vec<Fault>,
+}
+
+impl Translated {
+    /// Translates the objects once. Objects to which they refer and that are missing are taken for usable. `adopts` is
+    /// whether Gateways of other controllers are judged as if they had a class of this one.
+    pub(crate) fn new(written: &[(ObjectKey, Value)], adopts: bool, options: Options) -> Self {
+        // Redirects to HTTPS need a data plane for each port, which managed data planes have in any case.
+        let options = Options { layout: Layout::PerPort, stream: true, ..options };
+        let mut objects = Objects::default();
+        let faults = written.iter().filter_map(|(key, value)| {
+            let mut value = value.clone();
+            if adopts && key.kind == Kind::GatewayClass {
+                adopt(&mut value, &options);
+            }
+            insert(&mut objects, value)
+        });
+        let faults = faults.collect();
+        stand_in::complete(written, &mut objects, &options);
+        Self { output: Pipeline::new(options).run(&objects), faults }
+    }
+
+    /// The data planes, ready to answer requests.
+    pub(crate) fn answers(&self) -> Answers<'_> {
+        Answers::of(&self.output)
+    }
+}
+
+/// Gives a class of another controller to this one, without the parameters that only the other one reads.
+fn adopt(class: &mut Value, options: &Options) {
+    let Some(Value::Object(spec)) = class.get_mut("spec") else { return };
+    let own = Value::String(options.controller_name.clone());
+    if spec.get("controllerName") != Some(&own) {
+        spec.remove("parametersRef");
+        spec.insert("controllerName".to_owned(), own);
+    }
+}
+
+/// Adds an object. One that does not decode is absent, as in a cluster.
+fn insert(objects: &mut Objects, value: Value) -> Option<Fault> {
+    match decode(value) {
+        Decoded::Object { object, .. } => {
+            objects.insert(object);
+            None
+        }
+        Decoded::Fault(fault) => Some(fault),
+        Decoded::Nothing | Decoded::List(_) | Decoded::UnknownKind { .. } => None,
+    }
+}
