@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pingsix_gateway_api::explain::{self, BriefAnswer, PreparedPlane, Target};
+use pingsix_gateway_api::explain::{self, BriefAnswer, PreparedPlane, StreamPorts, Target};
 use pingsix_gateway_api::pipeline::Output;
 use pingsix_translate::{ObjectName, pingsix};
 
@@ -80,6 +80,7 @@ pub(crate) struct Answers<'o> {
     planes: Vec<PreparedPlane<'o>>,
     /// Whether a data plane has the port 80, and the port 443.
     has_usual: [bool; 2],
+    stream_ports: Vec<StreamPorts<'o>>,
 }
 
 impl<'o> Answers<'o> {
@@ -89,7 +90,11 @@ impl<'o> Answers<'o> {
         let planes = planes.filter_map(|(key, plane)| PreparedPlane::new(plane.to_explain(key)).ok());
         let has =
             |port| output.planes.iter().any(|(key, plane)| explain::has_port(&plane.to_explain(key), port));
-        Self { planes: planes.collect(), has_usual: [has(80), has(443)] }
+        Self {
+            planes: planes.collect(),
+            has_usual: [has(80), has(443)],
+            stream_ports: output.stream_ports().collect(),
+        }
     }
 
     /// The answer to a request at the usual port of its scheme, or at any other port if no Gateway has that one.
@@ -112,6 +117,15 @@ impl<'o> Answers<'o> {
             [one] => one.clone(),
             [..] => Answer::Unknown("Several Gateways have listeners for the request.".to_owned()),
         }
+    }
+
+    /// Whether TLS for the host of a request passes through to a backend.
+    pub(super) fn pass_through(&self, request: &Request) -> bool {
+        let request = Request { https: true, ..request.clone() }.to_pingsix();
+        let connections = self.stream_ports.iter();
+        let mut connections =
+            connections.filter_map(|ports| explain::explain_connection(ports, &request, 443));
+        connections.any(|explanation| matches!(explanation.answer, explain::Answer::Connection { .. }))
     }
 
     /// The first answer of a data plane with a rule for the request, or else of any; `None` if no listener takes the

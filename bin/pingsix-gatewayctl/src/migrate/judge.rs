@@ -107,6 +107,9 @@ impl Judge<'_> {
     fn failure(&self, asked: &Asked) -> Option<String> {
         let Asked { place, request, is_connection } = asked;
         let Some(brief) = self.answers.brief(request) else {
+            if self.answers.pass_through(request) {
+                return None;
+            }
             return Some(format!("No listener takes {}.", in_words(request)));
         };
         if *is_connection {
@@ -117,6 +120,7 @@ impl Judge<'_> {
                 let request = redirected(request, location)?;
                 return self.failure(&Asked { place: place.clone(), request, is_connection: false });
             }
+            Answer::NotFound { .. } if self.answers.pass_through(request) => return None,
             Answer::NotFound { .. } => 404,
             Answer::Status { status, .. } => *status,
             Answer::Forward { backends } => backends.iter().find_map(|backend| match backend.target {

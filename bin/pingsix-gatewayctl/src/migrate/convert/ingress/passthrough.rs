@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use pingsix_translate::Kind;
+use pingsix_translate::{Kind, ObjectKey};
 use serde_json::json;
 
 use super::annotated::{Annotated, PathEntry};
