@@ -22,6 +22,7 @@ mod plugins;
 mod precedence;
 mod routes;
 mod rules;
+mod scope;
 mod services;
 mod tls;
 mod verdicts;
@@ -70,7 +71,7 @@ pub(super) fn convert(conversion: &mut Conversion, sources: &Sources) {
         }
     }
     // The oldest Ingress is preferred, as in ingress-nginx.
-    annotated.sort_by(|one, other| one.age().cmp(&other.age()));
+    annotated.sort_by(Annotated::by_age);
     let exposed = exposure::exposed(&annotated);
     let passthrough = Passthrough::of(&annotated);
     let tls_hosts = TlsHosts::of(&annotated);
@@ -83,6 +84,7 @@ pub(super) fn convert(conversion: &mut Conversion, sources: &Sources) {
         ingress.is_bypassed = is_bypassed;
         verdicts::judge(ingress, sources, conversion);
     }
+    scope::note(&annotated, conversion);
     if conversion.choices.keep_ingress {
         keep::write(&annotated, sources, conversion);
         return;

@@ -1,5 +1,6 @@
 //! An Ingress, field by field, with the settings of its annotations.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use pingsix_translate::annotations::{IngressAnnotations, MoreHosts, truth};
@@ -160,9 +161,13 @@ impl Annotated {
         }
     }
 
-    /// The older Ingress comes first, then the first by name.
-    pub(super) fn age(&self) -> (&str, &ObjectKey) {
-        (&self.created, &self.key)
+    /// The older Ingress comes first. Of equally old ones, ingress-nginx takes the last by name; without times, the first by
+    /// name comes first.
+    pub(super) fn by_age(&self, other: &Self) -> Ordering {
+        let by_name = self.key.name.to_string().cmp(&other.key.name.to_string());
+        let is_nginx = self.dialect.annotations == AnnotationDialect::IngressNginx;
+        let by_name = if is_nginx && !self.created.is_empty() { by_name.reverse() } else { by_name };
+        self.created.cmp(&other.created).then(by_name)
     }
 
     /// The namespace.

@@ -39,9 +39,7 @@ impl Change {
     }
 }
 
-const WHOLE_ELEMENTS: &str = "ingress-nginx takes longer names at the end of the path, too";
-
-const ALL_REGULAR: &str = "ingress-nginx reads all paths of the host as regular expressions, because an Ingress of the host asks for it";
+pub(super) const ALL_REGULAR: &str = "ingress-nginx reads all paths of the host as regular expressions, because an Ingress of the host asks for it";
 
 /// Reads a path of ingress-nginx. `is_regular` says whether another Ingress turns the paths of the host into regular expressions. The
 /// error is the beginning of the path that can be matched.
@@ -73,11 +71,8 @@ pub(super) fn read(
         differences.extend((is_regular && entry.path != "/").then_some(ALL_REGULAR));
         let kind = match entry.kind.as_str() {
             "Exact" => "Exact",
-            "Prefix" => "PathPrefix",
-            "ImplementationSpecific" | "" => {
-                differences.extend((entry.path != "/" && !is_regular).then_some(WHOLE_ELEMENTS));
-                "PathPrefix"
-            }
+            // ingress-nginx reads paths without another type as prefixes.
+            "Prefix" | "ImplementationSpecific" | "" => "PathPrefix",
             _ => {
                 report.impossible(
                     &entry.place.at("pathType"),

@@ -243,6 +243,12 @@ fn redirects(
                 conversion.report.limited(&at, Reason::DifferentAnswer, message);
             }
         }
+    } else if !tls_hosts.has_of_rules(host) {
+        let message = format!(
+            "An HTTPRoute redirects plaintext for {host} to HTTPS with status 308. ingress-nginx serves plaintext, because no \
+             Ingress with rules for the host has spec.tls."
+        );
+        conversion.report.limited(&at, Reason::DifferentScope, message);
     } else if by_default(ingress) {
         let message = "ingress-nginx redirects hosts with a certificate by default, so an HTTPRoute redirects plaintext to \
                        HTTPS with status 308.";

@@ -62,6 +62,11 @@ impl Reader<'_> {
         }
         candidates.extend(hosts.iter().filter_map(|host| self.rest(host, conversion)));
         if let Some(backend) = default_backend {
+            if !hosts.is_empty() && self.ingress.dialect.annotations == AnnotationDialect::IngressNginx {
+                let message = "The backend gets the requests that no rule takes, for all hosts. ingress-nginx sends those for \
+                               the hosts of the rules alone.";
+                conversion.report.limited(&backend.place, Reason::DifferentScope, message);
+            }
             for host in hosts.into_iter().chain([""]).collect::<BTreeSet<&str>>() {
                 candidates.push(self.everything(host, backend, conversion));
             }

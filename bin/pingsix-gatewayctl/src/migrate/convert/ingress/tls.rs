@@ -125,27 +125,42 @@ fn listeners(
     }
 }
 
-/// The hosts for which ingress-nginx has a certificate, whatever Ingress has it.
-pub(super) struct TlsHosts<'a>(BTreeSet<&'a str>);
+/// The hosts for which an Ingress has `spec.tls`.
+pub(super) struct TlsHosts<'a> {
+    all: BTreeSet<&'a str>,
+    /// Those of rules of such an Ingress. ingress-nginx redirects these alone.
+    of_rules: BTreeSet<&'a str>,
+}
 
 impl<'a> TlsHosts<'a> {
     /// Those of an Ingress with `spec.tls` are the hosts of its rules and the hosts that it lists.
     pub(super) fn of(ingresses: &'a [Annotated]) -> Self {
-        let mut hosts = BTreeSet::new();
+        let (mut all, mut of_rules) = (BTreeSet::new(), BTreeSet::new());
         for ingress in ingresses.iter().filter(|ingress| !ingress.tls.is_empty()) {
             let listed = ingress.tls.iter().flat_map(|tls| &tls.hosts);
-            hosts.extend(listed.map(|(_, host)| host.as_str()));
+            all.extend(listed.map(|(_, host)| host.as_str()));
             if ingress.read.canary.is_none() {
-                hosts.extend(ingress.entries.iter().map(|entry| entry.host.as_str()));
+                of_rules.extend(ingress.entries.iter().map(|entry| entry.host.as_str()));
             }
         }
-        hosts.remove("");
-        Self(hosts)
+        of_rules.remove("");
+        all.extend(&of_rules);
+        Self { all, of_rules }
     }
 
     /// Whether a host has a certificate: its own, or the one of the wildcard with one label in its place.
     pub(super) fn has(&self, host: &str) -> bool {
-        let around = host.split_once('.').map(|(_, domain)| format!("*.{domain}"));
-        self.0.contains(host) || around.is_some_and(|around| self.0.contains(around.as_str()))
+        is_covered(&self.all, host)
     }
+
+    /// Whether ingress-nginx has the certificate of a host, too. It ignores hosts in `spec.tls` of Ingresses without rules
+    /// for them.
+    pub(super) fn has_of_rules(&self, host: &str) -> bool {
+        is_covered(&self.of_rules, host)
+    }
+}
+
+fn is_covered(hosts: &BTreeSet<&str>, host: &str) -> bool {
+    let around = host.split_once('.').map(|(_, domain)| format!("*.{domain}"));
+    hosts.contains(host) || around.is_some_and(|around| hosts.contains(around.as_str()))
 }
