@@ -25,7 +25,7 @@ use http::{HeaderMap, HeaderName};
 use pingsix_translate::pingsix::plugin::{FaultInjection, ProxyRewrite};
 use pingsix_translate::pingsix::router::{InsertionError, UpstreamRef};
 use pingsix_translate::pingsix::{
-    Config, DocumentKey, Outcome, PluginConfig as _, Request, ResourceKind, Route, Router, Upstream,
+    Config, DocumentKey, Outcome, PluginConfig, Request, ResourceKind, Route, Router, Upstream,
 };
 use pingsix_translate::responder::RedirectInstruction;
 use pingsix_translate::status::{ConditionType, Problem, Reason, Severity, Verdicts};
@@ -148,6 +148,14 @@ impl<'a> PreparedPlane<'a> {
         let own = route.into_iter().flat_map(|route| route.plugins.iter());
         let of_service = service.into_iter().flat_map(|service| service.plugins.iter());
         global.chain(own).chain(of_service).map(|(name, _)| name)
+    }
+
+    /// The configuration of a plugin that runs for a request with this answer.
+    pub fn plugin<C: PluginConfig>(&self, answer: &BriefAnswer<'a>) -> Option<C> {
+        let config = self.plane.config;
+        let route = config.route(&answer.route?.id)?;
+        let service = || config.service(route.service_id.as_deref()?)?.plugins.get::<C>();
+        route.plugins.get::<C>().or_else(service)?.ok()
     }
 
     /// The Route of an outcome, and the steps of its decision list.

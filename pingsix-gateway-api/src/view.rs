@@ -31,4 +31,5 @@ mod tests;
 
 pub use command::translation_options;
 pub use model::{DataPlaneView, Finding, FindingLevel, Instance, Model, OwnerView, PlaneDocuments};
+pub use pasted::pasted_request;
 pub use question::{Question, question};

@@ -19,6 +19,7 @@ use pingsix_sink::{Scope, Target};
 use pingsix_translate::{BackendAddresses, Budget, DEFAULT_CONTROLLER_NAME, Layout, ObjectName, Options};
 
 use crate::manifest::SuppliedEndpoints;
+use crate::migrate::ReplayHost;
 
 pub(crate) use cluster::{ClusterArguments, DefaultInput, Input};
 
@@ -645,6 +646,17 @@ pub(crate) struct MigrateArguments {
     /// A file for the report, instead of standard error; - for standard output, with --output-dir.
     #[arg(long, value_name = "FILE")]
     pub(crate) report_file: Option<PathBuf>,
+
+    /// Ask the requests of this file, or of - for standard input, of a model of the original and of the output, and print
+    /// those with other answers instead of the manifests. The file has command lines of curl, lines of an access log in the
+    /// combined format, or is a HAR file.
+    #[arg(long, value_name = "REQUESTS", conflicts_with_all = ["output_dir", "report_file", "only_converted"])]
+    pub(crate) replay: Option<PathBuf>,
+
+    /// The host of requests of an access log, which has none. Default: the only host with the backend that ingress-nginx
+    /// has logged. Without a scheme, requests for hosts with a certificate are over HTTPS unless the answer was 301 or 308.
+    #[arg(long, value_name = "[SCHEME://]HOST", requires = "replay")]
+    pub(crate) replay_host: Option<ReplayHost>,
 
     #[command(flatten)]
     pub(crate) cluster: ClusterArguments,

@@ -5,13 +5,13 @@
 //!            │                        consumer, plugin ┘          │                 ▲
 //!            └──► asked (requests) ──────────────► judge ◄── translated, answer     │
 //!                                                    └── overrules ─────────────────┘
+//! files ──► original (models of the former controllers) ──► replay ◄── translated, answer
 //! ```
 //!
 //! The conversion is pure. Each field of the input is taken with a verdict, and a field that is left is a loss. A rule
 //! with a loss that might admit other requests is not written. In the end, `convert/account.rs` compares the report with the
 //! input, so that each field is named.
 
-#[cfg_attr(not(test), expect(dead_code, reason = "requests of users are answered by it, too"))]
 mod answer;
 mod asked;
 mod consumer;
@@ -19,9 +19,11 @@ mod convert;
 #[cfg(feature = "cluster")]
 mod from_cluster;
 mod judge;
+mod original;
 mod origins;
 mod output;
 mod plugin;
+mod replay;
 mod report;
 mod source;
 mod translated;
@@ -35,6 +37,7 @@ use anyhow::{Context as _, bail};
 use crate::arguments::{DefaultInput, Input, MigrateArguments, TranslationArguments};
 use crate::{Exit, Streams};
 use convert::{Choices, Converted};
+pub(crate) use replay::ReplayHost;
 use report::Report;
 #[cfg(feature = "cluster")]
 pub(crate) use source::APISIX_GROUP;
@@ -48,6 +51,12 @@ pub(crate) fn run(
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Exit> {
     let input = Input::choose(&arguments.paths, &arguments.cluster, default)?;
+    let is_standard_input = |path: &Path| path == Path::new("-");
+    if arguments.replay.as_deref().is_some_and(is_standard_input)
+        && arguments.paths.iter().any(|path| is_standard_input(path))
+    {
+        bail!("standard input has either the manifests or the requests");
+    }
     let choices = Choices {
         gateway: arguments.gateway.clone(),
         gateway_class: arguments.gateway_class.clone(),
@@ -70,9 +79,20 @@ pub(crate) fn run(
     let unchanged = if arguments.only_converted { sources.kept.clone() } else { BTreeMap::new() };
     let asked = asked::asked(&sources);
     let adopts = choices.name_suffix.is_none();
+    let created = if arguments.replay.is_some() { sources.as_created() } else { Vec::new() };
     let Converted { mut objects, origins, mut report } = convert::convert(sources, choices, report);
     let translated = Translated::new(&objects, adopts, TranslationArguments::defaults()?.options());
     judge::judge(&asked, &objects, &origins, &translated, &mut report);
+    if let Some(requests) = &arguments.replay {
+        let replayed = replay::replay(
+            &replay::read(requests)?,
+            arguments.replay_host.as_ref(),
+            &created,
+            &translated.answers(),
+        )?;
+        write!(streams.out, "{}", replayed.render(arguments.report))?;
+        return Ok(if replayed.differs() { Exit::Problems } else { Exit::Success });
+    }
     objects.retain(|(key, value)| unchanged.get(key) != Some(value));
     let shows_report = arguments.report_file.as_deref() == Some(Path::new("-"));
     if shows_report && arguments.output_dir.is_none() {

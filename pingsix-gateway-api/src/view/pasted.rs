@@ -2,6 +2,7 @@
 
 use super::curl;
 use super::pages::explain::Form;
+use crate::explain::Inquiry;
 
 /// The message for a text that is none of the accepted forms.
 const EXPECTED: &str = "The text is neither a command line of curl nor a request, such as \"GET /cart HTTP/1.1\" with the \
@@ -16,6 +17,15 @@ pub(super) fn parse(text: &str) -> Result<Form, String> {
     curl::parse(text).map_err(|fault| {
         if fault == curl::CurlError::NotCurl { EXPECTED.to_owned() } else { fault.to_string() }
     })
+}
+
+/// The inquiry about a pasted text: a command line of curl, or the head of a request.
+///
+/// # Errors
+///
+/// The reason, in a sentence.
+pub fn pasted_request(text: &str) -> Result<Inquiry, String> {
+    parse(text)?.inquiry()
 }
 
 /// The head of a request: a request line, and headers up to an empty line. `None` without a request line.

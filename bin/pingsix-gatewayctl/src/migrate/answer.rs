@@ -1,13 +1,16 @@
 //! Requests, and the answers of the original and of the output in the same words.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
+use ipnet::IpNet;
 use pingsix_gateway_api::explain::{self, BriefAnswer, PreparedPlane, StreamPorts, Target};
 use pingsix_gateway_api::pipeline::Output;
+use pingsix_translate::pingsix::plugin::IpRestriction;
 use pingsix_translate::{ObjectName, pingsix};
 
 /// A request of a client.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Request {
     pub(crate) method: String,
     /// Whether the connection uses TLS.
@@ -19,6 +22,10 @@ pub(crate) struct Request {
     pub(crate) query: Option<String>,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) http2: bool,
+    /// The address of the client, if it is known.
+    pub(crate) client: Option<IpAddr>,
+    /// The bytes of the body.
+    pub(crate) body: u64,
 }
 
 impl Request {
@@ -103,7 +110,7 @@ impl<'o> Answers<'o> {
         let found = self.find(&sent);
         let mut answers: Vec<Answer> = Vec::new();
         for (plane, brief) in &found {
-            let answer = told(plane, &sent, brief);
+            let answer = told(plane, &sent, request.client, brief);
             if !answers.contains(&answer) {
                 answers.push(answer);
             }
@@ -149,7 +156,12 @@ impl<'o> Answers<'o> {
 }
 
 /// The answer of a data plane.
-fn told<'o>(plane: &PreparedPlane<'o>, request: &pingsix::Request, brief: &BriefAnswer<'o>) -> Answer {
+fn told<'o>(
+    plane: &PreparedPlane<'o>,
+    request: &pingsix::Request,
+    client: Option<IpAddr>,
+    brief: &BriefAnswer<'o>,
+) -> Answer {
     let backends = match &brief.answer {
         explain::Answer::Forward { backends } => backends,
         explain::Answer::Status { status, .. } => return Answer::Status(*status),
@@ -175,14 +187,32 @@ fn told<'o>(plane: &PreparedPlane<'o>, request: &pingsix::Request, brief: &Brief
                 return Answer::Unknown("The upstream is no Service.".to_owned());
             }
         };
-        let Some(sent) = plane.sent(request, brief, backend) else { continue };
+        let Some(sent) = &backend.sends else { continue };
         let (namespace, name) = service.split_once('/').unwrap_or(("", service));
         let service = ObjectName::new(namespace, name);
-        let gets = Backend { service, port, target: sent.target, host: sent.host };
+        let gets = Backend { service, port, target: sent.target.clone(), host: sent.host.clone() };
         *shares.entry(gets).or_default() += u64::from(backend.weight);
     }
-    let checks = plane.plugins(brief).filter(|name| CHECKS.contains(name)).map(str::to_owned).collect();
+    let checks: BTreeSet<String> =
+        plane.plugins(brief).filter(|name| CHECKS.contains(name)).map(str::to_owned).collect();
+    let lists = plane.plugin::<IpRestriction>(brief);
+    if let (Some(lists), Some(client)) = (lists, client)
+        && !admits(&lists, client)
+    {
+        return Answer::Status(403);
+    }
     Answer::Backends { backends: shares, checks }
+}
+
+/// Whether the lists of a plugin admit a client.
+fn admits(lists: &IpRestriction, client: IpAddr) -> bool {
+    let is_in = |networks: &[String]| {
+        networks.iter().any(|network| match network.parse::<IpNet>() {
+            Ok(network) => network.contains(&client),
+            Err(_) => network.parse() == Ok(client),
+        })
+    };
+    !is_in(&lists.blacklist) && (lists.whitelist.is_empty() || is_in(&lists.whitelist))
 }
 
 #[cfg(test)]

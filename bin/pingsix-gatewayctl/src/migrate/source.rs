@@ -39,6 +39,10 @@ macro_rules! source_kinds {
                 match self { $(Self::$kind => $name,)+ }
             }
 
+            const fn version_and_name(self) -> (&'static str, &'static str) {
+                match self { $(Self::$kind => ($version, $name),)+ }
+            }
+
             /// The versions and names, in the order of declaration.
             const TYPES: &[(&str, &str)] = &[$(($version, $name),)+];
 
@@ -308,6 +312,26 @@ impl Sources {
     /// The objects of a kind, in the order of their names.
     pub(crate) fn of_kind(&self, kind: SourceKind) -> impl Iterator<Item = &Source> {
         self.predecessors.values().filter(move |source| source.kind == kind)
+    }
+
+    /// All objects as the API server has them, with the times at which they were created.
+    pub(super) fn as_created(&self) -> Vec<Value> {
+        let kept = self.kept.iter().map(|(key, object)| {
+            let mut object = object.clone();
+            if let Some(created) = self.created.get(key) {
+                object["metadata"]["creationTimestamp"] = json!(created);
+            }
+            object
+        });
+        let predecessors = self.predecessors.values().map(|source| {
+            let (version, kind) = source.kind.version_and_name();
+            json!({
+                "apiVersion": format!("{APISIX_GROUP}/{version}"), "kind": kind,
+                "metadata": { "namespace": &*source.name.namespace, "name": &*source.name.name },
+                "spec": source.spec.to_value(),
+            })
+        });
+        kept.chain(predecessors).collect()
     }
 
     /// The namespaces of the objects of some kinds.

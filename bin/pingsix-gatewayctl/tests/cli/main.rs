@@ -24,6 +24,7 @@ mod ingress;
 mod input;
 mod migrate;
 mod migrate_ingress;
+mod migrate_replay;
 mod mistakes;
 mod pingsix;
 mod pingsix_config;

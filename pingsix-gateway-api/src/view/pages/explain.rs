@@ -68,7 +68,7 @@ impl Form {
     }
 
     /// The inquiry. The error names the field of the form.
-    fn inquiry(&self) -> Result<Inquiry, String> {
+    pub(in super::super) fn inquiry(&self) -> Result<Inquiry, String> {
         let headers: Vec<(String, String)> = self
             .header_lines()
             .map(|line| parse_header(line).map_err(|fault| format!("Headers: \"{}\": {fault}.", cut(line))))

@@ -29,6 +29,11 @@ impl Fields {
         self.values.get(name).is_some_and(|value| !value.is_null())
     }
 
+    /// All fields that are not taken yet.
+    pub(crate) fn to_value(&self) -> Value {
+        Value::Object(self.values.clone())
+    }
+
     /// A field as written; it is not taken.
     pub(crate) fn value(&self, name: &str) -> Option<&Value> {
         self.values.get(name)

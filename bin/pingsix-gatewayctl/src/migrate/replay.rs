@@ -1,0 +1,171 @@
+//! `--replay`: requests of a file, asked of the model of the original and of the translated output.
+//!
+//! ```text
+//! file ──► lines (curl, HAR, access log) ──► requests ──┬─► original ──┐
+//!                                                       └─► output ────┴──► same ──► differences
+//! ```
+
+mod har;
+mod lines;
+mod log;
+mod print;
+mod same;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use serde_json::Value;
+
+use super::answer::{Answer, Answers, Request};
+use super::original::{Original, Told};
+use lines::{Lines, Skipped};
+pub(super) use same::is_same;
+#[cfg(test)]
+pub(super) use same::is_same_location;
+
+/// The most bytes of a file of requests.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// The most requests that are asked.
+const MAX_REQUESTS: usize = 200_000;
+
+/// The most lines that are named because they are no requests.
+const MAX_SKIPPED: usize = 50;
+
+/// The host of requests that name none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ReplayHost {
+    https: Option<bool>,
+    host: String,
+}
+
+impl std::str::FromStr for ReplayHost {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (https, host) = match text.split_once("://") {
+            None => (None, text),
+            Some(("http", host)) => (Some(false), host),
+            Some(("https", host)) => (Some(true), host),
+            Some(_) => return Err("expected HOST, http://HOST or https://HOST".to_owned()),
+        };
+        match host.parse::<http::uri::Authority>() {
+            Ok(authority) if !host.contains('@') => Ok(Self { https, host: authority.as_str().to_owned() }),
+            _ => Err(format!("\"{host}\" is not a host")),
+        }
+    }
+}
+
+/// A request whose answers differ.
+struct Difference {
+    request: Request,
+    before: Told,
+    after: Answer,
+    /// The object and the field behind the new answer.
+    after_by: Option<String>,
+    /// The number of such requests.
+    count: usize,
+}
+
+/// The result of a replay.
+#[derive(Default)]
+pub(super) struct Replayed {
+    differences: Vec<Difference>,
+    same: usize,
+    /// The number of requests whose former answer is unknown, by reason.
+    unknown: BTreeMap<String, usize>,
+    /// The first lines that are no requests.
+    skipped: Vec<Skipped>,
+    skipped_count: usize,
+}
+
+impl Replayed {
+    pub(super) fn differs(&self) -> bool {
+        !self.differences.is_empty()
+    }
+}
+
+/// Reads a file, or standard input.
+///
+/// # Errors
+///
+/// When the file cannot be read, or is too large.
+pub(super) fn read(path: &Path) -> anyhow::Result<String> {
+    let mut text = Vec::new();
+    let shown = path.display();
+    let read = if path == Path::new("-") {
+        io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut text)
+    } else {
+        File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut text))
+    };
+    let read = read.with_context(|| format!("cannot read {shown}"))?;
+    if read as u64 > MAX_BYTES {
+        bail!("{shown} has more than {} MiB of requests", MAX_BYTES >> 20);
+    }
+    // Logs have the bytes of any client.
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Asks the requests of a text. `objects` are those of the input.
+///
+/// # Errors
+///
+/// When the text has no request, or too many.
+pub(super) fn replay(
+    text: &str,
+    host: Option<&ReplayHost>,
+    objects: &[Value],
+    answers: &Answers<'_>,
+) -> anyhow::Result<Replayed> {
+    let Lines { requests, skipped } = lines::read(text, host, objects);
+    if requests.is_empty() {
+        let why = skipped.first().map(|one| format!(": line {}: {}", one.line, one.why)).unwrap_or_default();
+        bail!("the file of --replay has no request{why}");
+    }
+    let mut counts: BTreeMap<Request, usize> = BTreeMap::new();
+    for request in requests {
+        *counts.entry(request).or_default() += 1;
+    }
+    if counts.len() > MAX_REQUESTS {
+        bail!("the file of --replay has more than {MAX_REQUESTS} different requests");
+    }
+    // Endpoints come and go, and the translation takes Services without them for ready, too.
+    let original = Original::read(objects, true);
+    let mut replayed = Replayed { skipped_count: skipped.len(), skipped, ..Replayed::default() };
+    replayed.skipped.truncate(MAX_SKIPPED);
+    // Clients with different addresses and the same answers are one difference.
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
+    for (request, count) in counts {
+        let before = original.answer(&request);
+        if let Answer::Unknown(why) = &before.answer {
+            *replayed.unknown.entry(why.clone()).or_default() += count;
+            continue;
+        }
+        let after = answers.answer(&request);
+        if is_same(&before, &after, &request) {
+            replayed.same += count;
+            continue;
+        }
+        let same = format!("{:?}", (&Request { client: None, ..request.clone() }, &before, &after));
+        let index = *known.entry(same).or_insert(replayed.differences.len());
+        if let Some(difference) = replayed.differences.get_mut(index) {
+            difference.count += count;
+            continue;
+        }
+        let source = answers.brief(&request).and_then(|brief| brief.source);
+        let after_by = source.map(|source| format!("{} {}", source.object, source.field));
+        replayed.differences.push(Difference { request, before, after, after_by, count });
+    }
+    Ok(replayed)
+}
+
+/// The hosts of an input, and what a line of a log says about them.
+#[derive(Default)]
+struct Hosts {
+    /// The hosts with rules for a port of a Service, by the name of the upstream in the log of ingress-nginx.
+    of_upstream: BTreeMap<String, BTreeSet<String>>,
+    with_tls: BTreeSet<String>,
+}
