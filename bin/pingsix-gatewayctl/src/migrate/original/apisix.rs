@@ -105,7 +105,9 @@ impl Apisix {
         let Some(uri) = super::uri::normalised(&request.path) else { return told(Answer::Status(400)) };
         let host = super::host_name(&request.host);
         if request.https && !self.certificates.iter().any(|name| covers(name, &host)) {
-            return told(Answer::Closed);
+            let why =
+                "the host has no certificate, so that APISIX closes the connection or shows another one";
+            return told(Answer::Unknown(why.to_owned()));
         }
         match self.find(request, &host, &uri) {
             Ok(None) => told(Answer::Status(404)),

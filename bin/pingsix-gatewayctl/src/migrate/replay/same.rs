@@ -29,8 +29,7 @@ pub(in crate::migrate) fn is_same(before: &Told, after: &Answer, request: &Reque
         // No path of an Ingress has the request. In ingress-nginx, annotations hold for the 404 of the host, too.
         (Answer::Status(401 | 403 | 503), Answer::Status(404)) if before.is_fallback => true,
         (Answer::Status(old), Answer::Status(new)) => old == new,
-        // APISIX ends handshakes for hosts without a certificate, and a listener of the output may have another one.
-        (Answer::Closed, Answer::Closed | Answer::Status(404)) => true,
+        (Answer::Closed, Answer::Closed) => true,
         (Answer::Redirect { status: 308, location }, Answer::Status(404)) => {
             before.is_fallback && is_same_location(location, &own_https(request), request)
         }

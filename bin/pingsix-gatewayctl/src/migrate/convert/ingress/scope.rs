@@ -122,9 +122,10 @@ fn note_slashes(mains: &[&Annotated], conversion: &mut Conversion) {
     let paths = mains.iter().filter(|one| one.read.rewriting.is_none()).flat_map(|one| &one.entries);
     for path in paths.flat_map(|entry| &entry.paths) {
         let without = path.path.strip_suffix('/').filter(|without| !without.is_empty());
-        let Some(without) = without.filter(|_| path.kind != "Exact") else { continue };
+        let Some(without) = without else { continue };
+        let taken = if path.kind == "Exact" { "the second one alone" } else { "both" };
         let message = format!(
-            "ingress-nginx redirects {without} to {} with status 301, and the rule takes both.",
+            "ingress-nginx redirects {without} to {} with status 301, and the rule takes {taken}.",
             path.path
         );
         conversion.report.limited(&path.place.at("path"), Reason::DifferentAnswer, message);
