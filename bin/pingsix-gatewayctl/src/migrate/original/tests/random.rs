@@ -19,7 +19,7 @@ use crate::migrate::translated::Translated;
 use crate::migrate::{asked, judge, replay};
 
 /// The Ingresses of a run without `ORACLE_INGRESSES`.
-const INGRESSES: usize = 600;
+const INGRESSES: usize = 300;
 
 /// The requests to each case.
 const REQUESTS: usize = 12;
