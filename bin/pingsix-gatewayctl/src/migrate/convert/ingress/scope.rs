@@ -17,7 +17,7 @@ pub(super) fn note(ingresses: &[Annotated], conversion: &mut Conversion) {
         ingresses.iter().filter(is_own).partition(|one| one.read.canary.is_some());
     note_canaries(&mains, &canaries, conversion);
     note_wide_hosts(&mains, conversion);
-    note_slashes(&mains, conversion);
+    note_slashes(ingresses, conversion);
     if conversion.choices.keep_ingress {
         note_regular(&mains, conversion);
         note_repeated(&mains, conversion);
@@ -117,17 +117,25 @@ fn note_wide_hosts(mains: &[&Annotated], conversion: &mut Conversion) {
     }
 }
 
-/// nginx redirects a path to one with a slash, if it has that one alone.
-fn note_slashes(mains: &[&Annotated], conversion: &mut Conversion) {
-    let paths = mains.iter().filter(|one| one.read.rewriting.is_none()).flat_map(|one| &one.entries);
-    for path in paths.flat_map(|entry| &entry.paths) {
+/// A path with a slash at its end is not that without one in the originals.
+fn note_slashes(ingresses: &[Annotated], conversion: &mut Conversion) {
+    let plain = ingresses.iter().filter(|one| one.read.rewriting.is_none() && one.read.canary.is_none());
+    for (ingress, path) in plain.flat_map(|one| {
+        let paths = one.entries.iter().flat_map(|entry| &entry.paths);
+        paths.map(move |path| (one, path))
+    }) {
         let without = path.path.strip_suffix('/').filter(|without| !without.is_empty());
         let Some(without) = without else { continue };
-        let taken = if path.kind == "Exact" { "the second one alone" } else { "both" };
-        let message = format!(
-            "ingress-nginx redirects {without} to {} with status 301, and the rule takes {taken}.",
-            path.path
-        );
+        let is_exact = path.kind == "Exact";
+        let answer = match ingress.dialect.annotations {
+            AnnotationDialect::IngressNginx => {
+                format!("ingress-nginx redirects {without} to {} with status 301", path.path)
+            }
+            AnnotationDialect::Apisix if path.kind == "Prefix" => format!("APISIX does not take {without}"),
+            AnnotationDialect::Apisix => continue,
+        };
+        let taken = if is_exact { "the path with the slash alone" } else { "both" };
+        let message = format!("{answer}, and the rule takes {taken}.");
         conversion.report.limited(&path.place.at("path"), Reason::DifferentAnswer, message);
     }
 }
