@@ -110,7 +110,7 @@ impl<'o> Answers<'o> {
         let found = self.find(&sent);
         let mut answers: Vec<Answer> = Vec::new();
         for (plane, brief) in &found {
-            let answer = told(plane, &sent, request.client, brief);
+            let answer = told(plane, request.client, brief);
             if !answers.contains(&answer) {
                 answers.push(answer);
             }
@@ -156,12 +156,7 @@ impl<'o> Answers<'o> {
 }
 
 /// The answer of a data plane.
-fn told<'o>(
-    plane: &PreparedPlane<'o>,
-    request: &pingsix::Request,
-    client: Option<IpAddr>,
-    brief: &BriefAnswer<'o>,
-) -> Answer {
+fn told<'o>(plane: &PreparedPlane<'o>, client: Option<IpAddr>, brief: &BriefAnswer<'o>) -> Answer {
     let backends = match &brief.answer {
         explain::Answer::Forward { backends } => backends,
         explain::Answer::Status { status, .. } => return Answer::Status(*status),

@@ -177,6 +177,7 @@ fn apisix_route(rng: &mut StdRng, namespace: String) -> Case {
 
 fn choices(keep_ingress: bool) -> Choices {
     Choices {
+        default_certificate: None,
         gateway: None,
         gateway_class: "pingsix".to_owned(),
         name_suffix: None,
@@ -188,7 +189,7 @@ fn choices(keep_ingress: bool) -> Choices {
 
 /// The numbers of losses and of other verdicts of each object, and the report.
 fn losses(report: &Report) -> (BTreeMap<String, usize>, String) {
-    let text = report.render(MigrationReport::Json);
+    let text = report.render(MigrationReport::Json, true);
     let value: Value = serde_json::from_str(&text).unwrap();
     let mut losses = BTreeMap::new();
     for entry in value["entries"].as_array().unwrap() {

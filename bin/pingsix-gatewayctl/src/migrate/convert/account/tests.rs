@@ -11,7 +11,7 @@ use rand::{Rng as _, SeedableRng as _};
 use serde_json::{Value, json};
 
 use crate::arguments::MigrationReport;
-use crate::migrate::convert::{Choices, convert};
+use crate::migrate::convert::{Choices, Converted, convert};
 use crate::migrate::report::Report;
 use crate::migrate::source::Sources;
 
@@ -161,7 +161,7 @@ fn shown(value: &Value) -> Option<String> {
 fn faults(objects: &[Value], keep_ingress: bool) -> Vec<String> {
     let mut report = Report::default();
     let sources = Sources::of_values(objects.to_vec(), &mut report).unwrap();
-    let (output, report) = convert(sources, choices(keep_ingress), report);
+    let Converted { objects: output, report, .. } = convert(sources, choices(keep_ingress), report);
     let entries = entries(&report);
     let mut faults = Vec::new();
     for (object, entries) in &entries {

@@ -50,6 +50,7 @@ struct Served {
 
 fn choices(keep_ingress: bool) -> Choices {
     Choices {
+        default_certificate: None,
         gateway: None,
         gateway_class: "pingsix".to_owned(),
         name_suffix: None,
@@ -70,7 +71,7 @@ fn migrated(objects: &[Value], keep_ingress: bool) -> Served {
     let Converted { objects, origins, mut report } = convert::convert(sources, choices(keep_ingress), report);
     let translated = Translated::new(&objects, true, options());
     judge::judge(&asked, &objects, &origins, &translated, &mut report);
-    let report: Value = serde_json::from_str(&report.render(MigrationReport::Json)).unwrap();
+    let report: Value = serde_json::from_str(&report.render(MigrationReport::Json, true)).unwrap();
     let entries = report["entries"].as_array().unwrap().iter();
     let spoken = entries.filter(|entry| entry["verdict"] != "exact");
     let spoken = spoken.filter_map(|entry| entry["object"].as_str().map(str::to_owned)).collect();
