@@ -35,7 +35,13 @@ pub(super) fn complete(sources: &Sources, conversion: &mut Conversion) {
         let stays = conversion.output.get(key);
         if let Some(output) = stays {
             annotations(key.kind, &place, value, &mut conversion.report);
-            let message = if output == value {
+            let is_whole = output == value
+                && !conversion
+                    .report
+                    .of_object(&place.object)
+                    .iter()
+                    .any(|entry| entry.place.field == "apiVersion");
+            let message = if is_whole {
                 "The object stays as it is."
             } else {
                 "The rest of the object stays as it is."
@@ -131,6 +137,8 @@ fn complete_object(place: &Place, value: &Value, output: Option<&Value>, report:
         let field = entry.place.field.as_str();
         let of_entry = match entry.verdict {
             Verdict::Exact | Verdict::Limited | Verdict::Weaker if field.is_empty() => Named::Not,
+            // The entry is about a second object of the name.
+            _ if entry.reason == Reason::Duplicate && field.is_empty() => Named::Not,
             Verdict::Exact => Named::Exact,
             Verdict::Limited | Verdict::Impossible | Verdict::Withheld | Verdict::Weaker => Named::Whole,
         };

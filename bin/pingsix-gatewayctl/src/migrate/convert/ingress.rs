@@ -72,6 +72,8 @@ pub(super) fn convert(conversion: &mut Conversion, sources: &Sources) {
     }
     // The oldest Ingress is preferred, as in ingress-nginx.
     annotated.sort_by(Annotated::by_age);
+    // An Ingress without rules asks for nothing, and neither do its annotations.
+    annotated.retain(|ingress| !ingress.is_empty());
     let exposed = exposure::exposed(&annotated);
     let passthrough = Passthrough::of(&annotated);
     let tls_hosts = TlsHosts::of(&annotated);

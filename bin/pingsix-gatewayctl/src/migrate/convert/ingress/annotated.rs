@@ -161,13 +161,18 @@ impl Annotated {
         }
     }
 
+    /// Whether the Ingress has neither rules nor a default backend that is served.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.default_backend.is_none()
+    }
+
     /// The older Ingress comes first. Of equally old ones, ingress-nginx takes the last by name; without times, the first by
     /// name comes first.
     pub(super) fn by_age(&self, other: &Self) -> Ordering {
+        let of_nginx = |one: &Self| one.dialect.annotations == AnnotationDialect::IngressNginx;
         let by_name = self.key.name.to_string().cmp(&other.key.name.to_string());
-        let is_nginx = self.dialect.annotations == AnnotationDialect::IngressNginx;
-        let by_name = if is_nginx && !self.created.is_empty() { by_name.reverse() } else { by_name };
-        self.created.cmp(&other.created).then(by_name)
+        let by_name = if of_nginx(self) && !self.created.is_empty() { by_name.reverse() } else { by_name };
+        self.created.cmp(&other.created).then(of_nginx(self).cmp(&of_nginx(other))).then(by_name)
     }
 
     /// The namespace.

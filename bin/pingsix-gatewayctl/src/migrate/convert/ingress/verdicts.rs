@@ -209,6 +209,10 @@ fn of_dialect(
         report.limited(at, Reason::UnsupportedRewrite, message);
         return;
     }
+    if value.trim().is_empty() {
+        report.exact(at, "The value is empty, so the annotation asks for nothing.");
+        return;
+    }
     match known.support {
         Support::NoEffect => report.exact(at, "No answer of PingSIX depends on it."),
         Support::Impossible { .. } => {
