@@ -17,7 +17,7 @@ mod sent;
 mod tests;
 mod text;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use http::uri::PathAndQuery;
@@ -89,6 +89,9 @@ pub struct PreparedPlane<'a> {
     plane: Plane<'a>,
     router: Router<'a>,
     listeners: Vec<Listener>,
+    /// The places of listeners by hostname; empty for every host.
+    by_hostname: BTreeMap<String, Vec<usize>>,
+    is_fronted: bool,
 }
 
 /// The answer to a request, without the reasons against other objects.
@@ -113,12 +116,29 @@ impl<'a> PreparedPlane<'a> {
     pub fn new(plane: Plane<'a>) -> Result<Self, ExplainError> {
         let router = Router::build(plane.config, 0..plane.config.routes().count())
             .map_err(|source| ExplainError { data_plane: plane.key.clone(), source: Box::new(source) })?;
-        Ok(Self { plane, router, listeners: listeners(&plane) })
+        let listeners = listeners(&plane);
+        let mut by_hostname: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (index, listener) in listeners.iter().enumerate() {
+            let hostname = listener.hostname.as_deref().unwrap_or_default().to_ascii_lowercase();
+            by_hostname.entry(hostname).or_default().push(index);
+        }
+        let is_fronted = listener::is_fronted(&plane);
+        Ok(Self { plane, router, listeners, by_hostname, is_fronted })
     }
 
     /// Whether a listener is for the scheme and the host of a request.
     pub fn serves(&self, request: &Request, port: Option<u16>) -> bool {
-        self.listeners.iter().any(|listener| listener.serves(request, port))
+        let host = request.routing_host().unwrap_or_default().to_ascii_lowercase();
+        let wildcards = host.match_indices('.').map(|(dot, _)| format!("*{}", &host[dot..]));
+        let hostnames = wildcards.chain([host.clone(), String::new()]);
+        let places = hostnames.filter_map(|hostname| self.by_hostname.get(&hostname)).flatten();
+        let mut listeners = places.filter_map(|index| self.listeners.get(*index));
+        listeners.any(|listener| listener.serves(request, port))
+    }
+
+    /// The request as PingSIX gets it.
+    fn arrival(&self, request: &Request) -> Result<Request, String> {
+        if self.is_fronted { listener::arrival(&self.plane, request) } else { Ok(request.clone()) }
     }
 
     /// The answer to a request; `None` if no listener takes its connection.
@@ -126,7 +146,7 @@ impl<'a> PreparedPlane<'a> {
         if !listener::is_open(&self.listeners, request, port) {
             return None;
         }
-        let arrived = listener::arrival(&self.plane, request).ok()?;
+        let arrived = self.arrival(request).ok()?;
         let outcome = self.router.outcome(&arrived);
         let (matched, steps) = self.decide(&arrived, &outcome);
         let is_static = matches!(outcome, Outcome::Static { .. });
@@ -187,7 +207,7 @@ impl<'a> PreparedPlane<'a> {
     /// Explains a request. `port` is the port of its arrival, if known.
     pub fn explain(&self, request: &Request, port: Option<u16>) -> Explanation {
         let plane = &self.plane;
-        let arrival = listener::arrival(plane, request);
+        let arrival = self.arrival(request);
         let arrived = arrival.as_ref().unwrap_or(request);
         let outcome = self.router.outcome(arrived);
         let listeners = listener::serving(&self.listeners, request, port);

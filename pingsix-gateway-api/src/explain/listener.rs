@@ -109,13 +109,16 @@ pub(super) fn is_open(listeners: &[Listener], request: &Request, port: Option<u1
     listeners.iter().any(|listener| listener.fits(request, port))
 }
 
+/// Whether the sidecar terminates TLS in front of a data plane.
+pub(super) fn is_fronted(plane: &Plane<'_>) -> bool {
+    let mut listeners = plane.verdicts.listeners();
+    listeners.any(|listener| listener.data_plane.as_ref() == Some(plane.key) && listener.front.is_some())
+}
+
 /// The request as PingSIX gets it: in plaintext, at the address of the listener for the server name, if the sidecar
 /// terminates TLS in front of the data plane. The error is the reason why the connection is closed.
 pub(super) fn arrival(plane: &Plane<'_>, request: &Request) -> Result<Request, String> {
-    let is_fronted = |listener: &ListenerVerdict| {
-        listener.data_plane.as_ref() == Some(plane.key) && listener.front.is_some()
-    };
-    if !request.tls || !plane.verdicts.listeners().any(is_fronted) {
+    if !request.tls || !is_fronted(plane) {
         return Ok(request.clone());
     }
     let name = request.server_name.as_deref().or_else(|| request.routing_host()).unwrap_or_default();

@@ -154,7 +154,8 @@ impl Report {
     pub(crate) fn overrule(&mut self, faults: &BTreeMap<Place, (Reason, String)>) {
         let faults: BTreeMap<Place, &(Reason, String)> =
             faults.iter().map(|(place, fault)| (self.as_written(place), fault)).collect();
-        let losses = self.entries().filter(|entry| entry.verdict >= Verdict::Impossible);
+        let is_loss = |entry: &&Entry| !matches!(entry.verdict, Verdict::Exact | Verdict::Limited);
+        let losses = self.entries().filter(is_loss);
         let losses: BTreeSet<&Place> = losses.map(|entry| &entry.place).collect();
         let above: BTreeSet<Place> = losses.iter().flat_map(|loss| loss.with_parents()).collect();
         let is_explained = |place: &Place| {
