@@ -306,7 +306,10 @@ fn http2_without_tls_is_closed_beside_tls_alone() {
 
 #[test]
 fn a_rule_without_backends_is_named_by_check_and_explain() {
-    let without = route("cart", "/cart", "cart").replace("backendRefs", "backendRef");
+    let backends = "backendRefs: [{ name: cart, port: 80 }]";
+    let misspelt = route("cart", "/cart", "cart").replace("backendRefs", "backendRef");
+    Manifests::shop(&misspelt).check().exits(1).prints("Did you mean backendRefs? [UnknownField]");
+    let without = route("cart", "/cart", "cart").replace(backends, "backendRefs: []");
     let manifests = Manifests::shop(&without);
     let message = "The rule has no backendRefs, so every request gets 500.";
     manifests.check().exits(1).prints(&format!("error: spec.rules[0].backendRefs: {message} [NoBackends]"));
@@ -315,10 +318,8 @@ fn a_rule_without_backends_is_named_by_check_and_explain() {
         .prints("500, given by PingSIX\n")
         .prints("HTTPRoute shop/cart spec.rules[0].matches[0] has no backend that takes requests.\n")
         .prints(&format!("problem     HTTPRoute shop/cart: spec.rules[0].backendRefs: {message}\n"));
-    let redirect = route("cart", "/cart", "cart").replace(
-        "backendRefs: [{ name: cart, port: 80 }]",
-        "filters: [{ type: RequestRedirect, requestRedirect: { scheme: https } }]",
-    );
+    let redirect = route("cart", "/cart", "cart")
+        .replace(backends, "filters: [{ type: RequestRedirect, requestRedirect: { scheme: https } }]");
     let run = Manifests::shop(&redirect).check().exits(0);
     assert!(!run.out.contains("NoBackends"), "{}", run.out);
 }

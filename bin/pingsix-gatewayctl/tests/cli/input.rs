@@ -116,8 +116,7 @@ fn kinds_of_other_gateways_are_warnings_with_advice() {
     // `migrate` reads one version.
     let old = object("apisix.apache.org/v2beta3", "ApisixRoute");
     with_cart(&old).check().exits(0).prints("migrate converts those of apisix.apache.org/v2 only.");
-    let dropped =
-        "impossible  Of ApisixRoute, apisix.apache.org/v2 is converted, not apisix.apache.org/v2beta3.";
+    let dropped = "Of ApisixRoute, apisix.apache.org/v2 is converted, not apisix.apache.org/v2beta3.";
     run_with(&old, ["migrate", "-"]).exits(1).prints_error(dropped);
     let protection = object("security.istio.io/v1", "AuthorizationPolicy");
     with_cart(&protection).check().exits(0).prints("warning: ").prints("Their protection is not applied.");

@@ -367,8 +367,10 @@ fn a_redirect_to_a_gateway_that_the_input_lacks_is_not_called_exact() {
             "Gateway edge/web is not among the input, so see that it has a listener for HTTPS of a.example.",
         );
     let gateway = "---\napiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: { name: web, namespace: edge }\n\
-                   spec: { gatewayClassName: pingsix, listeners: [{ name: https, port: 443, protocol: HTTPS, hostname: HOST, \
-                   tls: { certificateRefs: [{ name: tls }] } }] }\n";
+                   spec: { gatewayClassName: pingsix, listeners: [{ name: http, port: 80, protocol: HTTP, allowedRoutes: ALL }, { \
+                   name: https, port: 443, protocol: HTTPS, hostname: HOST, allowedRoutes: ALL, tls: { certificateRefs: [{ \
+                   name: tls }] } }] }\n";
+    let gateway = gateway.replace("ALL", "{ namespaces: { from: All } }");
     let with = |host: &str| format!("{input}{}", gateway.replace("HOST", host));
     let arguments = ["migrate", "-", "--gateway", "edge/web"];
     run_with(&with("\"*.example\""), arguments).exits(0).prints("scheme: https\n");
@@ -444,18 +446,18 @@ spec:
       - { path: /cart, pathType: Prefix, backend: { service: { name: cart, port: { number: 8080 } } } }
       - { path: /help, pathType: Exact, backend: { service: { name: help, port: { number: 80 } } } }
 "#;
-    for arguments in [&["migrate", "-"][..], &["migrate", "-", "--keep-ingress"]] {
+    for arguments in [&["migrate", "-", "--all"][..], &["migrate", "-", "--all", "--keep-ingress"]] {
         run_with(ingress, arguments.iter().copied()).exits(0).prints_error(" 0 impossible (1 object)");
     }
     // A Service of the input is judged as it is.
     let service = "---\napiVersion: v1\nkind: Service\nmetadata: { name: cart, namespace: shop }\n\
                    spec: { type: ExternalName, externalName: cart.example.org, ports: [{ port: 8080 }] }\n";
-    for arguments in [&["migrate", "-"][..], &["migrate", "-", "--keep-ingress"]] {
+    for arguments in [&["migrate", "-", "--all"][..], &["migrate", "-", "--all", "--keep-ingress"]] {
         run_with(&format!("{ingress}{service}"), arguments.iter().copied())
             .exits(1)
             .prints_error(
                 "  impossible  spec.rules[0].http.paths[0]: GET https://shop.example.com/cart gets 500. ",
             )
-            .prints_error(" 1 impossible (1 object)");
+            .prints_error(" 1 impossible (2 objects)");
     }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::case::{cases, root};
 
 /// Reasons that translation alone cannot set, and the component that does.
-const REASONS_OF_OTHERS: [(&str, &str); 6] = [
+const REASONS_OF_OTHERS: [(&str, &str); 5] = [
     ("AddressNotAssigned", "the controller, which alone sees the Service of a managed data plane"),
     ("NoResources", "the controller, which alone sees what it may make for a managed data plane"),
     ("Programmed", "delivery: some PingSIX has the configuration"),
@@ -18,7 +18,6 @@ const REASONS_OF_OTHERS: [(&str, &str); 6] = [
         "the bridge and the controller: PingSIX refuses what translation made, which is a fault of translation",
     ),
     ("SupportedVersion", "the controller, which alone sees the installed CRDs"),
-    ("UnsupportedVersion", "the controller, which alone sees the installed CRDs"),
 ];
 
 /// Condition types that translation alone cannot set, and the component that does.

@@ -243,7 +243,9 @@ fn listener_set(index: usize) -> Value {
 fn route(version: u32) -> Value {
     json!({
         "metadata": {"name": "cart", "namespace": "infra", "resourceVersion": version.to_string(), "generation": version},
-        "spec": {"parentRefs": [{"name": "web"}], "rules": [{}]},
+        "spec": {"parentRefs": [{"name": "web"}], "rules": [{"filters": [
+            {"type": "RequestRedirect", "requestRedirect": {"hostname": "cart.example"}},
+        ]}]},
     })
 }
 
@@ -283,6 +285,7 @@ async fn a_policy_says_that_its_target_does_not_exist_while_that_is_known() {
     // The route belongs to nobody here.
     let mut late = route(1);
     late["metadata"]["name"] = json!("late");
+    late["spec"]["hostnames"] = json!(["late.example"]);
     late["spec"]["parentRefs"] = json!([{"name": "other"}]);
     rig.apply(Kind::HttpRoute, late.clone());
     rig.settle();

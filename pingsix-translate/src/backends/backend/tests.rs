@@ -60,7 +60,10 @@ fn a_service_that_leads_back_to_the_data_plane_is_refused_however_it_is_translat
         add_route(
             &mut objects,
             name,
-            &json!({"parentRefs": [{"name": "public"}], "rules": [{"backendRefs": [{"name": name, "port": 80}]}]}),
+            &json!({
+                "parentRefs": [{"name": "public"}], "hostnames": [format!("{name}.example")],
+                "rules": [{"backendRefs": [{"name": name, "port": 80}]}],
+            }),
         );
     }
     let innocent = slice_of_other(&json!(["10.0.0.2"]), 8080);
