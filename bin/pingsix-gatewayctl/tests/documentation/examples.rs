@@ -56,7 +56,7 @@ fn commands_print_what_the_pages_show() {
             shown += 1;
         }
     }
-    assert_eq!(shown, 14);
+    assert_eq!(shown, 15);
 }
 
 #[test]

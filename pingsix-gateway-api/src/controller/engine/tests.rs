@@ -243,9 +243,10 @@ fn listener_set(index: usize) -> Value {
 fn route(version: u32) -> Value {
     json!({
         "metadata": {"name": "cart", "namespace": "infra", "resourceVersion": version.to_string(), "generation": version},
-        "spec": {"parentRefs": [{"name": "web"}], "rules": [{"filters": [
-            {"type": "RequestRedirect", "requestRedirect": {"hostname": "cart.example"}},
-        ]}]},
+        "spec": {"parentRefs": [{"name": "web"}], "rules": [{"filters": [{
+            "type": "RequestRedirect",
+            "requestRedirect": {"path": {"type": "ReplaceFullPath", "replaceFullPath": "/cart"}, "statusCode": 302},
+        }]}]},
     })
 }
 
