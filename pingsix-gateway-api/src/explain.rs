@@ -251,11 +251,12 @@ impl<'a> PreparedPlane<'a> {
             Some(Closed { cause, why, .. }) => Answer::Closed { cause, why, if_open: Some(Box::new(answer)) },
             None => answer,
         };
-        let arrives = |source: &Source| listener::may_arrive(plane, &source.object, request, port);
-        let is_shown =
-            |step: &Step| step.result != StepResult::NotReached || step.source.as_ref().is_none_or(arrives);
+        let is_possible = |source: &Source| listener::may_arrive(plane, &source.object, request, port);
+        let is_shown = |step: &Step| {
+            step.result != StepResult::NotReached || step.source.as_ref().is_none_or(is_possible)
+        };
         let steps = steps.into_iter().filter(is_shown).collect();
-        let rejected = rejected.into_iter().filter(|rejected| arrives(&rejected.source)).collect();
+        let rejected = rejected.into_iter().filter(|rejected| is_possible(&rejected.source)).collect();
         let before = matched.filter(|_| !is_first).map_or_else(Vec::new, |(_, route)| {
             check::checks(plane, route, &policies(plane, route), arrived)
         });

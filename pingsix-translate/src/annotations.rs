@@ -370,10 +370,6 @@ impl IngressAnnotations {
 
     /// Adds a filter. A rule has one filter of each type, so further changes of headers are added to it.
     pub fn add_filter(&mut self, filter: api::HttpRouteRulesFilters) {
-        let Some(earlier) = self.filters.iter_mut().find(|earlier| earlier.r#type == filter.r#type) else {
-            self.filters.push(filter);
-            return;
-        };
         fn extend<T>(list: &mut Option<Vec<T>>, more: Option<Vec<T>>, name: fn(&T) -> &str) {
             let Some(more) = more else { return };
             let list = list.get_or_insert_default();
@@ -383,6 +379,11 @@ impl IngressAnnotations {
                 }
             }
         }
+
+        let Some(earlier) = self.filters.iter_mut().find(|earlier| earlier.r#type == filter.r#type) else {
+            self.filters.push(filter);
+            return;
+        };
         if let (Some(earlier), Some(more)) =
             (&mut earlier.request_header_modifier, filter.request_header_modifier)
         {

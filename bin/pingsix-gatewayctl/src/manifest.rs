@@ -90,7 +90,7 @@ impl FileObjects {
     }
 
     /// Decodes objects that are in no file.
-    #[cfg(feature = "cluster")]
+    #[cfg(any(feature = "cluster", test))]
     pub(crate) fn of_values(name: &str, values: Vec<Value>) -> Self {
         let location = DocumentLocation::of_object_in(name, 0);
         let place = Place { location, text: "".into() };

@@ -179,7 +179,7 @@ fn drop_repetitions(findings: &mut Vec<Finding>) {
         let fault = Finding { field: String::new(), ..finding.clone() };
         match first.get(&fault) {
             Some(&index) if OF_REFERENCES.contains(&&*finding.reason) => {
-                others.entry(index).or_default().push(finding.field)
+                others.entry(index).or_default().push(finding.field);
             }
             Some(_) | None => {
                 first.entry(fault).or_insert(kept.len());
@@ -190,7 +190,8 @@ fn drop_repetitions(findings: &mut Vec<Finding>) {
     for (index, fields) in others {
         let (named, more) = fields.split_at(fields.len().min(NAMED_FIELDS));
         let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
-        kept[index].message.push_str(&format!(" The same at {}{more}.", named.join(", ")));
+        let message = &mut kept[index].message;
+        *message = format!("{message} The same at {}{more}.", named.join(", "));
     }
     *findings = kept;
 }

@@ -130,7 +130,7 @@ const fn removed(is_hidden: bool) -> &'static str {
 }
 
 fn cached(cache: &Cache, request: &Request) -> Option<String> {
-    let is_kept = cache.cache_http_methods.iter().any(|method| *method == request.method);
+    let is_kept = cache.cache_http_methods.contains(&request.method);
     is_kept.then(|| format!("may answer by a response of the last {} s", cache.ttl))
 }
 

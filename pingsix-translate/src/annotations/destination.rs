@@ -82,20 +82,19 @@ impl Destination {
         };
         let of_request =
             ["${host}", "${http_host}"].into_iter().find_map(|host| authority.strip_prefix(host));
-        let (hostname, rest) = match of_request {
-            Some(rest) => (None, rest),
-            None => {
-                let end = authority.find([':', '/', '?', '#', '$']).unwrap_or(authority.len());
-                let (host, rest) = authority.split_at(end);
-                let host = host.to_ascii_lowercase();
-                if authority.split('/').next().is_some_and(|authority| authority.contains('@')) {
-                    return Err("it has a user");
-                }
-                if RedirectHostname::new(&host).is_none() {
-                    return Err("its host is no hostname");
-                }
-                (Some(host), rest)
+        let (hostname, rest) = if let Some(rest) = of_request {
+            (None, rest)
+        } else {
+            let end = authority.find([':', '/', '?', '#', '$']).unwrap_or(authority.len());
+            let (host, rest) = authority.split_at(end);
+            let host = host.to_ascii_lowercase();
+            if authority.split('/').next().is_some_and(|authority| authority.contains('@')) {
+                return Err("it has a user");
             }
+            if RedirectHostname::new(&host).is_none() {
+                return Err("its host is no hostname");
+            }
+            (Some(host), rest)
         };
         let (port, rest) = match rest.strip_prefix(':') {
             Some(after) => {

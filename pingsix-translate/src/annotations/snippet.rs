@@ -91,7 +91,9 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     if !of_headers.is_empty() && !is_redirected {
         let name = if values.text(LOCATION).is_some() { LOCATION } else { SERVER };
         read.sources.insert(SNIPPET, values.whole_name(name));
-        of_headers.into_iter().for_each(|filter| read.add_filter(filter));
+        for filter in of_headers {
+            read.add_filter(filter);
+        }
     }
     if let Some(redirect) = redirect {
         read.redirects_hosts = true;

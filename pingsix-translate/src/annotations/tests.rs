@@ -701,6 +701,7 @@ fn apisix_prefers_the_target_to_the_regular_expression() {
 
 #[test]
 fn a_regular_expression_replaces_its_first_match_as_in_apisix() {
+    let groups = regex::Regex::new(r"\$(\d+)").unwrap();
     for (pattern, template) in [
         ("^/api/(.*)", "/backend/$1"),
         ("^/api/(.*)$", "/backend/$1"),
@@ -719,8 +720,7 @@ fn a_regular_expression_replaces_its_first_match_as_in_apisix() {
         assert!(substitution.starts_with('/'), "{substitution}");
         let whole_pattern = regex::Regex::new(&whole).unwrap();
         // `$1x` of `regex` is the group with the name `1x`.
-        let braced =
-            |text: &str| regex::Regex::new(r"\$(\d+)").unwrap().replace_all(text, "$${$1}").into_owned();
+        let braced = |text: &str| groups.replace_all(text, "$${$1}").into_owned();
         for path in [
             "/",
             "/api",

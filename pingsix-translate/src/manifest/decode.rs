@@ -200,12 +200,11 @@ fn with_type(items: Vec<Value>, api_version: &str, list_kind: &str) -> Vec<Value
 
 /// The fields that are others in a version that is not supported.
 const fn advice(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Ingress => {
-            " There, a backend has service.name and service.port in place of serviceName and servicePort, spec.backend is \
-             spec.defaultBackend, and each path needs a pathType."
-        }
-        _ => "",
+    if matches!(kind, Kind::Ingress) {
+        " There, a backend has service.name and service.port in place of serviceName and servicePort, spec.backend is \
+         spec.defaultBackend, and each path needs a pathType."
+    } else {
+        ""
     }
 }
 

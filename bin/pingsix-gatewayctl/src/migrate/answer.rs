@@ -218,7 +218,7 @@ mod tests {
     use super::*;
     use crate::migrate::translated::Translated;
 
-    fn route(namespace: &str, spec: Value) -> (ObjectKey, Value) {
+    fn route(namespace: &str, spec: &Value) -> (ObjectKey, Value) {
         let value = json!({
             "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
             "metadata": { "namespace": namespace, "name": "cart" }, "spec": spec,
@@ -227,13 +227,13 @@ mod tests {
     }
 
     /// The answer to a request, for an HTTPRoute without anything to which it refers.
-    fn asked(rule: Value, request: &Request) -> Answer {
+    fn asked(rule: &Value, request: &Request) -> Answer {
         let spec = json!({
             "parentRefs": [{ "name": "web" }], "hostnames": ["shop.example.com"], "rules": [rule],
         });
         let responder = Some("127.0.0.1:8089".parse().unwrap());
         let translated =
-            Translated::new(&[route("shop", spec)], true, Options { responder, ..Options::default() });
+            Translated::new(&[route("shop", &spec)], true, Options { responder, ..Options::default() });
         translated.answers().answer(request)
     }
 
@@ -254,16 +254,16 @@ mod tests {
             host: Some("cart.internal".to_owned()),
         };
         let expected = Answer::Backends { backends: [(backend, 1)].into(), checks: BTreeSet::new() };
-        assert_eq!(asked(rule.clone(), &request), expected);
+        assert_eq!(asked(&rule, &request), expected);
         let https = Request { https: true, ..request.clone() };
-        assert_eq!(asked(rule.clone(), &https), expected);
-        assert_eq!(asked(rule.clone(), &Request::get("shop.example.com", "/")), Answer::Status(404));
+        assert_eq!(asked(&rule, &https), expected);
+        assert_eq!(asked(&rule, &Request::get("shop.example.com", "/")), Answer::Status(404));
         let refused = json!({ "backendRefs": [{ "name": "cart", "kind": "Bucket", "port": 80 }] });
-        assert_eq!(asked(refused, &request), Answer::Status(500));
+        assert_eq!(asked(&refused, &request), Answer::Status(500));
         let redirect = json!({ "filters": [{ "type": "RequestRedirect", "requestRedirect": {
             "hostname": "new.example.com", "statusCode": 301,
         } }] });
         let location = "http://new.example.com/old/1?a=1".to_owned();
-        assert_eq!(asked(redirect, &request), Answer::Redirect { status: 301, location });
+        assert_eq!(asked(&redirect, &request), Answer::Redirect { status: 301, location });
     }
 }

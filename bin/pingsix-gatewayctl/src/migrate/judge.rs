@@ -185,5 +185,5 @@ fn in_words(request: &Request) -> String {
     format!("{method} {scheme}://{host}{path}{with}")
 }
 
-#[cfg(all(test, feature = "cluster"))]
+#[cfg(test)]
 mod tests;

@@ -18,6 +18,7 @@ fn kind(name: &str) -> Kind {
 }
 
 /// `field: message` of each flaw of a spec.
+#[expect(clippy::needless_pass_by_value, reason = "the specs are literals")]
 fn told(name: &str, spec: Value) -> Vec<String> {
     let object = json!({ "apiVersion": kind(name).api_version(), "kind": name, "metadata": { "name": "a" }, "spec": spec });
     flaws(kind(name), &object).into_iter().map(|flaw| format!("{}: {}", flaw.field, flaw.message)).collect()
@@ -481,8 +482,9 @@ struct Comparison {
 }
 
 impl Comparison {
+    #[expect(clippy::too_many_lines, reason = "one comparison after the other")]
     fn compare(&mut self, schema: &Value, node: &Node) {
-        let mut note = |what: &str, published: String, ours: String| {
+        let mut differ = |what: &str, published: String, ours: String| {
             if published != ours {
                 self.differences.push(format!("{} {what}: {published}, not {ours}", self.path));
             }
@@ -493,7 +495,7 @@ impl Comparison {
         };
         let bounds = |least: &str, most: &str| (number(least).unwrap_or(0), number(most).unwrap_or(u64::MAX));
         let show = |bounds: (u64, u64)| format!("{bounds:?}");
-        note(
+        differ(
             "items",
             show(bounds("minItems", "maxItems")),
             show(ours(|limit| match limit {
@@ -501,7 +503,7 @@ impl Comparison {
                 _ => None,
             })),
         );
-        note(
+        differ(
             "length",
             show(bounds("minLength", "maxLength")),
             show(ours(|limit| match limit {
@@ -509,7 +511,7 @@ impl Comparison {
                 _ => None,
             })),
         );
-        note(
+        differ(
             "entries",
             show(bounds("", "maxProperties")),
             show(ours(|limit| match limit {
@@ -523,14 +525,14 @@ impl Comparison {
         });
         let published =
             (schema["minimum"].as_i64().unwrap_or(i64::MIN), schema["maximum"].as_i64().unwrap_or(i64::MAX));
-        note("range", format!("{published:?}"), format!("{:?}", range.unwrap_or((i64::MIN, i64::MAX))));
+        differ("range", format!("{published:?}"), format!("{:?}", range.unwrap_or((i64::MIN, i64::MAX))));
         let is_set = node.limits.contains(&Limit::Set);
-        note("set", (schema["x-kubernetes-list-type"] == "set").to_string(), is_set.to_string());
+        differ("set", (schema["x-kubernetes-list-type"] == "set").to_string(), is_set.to_string());
         let key = node.limits.iter().find_map(|limit| match limit {
             Limit::Key(key) => Some(*key),
             _ => None,
         });
-        note("key", format!("{:?}", schema["x-kubernetes-list-map-keys"][0].as_str()), format!("{key:?}"));
+        differ("key", format!("{:?}", schema["x-kubernetes-list-map-keys"][0].as_str()), format!("{key:?}"));
         if let Some(pattern) = schema["pattern"].as_str() {
             let pattern = Regex::new(pattern).unwrap();
             let format = node.limits.iter().find_map(|limit| match limit {
@@ -541,7 +543,7 @@ impl Comparison {
                 let holds = format.is_none_or(|format: Format| format.holds(sample));
                 // An address has any type whose name contains one of the known ones.
                 if !self.path.ends_with("addresses[].type") {
-                    note(
+                    differ(
                         &format!("format of {sample:?}"),
                         pattern.is_match(sample).to_string(),
                         holds.to_string(),
@@ -562,7 +564,7 @@ impl Comparison {
             }),
         };
         let enumeration = enumeration.filter(|_| !matches!(node.form, Form::Any));
-        note("choices", format!("{enumeration:?}"), format!("{choices:?}"));
+        differ("choices", format!("{enumeration:?}"), format!("{choices:?}"));
         match &node.form {
             Form::Object { fields, required } => {
                 let published = schema["properties"].as_object().cloned().unwrap_or_default();
@@ -572,7 +574,7 @@ impl Comparison {
                 let is_extra = |name: &String| {
                     !published.contains_key(name) && of_other_versions.contains(&name.as_str())
                 };
-                note(
+                differ(
                     "fields",
                     names(published.keys().collect()),
                     names(fields.keys().filter(|name| !is_extra(name)).collect()),
@@ -583,7 +585,7 @@ impl Comparison {
                     .flatten()
                     .map(|name| name.as_str().unwrap().to_owned())
                     .collect();
-                note("required", names(needed.iter().collect()), names(required.iter().collect()));
+                differ("required", names(needed.iter().collect()), names(required.iter().collect()));
                 for (name, field) in fields {
                     if let Some(schema) = published.get(name) {
                         self.below(&format!(".{name}"), schema, field);
@@ -636,7 +638,9 @@ fn each_limit_of_the_tables_is_one_of_a_field() {
         found.push(path.to_owned());
         match &node.form {
             Form::Object { fields, .. } => {
-                fields.iter().for_each(|(name, node)| paths(node, &format!("{path}.{name}"), found))
+                for (name, node) in fields {
+                    paths(node, &format!("{path}.{name}"), found);
+                }
             }
             Form::List(item) => paths(item, &format!("{path}[]"), found),
             Form::Map(entry) => paths(entry, &format!("{path}{{}}"), found),
@@ -644,7 +648,9 @@ fn each_limit_of_the_tables_is_one_of_a_field() {
         }
     }
     let mut all = Vec::new();
-    Kind::ALL.iter().for_each(|kind| paths(definition(*kind), kind.as_str(), &mut all));
+    for kind in Kind::ALL {
+        paths(definition(*kind), kind.as_str(), &mut all);
+    }
     for table in [limits::OF_GATEWAY_API, limits::OF_KUBERNETES, limits::OF_METADATA] {
         for (end, _) in table {
             assert!(

@@ -212,7 +212,7 @@ fn a_forgotten_method_is_named() {
 }
 
 /// A rule that changes requests, under policies that check them.
-const CHECKED: &str = r#"
+const CHECKED: &str = r"
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
 metadata: { name: checked, namespace: shop }
@@ -248,7 +248,7 @@ metadata: { name: limit, namespace: shop }
 spec:
   targetRefs: [{ group: gateway.networking.k8s.io, kind: HTTPRoute, name: checked }]
   rateLimit: { local: { limit: { requests: 100, unit: Minute } } }
-"#;
+";
 
 #[test]
 fn what_comes_before_and_what_is_sent_are_shown_without_secrets() {

@@ -432,7 +432,7 @@ fn an_ingress_of_another_controller_stays_whatever_its_annotations() {
 /// Whoever gives Ingresses alone has the Services, endpoints, Secrets and classes in the cluster.
 #[test]
 fn what_the_input_lacks_makes_no_verdict_worse() {
-    let ingress = r#"
+    let ingress = r"
 apiVersion: networking.k8s.io/v1
 kind: Ingress
 metadata: { name: shop, namespace: shop }
@@ -445,7 +445,7 @@ spec:
       paths:
       - { path: /cart, pathType: Prefix, backend: { service: { name: cart, port: { number: 8080 } } } }
       - { path: /help, pathType: Exact, backend: { service: { name: help, port: { number: 80 } } } }
-"#;
+";
     for arguments in [&["migrate", "-", "--all"][..], &["migrate", "-", "--all", "--keep-ingress"]] {
         run_with(ingress, arguments.iter().copied()).exits(0).prints_error(" 0 impossible (1 object)");
     }

@@ -55,7 +55,7 @@ fn each_mistake_of_a_newcomer_gets_its_message_and_costs_nothing_else() {
             wrong.push(format!("{}:\n{found}\ninstead of:\n{}", mistake.title, mistake.says));
         }
         run(["explain", path, "GET", "http://a.test/cart"]).exits(0).prints("Service shop/cart port 80");
-        table.push_str(&format!("\n=== {}\n{}--- says\n{found}\n", mistake.title, mistake.manifest));
+        table = format!("{table}\n=== {}\n{}--- says\n{found}\n", mistake.title, mistake.manifest);
     }
     if std::env::var_os("UPDATE_MISTAKES").is_some() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/mistakes/mistakes.txt");

@@ -115,8 +115,8 @@ impl Sample {
             return sent[name].as_str().unwrap_or_default().to_owned();
         }
         let changes = sent["headers"].as_array().into_iter().flatten();
-        let changed = changes.clone().find(|change| change["name"] == name);
-        match changed.map(|change| change["values"].as_array().cloned().unwrap_or_default()) {
+        let found = changes.clone().find(|change| change["name"] == name);
+        match found.map(|change| change["values"].as_array().cloned().unwrap_or_default()) {
             // The value of a secret is not shown.
             Some(values) if values.iter().any(|value| value == "<redacted>") => self.sees[name].clone(),
             Some(values) => values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),

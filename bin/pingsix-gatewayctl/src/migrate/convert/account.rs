@@ -224,7 +224,13 @@ impl Walk<'_> {
                     self.visit(&format!("{field}[{index}]"), value, output, (own, around));
                 }
             }
-            leaf => {
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)
+            | Value::Object(_) => {
+                let leaf = value;
                 let is_seen = is_read || !self.is_read;
                 if parent == Named::Exact || (around == Named::Exact && is_seen) {
                     return;

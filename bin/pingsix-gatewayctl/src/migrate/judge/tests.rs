@@ -169,8 +169,8 @@ fn apisix_route(rng: &mut StdRng, namespace: String) -> Case {
         request.query = Some("x-beta=1".to_owned());
         request.header("x-beta", "1")
     };
-    let methods = rules.iter().filter_map(|rule| rule.pointer("/match/methods/0")?.as_str());
-    let method = methods.last().unwrap_or("GET").to_owned();
+    let mut methods = rules.iter().filter_map(|rule| rule.pointer("/match/methods/0")?.as_str());
+    let method = methods.next_back().unwrap_or("GET").to_owned();
     let requests = requests(&host, &path).into_iter().map(|request| query(request).method(&method)).collect();
     Case { namespace, value, requests }
 }

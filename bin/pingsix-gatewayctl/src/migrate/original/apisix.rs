@@ -172,8 +172,8 @@ impl Apisix {
         let mut is_empty = true;
         for Target { namespace, service, port, weight } in &route.backends {
             let number = match self.services.backend(namespace, service, port) {
-                objects::Backend::Port { number, has_endpoints: true } => number,
-                objects::Backend::NoService(Some(number)) => number,
+                objects::Backend::Port { number, has_endpoints: true }
+                | objects::Backend::NoService(Some(number)) => number,
                 objects::Backend::Port { .. } => continue,
                 objects::Backend::NoPort | objects::Backend::NoService(None) => {
                     return Answer::Unknown(format!("the port of Service {namespace}/{service} is unknown"));

@@ -129,12 +129,11 @@ fn is_served(ingress: &Object<IngressSpec>, classes: &[Object<ClassSpec>]) -> bo
     let default = classes.iter().find(|class| {
         class.metadata.annotation(DEFAULT_CLASS_ANNOTATION).is_some_and(|value| value == "true")
     });
-    match default {
-        Some(class) => class.spec.controller == CONTROLLER,
-        None => {
-            let mut names = ingress.metadata.annotations.iter().flatten();
-            names.any(|(name, _)| name.starts_with("nginx.ingress.kubernetes.io/"))
-        }
+    if let Some(class) = default {
+        class.spec.controller == CONTROLLER
+    } else {
+        let mut names = ingress.metadata.annotations.iter().flatten();
+        names.any(|(name, _)| name.starts_with("nginx.ingress.kubernetes.io/"))
     }
 }
 

@@ -176,7 +176,7 @@ pub(super) enum Backend {
 /// The Services of the input with their endpoints.
 #[derive(Debug, Default)]
 pub(super) struct Services {
-    services: BTreeMap<(String, String), ServiceSpec>,
+    specs: BTreeMap<(String, String), ServiceSpec>,
     /// The names of ports with a ready endpoint, by Service.
     ready: BTreeMap<(String, String), Vec<String>>,
     /// Whether every Service is taken for one with endpoints.
@@ -214,13 +214,13 @@ impl Services {
             let entries = entries.flat_map(|entries| entries.keys().cloned()).collect();
             secrets.insert((metadata.namespace().to_owned(), metadata.name), entries);
         }
-        Self { services: services.collect(), ready, are_ready: are_ready || slices.is_empty(), secrets }
+        Self { specs: services.collect(), ready, are_ready: are_ready || slices.is_empty(), secrets }
     }
 
     /// The port of a Service by number or name, or by the port of its Pods.
     pub(super) fn backend(&self, namespace: &str, name: &str, port: &str) -> Backend {
         let key = (namespace.to_owned(), name.to_owned());
-        let Some(service) = self.services.get(&key) else { return Backend::NoService(port.parse().ok()) };
+        let Some(service) = self.specs.get(&key) else { return Backend::NoService(port.parse().ok()) };
         if service.r#type.as_deref() == Some("ExternalName") {
             return match port.parse() {
                 Ok(number) => Backend::Port { number, has_endpoints: true },
@@ -244,13 +244,13 @@ impl Services {
 
     /// The first port of a Service.
     pub(super) fn first_port(&self, namespace: &str, name: &str) -> Option<u16> {
-        let service = self.services.get(&(namespace.to_owned(), name.to_owned()))?;
+        let service = self.specs.get(&(namespace.to_owned(), name.to_owned()))?;
         Some(service.ports.iter().flatten().next()?.port)
     }
 
     /// Whether a Service has an address of its own. The API server adds one unless the Service is headless.
     pub(super) fn has_address(&self, namespace: &str, name: &str) -> bool {
-        let service = self.services.get(&(namespace.to_owned(), name.to_owned()));
+        let service = self.specs.get(&(namespace.to_owned(), name.to_owned()));
         service.is_some_and(|service| {
             service.cluster_ip.as_deref() != Some("None") && service.r#type.as_deref() != Some("ExternalName")
         })

@@ -25,11 +25,10 @@ pub(in crate::migrate) fn is_same(before: &Told, after: &Answer, request: &Reque
             Answer::Redirect { status: new_status, location: new },
         ) => old_status == new_status && is_same_location(old, new, request),
         // Both refuse, and a request may lack credentials and have a wrong address.
-        (Answer::Status(401 | 403), Answer::Status(401 | 403)) => true,
+        (Answer::Status(401 | 403), Answer::Status(401 | 403)) | (Answer::Closed, Answer::Closed) => true,
         // No path of an Ingress has the request. In ingress-nginx, annotations hold for the 404 of the host, too.
         (Answer::Status(401 | 403 | 503), Answer::Status(404)) if before.is_fallback => true,
         (Answer::Status(old), Answer::Status(new)) => old == new,
-        (Answer::Closed, Answer::Closed) => true,
         (Answer::Redirect { status: 308, location }, Answer::Status(404)) => {
             before.is_fallback && is_same_location(location, &own_https(request), request)
         }

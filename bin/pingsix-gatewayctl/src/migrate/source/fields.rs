@@ -137,7 +137,7 @@ impl Field {
         let is = type_in_words(&self.value);
         let mut message = format!("The value is {is}, not {expected}, so its effect would be lost.");
         if expected == TEXT {
-            message = format!("{message} {}", how_to_quote(&self.value)).trim_end().to_owned();
+            format!("{message} {}", how_to_quote(&self.value)).trim_end().clone_into(&mut message);
         }
         report.blocking(&self.place, Reason::InvalidValue, message);
         None

@@ -79,7 +79,12 @@ fn leaves(value: &Value, path: &str, found: &mut Vec<String>) {
                 leaves(value, &format!("{path}[{index}]"), found);
             }
         }
-        _ => found.push(path.to_owned()),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_) => found.push(path.to_owned()),
     }
 }
 
@@ -207,7 +212,7 @@ fn pointers(value: &Value, pointer: &str, found: &mut Vec<String>) {
                 pointers(value, &pointer, found);
             }
         }
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -273,7 +278,7 @@ fn damage(object: &mut Value, random: &mut StdRng) {
                 _ => items[index] = any_value(random),
             }
         }
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

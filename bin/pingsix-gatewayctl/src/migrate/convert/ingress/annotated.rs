@@ -309,13 +309,12 @@ fn path_entry(item: Field, report: &mut Report) -> Option<PathEntry> {
     let place = fields.place.clone();
     let path = fields.text("path", report).map(|(_, path)| path).unwrap_or_default();
     let kind = fields.text("pathType", report).map(|(_, kind)| kind).unwrap_or_default();
-    let target = match fields.take("backend") {
-        Some(backend) => backend.object(report).and_then(|fields| target(fields, PATH, report)),
-        None => {
-            let message = format!("The path has no backend. {PATH}");
-            report.impossible(&place.at("backend"), Reason::MissingField, message);
-            None
-        }
+    let target = if let Some(backend) = fields.take("backend") {
+        backend.object(report).and_then(|fields| target(fields, PATH, report))
+    } else {
+        let message = format!("The path has no backend. {PATH}");
+        report.impossible(&place.at("backend"), Reason::MissingField, message);
+        None
     };
     fields.finish(report);
     let path = if path.is_empty() { "/".to_owned() } else { path };

@@ -153,12 +153,8 @@ impl Reader<'_> {
                            cert-manager has a solver for Gateways.";
             conversion.report.limited(&path.place, Reason::AcmeChallenge, message);
         }
-        if rule.effects.redirect.is_some() {
-            if let Some(target) = &path.target {
-                conversion
-                    .report
-                    .exact(&target.place, "All requests are redirected, so no backend gets any.");
-            }
+        if let (Some(_), Some(target)) = (&rule.effects.redirect, &path.target) {
+            conversion.report.exact(&target.place, "All requests are redirected, so no backend gets any.");
         }
         if rule.effects.redirect.is_some() || rule.effects.response.is_some() {
             return Some(self.candidate(entry, path, matched.path, self.with_methods(vec![rule])));

@@ -124,7 +124,7 @@ fn inject(config: &Value, request: &Request) -> Result<(), Answer> {
         _ => return Err(unknown("vars of fault-injection are not modelled")),
     };
     let is_listed = names.as_array().into_iter().flatten().any(|name| *name == request.method);
-    if is_listed != is_inverted { Err(Answer::Status(status)) } else { Ok(()) }
+    if is_listed == is_inverted { Ok(()) } else { Err(Answer::Status(status)) }
 }
 
 /// Credentials are not verified.

@@ -346,14 +346,11 @@ fn of_annotations<'a>(own: impl Fn(&str) -> Option<&'a str>) -> Plugins {
 fn is_served(ingress: &Object<IngressSpec>, classes: &[Object<ClassSpec>]) -> bool {
     let class = ingress.spec.ingress_class_name.as_deref();
     let class = class.or_else(|| ingress.metadata.annotation("kubernetes.io/ingress.class"));
-    match class {
-        Some(name) => {
-            let known = classes.iter().find(|class| class.metadata.name == name);
-            known.map_or(name == CLASS, |class| class.spec.controller == CONTROLLER)
-        }
-        None => {
-            let mut names = ingress.metadata.annotations.iter().flatten();
-            names.any(|(name, _)| name.starts_with(DOMAIN))
-        }
+    if let Some(name) = class {
+        let known = classes.iter().find(|class| class.metadata.name == name);
+        known.map_or(name == CLASS, |class| class.spec.controller == CONTROLLER)
+    } else {
+        let mut names = ingress.metadata.annotations.iter().flatten();
+        names.any(|(name, _)| name.starts_with(DOMAIN))
     }
 }

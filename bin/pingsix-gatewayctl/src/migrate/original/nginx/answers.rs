@@ -208,7 +208,7 @@ impl Nginx {
         let Some(upstream) = self.configuration.upstreams.get(&location.backend) else {
             return Answer::Status(503);
         };
-        let main = match self.port(upstream) {
+        let main = match port(upstream) {
             Ok(Some(port)) => port,
             Ok(None) => return Answer::Status(503),
             Err(why) => return unknown(why),
@@ -264,19 +264,6 @@ impl Nginx {
         if of_alias.is_some_and(|(name, _)| has(name)) { None } else { Some(false) }
     }
 
-    /// The port of an upstream with endpoints; `None` without.
-    fn port(&self, upstream: &Upstream) -> Result<Option<u16>, String> {
-        match &upstream.backend {
-            objects::Backend::Port { number, has_endpoints } => Ok(has_endpoints.then_some(*number)),
-            objects::Backend::NoPort => Ok(None),
-            objects::Backend::NoService(Some(number)) => Ok(Some(*number)),
-            objects::Backend::NoService(None) => Err(format!(
-                "the input lacks Service {}/{}, whose port has a name",
-                upstream.namespace, upstream.service
-            )),
-        }
-    }
-
     /// The upstream that takes a share of the requests, its port, the share and the total.
     fn canary_share(
         &self,
@@ -288,9 +275,22 @@ impl Nginx {
             return Ok(None);
         };
         let Some(canary) = &other.canary else { return Ok(None) };
-        let Some(port) = self.port(other)? else { return Ok(None) };
+        let Some(port) = port(other)? else { return Ok(None) };
         let (share, total) = share(canary, asked)?;
         Ok((share > 0).then_some((other, port, share, total)))
+    }
+}
+
+/// The port of an upstream with endpoints; `None` without.
+fn port(upstream: &Upstream) -> Result<Option<u16>, String> {
+    match &upstream.backend {
+        objects::Backend::Port { number, has_endpoints } => Ok(has_endpoints.then_some(*number)),
+        objects::Backend::NoPort => Ok(None),
+        objects::Backend::NoService(Some(number)) => Ok(Some(*number)),
+        objects::Backend::NoService(None) => Err(format!(
+            "the input lacks Service {}/{}, whose port has a name",
+            upstream.namespace, upstream.service
+        )),
     }
 }
 
@@ -300,13 +300,12 @@ fn share(canary: &Canary, asked: &Asked<'_>) -> Result<(u32, u32), String> {
     if let Some(value) = canary.header.as_ref().and_then(|name| asked.header(name)) {
         match &canary.header_value {
             Some(wanted) if *wanted == value => return Ok(all),
-            Some(_) => {}
             None if canary.header_pattern => {
                 return Err("canary-by-header-pattern is not modelled".to_owned());
             }
             None if value == "always" => return Ok(all),
             None if value == "never" => return Ok(none),
-            None => {}
+            Some(_) | None => {}
         }
     }
     match canary.cookie.as_ref().and_then(|name| asked.cookie(name)).as_deref() {

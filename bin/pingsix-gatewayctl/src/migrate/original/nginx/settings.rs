@@ -132,6 +132,7 @@ const BODY: u64 = 1 << 20;
 
 /// The settings of an Ingress.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an annotation of its own")]
 pub(super) struct Settings {
     pub(super) canary: Option<Canary>,
     pub(super) target: Option<String>,
@@ -276,11 +277,9 @@ impl Settings {
             networks.unwrap_or_default()
         };
         self.allowed = name.map(&mut list);
-        self.denied = values
-            .0
-            .contains_key("denylist-source-range")
-            .then(|| list("denylist-source-range"))
-            .unwrap_or_default();
+        if values.0.contains_key("denylist-source-range") {
+            self.denied = list("denylist-source-range");
+        }
     }
 
     fn read_credentials(&mut self, values: &Values<'_>, secret: impl Fn(&str) -> Option<Vec<String>>) {
