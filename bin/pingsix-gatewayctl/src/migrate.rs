@@ -82,7 +82,6 @@ pub(crate) fn run(
     let created = if arguments.replay.is_some() { sources.as_created() } else { Vec::new() };
     let Converted { mut objects, origins, mut report } = convert::convert(sources, choices, report);
     let translated = Translated::new(&objects, adopts, TranslationArguments::defaults()?.options());
-    judge::judge(&asked, &objects, &origins, &translated, &mut report);
     if let Some(requests) = &arguments.replay {
         let replayed = replay::replay(
             &replay::read(requests)?,
@@ -93,6 +92,7 @@ pub(crate) fn run(
         write!(streams.out, "{}", replayed.render(arguments.report))?;
         return Ok(if replayed.differs() { Exit::Problems } else { Exit::Success });
     }
+    judge::judge(&asked, &objects, &origins, &translated, &mut report);
     objects.retain(|(key, value)| unchanged.get(key) != Some(value));
     let shows_report = arguments.report_file.as_deref() == Some(Path::new("-"));
     if shows_report && arguments.output_dir.is_none() {

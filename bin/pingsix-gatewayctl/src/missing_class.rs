@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use pingsix_gateway_api::pipeline::{Output, reason};
-use pingsix_translate::snapshot::{class_of_ingress, default_ingress_classes};
+use pingsix_translate::snapshot::{Object, class_of_ingress, default_ingress_classes};
 use pingsix_translate::{Objects, Options};
 use serde_json::{Value, json};
 
@@ -17,10 +17,12 @@ pub(crate) fn missing_classes(output: &Output, objects: &Objects, options: &Opti
         class.spec.as_ref().is_some_and(|spec| spec.controller.as_ref() == Some(controller))
     });
     let with = |reason| output.findings.iter().filter(move |finding| finding.reason == reason);
-    let name_of = |name| objects.gateways().find(|(gateway, _)| *gateway == name);
-    let of_gateways: BTreeSet<&str> = with(reason::CLASS_NOT_FOUND)
+    let of_gateways: BTreeSet<String> = with(reason::CLASS_NOT_FOUND)
         .filter(|_| !has_class)
-        .filter_map(|finding| Some(name_of(&finding.object.name)?.1.spec.gateway_class_name.as_str()))
+        .filter_map(|finding| {
+            let Object::Gateway(gateway) = objects.get(&finding.object)? else { return None };
+            Some(gateway.spec.gateway_class_name.clone())
+        })
         .collect();
     let gateway_classes = of_gateways.into_iter().map(|name| {
         json!({
@@ -30,10 +32,12 @@ pub(crate) fn missing_classes(output: &Output, objects: &Objects, options: &Opti
     });
     let defaults = default_ingress_classes(objects.ingress_classes().map(|(_, class)| &**class));
     let default = defaults.first().map(|class| &**class);
-    let of_ingress = |name| objects.ingresses().find(|(ingress, _)| *ingress == name);
-    let of_ingresses: BTreeSet<&str> = with(reason::INGRESS_CLASS_NOT_FOUND)
+    let of_ingresses: BTreeSet<String> = with(reason::INGRESS_CLASS_NOT_FOUND)
         .filter(|_| !has_ingress_class)
-        .filter_map(|finding| class_of_ingress(of_ingress(&finding.object.name)?.1).or(default))
+        .filter_map(|finding| {
+            let Object::Ingress(ingress) = objects.get(&finding.object)? else { return None };
+            class_of_ingress(&ingress).or(default).map(str::to_owned)
+        })
         .collect();
     let ingress_classes = of_ingresses.into_iter().map(|name| {
         json!({

@@ -66,8 +66,8 @@ pub(crate) struct FoundFile {
     pub(crate) state: Option<FileState>,
 }
 
-/// What the file system says of a file. Every write changes it, save one that follows another within the granularity of
-/// the times.
+/// The identity, the length and the times of a file. A write changes them, unless it follows another one within the
+/// granularity of the times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileState {
     device: u64,

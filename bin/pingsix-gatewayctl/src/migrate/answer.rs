@@ -146,12 +146,9 @@ impl<'o> Answers<'o> {
     fn find(&self, request: &pingsix::Request) -> Vec<(&PreparedPlane<'o>, BriefAnswer<'o>)> {
         let [has_80, has_443] = self.has_usual;
         let (usual, is_there) = if request.tls { (443, has_443) } else { (80, has_80) };
-        let at = |port: Option<u16>| {
-            let serving = self.planes.iter().filter(move |plane| plane.serves(request, port));
-            let answers = serving.filter_map(|plane| Some((plane, plane.answer(request, port)?)));
-            answers.collect::<Vec<_>>()
-        };
-        at(is_there.then_some(usual))
+        let port = is_there.then_some(usual);
+        let serving = self.planes.iter().filter(|plane| plane.serves(request, port));
+        serving.filter_map(|plane| Some((plane, plane.answer(request, port)?))).collect()
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::answer::Request;
 use super::report::Place;
-use super::source::{SourceKind, Sources};
+use super::source::{SourceKind, Sources, list};
 
 /// The host of requests to a rule for all hosts.
 const ANY_HOST: &str = "any.example";
@@ -41,10 +41,6 @@ pub(crate) fn asked(sources: &Sources) -> Vec<Asked> {
         }
     }
     all
-}
-
-fn list<'v>(value: &'v Value, pointer: &str) -> impl Iterator<Item = &'v Value> + use<'v> {
-    value.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
 }
 
 fn text<'v>(value: &'v Value, field: &str) -> &'v str {

@@ -51,6 +51,22 @@ pub(crate) struct Choices {
     pub(crate) allow_weaker: BTreeSet<(String, ObjectName)>,
 }
 
+#[cfg(test)]
+impl Choices {
+    /// The choices of a user who gives no options, save perhaps `--keep-ingress`.
+    pub(crate) fn of_tests(keep_ingress: bool) -> Self {
+        Self {
+            gateway: None,
+            gateway_class: "pingsix".to_owned(),
+            name_suffix: None,
+            default_certificate: None,
+            keep_ingress,
+            ingress_class: "pingsix".to_owned(),
+            allow_weaker: BTreeSet::new(),
+        }
+    }
+}
+
 /// The state of a conversion. It holds secrets, so the type has no `Debug`.
 pub(crate) struct Conversion {
     pub(crate) output: Output,

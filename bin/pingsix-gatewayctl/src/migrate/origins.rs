@@ -6,6 +6,7 @@ use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::Value;
 
 use super::report::Place;
+use super::source::list;
 
 /// The most rules with a Service that a policy of the Service concerns here. Requests find the others.
 const USERS: usize = 64;
@@ -135,10 +136,6 @@ fn part(kind: Kind, field: &str) -> &str {
 /// The number behind the beginning of a field.
 fn index_in(field: &str, list: &str) -> Option<usize> {
     field.strip_prefix(list)?.split_once(']')?.0.parse().ok()
-}
-
-fn list<'v>(value: &'v Value, pointer: &str) -> impl Iterator<Item = &'v Value> + use<'v> {
-    value.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
 }
 
 fn text<'v>(value: &'v Value, field: &str) -> Option<&'v str> {

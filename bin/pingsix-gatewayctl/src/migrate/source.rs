@@ -408,6 +408,11 @@ pub(crate) enum ServicePort {
     },
 }
 
+/// The items of a list within a value; none if there is no list.
+pub(super) fn list<'v>(value: &'v Value, pointer: &str) -> impl Iterator<Item = &'v Value> + use<'v> {
+    value.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
+}
+
 /// The fields of an object beside its spec.
 pub(crate) const STANDARD_FIELDS: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 

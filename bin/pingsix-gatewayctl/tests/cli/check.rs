@@ -190,7 +190,7 @@ fn parameters_that_are_not_in_the_input_are_a_warning_and_are_assumed() {
     check(&[]).prints(warning).prints("1 data plane)").prints("0 errors, 1 warning");
     check(&["--layout", "per-port"]).prints(warning).prints("2 data planes)");
     check(&["--managed"]).prints("the check assumes managed data planes").prints("3 data planes)");
-    // What is to be published must be known.
+    // A publication needs the parameters themselves.
     run(["translate", path])
         .exits(1)
         .prints_error("There is no PingsixProxy infra/elsewhere that can be read");

@@ -429,7 +429,7 @@ fn an_ingress_of_another_controller_stays_whatever_its_annotations() {
     }
 }
 
-/// Whoever gives Ingresses alone has the Services, endpoints, Secrets and classes in the cluster.
+/// An input of Ingresses alone leaves their Services, endpoints, Secrets and classes in the cluster.
 #[test]
 fn what_the_input_lacks_makes_no_verdict_worse() {
     let ingress = r"

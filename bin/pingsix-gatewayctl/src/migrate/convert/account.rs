@@ -211,39 +211,24 @@ impl Walk<'_> {
             return;
         }
         let around = around.max(own);
-        match value {
-            Value::Object(fields) if !fields.is_empty() => {
-                for (name, value) in fields {
-                    let output = output.map(|output| &output[name.as_str()]);
-                    self.visit(&format!("{field}.{name}"), value, output, (own, around));
-                }
+        if let Some(fields) = value.as_object().filter(|fields| !fields.is_empty()) {
+            for (name, value) in fields {
+                let output = output.map(|output| &output[name.as_str()]);
+                self.visit(&format!("{field}.{name}"), value, output, (own, around));
             }
-            Value::Array(items) if !items.is_empty() => {
-                for (index, value) in items.iter().enumerate() {
-                    let output = output.map(|output| &output[index]);
-                    self.visit(&format!("{field}[{index}]"), value, output, (own, around));
-                }
+        } else if let Some(items) = value.as_array().filter(|items| !items.is_empty()) {
+            for (index, value) in items.iter().enumerate() {
+                let output = output.map(|output| &output[index]);
+                self.visit(&format!("{field}[{index}]"), value, output, (own, around));
             }
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_)
-            | Value::Object(_) => {
-                let leaf = value;
-                let is_seen = is_read || !self.is_read;
-                if parent == Named::Exact || (around == Named::Exact && is_seen) {
-                    return;
-                }
-                let is_empty =
-                    leaf.is_null() || matches!(leaf, Value::Array(_) | Value::Object(_)) || leaf == "";
-                let missing = match (is_read, is_empty) {
-                    (true, _) => Missing::Read,
-                    (false, true) => Missing::Empty,
-                    (false, false) => Missing::Lost,
-                };
-                self.missing.push((field.to_owned(), missing));
-            }
+        } else if parent != Named::Exact && (around != Named::Exact || (self.is_read && !is_read)) {
+            let is_empty = value.is_null() || !is_leaf || value == "";
+            let missing = match (is_read, is_empty) {
+                (true, _) => Missing::Read,
+                (false, true) => Missing::Empty,
+                (false, false) => Missing::Lost,
+            };
+            self.missing.push((field.to_owned(), missing));
         }
     }
 }

@@ -175,18 +175,6 @@ fn apisix_route(rng: &mut StdRng, namespace: String) -> Case {
     Case { namespace, value, requests }
 }
 
-fn choices(keep_ingress: bool) -> Choices {
-    Choices {
-        default_certificate: None,
-        gateway: None,
-        gateway_class: "pingsix".to_owned(),
-        name_suffix: None,
-        keep_ingress,
-        ingress_class: "pingsix-nginx".to_owned(),
-        allow_weaker: [].into(),
-    }
-}
-
 /// The numbers of losses and of other verdicts of each object, and the report.
 fn losses(report: &Report) -> (BTreeMap<String, usize>, String) {
     let text = report.render(MigrationReport::Json, true);
@@ -222,7 +210,7 @@ fn what_check_refuses_or_explain_answers_with_an_error_has_a_loss() {
         let mut read = Report::default();
         let sources = Sources::of_values(values, &mut read).unwrap();
         let asked = asked::asked(&sources);
-        let choices = choices(rng.random_ratio(1, 3));
+        let choices = Choices::of_tests(rng.random_ratio(1, 3));
         let convert::Converted { objects, origins, mut report } = convert::convert(sources, choices, read);
         let options = TranslationArguments::defaults().unwrap().options();
         let own = crate::migrate::translated::Translated::new(&objects, true, options.clone());

@@ -108,7 +108,7 @@ impl Nginx {
     }
 }
 
-/// A regular expression of nginx; `None` for one with another syntax than that of this program.
+/// A regular expression of nginx; `None` for a syntax that `regex` does not have.
 fn compiled(pattern: &str) -> Option<Regex> {
     RegexBuilder::new(pattern).case_insensitive(true).unicode(false).size_limit(REGEX_SIZE).build().ok()
 }

@@ -31,15 +31,8 @@ fn corpus() -> Vec<Vec<Value>> {
 }
 
 fn choices(keep_ingress: bool) -> Choices {
-    Choices {
-        gateway: None,
-        gateway_class: "pingsix".to_owned(),
-        name_suffix: None,
-        default_certificate: None,
-        keep_ingress,
-        ingress_class: "pingsix".to_owned(),
-        allow_weaker: [("Ingress".to_owned(), ObjectName::new("shop", "cart"))].into(),
-    }
+    let allow_weaker = [("Ingress".to_owned(), ObjectName::new("shop", "cart"))].into();
+    Choices { allow_weaker, ..Choices::of_tests(keep_ingress) }
 }
 
 /// One entry of the report, as programs read it.
@@ -162,7 +155,7 @@ fn shown(value: &Value) -> Option<String> {
     })
 }
 
-/// What is wrong with the report about some objects.
+/// The faults of the report about some objects.
 fn faults(objects: &[Value], keep_ingress: bool) -> Vec<String> {
     let mut report = Report::default();
     let sources = Sources::of_values(objects.to_vec(), &mut report).unwrap();

@@ -28,7 +28,7 @@ const WITHOUT_EFFECT: &[&str] = &[
     "zipkin",
 ];
 
-/// What a backend gets.
+/// The request that a backend gets.
 pub(super) struct Sent {
     pub(super) target: String,
     pub(super) host: String,

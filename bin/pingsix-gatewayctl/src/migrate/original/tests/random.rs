@@ -48,18 +48,6 @@ struct Served {
     spoken: BTreeSet<String>,
 }
 
-fn choices(keep_ingress: bool) -> Choices {
-    Choices {
-        default_certificate: None,
-        gateway: None,
-        gateway_class: "pingsix".to_owned(),
-        name_suffix: None,
-        keep_ingress,
-        ingress_class: "pingsix".to_owned(),
-        allow_weaker: BTreeSet::new(),
-    }
-}
-
 fn options() -> pingsix_translate::Options {
     TranslationArguments::defaults().unwrap().options()
 }
@@ -68,7 +56,8 @@ fn migrated(objects: &[Value], keep_ingress: bool) -> Served {
     let mut report = Report::default();
     let sources = Sources::of_values(objects.to_vec(), &mut report).unwrap();
     let asked = asked::asked(&sources);
-    let Converted { objects, origins, mut report } = convert::convert(sources, choices(keep_ingress), report);
+    let Converted { objects, origins, mut report } =
+        convert::convert(sources, Choices::of_tests(keep_ingress), report);
     let translated = Translated::new(&objects, true, options());
     judge::judge(&asked, &objects, &origins, &translated, &mut report);
     let report: Value = serde_json::from_str(&report.render(MigrationReport::Json, true)).unwrap();
@@ -155,7 +144,7 @@ fn number(name: &str, default: usize) -> usize {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
-/// What a run has found.
+/// The results of a run.
 #[derive(Debug, Default)]
 struct Tally {
     same: usize,
