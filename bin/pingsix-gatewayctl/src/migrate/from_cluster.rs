@@ -1,5 +1,5 @@
-//! The input from a cluster: the kinds of the predecessors, Ingresses and objects of Gateway API, and the Services, Secrets
-//! and ConfigMaps to which they refer.
+//! The input from a cluster: the kinds of the predecessors, Ingresses and objects of Gateway API, their Namespaces, and the
+//! Services, Secrets and ConfigMaps to which they refer.
 //!
 //! Only a conversion knows these references, because they lie deep in plugins. So the objects are converted, the objects
 //! that the conversion asked for and those to which its output refers are read, and so on until nothing is missing.
@@ -31,15 +31,19 @@ pub(super) fn read(
     notes: &mut dyn Write,
 ) -> anyhow::Result<Sources> {
     let cluster = Cluster::connect(arguments)?;
-    if !arguments.namespaces.is_empty() {
-        cluster.check_namespaces(&cluster.list(&[Kind::Namespace], notes)?)?;
-    }
+    let mut namespaces = cluster.list(&[Kind::Namespace], notes)?;
+    cluster.check_namespaces(&namespaces)?;
     let kinds: Vec<Kind> = Kind::ALL.iter().copied().filter(|kind| is_listed(*kind)).collect();
     let mut values = cluster.list(&kinds, notes)?;
     values.extend(cluster.list_group(APISIX_GROUP, &VERSIONS, notes)?);
     if values.is_empty() {
         bail!("the cluster has no object to convert");
     }
+    let holders: BTreeSet<&str> =
+        values.iter().filter_map(|object| object["metadata"]["namespace"].as_str()).collect();
+    // Listeners select routes by the labels of their namespaces.
+    namespaces.retain(|one| one["metadata"]["name"].as_str().is_some_and(|name| holders.contains(name)));
+    values.extend(namespaces);
     let mut known: BTreeSet<ObjectKey> = BTreeSet::new();
     for _ in 0..ROUNDS {
         let wanted: BTreeSet<ObjectKey> =
@@ -53,7 +57,7 @@ pub(super) fn read(
     bail!("the objects refer to each other in more than {ROUNDS} steps")
 }
 
-/// Whether all objects of the kind are read. Endpoints and namespaces have no part in a migration.
+/// Whether all objects of the kind are read. Endpoints have no part in a migration.
 fn is_listed(kind: Kind) -> bool {
     !is_read_by_name(kind) && !matches!(kind, Kind::Service | Kind::EndpointSlice | Kind::Namespace)
 }

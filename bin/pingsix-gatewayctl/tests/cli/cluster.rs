@@ -170,9 +170,18 @@ async fn a_cluster_is_read_as_a_dump_of_its_objects() {
     ] {
         assert_same(&kubeconfig, command, &[], &[], &translated);
     }
+    // A migration reads no endpoints, and Services and Namespaces only for other objects.
+    let is_of_kubernetes = |object: &serde_json::Value| {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        object["kind"] == "Namespace" && (name == "default" || name.starts_with("kube-"))
+            || name == "kubernetes"
+    };
+    let has_no_part =
+        |object: &serde_json::Value| object["kind"] == "EndpointSlice" || is_of_kubernetes(object);
+    let migrated = all.filtered(|object| !has_no_part(object));
     for report in ["text", "json", "markdown"] {
         let command = ["migrate", "--only-converted", "--report", report];
-        let migrated = assert_same(&kubeconfig, &command, &[], &[], &all);
+        let migrated = assert_same(&kubeconfig, &command, &[], &[], &migrated);
         assert!(migrated.out.contains("kind: SecurityPolicy"), "{}", migrated.out);
     }
     for url in ["http://a.test/cart", "http://a.test/orders", "https://archive.museum.example/"] {
