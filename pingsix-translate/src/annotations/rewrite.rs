@@ -38,7 +38,7 @@ pub(super) const APISIX: Concern = Concern {
 fn read_apisix(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     if values.flag("use-regex") {
         values.limit("use-regex");
-        read.rewriting = Some(Rewriting { target: None });
+        read.rewriting = Some(Rewriting { target: None, is_asked: true });
     }
     if let Some(target) = values.text("rewrite-target") {
         let why = match check_target(target) {
@@ -194,8 +194,9 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     let written = values.text("rewrite-target");
     let target = written.and_then(|written| target(written, values, read));
     // Paths are regular expressions beside a URL that cannot be the target, too.
-    if use_regex || target.is_some() || written.is_some_and(is_url) {
-        read.rewriting = Some(Rewriting { target });
+    let is_asked = use_regex || (target.is_none() && written.is_some_and(is_url));
+    if is_asked || target.is_some() {
+        read.rewriting = Some(Rewriting { target, is_asked });
     }
 }
 
@@ -252,6 +253,8 @@ fn check_target(target: &str) -> Result<(), &'static str> {
 #[derive(Debug)]
 pub struct Rewriting {
     target: Option<Target>,
+    /// Whether all paths are regular expressions, with a target or without one.
+    is_asked: bool,
 }
 
 /// The place of requests after a rewrite.
@@ -362,11 +365,25 @@ impl Rewriting {
         let limitation = limitation.filter(|_| path != "/");
         let mut pattern = PathPattern { path, is_open: end.is_open && !is_below, limitation, rewrite: None };
         match &self.target {
-            None => {}
+            Some(_) if self.leaves(written) => {}
             Some(Target::Path(target)) => pattern.rewrite = Some(change(target, stem, end)),
             Some(Target::Url(url)) => pattern.redirect(url, stem, end)?,
+            None => {}
         }
         Ok(pattern)
+    }
+
+    /// Whether a path is the target as it is written. ingress-nginx rewrites none of its requests (`buildProxyPass` of
+    /// `internal/ingress/controller/template/template.go`).
+    fn leaves(&self, written: &str) -> bool {
+        let written = if written.is_empty() { "/" } else { written };
+        matches!(&self.target, Some(Target::Path(target)) if target == written)
+    }
+
+    /// Whether a path makes ingress-nginx read all paths of its host as regular expressions (`enforceRegexModifier`, also
+    /// there).
+    pub fn makes_regular(&self, written: &str) -> bool {
+        self.is_asked || !self.leaves(written)
     }
 
     /// Whether all requests are redirected.

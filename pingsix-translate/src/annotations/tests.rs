@@ -592,6 +592,10 @@ fn regular_expressions_that_stand_for_a_prefix_are_read() {
     };
     let is = |path: &str, rewrite: &str| Ok((path.to_owned(), rewrite.to_owned()));
     assert_eq!(pattern("/", "/app"), is("/app", "/"));
+    // A path that is the target itself is no rewrite.
+    assert_eq!(pattern("/app", "/app"), is("/app", ""));
+    assert_eq!(pattern("/", ""), is("/", ""));
+    assert_eq!(pattern("/", "/(.*)"), is("/", "/"));
     assert_eq!(pattern("/$2", "/app(/|$)(.*)"), is("/app", "^/app(?:(/)(.*))?$ /$2"));
     assert_eq!(pattern("/v1/$1", "/app/(.*)"), is("/app", "^/app(?:/(.*))?$ /v1/$1"));
     assert_eq!(pattern("/$1", "/app/?(.*)"), is("/app", "^/app(?:/(.*)|([^/].*))?$ /$1$2"));

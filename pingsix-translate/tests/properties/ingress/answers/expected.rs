@@ -196,7 +196,10 @@ fn delivery(
 /// requests.
 fn path_at_backend(probe: &Probe, meaning: &Meaning, path: Option<&str>) -> String {
     let requested = &probe.path;
-    if let (Some(rewrite), Some(path)) = (meaning.rewrite, path) {
+    // A path that is its own target is no rewrite.
+    if let (Some(rewrite), Some(path)) = (meaning.rewrite, path)
+        && rewrite != path
+    {
         let pattern = regex::Regex::new(&format!("^{path}")).unwrap();
         let captures = pattern.captures(requested);
         return groups(rewrite, |number| captures.as_ref()?.get(number).map(|group| group.as_str()));

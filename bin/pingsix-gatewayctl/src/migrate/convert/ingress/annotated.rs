@@ -65,6 +65,12 @@ pub(super) struct PathEntry {
     pub(super) target: Option<Target>,
 }
 
+impl PathEntry {
+    pub(super) fn is_exact(&self) -> bool {
+        self.kind == "Exact"
+    }
+}
+
 /// A port of a Service.
 #[derive(Clone)]
 pub(super) struct Target {
@@ -170,7 +176,10 @@ impl Annotated {
     /// name comes first.
     pub(super) fn by_age(&self, other: &Self) -> Ordering {
         let of_nginx = |one: &Self| one.dialect.annotations == AnnotationDialect::IngressNginx;
-        let by_name = self.key.name.to_string().cmp(&other.key.name.to_string());
+        // ingress-nginx compares namespace and name as one text with a slash.
+        let [own, others] = [&self.key.name, &other.key.name]
+            .map(|name| name.namespace.bytes().chain(*b"/").chain(name.name.bytes()));
+        let by_name = own.cmp(others);
         let by_name = if of_nginx(self) && !self.created.is_empty() { by_name.reverse() } else { by_name };
         self.created.cmp(&other.created).then(of_nginx(self).cmp(&of_nginx(other))).then(by_name)
     }

@@ -1,10 +1,12 @@
 //! Paths of Ingresses as their controllers read them.
 
+use std::collections::BTreeSet;
+
 use pingsix_translate::annotations::{PathChange, Rewriting};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::annotated::PathEntry;
+use super::annotated::{Annotated, Entry, PathEntry};
 use crate::migrate::convert::matches::{self, is_path};
 use crate::migrate::plugin::Effects;
 use crate::migrate::report::{Reason, Report};
@@ -41,8 +43,23 @@ impl Change {
 
 pub(super) const ALL_REGULAR: &str = "ingress-nginx reads all paths of the host as regular expressions, because an Ingress of the host asks for it";
 
-/// Reads a path of ingress-nginx. `is_regular` says whether another Ingress turns the paths of the host into regular expressions. The
-/// error is the beginning of the path that can be matched.
+/// The hosts all of whose paths ingress-nginx reads as regular expressions, because a path of an Ingress asks for it. Each host
+/// has the path `/`, with the annotations of an Ingress.
+pub(super) fn regular_hosts<'a>(ingresses: impl Iterator<Item = &'a Annotated>) -> BTreeSet<&'a str> {
+    let mut hosts = BTreeSet::new();
+    for ingress in ingresses.filter(|one| one.is_of_nginx() && one.read.canary.is_none()) {
+        let Some(rewriting) = &ingress.read.rewriting else { continue };
+        let asks = |entry: &&Entry| {
+            let mut paths = entry.paths.iter().map(|path| path.path.as_str()).chain(["/"]);
+            paths.any(|path| rewriting.makes_regular(path))
+        };
+        hosts.extend(ingress.entries.iter().filter(asks).map(|entry| entry.host.as_str()));
+    }
+    hosts
+}
+
+/// Reads a path of ingress-nginx. `is_regular` says whether the paths of the host are regular expressions. The error is the
+/// beginning of the path that can be matched.
 pub(super) fn read(
     entry: &PathEntry,
     rewriting: Option<&Rewriting>,
@@ -51,7 +68,7 @@ pub(super) fn read(
 ) -> Result<Matched, Value> {
     let at = entry.place.at("path");
     let mut differences: Vec<&str> = Vec::new();
-    let (kind, value, change) = if let Some(rewriting) = rewriting {
+    let (kind, value, change) = if let Some(rewriting) = rewriting.filter(|_| is_regular) {
         match rewriting.read(&entry.path) {
             Ok(pattern) => {
                 differences.extend(pattern.limitation);

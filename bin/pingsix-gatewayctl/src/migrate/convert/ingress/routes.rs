@@ -1,6 +1,6 @@
 //! Ingresses to HTTPRoutes: one for each host, with the policies of the Ingress.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use pingsix_translate::crd::AnnotationDialect;
 use pingsix_translate::{GATEWAY_GROUP, Kind};
@@ -10,6 +10,7 @@ use super::annotated::Annotated;
 use super::canary::Canaries;
 use super::hosts::{ALIAS, AddedHosts};
 use super::passthrough::Passthrough;
+use super::paths;
 use super::precedence::prefer;
 use super::rules::{Leader, Reader, effects, hosts};
 use super::tls::{TlsHosts, shown};
@@ -33,21 +34,19 @@ pub(super) fn convert(
     sources: &Sources,
     conversion: &mut Conversion,
 ) {
-    // Once an Ingress of a host asks for it, all paths of the host are regular expressions.
-    let mut regular: BTreeSet<&str> = BTreeSet::new();
-    let of_nginx = |one: &&Annotated| one.dialect.annotations == AnnotationDialect::IngressNginx;
-    for ingress in ingresses.iter().filter(of_nginx).filter(|one| one.read.rewriting.is_some()) {
-        regular.extend(ingress.entries.iter().map(|entry| entry.host.as_str()));
-    }
+    let regular = paths::regular_hosts(ingresses.iter());
     let tls_hosts = TlsHosts::of(ingresses);
     let served = || ingresses.iter().enumerate().filter(|(_, one)| one.read.canary.is_none());
     let mut leaders: BTreeMap<&str, Leader> = BTreeMap::new();
     for (index, ingress) in served() {
         for entry in &ingress.entries {
             let leader = leaders.entry(&entry.host).or_insert(Leader { ingress: index, has_root: false });
+            let is_regular = regular.contains(entry.host.as_str());
             leader.has_root |= entry.paths.iter().any(|path| match &ingress.read.rewriting {
-                Some(rewriting) => rewriting.read(&path.path).is_ok_and(|pattern| pattern.path == "/"),
-                None => path.path == "/" && path.kind != "Exact",
+                Some(rewriting) if is_regular => {
+                    rewriting.read(&path.path).is_ok_and(|pattern| pattern.path == "/")
+                }
+                Some(_) | None => path.path == "/" && (is_regular || !path.is_exact()),
             });
         }
     }

@@ -105,9 +105,9 @@ impl Reader<'_> {
     /// The rules for a path, with those of a canary.
     fn path(&self, entry: &Entry, path: &PathEntry, conversion: &mut Conversion) -> Option<Candidate> {
         let Annotated { read, is_closed, .. } = self.ingress;
-        let is_regular = read.rewriting.is_none() && self.is_regular(&entry.host);
         let matched = match self.ingress.dialect.annotations {
             AnnotationDialect::IngressNginx => {
+                let is_regular = self.regular.contains(entry.host.as_str());
                 paths::read(path, read.rewriting.as_ref(), is_regular, &mut conversion.report)
             }
             AnnotationDialect::Apisix => {

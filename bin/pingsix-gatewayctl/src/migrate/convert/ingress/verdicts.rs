@@ -276,11 +276,22 @@ fn plugin(ingress: &Annotated, name: &str, at: &Place, report: &mut Report) {
     }
 }
 
+/// Whether no path of the Ingress is rewritten to its target.
+fn leaves_paths(ingress: &Annotated) -> bool {
+    ingress.read.rewriting.as_ref().is_some_and(|rewriting| {
+        let mut paths = ingress.entries.iter().flat_map(|entry| &entry.paths);
+        paths.all(|path| rewriting.read(&path.path).is_ok_and(|pattern| pattern.rewrite.is_none()))
+    })
+}
+
 /// The counterpart of an annotation that is honoured.
 fn becomes(ingress: &Annotated, name: &str) -> &'static str {
     match name {
         "rewrite-target" if ingress.read.redirects() => {
             "The annotation becomes requestRedirect of the rules, with status 302."
+        }
+        "rewrite-target" if leaves_paths(ingress) => {
+            "The paths are the target already, so no request is rewritten, as before."
         }
         _ if name.starts_with("rewrite-target") => "The rules of the paths rewrite the path.",
         "use-regex" => "The value asks for nothing.",

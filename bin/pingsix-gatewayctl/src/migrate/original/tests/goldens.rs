@@ -92,7 +92,7 @@ fn is_in_proportion(wanted: &BTreeMap<String, u64>, found: &BTreeMap<String, u64
 }
 
 /// Requests whose answers differ from those of the original in a way that documentation explains, and no report.
-const KNOWN: [(&str, &str); 10] = [
+const KNOWN: [(&str, &str); 9] = [
     // Addresses that a route does not have get 404 in APISIX, and a policy answers 403.
     ("addresses", "GET http://any.example/admin"),
     // A canary without an Ingress to take requests from makes ingress-nginx drop the Service of another canary, too.
@@ -102,8 +102,6 @@ const KNOWN: [(&str, &str); 10] = [
     ("nginx-route-names", "GET http://elsewhere.test/"),
     // The second Gateway, which the sample names, is for hosts whose TLS passes through.
     ("nginx-passthrough-beside-https", "GET http://shop.example.com/"),
-    // ingress-nginx does not rewrite a path that is its own target, and the class does.
-    ("nginx-passthrough-kept", "GET http://shop.example.com/a"),
     // The API server refuses these objects.
     ("words-of-yaml", "GET http://nothing.example.com/any"),
     ("words-of-yaml", "GET http://toggles.example.com/"),
