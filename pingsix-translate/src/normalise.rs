@@ -18,7 +18,7 @@ mod spelling;
 mod stream;
 mod timeouts;
 
-pub(crate) use canary::Canary;
+pub(crate) use canary::{Canary, PathKey, path_key};
 pub(crate) use condition::{Condition, Expectation, Variable};
 pub(crate) use conditions::{Conditions, VarsSize, vars_of};
 pub(crate) use filter::{

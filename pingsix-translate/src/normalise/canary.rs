@@ -8,6 +8,9 @@ use super::{Condition, Conditions, Expectation, Match, Rule, Variable};
 use crate::annotations::CanaryShare;
 use crate::normalise::BackendRef;
 
+/// The type of paths that are exact.
+const EXACT: &str = "Exact";
+
 /// A canary Ingress: its paths by host, and the share that they take.
 #[derive(Clone, Debug)]
 pub(crate) struct Canary {
@@ -15,19 +18,27 @@ pub(crate) struct Canary {
     pub(crate) rules: Vec<api::IngressRule>,
 }
 
+/// A path by its host, its text, and whether it is exact. ingress-nginx takes all others for prefixes
+/// (`SetDefaultNGINXPathType` of `internal/k8s/main.go`).
+pub(crate) type PathKey<'p> = (&'p str, &'p str, bool);
+
+/// The key of a path. A canary takes requests of paths with the same one.
+pub(crate) fn path_key<'p>(host: Option<&'p str>, path: &'p api::HTTPIngressPath) -> PathKey<'p> {
+    (host.unwrap_or_default(), path.path.as_deref().unwrap_or_default(), path.path_type == EXACT)
+}
+
 impl Canary {
-    /// The path of the canary for a path of another Ingress: the same host, path and type.
+    /// The path of the canary for a path of another Ingress.
     pub(super) fn path(
         &self,
         host: Option<&str>,
         path: &api::HTTPIngressPath,
     ) -> Option<&api::HTTPIngressPath> {
-        let rules = self
-            .rules
-            .iter()
-            .filter(|rule| rule.host.as_deref().unwrap_or_default() == host.unwrap_or_default());
-        let mut paths = rules.filter_map(|rule| rule.http.as_ref()).flat_map(|http| &http.paths);
-        paths.find(|own| own.path == path.path && own.path_type == path.path_type)
+        let wanted = path_key(host, path);
+        self.rules.iter().find_map(|rule| {
+            let mut paths = rule.http.iter().flat_map(|http| &http.paths);
+            paths.find(|own| path_key(rule.host.as_deref(), own) == wanted)
+        })
     }
 }
 

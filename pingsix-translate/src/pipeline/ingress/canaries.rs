@@ -8,26 +8,21 @@ use k8s_openapi::api::networking::v1::IngressRule;
 use super::annotations::Annotated;
 use super::bounded_problems::BoundedProblems;
 use crate::model::{Age, ObjectKey, ObjectName, Problem, Reason, Severity, field};
-use crate::normalise::Canary;
+use crate::normalise::{Canary, PathKey, path_key};
 use crate::snapshot::Ingress;
 
 /// Canary Ingresses by age, then by name.
 type ByAge = BTreeMap<(Age, Box<str>), Canary>;
-
-/// A path with its host and type, as they are written.
-type PathText<'i> = (&'i str, Option<&'i str>, &'i str);
 
 fn rules_of(ingress: &Ingress) -> &[IngressRule] {
     ingress.spec.as_ref().and_then(|spec| spec.rules.as_deref()).unwrap_or_default()
 }
 
 /// The paths of rules, each with the indices of its entry and of itself.
-fn paths_of(rules: &[IngressRule]) -> impl Iterator<Item = ((usize, usize), PathText<'_>)> {
+fn paths_of(rules: &[IngressRule]) -> impl Iterator<Item = ((usize, usize), PathKey<'_>)> {
     rules.iter().enumerate().flat_map(|(entry, rule)| {
-        let host = rule.host.as_deref().unwrap_or_default();
         let paths = rule.http.iter().flat_map(|http| &http.paths).enumerate();
-        paths
-            .map(move |(index, path)| ((entry, index), (host, path.path.as_deref(), path.path_type.as_str())))
+        paths.map(move |(index, path)| ((entry, index), path_key(rule.host.as_deref(), path)))
     })
 }
 
@@ -94,14 +89,14 @@ impl Canaries {
     ) {
         let of_namespace = self.by_namespace.get(&key.name.namespace).into_iter().flatten();
         let older = of_namespace.clone().take_while(|((_, name), _)| *name != key.name.name);
-        let older: BTreeSet<PathText<'_>> =
+        let older: BTreeSet<PathKey<'_>> =
             older.flat_map(|(_, canary)| paths_of(&canary.rules)).map(|(_, path)| path).collect();
         let canaries: BTreeSet<&str> = of_namespace.map(|((_, name), _)| &**name).collect();
         let is_canary = |ingress: &&&Ingress| {
             ingress.metadata.name.as_deref().is_some_and(|name| canaries.contains(name))
         };
         let mains = sharing.iter().filter(|ingress| !is_canary(ingress));
-        let mains: BTreeSet<PathText<'_>> =
+        let mains: BTreeSet<PathKey<'_>> =
             mains.flat_map(|ingress| paths_of(rules_of(ingress))).map(|(_, path)| path).collect();
         let mut bounded = BoundedProblems::new(problems, key);
         for (place, path) in paths_of(rules_of(ingress)) {

@@ -290,6 +290,8 @@ fn canary<'c>(
         let same_host = rules(canary).iter().filter(|own| host(own) == host(rule));
         same_host.flat_map(paths).map(move |own| (*canary, own))
     });
-    let mut same = all.filter(|(_, own)| own["path"] == path["path"] && own["pathType"] == path["pathType"]);
+    // All paths that are not exact are prefixes.
+    let is_exact = |path: &Value| path["pathType"] == "Exact";
+    let mut same = all.filter(|(_, own)| own["path"] == path["path"] && is_exact(own) == is_exact(path));
     same.next().map(|(canary, own)| (canary, &own["backend"]))
 }

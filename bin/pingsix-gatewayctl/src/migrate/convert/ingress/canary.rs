@@ -17,11 +17,11 @@ pub(super) struct Canary<'a> {
     pub(super) target: &'a Target,
 }
 
-/// A path of an Ingress: namespace, host, path and type.
-type PathKey<'a> = (&'a str, &'a str, &'a str, &'a str);
+/// A path of an Ingress: namespace, host, path, and whether it is exact. ingress-nginx takes all others for prefixes.
+pub(super) type PathKey<'a> = (&'a str, &'a str, &'a str, bool);
 
-fn key<'a>(ingress: &'a Annotated, entry: &'a Entry, path: &'a PathEntry) -> PathKey<'a> {
-    (ingress.namespace(), &entry.host, &path.path, &path.kind)
+pub(super) fn key<'a>(ingress: &'a Annotated, entry: &'a Entry, path: &'a PathEntry) -> PathKey<'a> {
+    (ingress.namespace(), &entry.host, &path.path, path.is_exact())
 }
 
 /// The canaries of all Ingresses, by the path whose requests they take.
@@ -75,7 +75,7 @@ impl<'a> Canaries<'a> {
     }
 }
 
-fn paths(ingress: &Annotated) -> impl Iterator<Item = (&Entry, &PathEntry)> {
+pub(super) fn paths(ingress: &Annotated) -> impl Iterator<Item = (&Entry, &PathEntry)> {
     ingress.entries.iter().flat_map(|entry| entry.paths.iter().map(move |path| (entry, path)))
 }
 

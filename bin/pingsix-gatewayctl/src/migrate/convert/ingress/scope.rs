@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pingsix_translate::crd::AnnotationDialect;
 
 use super::annotated::Annotated;
+use super::canary::{self, PathKey};
 use super::paths;
 use super::tls::TlsHosts;
 use crate::migrate::convert::Conversion;
@@ -26,28 +27,24 @@ pub(super) fn note(ingresses: &[Annotated], conversion: &mut Conversion) {
 }
 
 /// The paths of some Ingresses, each with the port of its Service.
-fn paths_of<'a>(ingresses: &[&'a Annotated]) -> impl Iterator<Item = (&'a Annotated, Named<'a>, Target<'a>)> {
+fn paths_of<'a>(
+    ingresses: &[&'a Annotated],
+) -> impl Iterator<Item = (&'a Annotated, PathKey<'a>, Target<'a>)> {
     ingresses.iter().flat_map(|ingress| {
-        ingress.entries.iter().flat_map(|entry| {
-            entry.paths.iter().filter_map(|path| {
-                let target = path.target.as_ref()?;
-                let named =
-                    (ingress.namespace(), entry.host.as_str(), path.path.as_str(), path.kind == "Exact");
-                Some((*ingress, named, (ingress.namespace(), target.service.as_str(), target.port.as_str())))
-            })
+        canary::paths(ingress).filter_map(|(entry, path)| {
+            let target = path.target.as_ref()?;
+            let target = (ingress.namespace(), target.service.as_str(), target.port.as_str());
+            Some((*ingress, canary::key(ingress, entry, path), target))
         })
     })
 }
-
-/// A path by namespace, host and type.
-type Named<'a> = (&'a str, &'a str, &'a str, bool);
 
 /// A port of a Service.
 type Target<'a> = (&'a str, &'a str, &'a str);
 
 /// ingress-nginx splits the requests of a Service among it and its first canary, whatever their paths are.
 fn note_canaries(mains: &[&Annotated], canaries: &[&Annotated], conversion: &mut Conversion) {
-    let mut of_path: BTreeMap<Named<'_>, usize> = BTreeMap::new();
+    let mut of_path: BTreeMap<PathKey<'_>, usize> = BTreeMap::new();
     for (index, canary) in canaries.iter().enumerate() {
         for (_, named, _) in paths_of(&[*canary]) {
             of_path.entry(named).or_insert(index);
@@ -82,8 +79,7 @@ fn note_wide_hosts(mains: &[&Annotated], conversion: &mut Conversion) {
     let mut is_complete: BTreeMap<&str, bool> = BTreeMap::new();
     for ingress in mains {
         for entry in &ingress.entries {
-            let is_root = |kind: &str| kind != "Exact";
-            let has_all = entry.paths.iter().any(|path| path.path == "/" && is_root(&path.kind));
+            let has_all = entry.paths.iter().any(|path| path.path == "/" && !path.is_exact());
             *is_complete.entry(&entry.host).or_default() |= has_all || ingress.default_backend.is_some();
         }
     }
@@ -126,7 +122,6 @@ fn note_slashes(ingresses: &[Annotated], conversion: &mut Conversion) {
     }) {
         let without = path.path.strip_suffix('/').filter(|without| !without.is_empty());
         let Some(without) = without else { continue };
-        let is_exact = path.kind == "Exact";
         let answer = match ingress.dialect.annotations {
             AnnotationDialect::IngressNginx => {
                 format!("ingress-nginx redirects {without} to {} with status 301", path.path)
@@ -134,7 +129,7 @@ fn note_slashes(ingresses: &[Annotated], conversion: &mut Conversion) {
             AnnotationDialect::Apisix if path.kind == "Prefix" => format!("APISIX does not take {without}"),
             AnnotationDialect::Apisix => continue,
         };
-        let taken = if is_exact { "the path with the slash alone" } else { "both" };
+        let taken = if path.is_exact() { "the path with the slash alone" } else { "both" };
         let message = format!("{answer}, and the rule takes {taken}.");
         conversion.report.limited(&path.place.at("path"), Reason::DifferentAnswer, message);
     }
@@ -142,12 +137,10 @@ fn note_slashes(ingresses: &[Annotated], conversion: &mut Conversion) {
 
 /// A class reads the paths of each Ingress for themselves.
 fn note_regular(mains: &[&Annotated], conversion: &mut Conversion) {
-    let regular = mains.iter().filter(|one| one.read.rewriting.is_some());
-    let hosts: BTreeSet<&str> =
-        regular.flat_map(|one| &one.entries).map(|entry| entry.host.as_str()).collect();
+    let hosts = paths::regular_hosts(mains.iter().copied());
     for ingress in mains.iter().filter(|one| one.read.rewriting.is_none()) {
         for entry in ingress.entries.iter().filter(|entry| hosts.contains(entry.host.as_str())) {
-            for path in entry.paths.iter().filter(|path| path.path != "/" || path.kind == "Exact") {
+            for path in entry.paths.iter().filter(|path| path.path != "/" || path.is_exact()) {
                 let message = format!("{}.", paths::ALL_REGULAR);
                 conversion.report.limited(&path.place.at("path"), Reason::DifferentPath, message);
             }
@@ -161,7 +154,7 @@ fn note_repeated(mains: &[&Annotated], conversion: &mut Conversion) {
     for ingress in mains {
         for entry in &ingress.entries {
             for path in &entry.paths {
-                let key = (entry.host.as_str(), path.path.as_str(), path.kind == "Exact");
+                let key = (entry.host.as_str(), path.path.as_str(), path.is_exact());
                 let first = known.entry(key).or_insert(ingress);
                 if first.key.name > ingress.key.name {
                     let message = format!(
