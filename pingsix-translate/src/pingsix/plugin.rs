@@ -23,6 +23,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub(in crate::pingsix) use self::access::has_address;
 pub use self::access::{ForwardedHeaderErrorPolicy, IpRestriction};
 pub use self::auth::{BasicAuth, Csrf, JwtAlgorithm, JwtAuth, KeyAuth};
 pub use self::cache::Cache;

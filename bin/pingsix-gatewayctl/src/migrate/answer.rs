@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use ipnet::IpNet;
 use pingsix_gateway_api::explain::{self, BriefAnswer, PreparedPlane, StreamPorts, Target};
 use pingsix_gateway_api::pipeline::Output;
 use pingsix_translate::pingsix::plugin::IpRestriction;
@@ -189,22 +188,11 @@ fn told<'o>(plane: &PreparedPlane<'o>, client: Option<IpAddr>, brief: &BriefAnsw
         plane.plugins(brief).filter(|name| CHECKS.contains(name)).map(str::to_owned).collect();
     let lists = plane.plugin::<IpRestriction>(brief);
     if let (Some(lists), Some(client)) = (lists, client)
-        && !admits(&lists, client)
+        && !lists.admits(client)
     {
         return Answer::Status(403);
     }
     Answer::Backends { backends: shares, checks }
-}
-
-/// Whether the lists of a plugin admit a client.
-fn admits(lists: &IpRestriction, client: IpAddr) -> bool {
-    let is_in = |networks: &[String]| {
-        networks.iter().any(|network| match network.parse::<IpNet>() {
-            Ok(network) => network.contains(&client),
-            Err(_) => network.parse() == Ok(client),
-        })
-    };
-    !is_in(&lists.blacklist) && (lists.whitelist.is_empty() || is_in(&lists.whitelist))
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
 //! `ip-restriction`: access by client address.
 
+use std::net::IpAddr;
+
+use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 use super::PluginConfig;
@@ -31,6 +34,23 @@ pub struct IpRestriction {
 
 impl PluginConfig for IpRestriction {
     const NAME: &'static str = "ip-restriction";
+}
+
+impl IpRestriction {
+    /// Whether the lists admit a client.
+    #[must_use]
+    pub fn admits(&self, client: IpAddr) -> bool {
+        !has_address(&self.blacklist, client)
+            && (self.whitelist.is_empty() || has_address(&self.whitelist, client))
+    }
+}
+
+/// Whether a list of networks and addresses has an address.
+pub(in crate::pingsix) fn has_address(list: &[String], address: IpAddr) -> bool {
+    list.iter().any(|item| match item.parse::<IpNet>() {
+        Ok(network) => network.contains(&address),
+        Err(_) => item.parse() == Ok(address),
+    })
 }
 
 /// The handling of an invalid forwarding header.

@@ -1,11 +1,9 @@
 //! The `Location` of a redirect.
 
-use std::net::IpAddr;
-
 use regex::Regex;
 
 use super::request::Request;
-use crate::pingsix::plugin::Redirect;
+use crate::pingsix::plugin::{Redirect, has_address};
 use crate::pingsix::uri::path_and_query;
 
 /// The location of the redirect; `None` if the plugin passes the request.
@@ -46,20 +44,11 @@ pub(super) fn location(redirect: &Redirect, request: &Request) -> Option<String>
 }
 
 fn needs_https(redirect: &Redirect, request: &Request) -> bool {
-    let trusted = request
-        .peer
-        .is_some_and(|peer| redirect.trusted_proxies.iter().any(|network| contains(network, peer.ip())));
+    let trusted = request.peer.is_some_and(|peer| has_address(&redirect.trusted_proxies, peer.ip()));
     let forwarded =
         request.first_header("x-forwarded-proto").is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"));
     // A plaintext HTTP/2 request carries the scheme `http`, and PingSIX ignores headers of proxies then.
     !request.tls && (request.http2 || !(trusted && forwarded))
-}
-
-fn contains(network: &str, address: IpAddr) -> bool {
-    match network.parse::<ipnet::IpNet>() {
-        Ok(network) => network.contains(&address),
-        Err(_) => network.parse() == Ok(address),
-    }
 }
 
 /// The path after `regex_uri` (`src/core/plugin.rs`): the template of the first pattern that matches anywhere replaces
