@@ -7,7 +7,7 @@ use super::{
 };
 use crate::responder::RedirectStatus;
 
-/// Both controllers send clients to the URL as it is written.
+/// Both controllers send clients to the URL or the path as it is written.
 const KEPT_QUERY: &str = "The query of a request is kept.";
 
 /// The difference of a redirect to a URL.
@@ -29,7 +29,7 @@ pub(super) const NGINX: Concern = Concern {
         tunes("preserve-trailing-slash", Support::NoEffect),
         tunes("ssl-redirect", Support::Exact),
         tunes("force-ssl-redirect", Support::Exact),
-        tunes("app-root", Support::Exact),
+        tunes("app-root", Support::Limited(KEPT_QUERY)),
     ],
     read,
 };
@@ -61,6 +61,7 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     if let Some(path) = values.text("app-root") {
         if path.starts_with('/') && !path.contains(['$', '?', '#']) {
             read.app_root = Some(path.to_owned());
+            values.limit("app-root");
         } else {
             values.refuse("app-root", format!("\"{path}\" is no path."));
         }

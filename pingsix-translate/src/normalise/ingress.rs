@@ -233,14 +233,14 @@ impl Reader<'_> {
             return vec![route];
         }
         let mut routes = Vec::with_capacity(1);
-        if let Some(path) = app_root {
+        let root = app_root.as_ref().map(|path| {
             let redirect = Redirect::to_path(RedirectStatus::Found, path.clone());
             let (root, _) = Path::parse(PathKind::Exact, "/");
             let root = root.into_iter().map(|path| Match { path, ..everything() }).collect();
             let of_root = redirecting(rule(0, root, Vec::new(), Vec::new()), redirect);
             let root = self.of_rules(Part::IngressRoot(entry), route.hostnames.clone(), vec![of_root]);
-            routes.push(Route { alias: route.alias, ..root });
-        }
+            Route { alias: route.alias, ..root }
+        });
         // nginx redirects by other annotations before it redirects to HTTPS.
         let redirects = self.annotations.redirects_to_https(is_tls) && !self.annotations.redirects();
         let is_challenge_redirected = redirects && !https.spares_challenges;
@@ -272,8 +272,8 @@ impl Reader<'_> {
             }
             routes.extend(redirects);
         }
-        routes.extend(served);
-        routes
+        // nginx redirects the root before it redirects to HTTPS.
+        root.into_iter().chain(routes).chain(served).collect()
     }
 
     /// Whether the class has a certificate for a host. It has none for every host.

@@ -166,8 +166,10 @@ pub(super) struct OldestIngresses {
     pub(super) oldest: IngressByAge,
     /// The oldest of another namespace.
     pub(super) other: Option<IngressByAge>,
-    /// The oldest that names the host by an annotation. With it: the oldest with rules for the host, if there is one.
-    pub(super) annotated: Option<(IngressByAge, Option<IngressByAge>)>,
+    /// The oldest with rules for the host.
+    pub(super) with_rules: Option<IngressByAge>,
+    /// The oldest that names the host by an annotation.
+    pub(super) annotated: Option<IngressByAge>,
 }
 
 impl OldestIngresses {
@@ -187,8 +189,13 @@ impl HostIngresses {
         let ingress = |one: &NamingIngress| one.ingress.clone();
         match self {
             Self::One(only) => {
-                let annotated = only.by.is_by_annotation().then(|| (ingress(only), None));
-                Some(OldestIngresses { oldest: ingress(only), other: None, annotated })
+                let by = |is_so: bool| is_so.then(|| ingress(only));
+                Some(OldestIngresses {
+                    oldest: ingress(only),
+                    other: None,
+                    with_rules: by(only.by == NamedBy::Rules),
+                    annotated: by(only.by.is_by_annotation()),
+                })
             }
             Self::Many(many) => {
                 let ManyIngresses { all, other, with_rules, annotated, with_tls: _ } = &**many;
@@ -197,9 +204,8 @@ impl HostIngresses {
                 Some(OldestIngresses {
                     oldest: ingress(all.first()?),
                     other: other.as_ref().filter(counts).map(ingress),
-                    annotated: annotated
-                        .as_ref()
-                        .map(|annotated| (ingress(annotated), with_rules.as_ref().map(ingress))),
+                    with_rules: with_rules.as_ref().map(ingress),
+                    annotated: annotated.as_ref().map(ingress),
                 })
             }
         }
@@ -214,6 +220,15 @@ impl HostIngresses {
                 many.all.first().is_some_and(|first| many.with_tls.contains_key(first.namespace()))
             }
         }
+    }
+
+    /// The oldest Ingress with rules for the host.
+    pub(super) fn oldest_with_rules(&self) -> Option<&IngressByAge> {
+        let naming = match self {
+            Self::One(only) => Some(only).filter(|only| only.by == NamedBy::Rules),
+            Self::Many(many) => many.with_rules.as_ref(),
+        };
+        naming.map(|naming| &naming.ingress)
     }
 
     pub(super) fn oldest(&self) -> Option<&IngressByAge> {
@@ -341,7 +356,8 @@ mod tests {
                     OldestIngresses {
                         oldest: of(first),
                         other: others.next().map(of),
-                        annotated: annotated.map(|one| (of(one), with_rules.map(of))),
+                        with_rules: with_rules.map(of),
+                        annotated: annotated.map(of),
                     }
                 });
                 assert_eq!(ingresses.as_ref().and_then(HostIngresses::oldest_ingresses), oldest_ingresses);

@@ -109,7 +109,7 @@ struct Overlap {
 impl Overlap {
     /// The overlap with one host.
     fn of(host: &Hostname, ingresses: &HostIngresses) -> Option<Self> {
-        let OldestIngresses { oldest, other, annotated: _ } = ingresses.oldest_ingresses()?;
+        let OldestIngresses { oldest, other, .. } = ingresses.oldest_ingresses()?;
         Some(Self { first: (host.clone(), oldest), second: other.map(|other| (host.clone(), other)) })
     }
 
@@ -261,13 +261,15 @@ impl Hosts {
 
     /// The Ingress whose rules for a host leave the annotations of others for it without effect.
     fn rules_beside_annotations(&self, host: &Hostname) -> Option<IngressByAge> {
-        self.oldest_ingresses(&Some(host.clone()))?.annotated?.1
+        let named = self.oldest_ingresses(&Some(host.clone()))?;
+        named.with_rules.filter(|_| named.annotated.is_some())
     }
 
     /// Whether an Ingress redirects a host, and not an older one that does so in its place.
     fn redirects(&self, host: &Hostname, key: &ObjectKey) -> bool {
         let named = self.oldest_ingresses(&Some(host.clone()));
-        let Some((first, None)) = named.and_then(|named| named.annotated) else { return false };
+        let named = named.filter(|named| named.with_rules.is_none());
+        let Some(first) = named.and_then(|named| named.annotated) else { return false };
         let counts = self.ownership == HostOwnership::Shared || *first.namespace() == *key.name.namespace;
         *first.key == *key || !counts
     }
@@ -313,12 +315,12 @@ impl Hosts {
         hosts.into_iter().filter(has_tls).collect()
     }
 
-    /// The hosts of the rules of an Ingress that no older Ingress names. The redirect of the Ingress is for all requests of
-    /// these hosts.
+    /// The hosts of the rules of an Ingress for which no older one has rules. The redirect of the Ingress is for all requests
+    /// of these hosts. Canaries have no rules of their own.
     pub(super) fn led_hosts(&self, key: &ObjectKey, ingress: &Ingress) -> BTreeSet<Hostname> {
         let hosts = hosts_of(ingress).filter(|(_, place)| matches!(place, HostSource::Rule { .. }));
         let leads = |host: &Hostname| {
-            let oldest = self.named.get(&Some(host.clone())).and_then(HostIngresses::oldest);
+            let oldest = self.named.get(&Some(host.clone())).and_then(HostIngresses::oldest_with_rules);
             oldest.is_some_and(|oldest| *oldest.key == *key)
         };
         hosts.filter_map(|(host, _)| host).filter(leads).collect()
@@ -342,7 +344,10 @@ impl Hosts {
         let with_other_tls: BTreeSet<Host> = with_other_tls.map(|(host, _)| host.clone()).collect();
         let changed = former.into_iter().filter(|(host, before)| {
             let now = self.oldest_ingresses(host);
-            let annotated = |oldest: &Option<OldestIngresses>| oldest.as_ref()?.annotated.clone();
+            let annotated = |oldest: &Option<OldestIngresses>| {
+                let OldestIngresses { annotated, with_rules, .. } = oldest.as_ref()?;
+                Some((annotated.clone()?, with_rules.clone()))
+            };
             has_other_annotations |= annotated(&now) != annotated(&before.oldest);
             now != before.oldest
         });

@@ -78,13 +78,6 @@ fn age(ingress: &Value) -> (bool, Option<&str>, String) {
     (age.is_none(), age, name_of(ingress))
 }
 
-/// The hosts of the rules and of `spec.tls`.
-fn named(ingress: &Value) -> Vec<&str> {
-    let entries = ingress["spec"]["tls"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let listed = entries.iter().filter_map(|entry| entry["hosts"].as_array()).flatten();
-    rules(ingress).iter().filter_map(host).chain(listed.filter_map(Value::as_str)).collect()
-}
-
 /// Whether a rule serves its host: with paths, or with the default backend.
 fn serves(ingress: &Value, rule: &Value) -> bool {
     !paths(rule).is_empty() || !ingress["spec"]["defaultBackend"].is_null()
@@ -124,15 +117,15 @@ impl Expanded {
                 ingresses.iter().filter(|other| !is_canary(other) && name_of(other) != name_of(ingress));
             // A rule without paths names its host, too.
             let taken: BTreeSet<&str> = others.flat_map(|other| rules(other)).filter_map(host).collect();
-            let older = ingresses.iter().filter(|other| age(other) < age(ingress));
-            let older: BTreeSet<&str> = older.flat_map(|other| named(other)).collect();
+            let older = ingresses.iter().filter(|other| !is_canary(other) && age(other) < age(ingress));
+            let older: BTreeSet<&str> = older.flat_map(|other| rules(other)).filter_map(host).collect();
             let hosts = (&taken, &older, &tls_hosts);
             expanded.add(ingress, &meanings[&name_of(ingress)], &canaries, meanings, hosts);
         }
         expanded
     }
 
-    /// Adds an Ingress. `taken` are the hosts of the rules of others, `older` those that older ones name, and `tls_hosts` those
+    /// Adds an Ingress. `taken` are the hosts of the rules of others, `older` those of older ones, and `tls_hosts` those
     /// with a certificate.
     fn add(
         &mut self,

@@ -73,12 +73,12 @@ impl<'w> Promise<'w> {
             return Given::Status(503);
         }
         // nginx redirects by other annotations before it redirects to HTTPS.
+        if let Kind::Root(root) = act.kind {
+            return redirect(302, format!("{scheme}://{host}{root}{query}"));
+        }
         let comes_first = meaning.redirect().is_some();
         if act.to_https && !comes_first && !probe.tls && https == "https" {
             return redirect(308, format!("https://{host}{path}{query}"));
-        }
-        if let Kind::Root(root) = act.kind {
-            return redirect(302, format!("{scheme}://{host}{root}{query}"));
         }
         if meaning.refuses(&probe.method) {
             return Given::Status(405);
