@@ -41,6 +41,14 @@ impl Change {
     }
 }
 
+/// The difference of regular expressions with letters.
+pub(super) const LETTERS: &str = "ingress-nginx ignores the case of letters in regular expressions";
+
+/// Whether a path has letters.
+pub(super) fn has_letters(path: &str) -> bool {
+    path.contains(|letter: char| letter.is_ascii_alphabetic())
+}
+
 pub(super) const ALL_REGULAR: &str = "ingress-nginx reads all paths of the host as regular expressions, because an Ingress of the host asks for it";
 
 /// The hosts all of whose paths ingress-nginx reads as regular expressions, because a path of an Ingress asks for it. Each host
@@ -72,6 +80,7 @@ pub(super) fn read(
         match rewriting.read(&entry.path) {
             Ok(pattern) => {
                 differences.extend(pattern.limitation);
+                differences.extend(has_letters(&pattern.path).then_some(LETTERS));
                 ("PathPrefix", pattern.path, pattern.rewrite)
             }
             Err(why) => {

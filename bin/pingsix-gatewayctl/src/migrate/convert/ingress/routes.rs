@@ -93,6 +93,11 @@ pub(super) fn convert(
             rules,
         };
         for mut document in of_host((ingress, &tls_hosts), &host, document, conversion) {
+            if document.section == Section::Http && !aliases.is_empty() && !ingress.read.https.without_tls {
+                let message = "Plaintext for the aliases is redirected to HTTPS, too. ingress-nginx redirects an alias if the \
+                               certificate of the host is valid for the alias.";
+                conversion.report.limited(&ingress.at_own(ALIAS), Reason::DifferentScope, message);
+            }
             document.hosts.extend(aliases.iter().cloned());
             documents.push(document);
             owners.push(index);
@@ -156,6 +161,12 @@ fn of_host(
         conversion.route_name(&document.namespace, &format!("{}-redirect", document.name))
     };
     let mut redirect = document.redirect_to_https(name, TO_HTTPS);
+    // ingress-nginx redirects the root to app-root before.
+    for (rule, own) in redirect.rules.iter_mut().zip(&document.rules) {
+        if own.effects.redirect.is_some() {
+            rule.effects.redirect.clone_from(&own.effects.redirect);
+        }
+    }
     // The rules for a header of a canary, or for methods, have the path of the rule for the rest.
     redirect.rules.retain(|rule| {
         let is_conditional = |one: &Value| one.get("headers").is_some() || one.get("method").is_some();

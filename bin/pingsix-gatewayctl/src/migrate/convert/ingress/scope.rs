@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pingsix_translate::crd::AnnotationDialect;
 
-use super::annotated::Annotated;
+use super::annotated::{Annotated, PathEntry};
 use super::canary::{self, PathKey};
 use super::paths;
 use super::tls::TlsHosts;
@@ -17,11 +17,14 @@ pub(super) fn note(ingresses: &[Annotated], conversion: &mut Conversion) {
     let (canaries, mains): (Vec<&Annotated>, Vec<&Annotated>) =
         ingresses.iter().filter(is_own).partition(|one| one.read.canary.is_some());
     note_canaries(&mains, &canaries, conversion);
+    note_shared_services(ingresses, conversion);
     note_wide_hosts(&mains, conversion);
     note_slashes(ingresses, conversion);
+    note_order(&mains, conversion);
     if conversion.choices.keep_ingress {
         note_regular(&mains, conversion);
         note_repeated(&mains, conversion);
+        note_repeated(&canaries, conversion);
         note_redirected(&mains, &TlsHosts::of(ingresses), conversion);
     }
 }
@@ -32,11 +35,14 @@ fn paths_of<'a>(
 ) -> impl Iterator<Item = (&'a Annotated, PathKey<'a>, Target<'a>)> {
     ingresses.iter().flat_map(|ingress| {
         canary::paths(ingress).filter_map(|(entry, path)| {
-            let target = path.target.as_ref()?;
-            let target = (ingress.namespace(), target.service.as_str(), target.port.as_str());
-            Some((*ingress, canary::key(ingress, entry, path), target))
+            Some((*ingress, canary::key(ingress, entry, path), target_of(ingress, path)?))
         })
     })
+}
+
+fn target_of<'a>(ingress: &'a Annotated, path: &'a PathEntry) -> Option<Target<'a>> {
+    let target = path.target.as_ref()?;
+    Some((ingress.namespace(), &target.service, &target.port))
 }
 
 /// A port of a Service.
@@ -64,13 +70,46 @@ fn note_canaries(mains: &[&Annotated], canaries: &[&Annotated], conversion: &mut
             conversion.report.limited(&canary.at_own("canary"), Reason::DifferentScope, message);
         }
     }
-    for (canary, _, target) in paths_of(canaries).filter(|(_, _, target)| of_service.contains_key(target)) {
+}
+
+/// In ingress-nginx, the oldest Ingress with a Service decides whether the Service is that of a canary (`createUpstreams` of
+/// `internal/ingress/controller/controller.go`): the others have no share, or no path. `ingresses` are in the order of their
+/// age.
+fn note_shared_services(ingresses: &[Annotated], conversion: &mut Conversion) {
+    let own = || ingresses.iter().filter(|one| one.is_of_nginx());
+    let targets = own()
+        .flat_map(|one| canary::paths(one).filter_map(move |(_, path)| Some((target_of(one, path)?, one))));
+    let mut first: BTreeMap<Target<'_>, &Annotated> = BTreeMap::new();
+    for (target, ingress) in targets {
+        first.entry(target).or_insert(ingress);
+    }
+    for (ingress, path) in own().flat_map(|one| canary::paths(one).map(move |(_, path)| (one, path))) {
+        let Some(target) = target_of(ingress, path) else { continue };
+        let Some(oldest) = first.get(&target) else { continue };
         let (namespace, service, port) = target;
-        let message = format!(
-            "Service {namespace}/{service} port {port} is a backend of an Ingress without a canary, too, and ingress-nginx may \
-             ignore the canary then."
-        );
-        conversion.report.limited(&canary.at_own("canary"), Reason::DifferentScope, message);
+        let service = format!("Service {namespace}/{service} port {port}");
+        let is_canary = ingress.read.canary.is_some();
+        if is_canary == oldest.read.canary.is_some() {
+            continue;
+        }
+        if is_canary {
+            let message = format!(
+                "{service} is a backend of {}, too, and ingress-nginx ignores the canary.",
+                oldest.key
+            );
+            conversion.report.limited(&ingress.at_own("canary"), Reason::DifferentScope, message);
+        } else {
+            let message = format!(
+                "{service} is a backend of the canary {}, which is older, and ingress-nginx leaves the path out.",
+                oldest.key
+            );
+            conversion.report.limited(&path.place, Reason::DifferentScope, message);
+            let message = format!(
+                "{service} is a backend of {}, too, whose path ingress-nginx leaves out, and perhaps the share of the canary.",
+                ingress.key
+            );
+            conversion.report.limited(&oldest.at_own("canary"), Reason::DifferentScope, message);
+        }
     }
 }
 
@@ -115,11 +154,15 @@ fn note_wide_hosts(mains: &[&Annotated], conversion: &mut Conversion) {
 
 /// A path with a slash at its end is not that without one in the originals.
 fn note_slashes(ingresses: &[Annotated], conversion: &mut Conversion) {
-    let plain = ingresses.iter().filter(|one| one.read.rewriting.is_none() && one.read.canary.is_none());
-    for (ingress, path) in plain.flat_map(|one| {
-        let paths = one.entries.iter().flat_map(|entry| &entry.paths);
-        paths.map(move |path| (one, path))
-    }) {
+    let regular = paths::regular_hosts(ingresses.iter());
+    let plain = ingresses.iter().filter(|one| one.read.canary.is_none());
+    for (ingress, entry, path) in
+        plain.flat_map(|one| canary::paths(one).map(move |(entry, path)| (one, entry, path)))
+    {
+        // Regular expressions are other paths.
+        if ingress.is_of_nginx() && regular.contains(entry.host.as_str()) {
+            continue;
+        }
         let without = path.path.strip_suffix('/').filter(|without| !without.is_empty());
         let Some(without) = without else { continue };
         let answer = match ingress.dialect.annotations {
@@ -138,11 +181,83 @@ fn note_slashes(ingresses: &[Annotated], conversion: &mut Conversion) {
 /// A class reads the paths of each Ingress for themselves.
 fn note_regular(mains: &[&Annotated], conversion: &mut Conversion) {
     let hosts = paths::regular_hosts(mains.iter().copied());
-    for ingress in mains.iter().filter(|one| one.read.rewriting.is_none()) {
-        for entry in ingress.entries.iter().filter(|entry| hosts.contains(entry.host.as_str())) {
-            for path in entry.paths.iter().filter(|path| path.path != "/" || path.is_exact()) {
-                let message = format!("{}.", paths::ALL_REGULAR);
+    for ingress in mains {
+        let entries = ingress.entries.iter().filter(|entry| hosts.contains(entry.host.as_str()));
+        for path in entries.flat_map(|entry| &entry.paths) {
+            let difference = match &ingress.read.rewriting {
+                Some(_) => paths::has_letters(&path.path).then_some(paths::LETTERS),
+                None => (path.path != "/" || path.is_exact()).then_some(paths::ALL_REGULAR),
+            };
+            if let Some(difference) = difference {
+                let message = format!("{difference}.");
                 conversion.report.limited(&path.place.at("path"), Reason::DifferentPath, message);
+            }
+        }
+    }
+}
+
+/// A regular expression of a host.
+struct Expression<'a> {
+    /// Its beginning without groups.
+    stem: String,
+    is_open: bool,
+    ingress: &'a Annotated,
+    path: &'a PathEntry,
+}
+
+impl Expression<'_> {
+    /// Whether the expression takes the requests of a longer beginning.
+    fn takes(&self, stem: &str) -> bool {
+        let rest = stem.strip_prefix(self.stem.as_str());
+        rest.is_some_and(|rest| {
+            self.is_open || rest.is_empty() || rest.starts_with('/') || self.stem.ends_with('/')
+        })
+    }
+
+    fn length(&self) -> usize {
+        self.path.path.len()
+    }
+}
+
+/// Of the regular expressions of a host, ingress-nginx takes the longest text that matches, and the output the longest
+/// beginning.
+fn note_order(mains: &[&Annotated], conversion: &mut Conversion) {
+    let hosts = paths::regular_hosts(mains.iter().copied());
+    let mut of_host: BTreeMap<&str, Vec<Expression<'_>>> = BTreeMap::new();
+    for (ingress, entry, path) in
+        mains.iter().flat_map(|one| canary::paths(one).map(move |(entry, path)| (*one, entry, path)))
+    {
+        let read = match &ingress.read.rewriting {
+            Some(rewriting) => rewriting.read(&path.path).ok().map(|pattern| (pattern.path, pattern.is_open)),
+            None => Some((path.path.clone(), true)),
+        };
+        if let Some((stem, is_open)) = read.filter(|_| hosts.contains(entry.host.as_str())) {
+            of_host.entry(&entry.host).or_default().push(Expression { stem, is_open, ingress, path });
+        }
+    }
+    for mut expressions in of_host.into_values() {
+        let key = |one: &Expression<'_>| (one.stem.clone(), std::cmp::Reverse(one.length()));
+        expressions.sort_by_cached_key(key);
+        // The expressions whose beginning the current one has, each with the longest text that comes before.
+        let mut around: Vec<(&Expression<'_>, Option<&Expression<'_>>)> = Vec::new();
+        for one in &expressions {
+            while around.last().is_some_and(|(other, _)| !one.stem.starts_with(&other.stem)) {
+                around.pop();
+            }
+            let before = around.last().and_then(|(other, before)| {
+                let all = [Some(*other), *before].into_iter().flatten();
+                all.filter(|other| other.takes(&one.stem)).max_by_key(|other| other.length())
+            });
+            around.push((one, before));
+            // HTTPRoutes with one path are compared on their own.
+            let keeps = conversion.choices.keep_ingress;
+            let before = before.filter(|before| before.length() > one.length());
+            if let Some(before) = before.filter(|before| keeps || before.stem != one.stem) {
+                let message = format!(
+                    "{} has {}, too, which ingress-nginx prefers because its text is longer.",
+                    before.ingress.key, before.path.path
+                );
+                conversion.report.limited(&one.path.place.at("path"), Reason::Precedence, message);
             }
         }
     }

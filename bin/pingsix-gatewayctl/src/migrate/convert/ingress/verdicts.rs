@@ -245,6 +245,7 @@ fn reason_of_fault(known: Option<&annotations::Annotation>, name: &str, is_honou
         _ if name == "proxy-body-size" => Reason::BodySize,
         _ if name.ends_with("-snippet") => Reason::Snippet,
         None | Some(Support::Impossible { .. }) => Reason::UnsupportedAnnotation,
+        Some(Support::Limited(_)) if is_honoured => Reason::Limitation,
         Some(_) => Reason::InvalidValue,
     }
 }
