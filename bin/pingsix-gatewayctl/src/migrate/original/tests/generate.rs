@@ -5,6 +5,7 @@ use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use serde_json::{Map, Value, json};
 
+use super::ingresses::{self, Ingress};
 use crate::migrate::answer::Request;
 
 /// A dialect: the class, its controller and the domain of its annotations.
@@ -268,18 +269,22 @@ const REQUESTED_PATHS: [&str; 13] = [
     "/other",
 ];
 
-/// A random request.
-pub(super) fn request(rng: &mut SmallRng) -> Request {
+/// A random request. Those over TLS are mostly for hosts with a certificate, because the models know no other one.
+pub(super) fn request(rng: &mut SmallRng, objects: &[Value]) -> Request {
+    let host = pick(rng, &REQUESTED_HOSTS);
+    let around = host.split_once('.').map(|(_, domain)| format!("*.{domain}")).unwrap_or_default();
+    let has_certificate =
+        ingresses::of(objects).flat_map(Ingress::tls_hosts).any(|name| name == host || name == around);
     let mut headers = Vec::new();
     if one_in(rng, 4) {
         headers.push(("X-Canary".to_owned(), pick(rng, &["always", "never", "yes", "no"]).to_owned()));
     }
     Request {
         method: if one_in(rng, 6) { "POST" } else { "GET" }.to_owned(),
-        https: one_in(rng, 3),
+        https: one_in(rng, if has_certificate { 2 } else { 12 }),
         headers,
         query: one_in(rng, 4).then(|| "a=1".to_owned()),
         client: pick(rng, &["192.0.2.9", "198.51.100.1", "203.0.113.5"]).parse().ok(),
-        ..Request::get(pick(rng, &REQUESTED_HOSTS), pick(rng, &REQUESTED_PATHS))
+        ..Request::get(host, pick(rng, &REQUESTED_PATHS))
     }
 }
