@@ -57,7 +57,7 @@ pub(super) struct Server {
 pub(super) enum Certificate {
     #[default]
     None,
-    /// The one of ingress-nginx.
+    /// The one of ingress-nginx, or one that may be for the host.
     Default,
     Secret,
 }
@@ -219,11 +219,9 @@ impl Configuration {
                     let of_host = tls
                         .iter()
                         .find(|tls| tls.hosts.iter().flatten().any(|one| one.eq_ignore_ascii_case(&host)));
-                    // Another certificate of the Ingress may be for the host. The input does not tell.
-                    let secret = match of_host {
-                        Some(tls) => tls.secret_name.is_some(),
-                        None => tls.iter().any(|tls| tls.secret_name.is_some()),
-                    };
+                    // A Secret without the host in its entry counts if its certificate is for the host, which the input
+                    // does not tell (`extractTLSSecretName` of `internal/ingress/controller/controller.go`).
+                    let secret = of_host.is_some_and(|tls| tls.secret_name.is_some());
                     server.certificate = if secret { Certificate::Secret } else { Certificate::Default };
                 }
             }
