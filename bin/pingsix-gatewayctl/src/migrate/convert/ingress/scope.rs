@@ -100,7 +100,7 @@ fn note_shared_services(ingresses: &[Annotated], conversion: &mut Conversion) {
             conversion.report.limited(&ingress.at_own("canary"), Reason::DifferentScope, message);
         } else {
             let message = format!(
-                "{service} is a backend of the canary {}, which is older, and ingress-nginx leaves the path out.",
+                "{service} is a backend of the canary {}, which ingress-nginx reads first, so it leaves the path out.",
                 oldest.key
             );
             conversion.report.limited(&path.place, Reason::DifferentScope, message);

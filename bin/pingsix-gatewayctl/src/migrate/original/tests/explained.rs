@@ -110,12 +110,16 @@ impl Compared<'_> {
         }
     }
 
-    /// Whether a wildcard of the path that decides stands for several labels of the host.
+    /// Whether a wildcard of the path that decides, or of an Ingress as a whole, stands for several labels of the host.
     pub(super) fn has_several_labels(&self, decided: &Place) -> bool {
-        let ingress = ingresses::at(self.objects, decided);
-        let domain = ingress.and_then(|ingress| ingress.host_at(&decided.field)?.strip_prefix('*'));
-        let labels = domain.and_then(|domain| self.request.host.strip_suffix(domain));
-        labels.is_some_and(|labels| labels.contains('.'))
+        let Some(ingress) = ingresses::at(self.objects, decided) else { return false };
+        let own = ingress.host_at(&decided.field);
+        let all = ingress.hosts().filter(|_| own.is_none());
+        own.into_iter().chain(all).any(|host| {
+            let domain = host.strip_prefix('*');
+            let labels = domain.and_then(|domain| self.request.host.strip_suffix(domain));
+            labels.is_some_and(|labels| labels.contains('.'))
+        })
     }
 
     /// Whether the request is for a path without the slash at its end.
