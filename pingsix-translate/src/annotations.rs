@@ -289,18 +289,21 @@ pub struct Fault {
     pub message: String,
     /// True if PingSIX honours the annotation, with the difference that the message names.
     pub is_honoured: bool,
+    /// True if the other controller ignores the annotation, too, so that nothing is lost.
+    pub is_ignored: bool,
 }
 
 impl IngressAnnotations {
-    /// Reads the annotations of an Ingress. Annotations of other dialects than these are left alone.
+    /// Reads the annotations of an Ingress in a namespace. Annotations of other dialects than these are left alone.
     pub(crate) fn read(
+        namespace: &str,
         annotations: Option<&BTreeMap<String, String>>,
         dialects: &[AnnotationDialect],
     ) -> Self {
         let mut read = Self::default();
         let Some(annotations) = annotations else { return read };
         for dialect in dialects {
-            let mut values = Values::of(*dialect, annotations);
+            let mut values = Values::of(*dialect, namespace, annotations);
             for concern in concerns(*dialect) {
                 (concern.read)(&mut values, &mut read);
             }
@@ -313,7 +316,7 @@ impl IngressAnnotations {
     pub(crate) fn add_flaw(&mut self, protects: bool, field: &str, message: String) {
         let purpose = if protects { Purpose::Protects } else { Purpose::Tunes };
         let annotation = self.sources.get(field).cloned();
-        self.faults.push(Fault { annotation, purpose, message, is_honoured: false });
+        self.faults.push(Fault { annotation, purpose, message, is_honoured: false, is_ignored: false });
     }
 
     /// Leaves the parts of the permissions for scripts out that cannot be honoured. `flaw_of` is the first flaw of
@@ -460,7 +463,7 @@ impl IngressAnnotations {
     fn add_difference(&mut self, field: &str, message: &str) {
         let annotation = self.sources.get(field).cloned();
         let (purpose, message) = (Purpose::Tunes, message.to_owned());
-        self.faults.push(Fault { annotation, purpose, message, is_honoured: true });
+        self.faults.push(Fault { annotation, purpose, message, is_honoured: true, is_ignored: false });
     }
 
     /// The policies for which the annotations of an Ingress stand, without those that would be empty.

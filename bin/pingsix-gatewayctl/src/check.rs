@@ -1,5 +1,6 @@
 //! `check`: everything that is wrong with manifests, or with a PingSIX configuration.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -53,7 +54,11 @@ pub(crate) fn run(
         findings.extend(checked.findings);
     }
     findings.sort();
-    findings.dedup();
+    // A fault may have a finding in the status of an object and one about its field.
+    let mut said = BTreeSet::new();
+    findings.retain(|one| {
+        said.insert((one.place.clone(), one.object.clone(), one.field.clone(), one.message.clone()))
+    });
     let tally = Tally::of(&findings);
     match arguments.output {
         ReportOutput::Text => {

@@ -36,7 +36,7 @@ pub(super) enum CurlError {
     Redirection,
     #[error("curl refuses -I beside a body.")]
     HeadWithBody,
-    #[error("Leave credentials out of the URL: the address of this page holds everything that is pasted.")]
+    #[error("Leave credentials out of the URL: they are not verified here, and pasted text may be kept.")]
     Credentials,
     #[error("curl takes brackets and braces for patterns: {0}. Write one URL, or add the option -g.")]
     Pattern(String),
@@ -44,7 +44,7 @@ pub(super) enum CurlError {
 
 /// The reason for the refusal of options with credentials.
 const CREDENTIALS: &str =
-    "leave credentials out, because the address of this page holds everything that is pasted";
+    "leave credentials out, because they are not verified here, and pasted text may be kept";
 
 /// The effect of an option on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,6 @@
 //! Addresses of clients.
 
-use super::{
-    AUTHORIZATION, AllowedMethods, Concern, IngressAnnotations, Purpose, Support, Unless, Values, list,
-    not_honoured, protects,
-};
+use super::{AUTHORIZATION, AllowedMethods, Concern, IngressAnnotations, Support, Values, list, protects};
 use crate::crd::Authorization;
 use crate::model::Network;
 
@@ -14,15 +11,13 @@ pub(super) const NGINX: Concern = Concern {
         list(protects("denylist-source-range", Support::Exact)),
         list(protects("whitelist-source-range", Support::Exact)),
         // ingress-nginx demands all for any other value.
-        not_honoured(
-            "satisfy",
-            Purpose::Protects,
-            Unless::AllBut(&["any"]),
-            "PingSIX demands all of the addresses and credentials that are set.",
-        ),
+        protects("satisfy", Support::Limited(ANY)),
     ],
     read,
 };
+
+/// The difference of `satisfy`.
+const ANY: &str = "PingSIX demands addresses and credentials together, so `any` closes an Ingress with both.";
 
 /// The APISIX Ingress controller.
 pub(super) const APISIX: Concern = Concern {
@@ -83,6 +78,10 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
         (None, None) => (None, "denylist-source-range"),
     };
     let deny = networks(values, "denylist-source-range");
+    let has_both = (allow.is_some() || deny.is_some()) && values.text("auth-type").is_some();
+    if has_both && values.text("satisfy") == Some("any") {
+        values.refuse("satisfy", "PingSIX demands all of the addresses and credentials that are set.");
+    }
     add_authorization(allow, deny, source, values, read);
 }
 

@@ -114,8 +114,16 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
         values.refuse("auth-type", "The Ingress has no auth-secret.");
         return;
     };
-    if name.contains('/') {
+    let (namespace, name) = name.split_once('/').unwrap_or((values.namespace(), name));
+    if namespace != values.namespace() || name.contains('/') {
         values.refuse("auth-secret", "The Secret has to be in the namespace of the Ingress.");
+        return;
+    }
+    if let Some(other) =
+        values.text("auth-secret-type").filter(|kind| !["auth-file", "auth-map"].contains(kind))
+    {
+        let message = format!("\"{other}\" is neither auth-file nor auth-map.");
+        values.refuse("auth-secret-type", message);
         return;
     }
     // The type of the Secret decides, and a file of htpasswd has the type Opaque.

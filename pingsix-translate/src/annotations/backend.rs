@@ -12,6 +12,10 @@ const VERIFIED: &str =
 
 const NO_OWN_AUTHORITY: &str = "PingSIX trusts the authorities of its system.";
 
+/// The protocols of ingress-nginx that PingSIX does not speak. ingress-nginx speaks HTTP for any other value
+/// (`annotations/backendprotocol/main.go`).
+const OTHERS: [&str; 3] = ["AJP", "AUTO_HTTP", "FCGI"];
+
 /// The annotation with the Service that answers in place of one without endpoints.
 const DEFAULT_BACKEND: &str = "default-backend";
 
@@ -32,6 +36,9 @@ pub(super) const NGINX: Concern = Concern {
         // PingSIX always verifies.
         tunes("proxy-ssl-verify", Support::NoEffect),
         tunes("proxy-ssl-verify-depth", Support::NoEffect),
+        // These have no meaning without the protocol FCGI.
+        tunes("fastcgi-index", Support::NoEffect),
+        tunes("fastcgi-params-configmap", Support::NoEffect),
         tunes("default-backend", Support::Exact),
         tunes("service-upstream", Support::Exact),
         not_honoured(
@@ -80,11 +87,14 @@ fn read_protocol(name: &str, values: &mut Values<'_>, read: &mut IngressAnnotati
         "GRPC" => BackendProtocol::Grpc,
         "HTTPS" => BackendProtocol::Https,
         "GRPCS" => BackendProtocol::Grpcs,
-        _ => {
-            values.refuse(
-                name,
-                format!("PingSIX speaks HTTP, HTTPS, GRPC and GRPCS, and \"{text}\" is none of these."),
-            );
+        other => {
+            let message =
+                format!("PingSIX speaks HTTP, HTTPS, GRPC and GRPCS, and \"{text}\" is none of these.");
+            if name == "upstream-scheme" || OTHERS.contains(&other) {
+                values.refuse(name, message);
+            } else {
+                values.ignore(name, message);
+            }
             return;
         }
     };

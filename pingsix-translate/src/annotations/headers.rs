@@ -135,7 +135,10 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
             }
         }
     }
-    if let Some(prefix) = values.text("x-forwarded-prefix") {
+    // ingress-nginx sends the header for paths with a rewrite alone (`buildProxyPass` of `template.go`).
+    if let Some(prefix) =
+        values.text("x-forwarded-prefix").filter(|_| values.text("rewrite-target").is_some())
+    {
         if prefix.contains('$') {
             values.refuse("x-forwarded-prefix", "PingSIX takes $ for a variable.");
             return;

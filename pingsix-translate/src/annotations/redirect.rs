@@ -27,6 +27,8 @@ pub(super) const NGINX: Concern = Concern {
             "PingSIX redirects to whole URLs.",
         ),
         tunes("preserve-trailing-slash", Support::NoEffect),
+        // The ports of ingress-nginx are those that URLs leave out.
+        tunes("use-port-in-redirects", Support::NoEffect),
         tunes("ssl-redirect", Support::Exact),
         tunes("force-ssl-redirect", Support::Exact),
         tunes("app-root", Support::Limited(KEPT_QUERY)),
@@ -62,6 +64,8 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
         if path.starts_with('/') && !path.contains(['$', '?', '#']) {
             read.app_root = Some(path.to_owned());
             values.limit("app-root");
+        } else if !path.starts_with('/') {
+            values.ignore("app-root", format!("\"{path}\" is no path."));
         } else {
             values.refuse("app-root", format!("\"{path}\" is no path."));
         }

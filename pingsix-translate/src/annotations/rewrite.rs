@@ -193,8 +193,8 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     }
     let written = values.text("rewrite-target");
     let target = written.and_then(|written| target(written, values, read));
-    // Paths are regular expressions beside a URL that cannot be the target, too.
-    let is_asked = use_regex || (target.is_none() && written.is_some_and(is_url));
+    // Paths are regular expressions beside a target that cannot be honoured, too.
+    let is_asked = use_regex || (target.is_none() && written.is_some());
     if is_asked || target.is_some() {
         read.rewriting = Some(Rewriting { target, is_asked });
     }

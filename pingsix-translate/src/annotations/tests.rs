@@ -15,7 +15,7 @@ fn read_in(dialect: AnnotationDialect, annotations: &[(&str, &str)]) -> IngressA
         (name, (*value).to_owned())
     };
     let annotations: BTreeMap<String, String> = annotations.iter().map(named).collect();
-    IngressAnnotations::read(Some(&annotations), &[dialect])
+    IngressAnnotations::read("shop", Some(&annotations), &[dialect])
 }
 
 fn messages(read: &IngressAnnotations) -> Vec<String> {
@@ -41,7 +41,7 @@ fn annotations_have_an_effect_only_in_a_dialect_of_the_class() {
     let annotations =
         BTreeMap::from([("nginx.ingress.kubernetes.io/auth-url".to_owned(), "http://a".to_owned())]);
     for dialects in [&[][..], &[AnnotationDialect::Apisix]] {
-        let read = IngressAnnotations::read(Some(&annotations), dialects);
+        let read = IngressAnnotations::read("shop", Some(&annotations), dialects);
         assert!(!read.is_closed() && messages(&read).is_empty());
     }
 }
@@ -55,7 +55,6 @@ fn what_protects_and_cannot_be_honoured_closes_the_ingress() {
         ("configuration-snippet", "deny all;"),
         ("server-snippet", "deny all;"),
         ("enable-modsecurity", "true"),
-        ("satisfy", "any"),
         ("whitelist-source-range", "10.0.0.0/8\u{0}"),
         ("whitelist-source-range", ""),
         ("allowlist-source-range", " "),
@@ -162,7 +161,11 @@ fn enumerations_are_compared_as_ingress_nginx_does() {
     for text in ["Any", "ALL", "all", "none"] {
         assert_eq!(messages(&read(&[("satisfy", text)])), [""; 0], "{text}");
     }
-    assert!(read(&[("satisfy", " any\n")]).is_closed());
+    let addresses = ("whitelist-source-range", "10.0.0.0/8");
+    assert!(
+        read(&[("satisfy", " any\n"), addresses, ("auth-type", "basic"), ("auth-secret", "user")])
+            .is_closed()
+    );
     assert_eq!(messages(&read(&[("affinity", "Cookie")])), [""; 0]);
     assert!(read(&[("auth-type", "Basic"), ("auth-secret", "user")]).is_closed());
     assert_eq!(read(&[("backend-protocol", "gRPC")]).backend_protocol, BackendProtocol::Grpc);
@@ -183,6 +186,107 @@ fn a_list_may_have_an_item_in_each_line() {
         assert!(super::tests::read(&[("whitelist-source-range", list)]).is_closed(), "{list:?}");
     }
     assert_eq!(super::tests::read(&[("x-forwarded-prefix", "/a,\nx: y")]).filters, []);
+}
+
+#[test]
+fn a_list_of_networks_with_an_empty_item_closes_the_ingress_of_nginx() {
+    for list in ["10.0.0.0/8,", ",10.0.0.0/8", "10.0.0.0/8, ,192.0.2.1", ",", ""] {
+        for name in ["whitelist-source-range", "denylist-source-range"] {
+            assert!(read(&[(name, list)]).is_closed(), "{name} {list}");
+        }
+    }
+    assert!(!read_in(AnnotationDialect::Apisix, &[("allowlist-source-range", "10.0.0.0/8,")]).is_closed());
+}
+
+#[test]
+fn the_secret_of_users_may_be_named_with_the_namespace_of_the_ingress() {
+    let secret = |name: &str| {
+        let read = read(&[("auth-type", "basic"), ("auth-secret", name)]);
+        let basic_auth = read.security.basic_auth.as_ref();
+        basic_auth.map(|basic_auth| basic_auth.secret_ref.name.clone()).filter(|_| !read.is_closed())
+    };
+    assert_eq!(secret("users").as_deref(), Some("users"));
+    assert_eq!(secret("shop/users").as_deref(), Some("users"));
+    assert_eq!((secret("other/users"), secret("shop/a/users"), secret("/users")), (None, None, None));
+}
+
+#[test]
+fn another_form_of_the_secret_of_users_closes_the_ingress() {
+    for (form, is_closed) in [("auth-file", false), ("auth-map", false), ("", false), ("file", true)] {
+        let read = read(&[("auth-type", "basic"), ("auth-secret", "users"), ("auth-secret-type", form)]);
+        assert_eq!(read.is_closed(), is_closed, "{form}");
+    }
+}
+
+#[test]
+fn either_of_addresses_and_credentials_closes_only_an_ingress_with_both() {
+    let addresses = ("whitelist-source-range", "10.0.0.0/8");
+    let users = [("auth-type", "basic"), ("auth-secret", "users")];
+    let with = |more: &[(&str, &str)]| read(&[&[("satisfy", "any")][..], more].concat()).is_closed();
+    assert!(!with(&[]) && !with(&[addresses]) && !with(&users));
+    assert!(with(&[addresses, users[0], users[1]]));
+    assert!(!read(&[addresses, users[0], users[1], ("satisfy", "all")]).is_closed());
+}
+
+#[test]
+fn a_value_that_the_other_controller_ignores_loses_nothing() {
+    for (name, value) in [
+        ("proxy-read-timeout", "60s"),
+        ("proxy-connect-timeout", "1h"),
+        ("limit-rps", "10r/s"),
+        ("ssl-redirect", "no"),
+        ("enable-cors", "yes"),
+        ("enable-opentelemetry", "on"),
+        ("ssl-passthrough", "yes"),
+        ("backend-protocol", "HTTP2"),
+        ("app-root", "app"),
+        ("no-such-annotation", "x"),
+    ] {
+        let read = read(&[(name, value)]);
+        assert!(!read.is_closed(), "{name}");
+        assert!(read.faults().len() == 1 && read.faults().iter().all(|fault| fault.is_ignored), "{name}");
+    }
+    for (name, value) in [
+        ("proxy-read-timeout", "0"),
+        ("limit-rps", "-1"),
+        ("backend-protocol", "FCGI"),
+        ("enable-modsecurity", "yes"),
+        ("app-root", "/app?a=b"),
+    ] {
+        assert!(read(&[(name, value)]).faults().iter().all(|fault| !fault.is_ignored), "{name}");
+    }
+    // The controller of APISIX gives up all settings of upstreams then.
+    for name in ["upstream-read-timeout", "upstream-retries", "upstream-scheme"] {
+        let read = read_in(AnnotationDialect::Apisix, &[(name, "many")]);
+        assert!(read.faults().iter().all(|fault| !fault.is_ignored), "{name}");
+    }
+}
+
+#[test]
+fn a_time_beyond_the_longest_of_pingsix_is_the_longest() {
+    let read = read(&[("proxy-read-timeout", "3600000"), ("proxy-send-timeout", "86400")]);
+    let timeout = read.backend_traffic.timeout.unwrap();
+    assert_eq!((timeout.read.as_deref(), timeout.send.as_deref()), (Some("86400s"), Some("86400s")));
+    assert!(read.faults.len() == 1 && read.faults[0].is_honoured);
+}
+
+#[test]
+fn the_prefix_of_a_path_is_sent_beside_a_rewrite_alone() {
+    assert_eq!(read(&[("x-forwarded-prefix", "/app")]).filters, []);
+    let read = read(&[("x-forwarded-prefix", "/app"), ("rewrite-target", "/$2")]);
+    assert_eq!(read.filters.len(), 1);
+}
+
+#[test]
+fn headers_for_websockets_need_no_filter() {
+    let snippet = |text: &str| read(&[("configuration-snippet", text)]);
+    let read = snippet(
+        "proxy_set_header Upgrade $http_upgrade;\nproxy_set_header Connection \"upgrade\";\n\
+         proxy_set_header connection $connection_upgrade;",
+    );
+    assert!(!read.is_closed() && read.filters.is_empty(), "{:?}", messages(&read));
+    assert_eq!(read.directives.iter().map(|one| one.is_exact).collect::<Vec<_>>(), [true, false, true]);
+    assert!(snippet("proxy_set_header Upgrade $http_other;").is_closed());
 }
 
 #[test]
@@ -608,7 +712,7 @@ fn regular_expressions_that_stand_for_a_prefix_are_read() {
     }
     for target in ["x", "/$host", "/a?b=$1"] {
         let read = read(&[("rewrite-target", target)]);
-        assert!(read.rewriting.is_none() && !read.is_closed() && messages(&read).len() == 1, "{target}");
+        assert!(read.rewriting.is_some() && !read.is_closed() && messages(&read).len() == 1, "{target}");
     }
 }
 
@@ -641,7 +745,7 @@ fn what_protects_in_apisix_and_cannot_be_honoured_closes_the_ingress() {
 fn addresses_of_two_dialects_close_the_ingress() {
     let annotations = AnnotationDialect::ALL
         .map(|dialect| (format!("{}/allowlist-source-range", dialect.domain()), "10.0.0.0/8".to_owned()));
-    let read = IngressAnnotations::read(Some(&BTreeMap::from(annotations)), &AnnotationDialect::ALL);
+    let read = IngressAnnotations::read("shop", Some(&BTreeMap::from(annotations)), &AnnotationDialect::ALL);
     assert!(read.is_closed(), "{:?}", messages(&read));
 }
 

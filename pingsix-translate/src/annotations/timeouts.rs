@@ -54,11 +54,10 @@ fn read_apisix(values: &mut Values<'_>, read: &mut IngressAnnotations) {
 }
 
 fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
-    let mut seconds = |name| values.number(name, 1..=MAX_SECONDS).map(|seconds| format!("{seconds}s"));
     let timeout = BackendTimeout {
-        connect: seconds("proxy-connect-timeout"),
-        send: seconds("proxy-send-timeout"),
-        read: seconds("proxy-read-timeout"),
+        connect: time("proxy-connect-timeout", values),
+        send: time("proxy-send-timeout", values),
+        read: time("proxy-read-timeout", values),
     };
     // Zero is no limit in time.
     let retry_timeout = values
@@ -75,4 +74,13 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
         let status_codes = Vec::new();
         read.backend_traffic.retry = Some(BackendRetry { num_retries, timeout: retry_timeout, status_codes });
     }
+}
+
+/// A number of seconds. A longer time than PingSIX has becomes the longest one.
+fn time(name: &str, values: &mut Values<'_>) -> Option<String> {
+    let seconds = values.number(name, 1..=u32::MAX)?;
+    if seconds > MAX_SECONDS {
+        values.differ(name, format!("PingSIX waits for {MAX_SECONDS} seconds at most."));
+    }
+    Some(format!("{}s", seconds.min(MAX_SECONDS)))
 }

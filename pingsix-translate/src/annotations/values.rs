@@ -53,6 +53,8 @@ impl Unless {
 /// The annotations of one dialect that an Ingress has, and their faults.
 pub(super) struct Values<'a> {
     dialect: AnnotationDialect,
+    /// The namespace of the Ingress.
+    namespace: &'a str,
     /// The values as they are written.
     by_name: BTreeMap<&'static str, (&'static Annotation, &'a str)>,
     faults: Vec<Fault>,
@@ -62,9 +64,14 @@ pub(super) struct Values<'a> {
 
 impl<'a> Values<'a> {
     /// The annotations of a dialect, without the ones that the Ingress gives up.
-    pub(super) fn of(dialect: AnnotationDialect, annotations: &'a BTreeMap<String, String>) -> Self {
+    pub(super) fn of(
+        dialect: AnnotationDialect,
+        namespace: &'a str,
+        annotations: &'a BTreeMap<String, String>,
+    ) -> Self {
         let ignored = ignored(annotations);
-        let mut values = Self { dialect, by_name: BTreeMap::new(), faults: Vec::new(), has_any: false };
+        let mut values =
+            Self { dialect, namespace, by_name: BTreeMap::new(), faults: Vec::new(), has_any: false };
         for (annotation, value) in annotations {
             let name = match annotation.split_once('/') {
                 Some((domain, name)) if domain == dialect.domain() => name,
@@ -80,14 +87,18 @@ impl<'a> Values<'a> {
     fn add(&mut self, name: &str, written: &'a str) {
         self.has_any = true;
         let Some(annotation) = self.known(name) else {
-            let message = "This annotation is unknown and has no effect.";
-            self.faults.push(self.fault(name, Purpose::Tunes, message));
+            self.ignore(name, "This annotation is unknown and has no effect.");
             return;
         };
         let value = written.trim();
         match annotation.support {
             Support::NoEffect => {}
             Support::Impossible { unless, lacks: _ } if unless.includes(self.dialect, value) => {}
+            Support::Impossible { unless: Unless::Is(_), .. }
+                if annotation.purpose == Purpose::Tunes && truth(self.dialect, value).is_none() =>
+            {
+                self.ignore(annotation.name, format!("\"{value}\" is neither true nor false."));
+            }
             Support::Impossible { unless: _, lacks } => self.refuse(annotation.name, lacks),
             Support::Exact | Support::Limited(_) if value.len() > MAX_VALUE => {
                 self.refuse(annotation.name, format!("The value is longer than {MAX_VALUE} bytes."));
@@ -109,7 +120,12 @@ impl<'a> Values<'a> {
 
     fn fault(&self, name: &str, purpose: Purpose, message: impl Into<String>) -> Fault {
         let annotation = Some(self.whole_name(name));
-        Fault { annotation, purpose, message: message.into(), is_honoured: false }
+        Fault { annotation, purpose, message: message.into(), is_honoured: false, is_ignored: false }
+    }
+
+    /// The namespace of the Ingress.
+    pub(super) const fn namespace(&self) -> &'a str {
+        self.namespace
     }
 
     /// Whether the Ingress has no annotation of the dialect, or gives up all of them.
@@ -127,6 +143,21 @@ impl<'a> Values<'a> {
         let purpose = self.known(name).map(|known| known.purpose);
         // A name that is missing in the table closes the Ingress, so that a mistake there opens nothing.
         self.faults.push(self.fault(name, purpose.unwrap_or(Purpose::Protects), message));
+    }
+
+    /// Notes that the other controller ignores an annotation, so that nothing is lost without it.
+    pub(super) fn ignore(&mut self, name: &str, message: impl Into<String>) {
+        let ignored = self.fault(name, Purpose::Tunes, message);
+        self.faults.push(Fault { is_ignored: true, ..ignored });
+    }
+
+    /// Notes that an annotation has a value that the other controller cannot read, either. One that protects the Ingress closes
+    /// it all the same.
+    fn refuse_unreadable(&mut self, name: &str, message: String) {
+        match self.known(name) {
+            Some(Annotation { purpose: Purpose::Tunes, .. }) => self.ignore(name, message),
+            Some(_) | None => self.refuse(name, message),
+        }
     }
 
     /// Notes that the Ingress is closed, because an annotation cannot be honoured.
@@ -178,7 +209,7 @@ impl<'a> Values<'a> {
     pub(super) fn flag_or(&mut self, name: &str, default: bool) -> bool {
         let Some(text) = self.scalar(name) else { return default };
         truth(self.dialect, text).unwrap_or_else(|| {
-            self.refuse(name, format!("\"{text}\" is neither true nor false."));
+            self.refuse_unreadable(name, format!("\"{text}\" is neither true nor false."));
             default
         })
     }
@@ -196,29 +227,38 @@ impl<'a> Values<'a> {
     }
 
     fn number_of(&mut self, name: &str, text: &str, bounds: std::ops::RangeInclusive<u32>) -> Option<u32> {
-        match text.parse() {
-            Ok(number) if bounds.contains(&number) => Some(number),
-            Ok(_) | Err(_) => {
-                let message =
-                    format!("\"{text}\" is no whole number from {} to {}.", bounds.start(), bounds.end());
+        let number = text.parse().ok().filter(|number| bounds.contains(number));
+        if number.is_none() {
+            let message =
+                format!("\"{text}\" is no whole number from {} to {}.", bounds.start(), bounds.end());
+            // ingress-nginx takes its default for text that `strconv.Atoi` cannot parse. APISIX gives up more than the value.
+            if self.dialect == AnnotationDialect::IngressNginx && text.parse::<i64>().is_err() {
+                self.refuse_unreadable(name, message);
+            } else {
                 self.refuse(name, message);
-                None
             }
         }
+        number
     }
 
     /// The items of a list, without the white space around them: a list may have an item in each line. An item with a
-    /// control character is left out. A list that protects the Ingress needs an item.
+    /// control character is left out. A list that protects the Ingress needs an item. ingress-nginx refuses all requests for
+    /// one with an empty item (`ParseIPNets` of `internal/net/ipnet.go`), and APISIX leaves empty items out.
     pub(super) fn list(&mut self, name: &str) -> Option<Vec<&'a str>> {
         let (Annotation { purpose, .. }, value) = *self.by_name.get(name)?;
         let mut entries: Vec<&str> =
             value.split(',').map(str::trim).filter(|entry| !entry.is_empty()).collect();
-        if entries.is_empty() && *purpose == Purpose::Protects {
+        let protects = *purpose == Purpose::Protects;
+        if entries.is_empty() && protects {
             self.refuse(name, "The list has no entries.");
             return None;
         }
         if value.is_empty() {
             return None;
+        }
+        let is_of_nginx = self.dialect == AnnotationDialect::IngressNginx;
+        if protects && is_of_nginx && value.split(',').any(|item| item.trim().is_empty()) {
+            self.refuse(name, "The list has an empty item.");
         }
         if entries.iter().any(|entry| has_control(entry)) {
             self.refuse(name, "An item of the list contains a control character.");

@@ -102,7 +102,8 @@ impl<'m> Uses<'m> {
     }
 
     fn needed_by_ingress(&self, namespace: &Arc<str>, ingress: &Ingress) -> Vec<(ObjectName, Substitute)> {
-        let annotations = read_annotations(self.dialects_of(ingress), ingress.metadata.annotations.as_ref());
+        let annotations =
+            read_annotations(self.dialects_of(ingress), namespace, ingress.metadata.annotations.as_ref());
         let of_namespace = |service: &str| ObjectName::new(namespace.clone(), service);
         let default = annotations.default_backend.as_deref().map(of_namespace);
         let default = default.filter(|default| self.services.contains_key(default));

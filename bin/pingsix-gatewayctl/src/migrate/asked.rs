@@ -120,7 +120,13 @@ fn ingress(place: &Place, ingress: &Value, all: &mut Vec<Asked>) {
 fn literal(written: &str) -> &str {
     let anchored = written.strip_prefix('^').unwrap_or(written);
     let end = anchored.find(['(', ')', '[', ']', '{', '}', '*', '+', '?', '|', '^', '$', '\\']);
-    &anchored[..end.unwrap_or(anchored.len())]
+    let (literal, rest) = anchored.split_at(end.unwrap_or(anchored.len()));
+    // These repeat the character before, perhaps never.
+    let mut kept = literal.chars();
+    if rest.starts_with(['*', '+', '?', '{']) {
+        let _ = kept.next_back();
+    }
+    kept.as_str()
 }
 
 fn apisix_rule(place: &Place, rule: &Value, all: &mut Vec<Asked>) {
@@ -229,4 +235,22 @@ fn request_of_match(kind: Kind, matched: &Value, headers: &[(String, String)]) -
     }
     request.query = (!query.is_empty()).then(|| query.join("&"));
     Some(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::literal;
+
+    #[test]
+    fn a_repeated_character_is_not_asked_for() {
+        for (written, expected) in [
+            ("/foo.*", "/foo"),
+            ("^/api/?(.*)", "/api"),
+            ("/a(/|$)(.*)", "/a"),
+            ("/a/(.*)", "/a/"),
+            ("*", ""),
+        ] {
+            assert_eq!(literal(written), expected, "{written}");
+        }
+    }
 }

@@ -358,15 +358,25 @@ impl Sources {
 
     /// The port of a Service of the input: its name, by number or name.
     pub(crate) fn service_port(&self, service: &ObjectName, port: &str) -> ServicePort {
+        self.find_port(service, |candidate| is_port(candidate, port))
+    }
+
+    /// The port of a Service of the input, by number, name or target port.
+    pub(crate) fn service_or_target_port(&self, service: &ObjectName, port: &str) -> ServicePort {
+        let is_target = |candidate: &Value| match candidate.get("targetPort") {
+            Some(Value::String(name)) => name == port,
+            Some(number) => number.to_string() == port,
+            None => false,
+        };
+        self.find_port(service, |candidate| is_port(candidate, port) || is_target(candidate))
+    }
+
+    fn find_port(&self, service: &ObjectName, is_meant: impl Fn(&Value) -> bool) -> ServicePort {
         let key = ObjectKey { kind: Kind::Service, name: service.clone() };
         self.asked.borrow_mut().insert(key.clone());
         let Some(service) = self.kept.get(&key) else { return ServicePort::NoService };
         let ports = service.pointer("/spec/ports").and_then(Value::as_array);
-        let found = ports.into_iter().flatten().find(|candidate| {
-            let number = candidate.get("port").and_then(Value::as_u64);
-            candidate.get("name").and_then(Value::as_str) == Some(port)
-                || number.is_some_and(|number| number.to_string() == port)
-        });
+        let found = ports.into_iter().flatten().find(|candidate| is_meant(candidate));
         let number = found.and_then(|found| found.get("port")?.as_u64());
         match (found, number.and_then(|number| u16::try_from(number).ok())) {
             (Some(found), Some(number)) => ServicePort::Known {
@@ -392,6 +402,13 @@ impl Sources {
         }
         Some(entries)
     }
+}
+
+/// Whether a port of a Service has this number or name.
+fn is_port(candidate: &Value, port: &str) -> bool {
+    let number = candidate.get("port").and_then(Value::as_u64);
+    candidate.get("name").and_then(Value::as_str) == Some(port)
+        || number.is_some_and(|number| number.to_string() == port)
 }
 
 /// The result of a search for a port of a Service.

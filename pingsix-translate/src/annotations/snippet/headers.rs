@@ -47,6 +47,23 @@ const VARIABLE: &str = "its value has a variable";
 
 const RESPONSES: &str = "becomes responseHeaderModifier of the rules";
 
+/// Headers that let connections change to WebSocket. ingress-nginx and PingSIX send them without a directive, too.
+fn for_websockets(name: &str, value: &str) -> Option<Understood> {
+    if name.eq_ignore_ascii_case("upgrade") && value == "$http_upgrade" {
+        return Some(exact("has no effect, because PingSIX lets connections change to WebSocket"));
+    }
+    let is_connection = name.eq_ignore_ascii_case("connection");
+    match value.to_ascii_lowercase().as_str() {
+        "$connection_upgrade" | "$http_connection" if is_connection => {
+            Some(exact("has no effect, because PingSIX lets connections change to WebSocket"))
+        }
+        "upgrade" if is_connection => {
+            Some(limited("has no effect: PingSIX sends the header for WebSockets alone"))
+        }
+        _ => None,
+    }
+}
+
 fn constant(value: &str) -> Result<&str, &'static str> {
     if value.contains('$') { Err(VARIABLE) } else { Ok(value) }
 }
@@ -54,6 +71,9 @@ fn constant(value: &str) -> Result<&str, &'static str> {
 impl Headers {
     /// `proxy_set_header`: an empty value keeps the header of the client back.
     pub(super) fn send(&mut self, name: &str, value: &str) -> Result<Understood, &'static str> {
+        if let Some(understood) = for_websockets(name, value) {
+            return Ok(understood);
+        }
         let value = constant(value)?;
         if name.eq_ignore_ascii_case("host") {
             return Err(

@@ -34,9 +34,10 @@ const OF_F5: &str =
 /// among the faults.
 pub fn read_annotations(
     dialects: &[AnnotationDialect],
+    namespace: &str,
     annotations: Option<&BTreeMap<String, String>>,
 ) -> IngressAnnotations {
-    let mut annotations = IngressAnnotations::read(annotations, dialects);
+    let mut annotations = IngressAnnotations::read(namespace, annotations, dialects);
     // Permissions for scripts tune an Ingress, so they close nothing.
     let flaw_of = |cors: &crd::Cors| {
         let mut refusals = Vec::new();
@@ -188,7 +189,9 @@ pub(super) struct Annotated<'i> {
 
 impl<'i> Annotated<'i> {
     pub(super) fn read(ingress: &'i Ingress, dialects: &[AnnotationDialect]) -> Self {
-        Self { ingress, annotations: read_annotations(dialects, ingress.metadata.annotations.as_ref()) }
+        let namespace = ingress.metadata.namespace.as_deref().unwrap_or_default();
+        let annotations = read_annotations(dialects, namespace, ingress.metadata.annotations.as_ref());
+        Self { ingress, annotations }
     }
 
     /// The hosts that the annotations add.

@@ -146,5 +146,6 @@ mod tests {
         assert_eq!((requests[0].path.as_str(), requests[0].https), ("/cart", true));
         assert_eq!(requests[1].path, "/a");
         assert_eq!(skipped.iter().map(|one| one.line).collect::<Vec<_>>(), [5, 7]);
+        assert!(!skipped[1].why.contains("page"), "{}", skipped[1].why);
     }
 }

@@ -141,7 +141,7 @@ impl Annotated {
             let message = "The Ingress has neither rules nor a default backend, so it becomes nothing. An API server refuses it.";
             report.impossible(&place.at("spec"), Reason::MissingField, message);
         }
-        let read = read_annotations(&[dialect.annotations], Some(&annotations));
+        let read = read_annotations(&[dialect.annotations], &key.name.namespace, Some(&annotations));
         let class = class_name(ingress).map(str::to_owned);
         let class = class.or_else(|| Some(default_class(sources)?.0.name.name.to_string()));
         let service_namespace = plugins::service_namespace(dialect, &annotations);

@@ -1,20 +1,21 @@
 //! `--keep-ingress`: Ingresses keep their annotations, and move to a class that reads them.
 
-use pingsix_translate::annotations::IGNORED_ANNOTATIONS;
+use pingsix_translate::annotations::{IGNORED_ANNOTATIONS, is_challenge};
 use pingsix_translate::crd::AnnotationDialect;
-use pingsix_translate::{DEFAULT_CONTROLLER_NAME, Kind, ObjectKey, PINGSIX_GROUP};
+use pingsix_translate::{DEFAULT_CONTROLLER_NAME, Kind, ObjectKey, ObjectName, PINGSIX_GROUP};
 use serde_json::{Map, Value, json};
 
-use super::annotated::Annotated;
+use super::annotated::{Annotated, PathEntry};
 use super::chosen::CLASS_ANNOTATION;
 use super::dialect::DIALECTS;
 use super::passthrough::PASSTHROUGH;
+use super::rules::CHALLENGES;
 use super::tls::TlsHosts;
-use super::{paths, verdicts};
+use super::{paths, services, verdicts};
 use crate::migrate::convert::{Conversion, matches, ownership};
 use crate::migrate::output::label;
 use crate::migrate::report::{Place, Reason};
-use crate::migrate::source::Sources;
+use crate::migrate::source::{ServicePort, Sources};
 
 /// Writes copies of the Ingresses, and their class. The names are others, because the old controller still serves the
 /// Ingresses of the input.
@@ -40,7 +41,7 @@ pub(super) fn write(ingresses: &[Annotated], sources: &Sources, conversion: &mut
         spec["ingressClassName"] = json!(conversion.choices.ingress_class);
         default_certificate(ingress, &mut spec, conversion);
         match ingress.dialect.annotations {
-            AnnotationDialect::IngressNginx => {}
+            AnnotationDialect::IngressNginx => name_ports(ingress, &mut spec, sources, conversion),
             AnnotationDialect::Apisix => standardise(ingress, &mut spec, conversion),
         }
         let wanted = format!("{}-pingsix", ingress.key.name.name);
@@ -62,6 +63,7 @@ pub(super) fn write(ingresses: &[Annotated], sources: &Sources, conversion: &mut
             written.extend(metadata);
         }
         expressions(ingress, conversion);
+        challenges(ingress, &tls_hosts, conversion);
         conversion.report.exact(&ingress.place, format!("The copy {key} has the new class."));
     }
 }
@@ -105,6 +107,27 @@ fn default_certificate(ingress: &Annotated, spec: &mut Value, conversion: &mut C
     }
 }
 
+/// Replaces target ports by the ports of the Services, which alone are ports of backends for the class.
+fn name_ports(ingress: &Annotated, spec: &mut Value, sources: &Sources, conversion: &mut Conversion) {
+    for target in ingress.targets() {
+        let service = ObjectName::new(ingress.namespace(), target.service.as_str());
+        if sources.service_port(&service, &target.port) != ServicePort::NoPort {
+            continue;
+        }
+        let Ok(number) = services::number(ingress, target, sources) else { continue };
+        let field = target.place.field.strip_prefix("spec").unwrap_or_default();
+        let pointer = field.replace(['.', '['], "/").replace(']', "");
+        if let Some(backend) = spec.pointer_mut(&format!("{pointer}/service")) {
+            backend["port"] = json!({ "number": number });
+            let message = format!(
+                "{} is a target port of Service {service}, whose port {number} the copy has.",
+                target.port
+            );
+            conversion.report.exact(&target.place, message);
+        }
+    }
+}
+
 /// Replaces the parts of an Ingress of APISIX that the class reads in another way: paths, and a default backend.
 fn standardise(ingress: &Annotated, spec: &mut Value, conversion: &mut Conversion) {
     if let Some(spec) = spec.as_object_mut().filter(|_| !ingress.entries.is_empty()) {
@@ -132,13 +155,39 @@ fn standardise(ingress: &Annotated, spec: &mut Value, conversion: &mut Conversio
     }
 }
 
-/// Reports the regular expressions that the class cannot match.
+/// Reports the regular expressions that the class cannot match, or matches in another way.
 fn expressions(ingress: &Annotated, conversion: &mut Conversion) {
     let Some(rewriting) = &ingress.read.rewriting else { return };
     for path in ingress.entries.iter().flat_map(|entry| &entry.paths) {
-        if let Err(why) = rewriting.read(&path.path) {
-            let message = format!("The class does not serve the path: {why}.");
-            conversion.report.impossible(&path.place.at("path"), Reason::UnsupportedPath, message);
+        let at = path.place.at("path");
+        match rewriting.read(&path.path) {
+            Ok(pattern) if ingress.is_of_nginx() && paths::has_letters(&pattern.path) => {
+                conversion.report.limited(&at, Reason::DifferentPath, format!("{}.", paths::LETTERS));
+            }
+            Ok(_) => {}
+            Err(why) => {
+                let message = format!("The class does not serve the path: {why}.");
+                conversion.report.impossible(&at, Reason::UnsupportedPath, message);
+            }
+        }
+    }
+}
+
+/// Reports the paths of challenges that the class redirects or protects, because it spares paths of a single challenge alone.
+fn challenges(ingress: &Annotated, tls_hosts: &TlsHosts<'_>, conversion: &mut Conversion) {
+    let https = &ingress.read.https;
+    for entry in ingress.entries.iter().filter(|_| ingress.is_of_nginx() && !ingress.is_closed) {
+        let is_asked = https.with_tls || ingress.own("ssl-redirect").is_none();
+        let redirects = https.without_tls || (is_asked && tls_hosts.has(&entry.host));
+        if !redirects && ingress.read.security.basic_auth.is_none() {
+            continue;
+        }
+        let of_challenges =
+            |path: &&PathEntry| path.path.starts_with(CHALLENGES) && !is_challenge(&path.path);
+        for path in entry.paths.iter().filter(of_challenges) {
+            let message = "ingress-nginx neither redirects challenges of ACME nor asks for credentials. The class does both, except \
+                           for a path of a single challenge.";
+            conversion.report.limited(&path.place, Reason::AcmeChallenge, message);
         }
     }
 }

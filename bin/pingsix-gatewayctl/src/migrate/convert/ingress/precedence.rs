@@ -52,12 +52,20 @@ pub(super) fn prefer(
             winners.entry((one.host.clone(), one.matched.to_string())).or_insert(at);
         }
     }
+    let shadows: Vec<Option<usize>> = {
+        let longest = longest(&candidates, regular);
+        let paths = candidates.iter().map(|one| value(one).filter(|_| one.rank == Rank::Path));
+        let paths = paths.zip(&candidates);
+        paths.map(|(path, one)| longest.around((one.host.as_str(), path?), one.length)).collect()
+    };
     let mut served: BTreeMap<(usize, String), Vec<Rule>> = BTreeMap::new();
     let known: Vec<(usize, Rank)> = candidates.iter().map(|one| (one.ingress, one.rank)).collect();
+    let lengths: Vec<usize> = candidates.iter().map(|one| one.length).collect();
     for (at, one) in candidates.into_iter().enumerate() {
-        let winner = winners.get(&(one.host.clone(), one.matched.to_string()));
-        if let Some((index, rank)) =
-            winner.filter(|winner| **winner != at).and_then(|winner| known.get(*winner))
+        let winner =
+            winners.get(&(one.host.clone(), one.matched.to_string())).filter(|winner| **winner != at);
+        if let Some(winner) = winner
+            && let Some((index, rank)) = known.get(*winner)
         {
             let other = ingresses.get(*index).map_or_else(String::new, |other| other.key.to_string());
             let Some(rule) = one.rules.first().filter(|_| one.rank == Rank::Path) else { continue };
@@ -66,6 +74,12 @@ pub(super) fn prefer(
                     "{other} protects requests of the path that cannot be told apart, so it answers 503."
                 );
                 conversion.withhold(&rule.place, message);
+            } else if lengths.get(*winner).is_some_and(|length| *length != one.length) {
+                let message = format!(
+                    "{other} has another expression for the same path of an HTTPRoute, and takes the requests. ingress-nginx \
+                     sends those that it does not match to this one."
+                );
+                conversion.report.limited(&rule.place, Reason::Precedence, message);
             } else {
                 let precedence = ingresses.get(one.ingress).map_or("", |own| own.dialect.precedence);
                 let message = format!("{other} has the host and path, too, and {precedence}.");
@@ -73,7 +87,59 @@ pub(super) fn prefer(
             }
             continue;
         }
+        if let Some(Some(index)) = shadows.get(at)
+            && let Some(rule) = one.rules.first()
+        {
+            let other = ingresses.get(*index).map_or_else(String::new, |other| other.key.to_string());
+            let message = format!("{} so this one gets no requests, as before.", longer(&other));
+            conversion.report.limited(&rule.place, Reason::Precedence, message);
+            continue;
+        }
         served.entry((one.ingress, one.host)).or_default().extend(one.rules);
     }
     served
+}
+
+/// The beginning of a sentence about a path below the one of a longer regular expression.
+fn longer(other: &str) -> String {
+    format!(
+        "ingress-nginx prefers the regular expression with the longest text. A path of {other} has a longer one for all requests of \
+         this path,"
+    )
+}
+
+/// By host and path: the longest regular expression for the path, with its Ingress.
+#[derive(Default)]
+struct Longest<'a>(BTreeMap<&'a str, BTreeMap<&'a str, (usize, usize)>>);
+
+impl<'a> Longest<'a> {
+    /// Notes a regular expression of an Ingress by the path for which it stands and by its length.
+    fn note(&mut self, (host, path): (&'a str, &'a str), length: usize, ingress: usize) {
+        let held = self.0.entry(host).or_default().entry(path).or_default();
+        *held = (*held).max((length, ingress));
+    }
+
+    /// The Ingress with a longer regular expression that matches all requests of a path, because its own path is a beginning of
+    /// that path.
+    fn around(&self, (host, path): (&str, &str), length: usize) -> Option<usize> {
+        let of_host = self.0.get(host)?;
+        let beginnings = path.match_indices('/').map(|(at, _)| if at == 0 { "/" } else { &path[..at] });
+        let mut around = beginnings.filter(|around| *around != path).filter_map(|around| of_host.get(around));
+        around.find(|(other, _)| *other > length).map(|(_, ingress)| *ingress)
+    }
+}
+
+/// The regular expressions of rules.
+fn longest<'a>(candidates: &'a [Candidate], regular: &BTreeSet<&str>) -> Longest<'a> {
+    let mut longest = Longest::default();
+    for one in candidates.iter().filter(|one| one.rank == Rank::Path && regular.contains(one.host.as_str())) {
+        if let Some(path) = value(one).filter(|_| one.matched["type"] == "PathPrefix") {
+            longest.note((one.host.as_str(), path), one.length, one.ingress);
+        }
+    }
+    longest
+}
+
+fn value(one: &Candidate) -> Option<&str> {
+    one.matched.get("value")?.as_str()
 }

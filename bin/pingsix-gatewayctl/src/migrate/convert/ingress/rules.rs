@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pingsix_translate::annotations::{AllowedMethods, is_challenge};
+use pingsix_translate::annotations::AllowedMethods;
 use pingsix_translate::crd::AnnotationDialect;
 use pingsix_translate::{Kind, ObjectName};
 use serde_json::{Map, Value, json};
@@ -21,6 +21,9 @@ use crate::migrate::source::Sources;
 
 /// The answer to methods that the annotations do not admit.
 const METHOD_NOT_ALLOWED: u16 = 405;
+
+/// The beginning of the paths that ingress-nginx neither redirects to HTTPS nor protects by credentials.
+pub(super) const CHALLENGES: &str = "/.well-known/acme-challenge";
 
 /// An Ingress that is read.
 pub(super) struct Reader<'a> {
@@ -146,7 +149,7 @@ impl Reader<'_> {
         let redirects = read.https.without_tls
             || ((read.https.with_tls || by_default) && self.tls_hosts.has(&entry.host));
         if self.ingress.dialect.annotations == AnnotationDialect::IngressNginx
-            && is_challenge(&path.path)
+            && path.path.starts_with(CHALLENGES)
             && (redirects || read.security.basic_auth.is_some())
         {
             let message = "ingress-nginx neither redirects challenges of ACME nor asks for credentials, and an HTTPRoute does both. \

@@ -125,6 +125,14 @@ fn note_wide_hosts(mains: &[&Annotated], conversion: &mut Conversion) {
     let open: Vec<&str> =
         is_complete.iter().filter(|(_, is_complete)| !**is_complete).map(|(host, _)| *host).collect();
     for ingress in mains {
+        if let (Some(backend), Some(host)) =
+            (&ingress.default_backend, open.iter().find(|host| !host.is_empty()))
+        {
+            let message = format!(
+                "Requests for {host} that no path of that host takes reach the backend. ingress-nginx answers 404."
+            );
+            conversion.report.limited(&backend.place, Reason::DifferentScope, message);
+        }
         if let Some(entry) = ingress.entries.iter().find(|entry| entry.host.starts_with('*')) {
             let message = format!(
                 "{} stands for one label or more before its parent, and in ingress-nginx for one.",
@@ -208,10 +216,13 @@ struct Expression<'a> {
 impl Expression<'_> {
     /// Whether the expression takes the requests of a longer beginning.
     fn takes(&self, stem: &str) -> bool {
+        self.has_below(stem) || (self.is_open && stem.starts_with(&self.stem))
+    }
+
+    /// Whether another beginning is that of the expression with further elements.
+    fn has_below(&self, stem: &str) -> bool {
         let rest = stem.strip_prefix(self.stem.as_str());
-        rest.is_some_and(|rest| {
-            self.is_open || rest.is_empty() || rest.starts_with('/') || self.stem.ends_with('/')
-        })
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || self.stem.ends_with('/'))
     }
 
     fn length(&self) -> usize {
@@ -249,10 +260,10 @@ fn note_order(mains: &[&Annotated], conversion: &mut Conversion) {
                 all.filter(|other| other.takes(&one.stem)).max_by_key(|other| other.length())
             });
             around.push((one, before));
-            // HTTPRoutes with one path are compared on their own.
+            // Of HTTPRoutes, those without requests are left out.
             let keeps = conversion.choices.keep_ingress;
             let before = before.filter(|before| before.length() > one.length());
-            if let Some(before) = before.filter(|before| keeps || before.stem != one.stem) {
+            if let Some(before) = before.filter(|before| keeps || !before.has_below(&one.stem)) {
                 let message = format!(
                     "{} has {}, too, which ingress-nginx prefers because its text is longer.",
                     before.ingress.key, before.path.path

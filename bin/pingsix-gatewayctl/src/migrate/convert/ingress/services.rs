@@ -152,10 +152,16 @@ fn services(ingress: &Annotated, targets: &[Target]) -> impl Iterator<Item = Obj
     names.collect::<std::collections::BTreeSet<_>>().into_iter()
 }
 
-/// The number of the port of a backend.
+/// The number of the port of a backend. ingress-nginx takes the first port of the Service with this number, name or target port
+/// (`serviceEndpoints` of `internal/ingress/controller/controller.go`).
 pub(super) fn number(ingress: &Annotated, target: &Target, sources: &Sources) -> Result<u16, String> {
     let service = ObjectName::new(ingress.service_namespace.as_str(), target.service.as_str());
-    match (target.port.parse::<u16>(), sources.service_port(&service, &target.port)) {
+    let port = if ingress.is_of_nginx() {
+        sources.service_or_target_port(&service, &target.port)
+    } else {
+        sources.service_port(&service, &target.port)
+    };
+    match (target.port.parse::<u16>(), port) {
         (_, ServicePort::Known { number, .. }) => Ok(number),
         (Ok(number), ServicePort::NoService) if number > 0 => Ok(number),
         (_, ServicePort::NoService) => Err(format!(

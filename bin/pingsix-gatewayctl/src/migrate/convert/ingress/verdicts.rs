@@ -1,6 +1,6 @@
 //! A verdict on each annotation of an Ingress.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pingsix_translate::annotations::{
     self, DirectiveOfSnippet, Fault, IGNORED_ANNOTATIONS, Purpose, Support,
@@ -29,6 +29,9 @@ pub(super) fn judge(ingress: &mut Annotated, sources: &Sources, conversion: &mut
     let before = conversion.report.losses();
     let is_canary = ingress.read.canary.is_some();
     let keeps = conversion.choices.keep_ingress;
+    if !ingress.is_bypassed && !is_canary {
+        users(ingress, sources, &mut conversion.report);
+    }
     let given_up = annotations::ignored(&ingress.annotations);
     let names: Vec<(&String, &String)> = ingress.annotations.iter().collect();
     for (name, value) in names {
@@ -71,6 +74,9 @@ pub(super) fn judge(ingress: &mut Annotated, sources: &Sources, conversion: &mut
                 Reason::ForeignAnnotation,
                 "The other program reads the annotation from Gateways, too. Give it to the Gateway before the Ingress goes.",
             ),
+            _ if ownership::is_owned(name) => {
+                report.exact(&at, "The annotation belongs to a tool that writes the Ingress, and no route needs it.");
+            }
             _ => report.limited(&at, Reason::ForeignAnnotation, "The annotation is not one of the controller, and no route needs it."),
         }
     }
@@ -81,7 +87,6 @@ pub(super) fn judge(ingress: &mut Annotated, sources: &Sources, conversion: &mut
             plugins::convert(ingress, conversion);
         }
         networks_of(ingress, &mut conversion.report);
-        users(ingress, sources, &mut conversion.report);
         policies(ingress, sources, &mut conversion.report);
         if !keeps {
             custom_headers(ingress, sources, &mut conversion.report);
@@ -92,16 +97,23 @@ pub(super) fn judge(ingress: &mut Annotated, sources: &Sources, conversion: &mut
     }
     if ingress.is_closed {
         let object = ingress.place.object.replacen(' ', "/", 1);
-        let message = if is_canary {
-            "The canary is not understood, so it gets no requests."
+        let without = "writes it without the parts that are impossible";
+        let (message, consequence) = if is_canary {
+            ("The canary is not understood, so it gets no requests.", without)
+        } else if closing(ingress).iter().all(|name| is_redirect(name)) && ingress.read.is_closed() {
+            let message = "The Ingress redirects in a way that PingSIX lacks. All of its paths answer 503.";
+            (message, "serves its backends instead")
         } else {
-            "The Ingress is protected, or may be, in a way that PingSIX lacks. All of its paths answer 503."
+            let message = "The Ingress is protected, or may be, in a way that PingSIX lacks. All of its paths answer 503.";
+            (message, without)
         };
-        conversion.withhold(
-            &ingress.place,
-            format!("{message} --allow-weaker {object} writes it without the parts that are impossible."),
-        );
+        conversion.withhold(&ingress.place, format!("{message} --allow-weaker {object} {consequence}."));
     }
+}
+
+/// Whether an annotation redirects requests to a URL.
+fn is_redirect(name: &str) -> bool {
+    name.ends_with("-redirect") || name.ends_with("/rewrite-target")
 }
 
 /// Whether an annotation says which hosts there are, and what becomes of their connections.
@@ -168,9 +180,13 @@ fn of_dialect(
     let faults = ingress.read.faults().iter().filter(is_own).filter(|fault| !is_line(fault));
     let faults: Vec<&Fault> = faults.collect();
     let known = annotations::annotation(dialect.annotations, name);
-    for Fault { purpose, message, is_honoured, .. } in &faults {
+    for Fault { purpose, message, is_honoured, is_ignored, .. } in &faults {
         let reason = reason_of_fault(known, name, *is_honoured);
         match purpose {
+            _ if *is_ignored => {
+                let Dialect { name: controller, .. } = dialect;
+                report.limited(at, Reason::NoEffect, format!("{message} {controller} ignores it, too."));
+            }
             _ if *is_honoured && depends_on_others && !keeps => {}
             _ if *is_honoured => report.limited(at, reason, message.as_str()),
             Purpose::Protects => {
@@ -252,7 +268,15 @@ fn reason_of_fault(known: Option<&annotations::Annotation>, name: &str, is_honou
 
 /// Reports an annotation that is honoured. One that protects paths is so for the spelling that is written.
 fn honoured(ingress: &Annotated, name: &str, at: &Place, message: &str, report: &mut Report) {
-    if ingress.is_exposed && exposure::is_protecting(name) {
+    let is_closed = ingress.is_closed || ingress.read.is_closed() || !ingress.lost.is_empty();
+    if is_closed && !ingress.may_be_weaker {
+        let message = if ingress.read.canary.is_some() {
+            "The canary gets no requests, so none depends on the annotation."
+        } else {
+            "All paths of the Ingress answer 503, so no request depends on the annotation."
+        };
+        report.exact(at, message);
+    } else if ingress.is_exposed && exposure::is_protecting(name) {
         report.limited(
             at,
             Reason::DifferentPath,
@@ -323,7 +347,11 @@ fn becomes(ingress: &Annotated, name: &str) -> &'static str {
             "The annotation becomes basicAuth of a SecurityPolicy."
         }
         "auth-type" | "auth-secret" | "auth-secret-type" => "The annotation counts together with others.",
+        "satisfy" => "PingSIX demands all of the addresses and credentials that are set.",
         "upstream-vhost" => "The annotation becomes urlRewrite.hostname of the rules.",
+        "x-forwarded-prefix" if ingress.own("rewrite-target").is_none() => {
+            "ingress-nginx sends the header beside rewrite-target alone, so it is not sent."
+        }
         "x-forwarded-prefix" => "The annotation becomes requestHeaderModifier of the rules.",
         "limit-rps" | "limit-rpm" | "proxy-body-size" => "The value is no limit.",
         "service-upstream" => "Requests go to the endpoints of the Services.",
@@ -338,6 +366,9 @@ fn becomes(ingress: &Annotated, name: &str) -> &'static str {
         }
         hosts::WWW => "The annotation redirects no host.",
         hosts::ALIAS => "The annotation has no alias.",
+        _ if name.ends_with("-redirect-code") && !ingress.read.redirects() => {
+            "The Ingress redirects no requests."
+        }
         _ if name.ends_with("-redirect-code") => {
             "The annotation becomes requestRedirect.statusCode of the rules."
         }
@@ -353,7 +384,11 @@ fn networks_of(ingress: &mut Annotated, report: &mut Report) {
     for name in names.filter(|name| ingress.own(name).is_some()) {
         let whole = ingress.dialect.whole_name(name);
         if !ingress.read.faults().iter().any(|fault| fault.annotation.as_ref() == Some(&whole)) {
-            let message = "The annotation becomes authorization of a SecurityPolicy: other clients get 403.";
+            let message = if ingress.read.redirects() && ingress.is_of_nginx() {
+                "All requests are redirected before the addresses of clients are compared."
+            } else {
+                "The annotation becomes authorization of a SecurityPolicy: other clients get 403."
+            };
             honoured(ingress, name, &ingress.at_own(name), message, report);
         }
     }
@@ -380,7 +415,13 @@ fn users(ingress: &mut Annotated, sources: &Sources, report: &mut Report) {
     };
     if secret.get("type").and_then(Value::as_str) == Some(BASIC_AUTH) {
         let message = "The annotation becomes basicAuth of a SecurityPolicy.";
-        honoured(ingress, "auth-secret", &at, message, report);
+        let entries = sources.secret(&key.name).unwrap_or_default();
+        match other_users(ingress, &entries) {
+            None => honoured(ingress, "auth-secret", &at, message, report),
+            Some(difference) => {
+                report.limited(&at, Reason::DifferentAnswer, format!("{message} {difference}"));
+            }
+        }
         return;
     }
     let message = format!(
@@ -393,6 +434,27 @@ fn users(ingress: &mut Annotated, sources: &Sources, report: &mut Report) {
     );
     ingress.lost.insert(ingress.dialect.whole_name("auth-secret"));
     ingress.read.security.basic_auth = None;
+}
+
+/// The difference between the users that ingress-nginx reads in a Secret and its one user for PingSIX
+/// (`annotations/auth/main.go`).
+fn other_users(ingress: &Annotated, entries: &BTreeMap<String, Vec<u8>>) -> Option<&'static str> {
+    if ingress.own("auth-secret-type") == Some("auth-map") {
+        return Some(
+            "ingress-nginx takes each key of the Secret for a user, and PingSIX admits the one of username.",
+        );
+    }
+    let Some(file) = entries.get("auth") else {
+        return Some(
+            "ingress-nginx answers 503, because the Secret has no key auth, and PingSIX admits its user.",
+        );
+    };
+    let file = String::from_utf8_lossy(file);
+    let lines = file.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let mut users = lines.map(|line| line.split(':').next().unwrap_or_default().as_bytes());
+    let is_same = users.next() == entries.get("username").map(Vec::as_slice) && users.next().is_none();
+    (!is_same)
+        .then_some("ingress-nginx admits the users of the key auth, and PingSIX the one of username alone.")
 }
 
 /// The annotation with the status of the responses of backends.
