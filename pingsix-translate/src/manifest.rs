@@ -28,7 +28,7 @@ use kube::core::{ApiResource, DynamicObject, TypeMeta};
 use serde_json::Value;
 
 use decode::DEFAULT_NAMESPACE;
-pub use decode::{Decoded, decode};
+pub use decode::{Decoded, decode, decode_known_fields};
 pub use fault::{Fault, FaultReason};
 pub use lines::Lines;
 pub use misread::{how_to_quote, metadata_fault, type_in_words};

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::bail;
-use pingsix_translate::manifest::{Decoded, Document, FaultReason, decode, documents};
+use pingsix_translate::manifest::{Decoded, Document, FaultReason, decode, decode_known_fields, documents};
 use pingsix_translate::snapshot::{self, Object, Objects};
 use pingsix_translate::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName};
 use serde_json::Value;
@@ -226,8 +226,13 @@ impl Decoding {
         let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
         let kind =
             Kind::from_group_kind(group, text("kind")).filter(|kind| kind.versions().contains(&version));
-        let flaws = kind.filter(|_| place.is_in_file()).map(|kind| flaws(kind, &value)).unwrap_or_default();
-        Self { version: version.to_owned(), flaws, result: decode(value) }
+        let version = version.to_owned();
+        if !place.is_in_file() {
+            return Self { version, flaws: Vec::new(), result: decode(value) };
+        }
+        // The flaws have the fields that the kind lacks.
+        let flaws = kind.map(|kind| flaws(kind, &value)).unwrap_or_default();
+        Self { version, flaws, result: decode_known_fields(value) }
     }
 }
 

@@ -4,7 +4,7 @@ mod stand_in;
 
 use pingsix_gateway_api::Pipeline;
 use pingsix_gateway_api::pipeline::Output;
-use pingsix_translate::manifest::{Decoded, Fault, decode};
+use pingsix_translate::manifest::{Decoded, Fault, decode_known_fields};
 use pingsix_translate::{Kind, Layout, ObjectKey, Objects, Options};
 use serde_json::Value;
 
@@ -54,7 +54,7 @@ fn adopt(class: &mut Value, options: &Options) {
 
 /// Adds an object. One that does not decode is absent, as in a cluster.
 fn insert(objects: &mut Objects, value: Value) -> Option<Fault> {
-    match decode(value) {
+    match decode_known_fields(value) {
         Decoded::Object { object, .. } => {
             objects.insert(object);
             None
