@@ -7,6 +7,7 @@ use pingsix_gateway_api::pipeline;
 use pingsix_translate::manifest::{Document, documents};
 use serde_json::Value;
 
+use super::references::Advice;
 use super::{Manifests, references};
 use crate::finding::{DocumentLocation, Finding};
 
@@ -75,6 +76,7 @@ impl Manifests {
         };
         placed.sort_by_key(|(place, _)| document(*place));
         let mut all = Vec::new();
+        let mut advice = Advice::of(&self.objects);
         for of_file in placed.chunk_by(|(one, _), (other, _)| {
             document(*one).map(|(text, _)| text) == document(*other).map(|(text, _)| text)
         }) {
@@ -86,29 +88,27 @@ impl Manifests {
                 let number = of_document[0].0.map_or(0, |place| place.location.document);
                 if let Some(document) = number.checked_sub(1).and_then(|index| documents.get(index)) {
                     find_lines(&mut findings, document);
-                    self.suggest_names(&mut findings, document);
+                    suggest_names(&mut findings, document, &mut advice);
                 }
                 all.extend(findings);
             }
         }
         all
     }
+}
 
-    /// Adds the names that authors may have meant to findings about references.
-    fn suggest_names(&self, findings: &mut [Finding], document: &Document<'_>) {
-        if !findings.iter().any(|finding| references::may_name(&finding.field)) {
-            return;
-        }
-        let value = document.decode().unwrap_or(Value::Null);
-        for finding in findings {
-            let item = finding.place.as_ref().map(|place| place.item.as_str()).unwrap_or_default();
-            let object = references::at(&value, item);
-            if let Some(advice) =
-                object.and_then(|object| references::advice(&self.objects, object, &finding.field))
-            {
-                finding.message.push(' ');
-                finding.message.push_str(&advice);
-            }
+/// Adds the names that authors may have meant to findings about references.
+fn suggest_names(findings: &mut [Finding], document: &Document<'_>, advice: &mut Advice<'_>) {
+    if !findings.iter().any(|finding| references::may_name(&finding.field)) {
+        return;
+    }
+    let value = document.decode().unwrap_or(Value::Null);
+    for finding in findings {
+        let item = finding.place.as_ref().map(|place| place.item.as_str()).unwrap_or_default();
+        let object = references::at(&value, item);
+        if let Some(advice) = object.and_then(|object| advice.about(object, &finding.field)) {
+            finding.message.push(' ');
+            finding.message.push_str(&advice);
         }
     }
 }

@@ -1,9 +1,10 @@
 //! References to objects that the input lacks, and the names that their authors may have meant.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use pingsix_translate::snapshot::{Object, Objects};
-use pingsix_translate::{Kind, ObjectKey};
+use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::Value;
 
 use crate::schema::similar;
@@ -90,37 +91,79 @@ fn reference(object: &Value, field: &str) -> Option<Reference> {
     })
 }
 
-/// A sentence with the name that the author of a reference may have meant, if the input lacks the object, listener or port that
-/// the reference names. All names are those of the input.
-pub(super) fn advice(objects: &Objects, object: &Value, field: &str) -> Option<String> {
-    if last_step(field) == "protocol" {
-        let written = at(object, field)?.as_str().filter(|written| !PROTOCOLS.contains(written))?;
-        let meant = similar(written, PROTOCOLS)?;
-        return Some(format!("Did you mean {meant}?"));
-    }
-    let Reference { kind, namespace, name, section } = reference(object, field)?;
-    let key = ObjectKey::new(kind, &*namespace, &*name);
-    if let Some(Object::Service(service)) = objects.get(&key).filter(|_| last_step(field) == "port") {
-        let ports: Vec<String> = service.ports.iter().map(|port| port.port.to_string()).collect();
-        let is_one = at(object, field).is_some_and(|port| ports.contains(&port.to_string()));
-        return (!is_one && !ports.is_empty()).then(|| format!("Its ports: {}.", ports.join(", ")));
-    }
-    if objects.contains(&key) {
-        let listeners = listeners(objects, &key);
-        let listener = section.filter(|section| !listeners.contains(section))?;
-        let meant = similar(&listener, listeners.iter().map(String::as_str))?;
-        return Some(format!("Did you mean {meant}?"));
-    }
-    let all: Vec<ObjectKey> = objects.of_kind(kind).map(|object| object.key()).collect();
-    let beside =
-        all.iter().filter(|other| *other.name.namespace == *namespace).map(|other| &*other.name.name);
-    if let Some(meant) = similar(&name, beside) {
-        return Some(format!("Did you mean {meant}?"));
-    }
-    let mut elsewhere = all.iter().filter(|other| *other.name.name == *name);
-    let other = elsewhere.next().filter(|_| elsewhere.next().is_none())?;
-    Some(format!("Namespace {} has one of this name.", other.name.namespace))
+/// The names of the objects of a kind.
+#[derive(Default)]
+struct Names {
+    by_namespace: BTreeMap<Arc<str>, Vec<ObjectName>>,
+    /// The namespaces by name.
+    namespaces: BTreeMap<String, Vec<Arc<str>>>,
 }
+
+impl Names {
+    fn of(kind: Kind, objects: &Objects) -> Self {
+        let mut names = Self::default();
+        for ObjectKey { name, .. } in objects.of_kind(kind).map(|object| object.key()) {
+            names.namespaces.entry(name.name.to_string()).or_default().push(name.namespace.clone());
+            names.by_namespace.entry(name.namespace.clone()).or_default().push(name);
+        }
+        names
+    }
+}
+
+/// The names that the authors of references may have meant. All of them are names of the input.
+pub(super) struct Advice<'o> {
+    objects: &'o Objects,
+    names: BTreeMap<Kind, Names>,
+    /// The number of names that references were compared with.
+    compared: usize,
+}
+
+impl<'o> Advice<'o> {
+    pub(super) const fn of(objects: &'o Objects) -> Self {
+        Self { objects, names: BTreeMap::new(), compared: 0 }
+    }
+
+    /// A sentence with the name that the author of a reference may have meant, if the input lacks the object, listener or port
+    /// that the reference names.
+    pub(super) fn about(&mut self, object: &Value, field: &str) -> Option<String> {
+        if last_step(field) == "protocol" {
+            let written = at(object, field)?.as_str().filter(|written| !PROTOCOLS.contains(written))?;
+            let meant = similar(written, PROTOCOLS)?;
+            return Some(format!("Did you mean {meant}?"));
+        }
+        let objects = self.objects;
+        let Reference { kind, namespace, name, section } = reference(object, field)?;
+        let key = ObjectKey::new(kind, &*namespace, &*name);
+        if let Some(Object::Service(service)) = objects.get(&key).filter(|_| last_step(field) == "port") {
+            let ports: Vec<String> = service.ports.iter().map(|port| port.port.to_string()).collect();
+            let is_one = at(object, field).is_some_and(|port| ports.contains(&port.to_string()));
+            return (!is_one && !ports.is_empty()).then(|| format!("Its ports: {}.", ports.join(", ")));
+        }
+        if objects.contains(&key) {
+            if self.compared > COMPARED {
+                return None;
+            }
+            let listeners = listeners(objects, &key);
+            self.compared += listeners.len();
+            let listener = section.filter(|section| !listeners.contains(section))?;
+            let meant = similar(&listener, listeners.iter().map(String::as_str))?;
+            return Some(format!("Did you mean {meant}?"));
+        }
+        let names = self.names.entry(kind).or_insert_with(|| Names::of(kind, objects));
+        let beside = names.by_namespace.get(&*namespace).map(Vec::as_slice).unwrap_or_default();
+        self.compared += beside.len();
+        if self.compared <= COMPARED
+            && let Some(meant) = similar(&name, beside.iter().map(|other| &*other.name))
+        {
+            return Some(format!("Did you mean {meant}?"));
+        }
+        let [other] = names.namespaces.get(&name)?.as_slice() else { return None };
+        Some(format!("Namespace {other} has one of this name."))
+    }
+}
+
+/// The most names that the references of an input are compared with. Later references get no advice about similar names.
+const COMPARED: usize = 1 << 17;
 
 /// The names of the listeners of a Gateway or ListenerSet.
 fn listeners(objects: &Objects, key: &ObjectKey) -> BTreeSet<String> {

@@ -38,7 +38,9 @@ pub(crate) fn misspelled<'n>(written: &str, names: impl IntoIterator<Item = &'n 
 
 fn closest<'n>(lower: &str, names: &[&'n str]) -> Option<(usize, &'n str)> {
     let bound = (lower.len() / 3).min(3);
-    let distances = names.iter().map(|name| (damerau_levenshtein(lower, &name.to_ascii_lowercase()), *name));
+    let length = |name: &str| name.chars().count();
+    let names = names.iter().filter(|name| length(name).abs_diff(length(lower)) <= bound);
+    let distances = names.map(|name| (damerau_levenshtein(lower, &name.to_ascii_lowercase()), *name));
     distances.filter(|(distance, _)| *distance <= bound).min()
 }
 
