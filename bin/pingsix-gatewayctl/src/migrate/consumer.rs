@@ -360,7 +360,7 @@ fn credential(
             let type_name = "kubernetes.io/basic-auth";
             let name = output.add_secret(target.namespace, &wanted, type_name, &entries.into());
             let secret = ObjectName::new(target.namespace, name);
-            pool.basic.push(Credential { consumer: target.place.object.clone(), value: secret });
+            pool.basic.push(Credential { consumer: target.place.object.to_string(), value: secret });
             report.exact(&at, moved);
         }
         _ => {
@@ -377,7 +377,7 @@ fn credential(
             let name = output.add_secret(target.namespace, &wanted, "Opaque", &entries);
             let secret = ObjectName::new(target.namespace, name);
             let value = JwtKey { algorithm, field, secret, clock_skew };
-            pool.jwt.push(Credential { consumer: target.place.object.clone(), value });
+            pool.jwt.push(Credential { consumer: target.place.object.to_string(), value });
             report.exact(place, moved);
         }
     }

@@ -100,7 +100,7 @@ struct Judge<'o> {
 impl Judge<'_> {
     /// Whether a place is one of an Ingress that is not converted.
     fn stays(&self, place: &Place) -> bool {
-        self.names.get(&place.object).is_some_and(|key| key.kind == Kind::Ingress)
+        self.names.get(&*place.object).is_some_and(|key| key.kind == Kind::Ingress)
     }
 
     /// The sentence against the output for a request that the original serves.

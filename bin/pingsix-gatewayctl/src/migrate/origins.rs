@@ -1,6 +1,7 @@
 //! Where the objects of the output come from.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::Value;
@@ -19,7 +20,7 @@ pub(crate) struct Origins {
     /// The listeners of Gateways, by name.
     listeners: BTreeMap<(ObjectKey, String), Place>,
     /// Copies have the fields of these objects.
-    copies: BTreeMap<ObjectKey, String>,
+    copies: BTreeMap<ObjectKey, Arc<str>>,
 }
 
 impl Origins {
@@ -33,7 +34,7 @@ impl Origins {
     }
 
     pub(crate) fn note_copy(&mut self, copy: ObjectKey, of: &ObjectKey) {
-        self.copies.insert(copy, of.to_string());
+        self.copies.insert(copy, of.to_string().into());
     }
 }
 
@@ -70,7 +71,7 @@ impl<'o> Traced<'o> {
     /// The places of the input for a field of an object of the output.
     pub(super) fn places(&self, key: &ObjectKey, field: &str) -> Vec<Place> {
         let part = part(key.kind, field);
-        let own = || vec![Place { object: key.to_string(), field: part.to_owned() }];
+        let own = || vec![Place { object: key.to_string().into(), field: part.to_owned() }];
         if let Some(object) = self.origins.copies.get(key) {
             return vec![Place { object: object.clone(), field: part.to_owned() }];
         }

@@ -5,23 +5,29 @@ mod reason;
 mod render;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 pub(crate) use reason::Reason;
 
 /// A field of an object of the input.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub(crate) struct Place {
-    /// Kind, namespace and name.
-    pub(crate) object: String,
+    /// Kind, namespace and name. All places in an object share them.
+    #[serde(serialize_with = "as_text")]
+    pub(crate) object: Arc<str>,
     /// The path of the field; empty for the whole object.
     pub(crate) field: String,
 }
 
+fn as_text<S: Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(text)
+}
+
 impl Place {
-    pub(crate) fn object(object: impl Into<String>) -> Self {
+    pub(crate) fn object(object: impl Into<Arc<str>>) -> Self {
         Self { object: object.into(), field: String::new() }
     }
 
@@ -46,7 +52,7 @@ impl Place {
 }
 
 /// How far the output does what a field asked for, the most severe first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Verdict {
     /// A part of the object was not written, because it would admit requests that the original refuses.
@@ -76,7 +82,7 @@ impl Verdict {
 }
 
 /// A verdict on a field. The message never quotes a value that may be secret.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub(crate) struct Entry {
     #[serde(flatten)]
     pub(crate) place: Place,
@@ -88,13 +94,13 @@ pub(crate) struct Entry {
 /// The verdicts by object, in the order in which the conversion names the objects.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
-    objects: Vec<(String, Vec<Entry>)>,
+    objects: Vec<(Arc<str>, Vec<Entry>)>,
     /// The place of each object in the list.
-    indices: BTreeMap<String, usize>,
-    known: BTreeSet<Entry>,
+    indices: HashMap<Arc<str>, usize>,
+    known: HashSet<Entry>,
     blocking: usize,
     /// The values that the conversion read, by object.
-    read: BTreeMap<String, BTreeSet<String>>,
+    read: HashMap<Arc<str>, HashSet<String>>,
     /// The names of fields in the input, for objects that were converted from another version.
     renamed: BTreeMap<String, fn(&str) -> String>,
 }
@@ -163,9 +169,9 @@ impl Report {
         };
         let open = faults.keys().filter(|place| self.indices.contains_key(&place.object));
         let open: BTreeSet<Place> = open.filter(|place| !is_explained(place)).cloned().collect();
-        let objects: BTreeSet<&str> = open.iter().map(|place| place.object.as_str()).collect();
+        let objects: BTreeSet<&str> = open.iter().map(|place| &*place.object).collect();
         let Self { objects: all, known, .. } = self;
-        for (_, entries) in all.iter_mut().filter(|(object, _)| objects.contains(object.as_str())) {
+        for (_, entries) in all.iter_mut().filter(|(object, _)| objects.contains(&**object)) {
             let is_overruled = |entry: &Entry| {
                 entry.verdict == Verdict::Exact
                     && entry.place.with_parents().any(|parent| open.contains(&parent))

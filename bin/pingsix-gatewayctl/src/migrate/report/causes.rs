@@ -37,7 +37,7 @@ impl Cause<'_> {
 
     /// Each object once.
     pub(super) fn objects(&self) -> Vec<&str> {
-        let mut objects: Vec<&str> = self.places.iter().map(|place| place.object.as_str()).collect();
+        let mut objects: Vec<&str> = self.places.iter().map(|place| &*place.object).collect();
         objects.dedup();
         objects
     }
@@ -51,7 +51,7 @@ pub(super) fn causes<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<Cause<
     let mut causes: Vec<Cause<'a>> = Vec::new();
     for (position, entry) in entries.filter(|entry| entry.verdict != Verdict::Exact).enumerate() {
         let Entry { place, verdict, reason, message } = entry;
-        let (verdict, reason, object) = (*verdict, *reason, place.object.as_str());
+        let (verdict, reason, object) = (*verdict, *reason, &*place.object);
         let (field, general) = (general_field(&place.field), general_message(message, object));
         let family = families.entry((verdict, reason, field.clone()));
         let (family, last) = family.or_insert((Family { verdict, objects: Reverse(0), first: position }, ""));
@@ -62,7 +62,7 @@ pub(super) fn causes<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<Cause<
         match causes.get_mut(index) {
             Some(cause) => {
                 cause.field = field;
-                if cause.places.last().is_some_and(|last| last.object != object) {
+                if cause.places.last().is_some_and(|last| *last.object != *object) {
                     cause.message = general;
                 }
                 cause.places.push(place);

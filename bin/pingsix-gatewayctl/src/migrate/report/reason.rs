@@ -5,7 +5,7 @@ use serde::Serialize;
 macro_rules! reasons {
     ($($name:ident, $description:literal;)+) => {
         /// The cause of a verdict. A code keeps its meaning; later versions may add others.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
         pub(crate) enum Reason {
             $(#[doc = $description] $name,)+
         }

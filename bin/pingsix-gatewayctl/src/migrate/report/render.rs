@@ -107,7 +107,7 @@ impl Report {
     fn text_of_fields(&self) -> String {
         let mut text = String::new();
         for (object, entries) in &self.objects {
-            text.push_str(&printable(object.to_owned()));
+            text.push_str(&printable(object.to_string()));
             text.push('\n');
             for Entry { place, verdict, message, .. } in entries {
                 let colon = if place.field.is_empty() { "" } else { ": " };

@@ -164,7 +164,7 @@ fn authentication(ingress: &Annotated, consumers: &mut Pool, conversion: &mut Co
                     conversion.report.exact(&ingress.at_own(annotation), MOVED);
                 }
                 let value = ObjectName::new(namespace, name);
-                let credential = Credential { consumer: ingress.place.object.clone(), value };
+                let credential = Credential { consumer: ingress.place.object.to_string(), value };
                 *consumers = Pool { basic: vec![credential], ..Pool::default() };
             }
             one(ingress, AUTH_TYPE, "basic-auth", &json!({}), conversion)
