@@ -106,10 +106,9 @@ impl<'o> Answers<'o> {
     /// The answer to a request at the usual port of its scheme, or at any other port if no Gateway has that one.
     pub(crate) fn answer(&self, request: &Request) -> Answer {
         let sent = request.to_pingsix();
-        let found = self.find(&sent);
         let mut answers: Vec<Answer> = Vec::new();
-        for (plane, brief) in &found {
-            let answer = told(plane, request.client, brief);
+        for (plane, brief) in self.find(&sent) {
+            let answer = told(plane, request.client, &brief);
             if !answers.contains(&answer) {
                 answers.push(answer);
             }
@@ -137,17 +136,27 @@ impl<'o> Answers<'o> {
     /// The first answer of a data plane with a rule for the request, or else of any; `None` if no listener takes the
     /// connection.
     pub(super) fn brief(&self, request: &Request) -> Option<BriefAnswer<'o>> {
-        let found = self.find(&request.to_pingsix()).into_iter().map(|(_, brief)| brief);
-        found.min_by_key(|brief| brief.source.is_none())
+        let request = request.to_pingsix();
+        let mut first = None;
+        for (_, brief) in self.find(&request) {
+            if brief.source.is_some() {
+                return Some(brief);
+            }
+            first.get_or_insert(brief);
+        }
+        first
     }
 
-    /// The answers of the data planes that the request may reach.
-    fn find(&self, request: &pingsix::Request) -> Vec<(&PreparedPlane<'o>, BriefAnswer<'o>)> {
+    /// The answers of the data planes that the request may reach. Each one is found when it is asked for.
+    fn find<'a>(
+        &'a self,
+        request: &'a pingsix::Request,
+    ) -> impl Iterator<Item = (&'a PreparedPlane<'o>, BriefAnswer<'o>)> {
         let [has_80, has_443] = self.has_usual;
         let (usual, is_there) = if request.tls { (443, has_443) } else { (80, has_80) };
         let port = is_there.then_some(usual);
-        let serving = self.planes.iter().filter(|plane| plane.serves(request, port));
-        serving.filter_map(|plane| Some((plane, plane.answer(request, port)?))).collect()
+        let serving = self.planes.iter().filter(move |plane| plane.serves(request, port));
+        serving.filter_map(move |plane| Some((plane, plane.answer(request, port)?)))
     }
 }
 
