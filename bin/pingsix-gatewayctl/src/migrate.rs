@@ -108,5 +108,8 @@ pub(crate) fn run(
         Some(file) => fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?,
         None => write!(streams.err, "{text}")?,
     }
-    Ok(if report.has_losses() { Exit::Problems } else { Exit::Success })
+    let exit = if report.has_losses() { Exit::Problems } else { Exit::Success };
+    // The process ends, and freeing all values one by one takes a tenth of the time.
+    std::mem::forget((asked, objects, origins, translated, report));
+    Ok(exit)
 }
