@@ -82,13 +82,13 @@ pub(crate) struct Conversion {
     global_is_lost: bool,
     /// Hosts whose clients need certificates in the original, by the ApisixTls that has them.
     refused_hosts: Vec<(ObjectName, Vec<String>)>,
+    /// All of them.
+    all_refused_hosts: BTreeSet<String>,
     /// Matches of all rules, times their hosts.
     entries: usize,
     telemetry: Map<String, Value>,
     plugin_configs: BTreeMap<(SourceKind, ObjectName), NamedPlugins>,
     upstreams: Upstreams,
-    /// The namespaces and names of HTTPRoutes that are not written yet.
-    route_names: BTreeSet<(String, String)>,
     /// Labels and annotations of other tools that copies do not have.
     disowned: BTreeSet<String>,
 }
@@ -125,11 +125,11 @@ pub(crate) fn convert(mut sources: Sources, choices: Choices, report: Report) ->
         global: BTreeMap::new(),
         global_is_lost: false,
         refused_hosts: Vec::new(),
+        all_refused_hosts: BTreeSet::new(),
         entries: 0,
         telemetry: Map::new(),
         plugin_configs: BTreeMap::new(),
         upstreams: Upstreams::default(),
-        route_names: BTreeSet::new(),
         disowned: BTreeSet::new(),
     };
     for (key, value) in &sources.kept {

@@ -24,6 +24,8 @@ pub(crate) struct Output {
     objects: BTreeMap<ObjectKey, Value>,
     /// The next number for a name that is taken.
     numbers: BTreeMap<ObjectKey, usize>,
+    /// Names of objects that are added later.
+    reserved: BTreeSet<ObjectKey>,
     /// Where the objects come from.
     pub(crate) origins: Origins,
     /// Namespaces and kinds of referrers, by the namespace and kind of what they refer to; with the names.
@@ -65,30 +67,40 @@ impl Output {
         self.objects.remove(key);
     }
 
-    /// A name that no object of the kind has.
-    pub(crate) fn free_name(&self, kind: Kind, namespace: &str, wanted: &str) -> String {
-        self.free_name_from(kind, namespace, wanted, 2).0
-    }
-
-    /// Likewise, with the first number to try, and the next one.
-    fn free_name_from(&self, kind: Kind, namespace: &str, wanted: &str, start: usize) -> (String, usize) {
-        let wanted = short(wanted);
-        let mut name = wanted.clone();
-        let mut number = start;
-        while self.contains(&ObjectKey::new(kind, namespace, name.as_str())) {
-            name = format!("{wanted}-{number}");
+    /// The wanted name, or a name like it with a number.
+    fn name(&mut self, wanted: &ObjectKey, is_taken: impl Fn(&Self, &ObjectKey) -> bool) -> ObjectKey {
+        let mut key = wanted.clone();
+        // Many objects may want one name, so the search begins where the last one ended.
+        let mut number = self.numbers.get(wanted).copied().unwrap_or(2);
+        while is_taken(self, &key) {
+            let name = format!("{}-{number}", wanted.name.name);
+            key = ObjectKey::new(wanted.kind, wanted.name.namespace.clone(), name);
             number += 1;
         }
-        (name, number)
+        self.numbers.insert(wanted.clone(), number);
+        key
+    }
+
+    /// A name that no object of the kind has.
+    pub(crate) fn free_name(&mut self, kind: Kind, namespace: &str, wanted: &str) -> String {
+        let wanted = ObjectKey::new(kind, namespace, short(wanted));
+        self.name(&wanted, Self::contains).name.name.to_string()
+    }
+
+    /// A name for an object that is added later, which neither an object nor another one of these has.
+    pub(crate) fn reserve(&mut self, kind: Kind, namespace: &str, wanted: &str) -> String {
+        let wanted = ObjectKey::new(kind, namespace, short(wanted));
+        let key = self.name(&wanted, |output, key| output.contains(key) || output.reserved.contains(key));
+        let name = key.name.name.to_string();
+        self.reserved.insert(key);
+        name
     }
 
     /// Adds an object under the wanted name, or a name like it if that is taken. Returns the name.
     pub(crate) fn add(&mut self, kind: Kind, namespace: &str, wanted: &str, body: (&str, Value)) -> String {
-        // Many objects may want one name, so the search begins where the last one ended.
-        let wanted_key = ObjectKey::new(kind, namespace, short(wanted));
-        let start = self.numbers.get(&wanted_key).copied().unwrap_or(2);
-        let (name, number) = self.free_name_from(kind, namespace, wanted, start);
-        self.numbers.insert(wanted_key, number);
+        let wanted = ObjectKey::new(kind, namespace, short(wanted));
+        let key = self.name(&wanted, Self::contains);
+        let name = key.name.name.to_string();
         let (field, body) = body;
         let mut metadata = json!({ "name": name });
         if kind.is_namespaced() {
@@ -97,7 +109,7 @@ impl Output {
         let value = json!({
             "apiVersion": kind.api_version(), "kind": kind.as_str(), "metadata": metadata, field: body,
         });
-        self.objects.insert(ObjectKey::new(kind, namespace, name.as_str()), value);
+        self.objects.insert(key, value);
         name
     }
 

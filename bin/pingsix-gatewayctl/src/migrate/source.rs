@@ -314,6 +314,12 @@ impl Sources {
         self.predecessors.values().filter(move |source| source.kind == kind)
     }
 
+    /// The objects of a kind that stay as they are, in the order of their names.
+    pub(crate) fn kept_of(&self, kind: Kind) -> impl Iterator<Item = (&ObjectKey, &Value)> {
+        let first = ObjectKey::new(kind, "", "");
+        self.kept.range(first..).take_while(move |(key, _)| key.kind == kind)
+    }
+
     /// All objects as the API server has them, with the times at which they were created.
     pub(super) fn as_created(&self) -> Vec<Value> {
         let kept = self.kept.iter().map(|(key, object)| {

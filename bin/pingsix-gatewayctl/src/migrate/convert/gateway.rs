@@ -72,6 +72,8 @@ pub(super) struct Parent {
     default_certificate: Option<ObjectName>,
     /// Listeners for TCP and UDP, with the field that asks for them.
     layer4: Vec<(Place, Value)>,
+    /// Their names.
+    layer4_names: BTreeSet<String>,
     /// The name of a Gateway beside this one.
     beside: ObjectName,
     /// The Gateway of hosts whose TLS passes through, and its listeners for them.
@@ -128,6 +130,7 @@ impl Parent {
             https_hosts,
             default_certificate: choices.default_certificate.clone().filter(|_| !choices.keep_ingress),
             layer4: Vec::new(),
+            layer4_names: BTreeSet::new(),
             passthrough: None,
             http_port: port("HTTP", 80),
             https_port: port("HTTPS", 443),
@@ -193,8 +196,7 @@ impl Parent {
     pub(super) fn listen(&mut self, place: &Place, protocol: &str, port: u16) -> String {
         self.is_needed = true;
         let name = format!("{}-{port}", protocol.to_ascii_lowercase());
-        let is_known = self.layer4.iter().any(|(_, known)| known.get("name") == Some(&json!(name)));
-        if !is_known {
+        if self.layer4_names.insert(name.clone()) {
             let listener = json!({ "name": name, "port": port, "protocol": protocol });
             self.layer4.push((place.clone(), listener));
         }
@@ -350,6 +352,8 @@ struct Holders {
     by_section: BTreeMap<String, usize>,
     /// By the hostname of a listener, with its port.
     by_host: BTreeMap<String, BTreeSet<(usize, u64)>>,
+    /// Likewise, by the hostnames that cover the one of a listener.
+    below: BTreeMap<String, BTreeSet<(usize, u64)>>,
 }
 
 impl Holders {
@@ -360,7 +364,11 @@ impl Holders {
             let section = listener.get("name").and_then(Value::as_str).unwrap_or_default();
             self.by_section.insert(section.to_owned(), index);
             let port = listener.get("port").and_then(Value::as_u64).unwrap_or_default();
-            self.by_host.entry(hostname(listener)).or_default().insert((index, port));
+            let hostname = hostname(listener);
+            for covering in covering(&hostname) {
+                self.below.entry(covering.into_owned()).or_default().insert((index, port));
+            }
+            self.by_host.entry(hostname).or_default().insert((index, port));
         }
     }
 
@@ -371,12 +379,9 @@ impl Holders {
             found.extend(covering(host).filter_map(|host| self.by_host.get(&*host)).flatten());
         }
         // Listeners below a wildcard, or below all hosts.
-        let suffixes: Vec<&str> = hosts.iter().filter_map(|host| host.strip_prefix('*')).collect();
-        if hosts.is_empty() || !suffixes.is_empty() {
-            let is_below =
-                |host: &str| hosts.is_empty() || suffixes.iter().any(|suffix| host.ends_with(suffix));
-            found.extend(self.by_host.iter().filter(|(host, _)| is_below(host)).flat_map(|(_, of)| of));
-        }
+        let wide = hosts.iter().copied().filter(|host| host.starts_with('*'));
+        let wide = wide.chain(hosts.is_empty().then_some(""));
+        found.extend(wide.filter_map(|host| self.below.get(host)).flatten());
         let found = found.into_iter().filter(|(_, known)| port.is_none_or(|port| port == *known));
         found.map(|(index, _)| *index).collect()
     }

@@ -32,7 +32,7 @@ use serde_json::{Map, Value};
 
 use self::annotated::Annotated;
 pub(super) use self::chosen::is_foreign;
-use self::chosen::{Owner, loss_without, owner};
+use self::chosen::{Classes, Owner, loss_without};
 use self::passthrough::Passthrough;
 use self::tls::TlsHosts;
 use super::Conversion;
@@ -41,24 +41,26 @@ use crate::migrate::source::Sources;
 
 /// The namespaces of the Ingresses that are converted.
 pub(super) fn namespaces(sources: &Sources) -> impl Iterator<Item = String> {
-    let ingresses = sources.kept.iter().filter(|(key, _)| key.kind == Kind::Ingress);
-    ingresses
-        .filter(|(_, ingress)| matches!(owner(ingress, sources), Owner::Of(_)))
+    let classes = Classes::of(sources);
+    sources
+        .kept_of(Kind::Ingress)
+        .filter(move |(_, ingress)| matches!(classes.owner(ingress), Owner::Of(_)))
         .map(|(key, _)| key.name.namespace.to_string())
 }
 
 /// Converts the Ingresses of known controllers, and withholds those with annotations of others.
 pub(super) fn convert(conversion: &mut Conversion, sources: &Sources) {
     let mut annotated = Vec::new();
-    for (key, ingress) in sources.kept.iter().filter(|(key, _)| key.kind == Kind::Ingress) {
+    let classes = Classes::of(sources);
+    for (key, ingress) in sources.kept_of(Kind::Ingress) {
         // An Ingress may be withheld already.
         if !conversion.output.contains(key) {
             continue;
         }
-        match owner(ingress, sources) {
+        match classes.owner(ingress) {
             Owner::Of(dialect) => {
                 conversion.output.remove(key);
-                annotated.push(Annotated::read((key, ingress), dialect, sources, conversion));
+                annotated.push(Annotated::read((key, ingress), dialect, (sources, &classes), conversion));
             }
             Owner::Own(read) => {
                 let counts = |domain: &str| !read.iter().any(|known| known == domain);
@@ -77,6 +79,7 @@ pub(super) fn convert(conversion: &mut Conversion, sources: &Sources) {
     let exposed = exposure::exposed(&annotated);
     let passthrough = Passthrough::of(&annotated);
     let tls_hosts = TlsHosts::of(&annotated);
+    let policies = verdicts::policies_of_ingresses(sources);
     let bypassed: Vec<bool> = annotated
         .iter()
         .map(|one| !conversion.choices.keep_ingress && passthrough.takes_all(one, &tls_hosts))
@@ -84,7 +87,8 @@ pub(super) fn convert(conversion: &mut Conversion, sources: &Sources) {
     for ((ingress, is_exposed), is_bypassed) in annotated.iter_mut().zip(exposed).zip(bypassed) {
         ingress.is_exposed = is_exposed;
         ingress.is_bypassed = is_bypassed;
-        verdicts::judge(ingress, sources, conversion);
+        let policies = policies.get(&ingress.key.name).map(Vec::as_slice).unwrap_or_default();
+        verdicts::judge(ingress, policies, sources, conversion);
     }
     scope::note(&annotated, conversion);
     if conversion.choices.keep_ingress {

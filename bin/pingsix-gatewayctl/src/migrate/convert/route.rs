@@ -143,21 +143,15 @@ pub(super) fn of_host(object: &str, host: &str) -> String {
 impl Conversion {
     /// A name for a route that neither the output nor another document has.
     pub(super) fn route_name(&mut self, namespace: &str, wanted: &str) -> String {
-        let mut name = self.output.free_name(Kind::HttpRoute, namespace, wanted);
-        let mut number = 2_usize;
-        while !self.route_names.insert((namespace.to_owned(), name.clone())) {
-            name = self.output.free_name(Kind::HttpRoute, namespace, &format!("{wanted}-{number}"));
-            number += 1;
-        }
-        name
+        self.output.reserve(Kind::HttpRoute, namespace, wanted)
     }
 }
 
 impl Conversion {
     /// Refuses hosts whose clients need certificates in the original. Returns whether there are any.
     pub(super) fn refuse_certificates(&mut self, hosts: &[String], place: &Place) -> bool {
-        let mut refused = self.refused_hosts.iter().flat_map(|(_, refused)| refused);
-        let is_refused = refused.any(|other| hosts.iter().any(|host| tls::covers(other, host)));
+        let mut covering = hosts.iter().flat_map(|host| tls::covering(host));
+        let is_refused = covering.any(|host| self.all_refused_hosts.contains(&*host));
         if is_refused {
             let message = "The clients of a host need certificates, and PingSIX asks for none.";
             self.report.blocking(place, Reason::ClientCertificate, message);

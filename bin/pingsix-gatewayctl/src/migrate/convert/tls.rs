@@ -38,7 +38,9 @@ pub(super) fn convert(sources: &mut Sources, conversion: &mut Conversion) {
                 &place,
                 format!("{message} --allow-weaker {object} writes the listener and its routes."),
             );
-            conversion.refused_hosts.push((name, hosts.into_iter().map(|(_, host)| host).collect()));
+            let hosts: Vec<String> = hosts.into_iter().map(|(_, host)| host).collect();
+            conversion.all_refused_hosts.extend(hosts.iter().cloned());
+            conversion.refused_hosts.push((name, hosts));
             continue;
         }
         let secret = certificates
@@ -66,11 +68,6 @@ pub(super) fn covering(host: &str) -> impl Iterator<Item = Cow<'_, str>> {
     let wildcards = host.match_indices('.').map(|(dot, _)| Cow::Owned(format!("*{}", &host[dot..])));
     let own = (!host.is_empty()).then_some(Cow::Borrowed(host));
     own.into_iter().chain(wildcards.filter(move |wildcard| wildcard != host)).chain([Cow::Borrowed("")])
-}
-
-/// Whether a hostname takes the requests of another one.
-pub(super) fn covers(host: &str, other: &str) -> bool {
-    host == other || host.strip_prefix('*').is_some_and(|suffix| other.ends_with(suffix))
 }
 
 fn read(source: Source, conversion: &mut Conversion) -> Option<Tls> {

@@ -8,7 +8,7 @@ use pingsix_translate::crd::AnnotationDialect;
 use pingsix_translate::{Kind, ObjectKey, read_annotations};
 use serde_json::Value;
 
-use super::chosen::{CLASS_ANNOTATION, class_name, default_class, is_guessed};
+use super::chosen::{CLASS_ANNOTATION, Classes};
 use super::dialect::Dialect;
 use super::passthrough::PASSTHROUGH;
 use super::plugins;
@@ -91,7 +91,7 @@ impl Annotated {
     pub(super) fn read(
         (key, ingress): (&ObjectKey, &Value),
         dialect: &'static Dialect,
-        sources: &Sources,
+        (sources, classes): (&Sources, &Classes<'_>),
         conversion: &mut Conversion,
     ) -> Self {
         let place = Place::object(key.to_string());
@@ -105,7 +105,7 @@ impl Annotated {
         let class = class.map(|(place, _)| place);
         let of_annotation = annotations.contains_key(CLASS_ANNOTATION);
         let of_annotation = of_annotation.then(|| place.at(&annotation_field(CLASS_ANNOTATION)));
-        let is_guessed = is_guessed(ingress, dialect, sources);
+        let is_guessed = classes.is_guessed(ingress, dialect);
         for class in class.into_iter().chain(of_annotation) {
             let message = if conversion.choices.keep_ingress {
                 format!("IngressClass {} takes the place of the class.", conversion.choices.ingress_class)
@@ -142,13 +142,11 @@ impl Annotated {
             report.impossible(&place.at("spec"), Reason::MissingField, message);
         }
         let read = read_annotations(&[dialect.annotations], &key.name.namespace, Some(&annotations));
-        let class = class_name(ingress).map(str::to_owned);
-        let class = class.or_else(|| Some(default_class(sources)?.0.name.name.to_string()));
         let service_namespace = plugins::service_namespace(dialect, &annotations);
         Self {
             key: key.clone(),
             dialect,
-            class: class.unwrap_or_default(),
+            class: classes.name_for(ingress),
             plugins: Effects::default(),
             service_namespace: service_namespace.unwrap_or_else(|| key.name.namespace.to_string()),
             created: sources.created.get(key).cloned().unwrap_or_default(),

@@ -82,40 +82,74 @@ pub(super) fn loss_without(annotation: &str) -> &'static str {
 }
 
 /// The class of an Ingress by name; `None` stands for the default class.
-pub(super) fn class_name(ingress: &Value) -> Option<&str> {
+fn class_name(ingress: &Value) -> Option<&str> {
     let of_annotation = ingress.pointer("/metadata/annotations").and_then(|all| all.get(CLASS_ANNOTATION));
     of_annotation.or_else(|| ingress.pointer("/spec/ingressClassName")).and_then(Value::as_str)
 }
 
-/// The controller of an Ingress, by its class. If the input does not have the class, its name and the annotations decide.
-pub(super) fn owner(ingress: &Value, sources: &Sources) -> Owner {
-    if is_solver(ingress) {
-        let message = "cert-manager has made the Ingress for a challenge of ACME, and deletes it afterwards. Its solver for \
-                       Gateways makes HTTPRoutes.";
-        return Owner::Other(message.to_owned());
+/// The classes of the input.
+pub(super) struct Classes<'s> {
+    sources: &'s Sources,
+    /// The class of Ingresses that name none.
+    default: Option<(&'s ObjectKey, &'s Value)>,
+}
+
+impl<'s> Classes<'s> {
+    pub(super) fn of(sources: &'s Sources) -> Self {
+        let is_default = |class: &Value| {
+            let annotations = class.pointer("/metadata/annotations").and_then(Value::as_object);
+            annotations.and_then(|annotations| annotations.get(IS_DEFAULT)) == Some(&json!("true"))
+        };
+        let default = sources.kept_of(Kind::IngressClass).find(|(_, class)| is_default(class));
+        Self { sources, default }
     }
-    let name = class_name(ingress);
-    let class = match name {
-        Some(name) => sources.kept.get(&ObjectKey::new(Kind::IngressClass, "", name)),
-        None => default_class(sources).map(|(_, class)| class),
-    };
-    let Some(class) = class else {
-        let usual = DIALECTS.into_iter().find(|dialect| name == Some(dialect.class));
-        let is_other = name.is_some_and(|name| OTHER_CLASSES.contains(&name));
-        let dialect = usual.or_else(|| annotated(ingress).filter(|_| !is_other));
-        return dialect.map_or_else(|| Owner::Other(unknown_class(name, is_other)), Owner::Of);
-    };
-    let controller = class.pointer("/spec/controller").and_then(Value::as_str).unwrap_or_default();
-    if let Some(dialect) = DIALECTS.into_iter().find(|dialect| dialect.is_of(controller)) {
-        return Owner::Of(dialect);
+
+    fn get(&self, name: &str) -> Option<&'s Value> {
+        self.sources.kept.get(&ObjectKey::new(Kind::IngressClass, "", name))
     }
-    if controller != DEFAULT_CONTROLLER_NAME {
-        let name = class.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-        return Owner::Other(format!("IngressClass {name} belongs to the controller {controller}."));
+
+    /// The name of the class of an Ingress: its own, or that of the default class. Empty if there is none.
+    pub(super) fn name_for(&self, ingress: &Value) -> String {
+        let default = || self.default.map(|(key, _)| &*key.name.name);
+        class_name(ingress).or_else(default).unwrap_or_default().to_owned()
     }
-    let read = read_annotations(class, sources);
-    // A class without annotations ignores those that an Ingress has from before.
-    annotated(ingress).filter(|_| read.is_empty()).map_or(Owner::Own(read), Owner::Of)
+
+    /// The controller of an Ingress, by its class. If the input does not have the class, its name and the annotations decide.
+    pub(super) fn owner(&self, ingress: &Value) -> Owner {
+        if is_solver(ingress) {
+            let message = "cert-manager has made the Ingress for a challenge of ACME, and deletes it afterwards. Its solver for \
+                           Gateways makes HTTPRoutes.";
+            return Owner::Other(message.to_owned());
+        }
+        let name = class_name(ingress);
+        let class = match name {
+            Some(name) => self.get(name),
+            None => self.default.map(|(_, class)| class),
+        };
+        let Some(class) = class else {
+            let usual = DIALECTS.into_iter().find(|dialect| name == Some(dialect.class));
+            let is_other = name.is_some_and(|name| OTHER_CLASSES.contains(&name));
+            let dialect = usual.or_else(|| annotated(ingress).filter(|_| !is_other));
+            return dialect.map_or_else(|| Owner::Other(unknown_class(name, is_other)), Owner::Of);
+        };
+        let controller = class.pointer("/spec/controller").and_then(Value::as_str).unwrap_or_default();
+        if let Some(dialect) = DIALECTS.into_iter().find(|dialect| dialect.is_of(controller)) {
+            return Owner::Of(dialect);
+        }
+        if controller != DEFAULT_CONTROLLER_NAME {
+            let name = class.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+            return Owner::Other(format!("IngressClass {name} belongs to the controller {controller}."));
+        }
+        let read = read_annotations(class, self.sources);
+        // A class without annotations ignores those that an Ingress has from before.
+        annotated(ingress).filter(|_| read.is_empty()).map_or(Owner::Own(read), Owner::Of)
+    }
+
+    /// Whether only the annotations of an Ingress say which controller serves it, because the input does not have its class.
+    pub(super) fn is_guessed(&self, ingress: &Value, dialect: &Dialect) -> bool {
+        let name = class_name(ingress).filter(|name| *name != dialect.class);
+        name.is_some_and(|name| self.get(name).is_none())
+    }
 }
 
 /// The first controller whose annotations an Ingress has.
@@ -140,22 +174,6 @@ fn unknown_class(name: Option<&str>, is_other: bool) -> String {
                  APISIX serves the Ingress."
             .to_owned(),
     }
-}
-
-/// Whether only the annotations of an Ingress say which controller serves it, because the input does not have its class.
-pub(super) fn is_guessed(ingress: &Value, dialect: &Dialect, sources: &Sources) -> bool {
-    let name = class_name(ingress).filter(|name| *name != dialect.class);
-    name.is_some_and(|name| !sources.kept.contains_key(&ObjectKey::new(Kind::IngressClass, "", name)))
-}
-
-/// The class of Ingresses that name none.
-pub(super) fn default_class(sources: &Sources) -> Option<(&ObjectKey, &Value)> {
-    let mut classes = sources.kept.iter().filter(|(key, _)| key.kind == Kind::IngressClass);
-    let is_default = |class: &Value| {
-        let annotations = class.pointer("/metadata/annotations").and_then(Value::as_object);
-        annotations.and_then(|annotations| annotations.get(IS_DEFAULT)) == Some(&json!("true"))
-    };
-    classes.find(|(_, class)| is_default(class))
 }
 
 /// The domains of the annotations that the parameters of a class switch on.

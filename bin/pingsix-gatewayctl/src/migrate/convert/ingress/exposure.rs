@@ -3,7 +3,7 @@
 //! PingSIX compares paths byte by byte, and the other controllers compare normalised paths. So another spelling of a protected
 //! path may reach the rule of another Ingress.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::annotated::{Annotated, Entry};
 use super::dialect::Dialect;
@@ -26,26 +26,56 @@ pub(super) fn message(dialect: &Dialect) -> String {
 
 /// Of each Ingress, whether other spellings of one of its paths may reach another Ingress with other protection.
 pub(super) fn exposed(all: &[Annotated]) -> Vec<bool> {
-    let protections: Vec<Protection<'_>> = all.iter().map(protection).collect();
-    // By the host of a rule; a default backend is for every host.
-    let mut by_host: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
-    for (index, ingress) in all.iter().enumerate().filter(|(_, ingress)| ingress.read.canary.is_none()) {
-        let hosts = ingress.entries.iter().map(|entry| entry.host.as_str());
-        for host in hosts.chain(ingress.default_backend.as_ref().map(|_| "")) {
-            by_host.entry(host).or_default().insert(index);
+    let mut numbers: BTreeMap<Protection<'_>, usize> = BTreeMap::new();
+    let protections: Vec<usize> = all
+        .iter()
+        .map(|ingress| {
+            let next = numbers.len();
+            *numbers.entry(protection(ingress)).or_insert(next)
+        })
+        .collect();
+    // By the host of a rule, and by the path without a slash at its end.
+    let mut around: BTreeMap<&str, BTreeMap<String, Protections>> = BTreeMap::new();
+    let of_all = all.iter().zip(&protections).filter(|(ingress, _)| ingress.read.canary.is_none());
+    for (ingress, protection) in of_all {
+        let mut add = |host, path: &str| {
+            let paths = around.entry(host).or_default();
+            let held = paths.entry(path.to_owned()).or_insert(Protections::One(*protection));
+            *held = held.with(*protection);
+        };
+        for entry in &ingress.entries {
+            entry.paths.iter().for_each(|path| add(&entry.host, stem(&path.path).trim_end_matches('/')));
         }
+        // A default backend is for every host.
+        ingress.default_backend.iter().for_each(|_| add("", ""));
     }
-    let is_exposed = |index: usize, entry: &Entry| {
-        let others = covering(&entry.host).filter_map(|host| by_host.get(&*host)).flatten();
-        let others: Vec<&Annotated> = others
-            .filter(|other| protections[**other] != protections[index])
-            .map(|other| &all[*other])
-            .collect();
+    let is_exposed = |own: usize, entry: &Entry| {
         let mut paths = entry.paths.iter().map(|path| stem(&path.path)).filter(|path| path != "/");
-        paths.any(|path| others.iter().any(|other| has_prefix_of(other, &entry.host, &path)))
+        paths.any(|path| {
+            let mut hosts = covering(&entry.host).filter_map(|host| around.get(&*host));
+            hosts.any(|prefixes| {
+                let mut ends = path.match_indices('/').map(|(end, _)| end);
+                ends.any(|end| {
+                    prefixes.get(&path[..end]).is_some_and(|held| held.with(own) != Protections::One(own))
+                })
+            })
+        })
     };
-    let ingresses = all.iter().enumerate();
-    ingresses.map(|(index, ingress)| ingress.entries.iter().any(|entry| is_exposed(index, entry))).collect()
+    let ingresses = all.iter().zip(&protections);
+    ingresses.map(|(ingress, own)| ingress.entries.iter().any(|entry| is_exposed(*own, entry))).collect()
+}
+
+/// The protections of the Ingresses with a path, by number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Protections {
+    One(usize),
+    Several,
+}
+
+impl Protections {
+    fn with(self, other: usize) -> Self {
+        if self == Self::One(other) { self } else { Self::Several }
+    }
 }
 
 /// A namespace, and annotations that limit the clients of an Ingress, as written.
@@ -57,15 +87,4 @@ fn protection(ingress: &Annotated) -> Protection<'_> {
         is_protecting(short) || short.contains("plugin")
     });
     (ingress.namespace(), annotations.map(|(name, value)| (name.as_str(), value.as_str())).collect())
-}
-
-/// Whether an Ingress has a prefix of a path for a host.
-fn has_prefix_of(ingress: &Annotated, host: &str, path: &str) -> bool {
-    let is_prefix = |prefix: &str| {
-        let rest = path.strip_prefix(prefix.trim_end_matches('/'));
-        rest.is_some_and(|rest| rest.starts_with('/'))
-    };
-    let mut entries = ingress.entries.iter().filter(|entry| covering(host).any(|other| other == entry.host));
-    ingress.default_backend.is_some()
-        || entries.any(|entry| entry.paths.iter().any(|other| is_prefix(&stem(&other.path))))
 }

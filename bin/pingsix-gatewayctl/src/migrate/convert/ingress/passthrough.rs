@@ -3,7 +3,7 @@
 //! ingress-nginx compares the server name of a connection with the hosts of such Ingresses, byte by byte, and passes the
 //! connection on to the backend of the path `/`. Everything else of an Ingress is for requests in plaintext.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pingsix_translate::{Kind, ObjectKey};
 use serde_json::json;
@@ -58,18 +58,33 @@ pub(super) fn convert(
             conversion.report.limited(&ingress.at_own(PASSTHROUGH), Reason::DifferentScope, message);
         }
     }
-    for host in &passthrough.0 {
-        one((ingresses, host), sources, conversion);
+    let mut of_hosts: BTreeMap<&str, OfHost<'_>> = BTreeMap::new();
+    for ingress in ingresses {
+        let hosts: BTreeSet<&str> = ingress.exact_hosts().filter(|host| passthrough.has(host)).collect();
+        for host in hosts {
+            let of_host = of_hosts.entry(host).or_default();
+            of_host.places.extend(ingress.passes_tls().then(|| ingress.at_own(PASSTHROUGH)));
+            of_host.root = of_host.root.or_else(|| Some((ingress, root(ingress, host)?)));
+        }
+    }
+    for (host, of_host) in of_hosts {
+        one(host, &of_host, sources, conversion);
     }
 }
 
+/// A host whose TLS passes through.
+#[derive(Default)]
+struct OfHost<'a> {
+    /// The places of the annotation.
+    places: Vec<Place>,
+    /// The oldest Ingress with the path `/`, and the path.
+    root: Option<(&'a Annotated, &'a PathEntry)>,
+}
+
 /// Writes the TLSRoute of a host.
-fn one((ingresses, host): (&[Annotated], &str), sources: &Sources, conversion: &mut Conversion) {
-    let annotated = ingresses.iter().filter(|one| one.passes_tls() && one.exact_hosts().any(|of| of == host));
-    let places: Vec<Place> = annotated.map(|one| one.at_own(PASSTHROUGH)).collect();
+fn one(host: &str, OfHost { places, root }: &OfHost<'_>, sources: &Sources, conversion: &mut Conversion) {
     let Some(at) = places.first() else { return };
-    let Some((ingress, path)) = ingresses.iter().find_map(|ingress| Some((ingress, root(ingress, host)?)))
-    else {
+    let Some((ingress, path)) = root else {
         let message = format!(
             "No Ingress has the path / for {host}, so ingress-nginx closes TLS connections. So does the Gateway."
         );
@@ -102,7 +117,7 @@ fn one((ingresses, host): (&[Annotated], &str), sources: &Sources, conversion: &
         target.service,
         beside.unwrap_or_default()
     );
-    for at in &places {
+    for at in places {
         conversion.report.limited(at, Reason::DifferentConnection, message.as_str());
     }
     let mut parent = conversion.parent.reference(ingress.namespace(), Section::Plaintext);

@@ -1,5 +1,6 @@
 //! Requests that ingress-nginx decides about by more than one Ingress, and Gateway API and the class by one.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use pingsix_translate::crd::AnnotationDialect;
@@ -9,6 +10,7 @@ use super::canary::{self, PathKey};
 use super::paths;
 use super::tls::TlsHosts;
 use crate::migrate::convert::Conversion;
+use crate::migrate::convert::tls::covering;
 use crate::migrate::report::Reason;
 
 /// Reports such requests. `ingresses` are in the order of their age.
@@ -122,8 +124,13 @@ fn note_wide_hosts(mains: &[&Annotated], conversion: &mut Conversion) {
             *is_complete.entry(&entry.host).or_default() |= has_all || ingress.default_backend.is_some();
         }
     }
-    let open: Vec<&str> =
-        is_complete.iter().filter(|(_, is_complete)| !**is_complete).map(|(host, _)| *host).collect();
+    // The first of the open hosts below each wider one.
+    let mut open: BTreeMap<Cow<'_, str>, &str> = BTreeMap::new();
+    for (host, _) in is_complete.iter().filter(|(_, is_complete)| !**is_complete) {
+        for wide in covering(host).filter(|wide| wide != host) {
+            open.entry(wide).or_insert(host);
+        }
+    }
     for ingress in mains {
         if let (Some(backend), Some(host)) =
             (&ingress.default_backend, open.iter().find(|host| !host.is_empty()))
@@ -140,19 +147,9 @@ fn note_wide_hosts(mains: &[&Annotated], conversion: &mut Conversion) {
             );
             conversion.report.limited(&ingress.place.at("spec.rules"), Reason::DifferentMatch, message);
         }
-        let covers = |wide: &str, host: &str| match wide.strip_prefix('*') {
-            _ if wide.is_empty() => !host.is_empty(),
-            Some(domain) => host != wide && host.ends_with(domain),
-            None => false,
-        };
-        let is_covered = |host: &&&str| {
-            ingress.entries.iter().any(|entry| !entry.paths.is_empty() && covers(&entry.host, host))
-        };
-        let is_wide = |host: &str| host.is_empty() || host.starts_with('*');
-        if !ingress.entries.iter().any(|entry| is_wide(&entry.host)) {
-            continue;
-        }
-        let Some(host) = open.iter().find(is_covered) else { continue };
+        let with_paths = ingress.entries.iter().filter(|entry| !entry.paths.is_empty());
+        let covered = with_paths.filter_map(|entry| open.get(entry.host.as_str()));
+        let Some(host) = covered.min() else { continue };
         let message = format!(
             "Requests for {host} that no path of that host takes reach the rules for more hosts. ingress-nginx answers 404."
         );

@@ -20,13 +20,14 @@ pub(super) fn convert(
     conversion: &mut Conversion,
 ) {
     // A certificate of the input for a host counts, whatever its Ingress is.
-    let (with_secret, without): (Vec<_>, Vec<_>) = ingresses
-        .iter()
-        .flat_map(|ingress| ingress.tls.iter().map(move |tls| (ingress, tls)))
-        .partition(|(_, tls)| tls.secret.is_some());
-    listeners(&with_secret, added, passthrough, conversion);
-    for (ingress, tls) in without {
-        without_secret(ingress, tls, passthrough, conversion);
+    let mut taken: BTreeSet<String> = BTreeSet::new();
+    for ingress in ingresses {
+        listeners(ingress, added, passthrough, &mut taken, conversion);
+    }
+    for ingress in ingresses {
+        for tls in ingress.tls.iter().filter(|tls| tls.secret.is_none()) {
+            without_secret(ingress, tls, passthrough, conversion);
+        }
     }
 }
 
@@ -67,15 +68,18 @@ fn without_secret(ingress: &Annotated, tls: &Tls, passthrough: &Passthrough, con
     }
 }
 
-/// Adds a listener for each host with a certificate.
+/// Adds a listener for each host of an Ingress with a certificate. `taken` are the hosts of such listeners.
 fn listeners(
-    entries: &[(&Annotated, &Tls)],
+    ingress: &Annotated,
     added: &AddedHosts,
     passthrough: &Passthrough,
+    taken: &mut BTreeSet<String>,
     conversion: &mut Conversion,
 ) {
-    let mut taken: BTreeSet<String> = BTreeSet::new();
-    for (ingress, tls) in entries {
+    // An alias has the certificate of its host, unless an entry lists the alias itself.
+    let listed: BTreeSet<&String> =
+        ingress.tls.iter().flat_map(|tls| &tls.hosts).map(|(_, host)| host).collect();
+    for tls in &ingress.tls {
         let Some(secret) = &tls.secret else { continue };
         let secret = ObjectName::new(ingress.namespace(), secret.as_str());
         let hosts = if tls.hosts.is_empty() {
@@ -86,9 +90,6 @@ fn listeners(
         } else {
             tls.hosts.clone()
         };
-        // An alias has the certificate of its host, unless an entry lists the alias itself.
-        let listed: BTreeSet<&String> =
-            ingress.tls.iter().flat_map(|tls| &tls.hosts).map(|(_, host)| host).collect();
         let with_aliases: Vec<(Place, String)> = hosts
             .into_iter()
             .flat_map(|(place, host): (Place, String)| {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pingsix_translate::annotations::{
     self, DirectiveOfSnippet, Fault, IGNORED_ANNOTATIONS, Purpose, Support,
 };
-use pingsix_translate::{Kind, ObjectKey, read_custom_headers};
+use pingsix_translate::{Kind, ObjectKey, ObjectName, read_custom_headers};
 use serde_json::Value;
 
 use super::annotated::{Annotated, PathEntry};
@@ -16,7 +16,7 @@ use super::{exposure, hosts, plugins};
 use crate::migrate::convert::{Conversion, ownership};
 use crate::migrate::plugin::networks;
 use crate::migrate::report::{Place, Reason, Report};
-use crate::migrate::source::Sources;
+use crate::migrate::source::{Sources, list};
 
 /// The annotations that a canary has of its own in ingress-nginx.
 const OF_CANARIES: [&str; 2] = ["load-balance", "upstream-hash-by"];
@@ -24,8 +24,30 @@ const OF_CANARIES: [&str; 2] = ["load-balance", "upstream-hash-by"];
 /// The programs whose annotations count for Ingresses and for Gateways.
 const COMPANIONS: [&str; 2] = ["cert-manager.io", "external-dns.alpha.kubernetes.io"];
 
-/// Reports on each annotation, and closes the Ingress if its protection would be lost.
-pub(super) fn judge(ingress: &mut Annotated, sources: &Sources, conversion: &mut Conversion) {
+/// The policies of the input for each Ingress. They lose their target once the Ingress goes.
+pub(super) fn policies_of_ingresses(sources: &Sources) -> BTreeMap<ObjectName, Vec<&ObjectKey>> {
+    let mut all: BTreeMap<ObjectName, Vec<&ObjectKey>> = BTreeMap::new();
+    for (key, policy) in
+        [Kind::SecurityPolicy, Kind::TrafficPolicy].into_iter().flat_map(|kind| sources.kept_of(kind))
+    {
+        for target in list(policy, "/spec/targetRefs") {
+            let text = |field: &str| target.get(field).and_then(Value::as_str).unwrap_or_default();
+            if text("kind") == Kind::Ingress.as_str() {
+                let ingress = ObjectName::new(key.name.namespace.clone(), text("name"));
+                all.entry(ingress).or_default().push(key);
+            }
+        }
+    }
+    all
+}
+
+/// Reports on each annotation, and closes the Ingress if its protection would be lost. `policies` are those of the input for it.
+pub(super) fn judge(
+    ingress: &mut Annotated,
+    policies: &[&ObjectKey],
+    sources: &Sources,
+    conversion: &mut Conversion,
+) {
     let before = conversion.report.losses();
     let is_canary = ingress.read.canary.is_some();
     let keeps = conversion.choices.keep_ingress;
@@ -34,6 +56,10 @@ pub(super) fn judge(ingress: &mut Annotated, sources: &Sources, conversion: &mut
     }
     let given_up = annotations::ignored(&ingress.annotations);
     let names: Vec<(&String, &String)> = ingress.annotations.iter().collect();
+    let mut faults: Faults<'_> = BTreeMap::new();
+    for fault in ingress.read.faults() {
+        faults.entry(fault.annotation.as_deref().unwrap_or_default()).or_default().push(fault);
+    }
     for (name, value) in names {
         let at = ingress.at(name);
         let report = &mut conversion.report;
@@ -51,7 +77,7 @@ pub(super) fn judge(ingress: &mut Annotated, sources: &Sources, conversion: &mut
                 } else if is_canary && !short.starts_with("canary") {
                     report.exact(&at, "A canary has the annotations of the Ingress whose requests it takes.");
                 } else {
-                    of_dialect(ingress, (short, value), &at, keeps, report);
+                    of_dialect(ingress, (short, value), &faults, (&at, keeps), report);
                 }
             }
             _ if name == CLASS_ANNOTATION => {}
@@ -81,13 +107,13 @@ pub(super) fn judge(ingress: &mut Annotated, sources: &Sources, conversion: &mut
         }
     }
     if ingress.is_bypassed {
-        policies(ingress, sources, &mut conversion.report);
+        refuse_policies(ingress, policies, &mut conversion.report);
     } else if !is_canary {
         if !keeps {
             plugins::convert(ingress, conversion);
         }
         networks_of(ingress, &mut conversion.report);
-        policies(ingress, sources, &mut conversion.report);
+        refuse_policies(ingress, policies, &mut conversion.report);
         if !keeps {
             custom_headers(ingress, sources, &mut conversion.report);
         }
@@ -123,30 +149,22 @@ fn is_of_host(ingress: &Annotated, name: &str) -> bool {
 }
 
 /// Policies of the input for the Ingress would lose their target.
-fn policies(ingress: &Annotated, sources: &Sources, report: &mut Report) {
-    let kinds = [Kind::SecurityPolicy, Kind::TrafficPolicy];
-    for (key, policy) in sources.kept.iter().filter(|(key, _)| kinds.contains(&key.kind)) {
-        let targets = policy.pointer("/spec/targetRefs").and_then(Value::as_array);
-        let is_meant = targets.into_iter().flatten().any(|target| {
-            let text = |field: &str| target.get(field).and_then(Value::as_str).unwrap_or_default();
-            text("kind") == Kind::Ingress.as_str() && text("name") == &*ingress.key.name.name
-        });
-        if is_meant && *key.name.namespace == *ingress.namespace() {
-            report.blocking(
-                &ingress.place,
-                Reason::LostReferent,
-                format!("{key} is for the Ingress, and has no target once the Ingress goes."),
-            );
-        }
+fn refuse_policies(ingress: &Annotated, policies: &[&ObjectKey], report: &mut Report) {
+    for policy in policies {
+        let message = format!("{policy} is for the Ingress, and has no target once the Ingress goes.");
+        report.blocking(&ingress.place, Reason::LostReferent, message);
     }
 }
+
+/// The faults of annotations by their whole names.
+type Faults<'a> = BTreeMap<&'a str, Vec<&'a Fault>>;
 
 /// The verdict on an annotation of the Ingress's controller.
 fn of_dialect(
     ingress: &Annotated,
     (name, value): (&str, &str),
-    at: &Place,
-    keeps: bool,
+    faults: &Faults<'_>,
+    (at, keeps): (&Place, bool),
     report: &mut Report,
 ) {
     let dialect = ingress.dialect;
@@ -175,10 +193,9 @@ fn of_dialect(
             report.limited(at, Reason::Snippet, sentence.as_str());
         }
     }
-    let is_own = |fault: &&Fault| fault.annotation.as_deref() == Some(whole.as_str());
     let is_line = |fault: &Fault| lines.iter().any(|line| line.sentence == fault.message);
-    let faults = ingress.read.faults().iter().filter(is_own).filter(|fault| !is_line(fault));
-    let faults: Vec<&Fault> = faults.collect();
+    let own = faults.get(whole.as_str()).into_iter().flatten().copied();
+    let faults: Vec<&Fault> = own.filter(|fault| !is_line(fault)).collect();
     let known = annotations::annotation(dialect.annotations, name);
     for Fault { purpose, message, is_honoured, is_ignored, .. } in &faults {
         let reason = reason_of_fault(known, name, *is_honoured);
