@@ -126,6 +126,7 @@ bench:
     cargo bench -p pingsix-sink --bench embedded
     cargo bench -p pingsix-gateway-api --features controller --bench reconcile
     cargo bench -p pingsix-gateway-api --features controller --bench memory
+    cargo bench -p pingsix-gatewayctl --bench migrate
 
 # With the argument neighbours: what Gateways cost each other.
 # What a change costs on a real API server; says so when that is not built. Results are recorded in docs/results.

@@ -32,6 +32,7 @@ mod serve;
 mod translate;
 mod yaml;
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -61,19 +62,29 @@ struct Streams<'a> {
 ///
 /// Exit codes: 0 when all is well, 1 when there are problems, 2 when the arguments or input cannot be used.
 pub fn main(program: Program) -> ExitCode {
-    let mut err = io::stderr();
-    let arguments =
-        match program.command().try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches)) {
-            Ok(arguments) => arguments,
-            Err(error) => {
-                let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-                // Standard error is closed, so a failure cannot be reported.
-                let _ = error.print();
-                return ExitCode::from(if asked_for { 0 } else { 2 });
-            }
-        };
     let mut out = io::BufWriter::new(io::stdout());
-    let result = run(arguments.command, program, &mut Streams { out: &mut out, err: &mut err });
+    main_with(program, std::env::args_os(), &mut out, &mut io::stderr())
+}
+
+/// As [`main`], with these arguments, of which the first one is the name of the executable, and with these outputs. Help and faults
+/// of arguments go to those of the process.
+pub fn main_with(
+    program: Program,
+    arguments: impl IntoIterator<Item = OsString>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> ExitCode {
+    let matches = program.command().try_get_matches_from(arguments);
+    let arguments = match matches.and_then(|matches| Arguments::from_arg_matches(&matches)) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            // Standard error is closed, so a failure cannot be reported.
+            let _ = error.print();
+            return ExitCode::from(if asked_for { 0 } else { 2 });
+        }
+    };
+    let result = run(arguments.command, program, &mut Streams { out: &mut *out, err: &mut *err });
     match result.and_then(|exit| out.flush().map(|()| exit).map_err(Error::from)) {
         Ok(Exit::Success) => ExitCode::SUCCESS,
         Ok(Exit::Problems) => ExitCode::FAILURE,
