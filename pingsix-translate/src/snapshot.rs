@@ -10,6 +10,7 @@ mod objects;
 mod policy_object;
 mod pool;
 mod references;
+mod refresh;
 mod route_spec;
 mod routes;
 mod service;
@@ -288,7 +289,7 @@ impl ReferentNames {
     }
 }
 
-fn pick<V: Clone>(from: &BTreeMap<ObjectName, V>, names: &BTreeSet<ObjectName>) -> SharedMap<ObjectName, V> {
+fn pick<V: Clone>(from: &SharedMap<ObjectName, V>, names: &BTreeSet<ObjectName>) -> SharedMap<ObjectName, V> {
     names.iter().filter_map(|name| from.get(name).map(|value| (name.clone(), value.clone()))).collect()
 }
 

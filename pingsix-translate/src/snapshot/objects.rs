@@ -1,6 +1,6 @@
 //! A plain collection of objects.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use super::metadata::{Identified, OfKind};
 use super::route_spec::AnyRoute;
 use crate::for_each_kind;
 use crate::model::{Kind, ObjectKey, ObjectName};
+use crate::shared_map::{Change, SharedMap};
 
 macro_rules! objects {
     ($($kind:ident in $field:ident $facts:tt)+) => {
@@ -38,20 +39,21 @@ macro_rules! objects {
         }
 
         /// A plain collection of objects, the source of snapshots. Tools without a cluster use it. The controller builds
-        /// snapshots from indexed stores instead. The `Debug` text has the keys of the objects.
+        /// snapshots from indexed stores instead. Copies share memory, as those of a [`SharedMap`] do. The `Debug` text has
+        /// the keys of the objects.
         #[derive(Clone, Default)]
-        pub struct Objects { $(pub(super) $field: BTreeMap<ObjectName, Arc<super::$kind>>,)+ }
+        pub struct Objects { $(pub(super) $field: SharedMap<ObjectName, Arc<super::$kind>>,)+ }
 
         impl Objects {
             /// Adds an object, or replaces the one with the same key. Returns whether one was replaced.
             pub fn insert(&mut self, object: Object) -> bool {
                 let ObjectKey { name, .. } = object.key();
-                match object { $(Object::$kind(object) => self.$field.insert(name, object).is_some(),)+ }
+                match object { $(Object::$kind(object) => self.$field.insert(name, object),)+ }
             }
 
             /// Removes the object with a key. Returns whether it was there.
             pub fn remove(&mut self, key: &ObjectKey) -> bool {
-                match key.kind { $(Kind::$kind => self.$field.remove(&key.name).is_some(),)+ }
+                match key.kind { $(Kind::$kind => self.$field.remove(&key.name),)+ }
             }
 
             /// Whether the collection has an object with this key.
@@ -62,6 +64,22 @@ macro_rules! objects {
             /// The object with this key.
             pub fn get(&self, key: &ObjectKey) -> Option<Object> {
                 match key.kind { $(Kind::$kind => self.$field.get(&key.name).cloned().map(Object::$kind),)+ }
+            }
+
+            /// The objects that differ from those of an earlier copy: new ones, removed ones, and those that are not the same
+            /// [`Arc`]s. The parts that both copies share are not read.
+            pub fn changes(&self, before: &Self) -> BTreeSet<ObjectKey> {
+                let mut changed = BTreeSet::new();
+                $(
+                    let changes = self.$field.changes(&before.$field).into_iter();
+                    changed.extend(changes.filter_map(|change| match change {
+                        Change::Replaced(_, before, now) if Arc::ptr_eq(before, now) => None,
+                        Change::Added(name, _) | Change::Removed(name, _) | Change::Replaced(name, ..) => {
+                            Some(ObjectKey { kind: Kind::$kind, name: name.clone() })
+                        }
+                    }));
+                )+
+                changed
             }
 
             /// Every object of a kind, by name.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pingsix_translate::snapshot::Pending;
 use pingsix_translate::{
     Budget, Change, Kind, Layout, Object, ObjectKey, ObjectName, Objects, Options, Origin, Quarantine,
-    Section, Translation, TranslationMode, Translator, translate,
+    Section, Snapshot, Translation, TranslationMode, Translator, translate,
 };
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -61,6 +61,8 @@ pub(crate) struct Seen {
     /// Steps with stream documents.
     streams: usize,
     policies: usize,
+    /// Steps at which the snapshot of the step before was refreshed.
+    refreshed: usize,
 }
 
 impl Seen {
@@ -77,6 +79,7 @@ impl Seen {
         self.over_budget += other.over_budget;
         self.streams += other.streams;
         self.policies += other.policies;
+        self.refreshed += other.refreshed;
     }
 
     /// Histories so far.
@@ -97,6 +100,7 @@ impl Seen {
             && self.over_budget * 4 < self.steps
             && self.streams * 10 > self.steps
             && self.policies * 100 > self.steps
+            && self.refreshed * 10 > self.steps
     }
 }
 
@@ -150,6 +154,7 @@ pub(crate) fn history(tables: Tables, seed: u64) -> Result<Seen, String> {
     let mut last: Option<Translation> = None;
     let mut alone = None;
     let (mut quarantine, mut pending) = (Quarantine::new(), Pending::new());
+    let mut cut: Option<(Objects, Snapshot)> = None;
     for _ in 0..STEPS {
         if rng.random_bool(0.3) {
             change_quarantine(&mut rng, &objects, &mut quarantine);
@@ -157,11 +162,19 @@ pub(crate) fn history(tables: Tables, seed: u64) -> Result<Seen, String> {
         if rng.random_bool(0.2) {
             change_pending(&mut rng, &mut objects, &mut pending);
         }
+        let now = collect(&objects);
         let mut present = snapshot(&objects);
-        present.referents.quarantine = quarantine.clone();
-        present.referents.pending = pending.clone();
+        let refreshed = cut
+            .and_then(|(before, mut cut)| cut.refresh(&before, &now, &now.changes(&before)).then_some(cut));
+        witnessed.refreshed += usize::from(refreshed.is_some());
+        let mut refreshed = refreshed.unwrap_or_else(|| present.clone());
+        cut = Some((now, refreshed.clone()));
+        for snapshot in [&mut present, &mut refreshed] {
+            snapshot.referents.quarantine = quarantine.clone();
+            snapshot.referents.pending = pending.clone();
+        }
         let fresh = translate(&present, &options);
-        let got = translator.translate(&present);
+        let got = translator.translate(&refreshed);
         compare(&got, &fresh).map_err(|difference| format!("after a change of {alone:?}: {difference}"))?;
         compare_charges(&got, &fresh)?;
         if let Some(kind) = alone.take() {
@@ -400,12 +413,16 @@ impl Seen {
     }
 }
 
-pub(crate) fn snapshot(objects: &Present) -> pingsix_translate::Snapshot {
+pub(crate) fn collect(objects: &Present) -> Objects {
     let mut all = Objects::default();
     for (_, object) in objects.values() {
         all.insert(object.clone());
     }
-    all.snapshot(&ObjectName::new("infra", "public")).expect("every table has the Gateway")
+    all
+}
+
+pub(crate) fn snapshot(objects: &Present) -> Snapshot {
+    collect(objects).snapshot(&ObjectName::new("infra", "public")).expect("every table has the Gateway")
 }
 
 fn translated(objects: &Present, options: &Options) -> Translation {

@@ -13,7 +13,7 @@ use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
 use super::{CLASS, LAYOUTS, annotated, generate, policies};
-use crate::incremental::{Present, change_pending, compare, compare_charges, identity, put};
+use crate::incremental::{Present, change_pending, collect, compare, compare_charges, identity, put};
 
 /// Changes in a history.
 const STEPS: usize = 14;
@@ -37,6 +37,8 @@ pub(super) struct Seen {
     per_port: usize,
     /// Of the partial ones, those with another service of a policy.
     services: usize,
+    /// Steps at which the snapshot of the step before was refreshed.
+    refreshed: usize,
 }
 
 impl Seen {
@@ -50,6 +52,7 @@ impl Seen {
         self.over_budget += other.over_budget;
         self.per_port += other.per_port;
         self.services += other.services;
+        self.refreshed += other.refreshed;
     }
 
     /// Whether there was enough of everything.
@@ -62,6 +65,7 @@ impl Seen {
             && self.over_budget * 200 > self.steps
             && self.per_port * 6 > self.steps
             && self.services * 60 > self.steps
+            && self.refreshed * 20 > self.steps
     }
 
     fn count(&mut self, now: &Translation, before: &Translation) {
@@ -139,6 +143,7 @@ pub(super) fn history(seed: u64) -> Result<Seen, String> {
     let mut last: Option<Translation> = None;
     let (mut quarantine, mut pending) = (Quarantine::new(), Pending::new());
     let mut what = Vec::new();
+    let mut cut: Option<(Objects, IngressSnapshot)> = None;
     for _ in 0..STEPS {
         if rng.random_bool(0.2) {
             change_quarantine(&mut rng, &objects, &mut quarantine);
@@ -146,11 +151,19 @@ pub(super) fn history(seed: u64) -> Result<Seen, String> {
         if rng.random_bool(0.1) {
             change_pending(&mut rng, &mut objects, &mut pending);
         }
+        let now = collect(&objects);
         let mut present = snapshot(&objects);
-        present.referents.quarantine = quarantine.clone();
-        present.referents.pending = pending.clone();
+        let refreshed = cut
+            .and_then(|(before, mut cut)| cut.refresh(&before, &now, &now.changes(&before)).then_some(cut));
+        witnessed.refreshed += usize::from(refreshed.is_some());
+        let mut refreshed = refreshed.unwrap_or_else(|| present.clone());
+        cut = Some((now, refreshed.clone()));
+        for snapshot in [&mut present, &mut refreshed] {
+            snapshot.referents.quarantine = quarantine.clone();
+            snapshot.referents.pending = pending.clone();
+        }
         let fresh = translate_ingress(&present, &options);
-        let got = translator.translate_ingress(&present);
+        let got = translator.translate_ingress(&refreshed);
         compare(&got, &fresh).map_err(|difference| format!("after {what:?}: {difference}"))?;
         compare_charges(&got, &fresh)?;
         witnessed.steps += 1;
@@ -266,9 +279,5 @@ fn change_quarantine(rng: &mut SmallRng, objects: &Present, quarantine: &mut Qua
 }
 
 fn snapshot(objects: &Present) -> IngressSnapshot {
-    let mut all = Objects::default();
-    for (_, object) in objects.values() {
-        all.insert(object.clone());
-    }
-    all.ingress_snapshot(CLASS).expect("every table has the class")
+    collect(objects).ingress_snapshot(CLASS).expect("every table has the class")
 }
