@@ -131,7 +131,7 @@ pub use pingsix_translate::pingsix::Request;
 pub use pingsix_translate::{
     self, DataPlaneKey, Kind, Layout, Object, ObjectKey, ObjectName, Objects, Options, manifest, translate,
 };
-pub use pipeline::{IncrementalPipeline, Pipeline, PublishError, Publisher};
+pub use pipeline::{IncrementalPipeline, Pipeline, PublishError, Publisher, UnjudgedOutput};
 
 #[cfg(all(doctest, feature = "controller"))]
 #[doc = include_str!("../README.md")]

@@ -26,6 +26,7 @@ mod publish;
 #[cfg(test)]
 mod tests;
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -37,7 +38,8 @@ use pingsix_translate::status::{
     GatewayClassVerdict, PingsixProxyVerdict, PolicyVerdict, Problem, RouteVerdict, Severity, Verdicts,
 };
 use pingsix_translate::{
-    DataPlane, DataPlaneKey, ObjectKey, Objects, Options, Provenance, StreamPlane, Translator,
+    DataPlane, DataPlaneKey, IngressSnapshot, Kind, ObjectKey, Objects, Options, Provenance, Snapshot,
+    StreamPlane, Translation, Translator,
 };
 pub use publish::{PublishError, Publisher};
 
@@ -67,7 +69,8 @@ impl Pipeline {
     /// Translates every Gateway and IngressClass that belongs to this controller, and judges all other objects, too. A pure
     /// function of the objects, the options and the time.
     pub fn run(&self, objects: &Objects) -> Output {
-        judge::run(objects, &self.options, self.now, &mut Caches::default())
+        let output = judge::translate(objects, &self.options, self.now, &mut Caches::default());
+        judge::judge(objects, &self.options, output)
     }
 }
 
@@ -82,9 +85,8 @@ pub struct IncrementalPipeline {
 
 impl IncrementalPipeline {
     /// A pipeline that has not run yet.
-    pub const fn new(options: Options) -> Self {
-        let caches = Caches { translators: BTreeMap::new(), bridges: BTreeMap::new() };
-        Self { options, caches }
+    pub fn new(options: Options) -> Self {
+        Self { options, caches: Caches::default() }
     }
 
     /// The options of the translation.
@@ -94,23 +96,101 @@ impl IncrementalPipeline {
 
     /// As [`Pipeline::run`] of a pipeline [at](Pipeline::at) this time.
     pub fn run(&mut self, objects: &Objects, now: Option<Timestamp>) -> Output {
-        let output = judge::run(objects, &self.options, now, &mut self.caches);
-        self.caches.translators.retain(|owner, _| output.owners.contains_key(owner));
-        self.caches.bridges.retain(|key, _| output.planes.contains_key(key));
-        output
+        self.translate(objects, now).judge()
+    }
+
+    /// The first part of [`run`](Self::run), whose cost is that of the change: the documents.
+    pub fn translate(&mut self, objects: &Objects, now: Option<Timestamp>) -> UnjudgedOutput {
+        let output = judge::translate(objects, &self.options, now, &mut self.caches);
+        self.caches.retain(&output);
+        UnjudgedOutput { output, objects: objects.clone(), options: self.options.clone() }
+    }
+}
+
+/// Documents that can be published while their objects are judged.
+#[derive(Debug)]
+pub struct UnjudgedOutput {
+    output: Output,
+    objects: Objects,
+    options: Options,
+}
+
+impl UnjudgedOutput {
+    /// The documents of all data planes, for a [`Publisher`]. The verdicts of the owners are complete, and all findings and
+    /// other verdicts are not.
+    pub const fn output(&self) -> &Output {
+        &self.output
+    }
+
+    /// The complete output. Each call reads all objects, whatever has changed.
+    pub fn judge(self) -> Output {
+        judge::judge(&self.objects, &self.options, self.output)
     }
 }
 
 /// The state of the last run.
 #[derive(Debug, Default)]
 struct Caches {
+    objects: Objects,
+    snapshots: BTreeMap<ObjectKey, OwnerSnapshot>,
     translators: BTreeMap<ObjectKey, Translator>,
     bridges: BTreeMap<DataPlaneKey, Bridge>,
 }
 
+/// The objects that an owner of data planes may use.
+#[derive(Debug)]
+enum OwnerSnapshot {
+    Gateway(Box<Snapshot>),
+    IngressClass(Box<IngressSnapshot>),
+}
+
+impl OwnerSnapshot {
+    fn new(objects: &Objects, owner: &ObjectKey) -> Option<Self> {
+        if owner.kind == Kind::Gateway {
+            Some(Self::Gateway(Box::new(objects.snapshot(&owner.name)?)))
+        } else {
+            Some(Self::IngressClass(Box::new(objects.ingress_snapshot(&owner.name.name)?)))
+        }
+    }
+
+    /// As [`Snapshot::refresh`].
+    fn refresh(&mut self, before: &Objects, now: &Objects, changed: &BTreeSet<ObjectKey>) -> bool {
+        match self {
+            Self::Gateway(snapshot) => snapshot.refresh(before, now, changed),
+            Self::IngressClass(snapshot) => snapshot.refresh(before, now, changed),
+        }
+    }
+}
+
 impl Caches {
-    fn translator(&mut self, owner: &ObjectKey, options: &Options) -> &mut Translator {
-        self.translators.entry(owner.clone()).or_insert_with(|| Translator::new(options.clone()))
+    /// Takes other objects. The snapshots are then those of these objects.
+    fn update(&mut self, objects: &Objects) {
+        let before = std::mem::replace(&mut self.objects, objects.clone());
+        if !self.snapshots.is_empty() {
+            let changed = objects.changes(&before);
+            self.snapshots.retain(|_, snapshot| snapshot.refresh(&before, objects, &changed));
+        }
+    }
+
+    /// The translation of an owner; `None` if the owner does not exist.
+    fn translate(&mut self, owner: &ObjectKey, options: &Options) -> Option<Translation> {
+        let snapshot = match self.snapshots.entry(owner.clone()) {
+            Entry::Occupied(held) => held.into_mut(),
+            Entry::Vacant(free) => free.insert(OwnerSnapshot::new(&self.objects, owner)?),
+        };
+        let translator =
+            self.translators.entry(owner.clone()).or_insert_with(|| Translator::new(options.clone()));
+        Some(match snapshot {
+            OwnerSnapshot::Gateway(snapshot) => translator.translate(snapshot),
+            OwnerSnapshot::IngressClass(snapshot) => translator.translate_ingress(snapshot),
+        })
+    }
+
+    /// Drops the state of what an output lacks.
+    fn retain(&mut self, output: &Output) {
+        self.snapshots.retain(|owner, _| output.owners.contains_key(owner));
+        self.translators.retain(|owner, _| output.owners.contains_key(owner));
+        self.bridges.retain(|key, _| output.planes.contains_key(key));
     }
 }
 

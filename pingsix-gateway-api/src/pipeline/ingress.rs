@@ -2,9 +2,9 @@
 
 use pingsix_translate::snapshot::{Ingress, Proxies, class_of_ingress, default_ingress_classes};
 use pingsix_translate::status::{Severity, judge_ingress_class};
-use pingsix_translate::{Kind, ObjectKey, ObjectName, Objects, Options};
+use pingsix_translate::{Kind, Object, ObjectKey, Objects, Options};
 
-use super::judge::{Fault, Judge, proxies};
+use super::judge::{Fault, Judge, Translating, proxies};
 use super::reason;
 
 /// The outcome for an Ingress.
@@ -13,19 +13,23 @@ enum Membership {
     Refused(Severity, Fault),
 }
 
-impl Judge<'_> {
+impl Translating<'_> {
     pub(super) fn add_ingress_classes(&mut self) {
         let (objects, options) = (self.objects, self.options);
         let proxies = proxies(objects);
         for (_, class) in objects.ingress_classes() {
             let Some(verdict) = judge_ingress_class(class, &proxies, options) else { continue };
-            if let Some(snapshot) = objects.ingress_snapshot(&verdict.key.name.name) {
-                let translator = self.caches.translator(&verdict.key, options);
-                let translation = translator.translate_ingress(&snapshot);
-                let verdicts = self.add_planes(&verdict.key, translation);
-                self.add_policies(&verdicts);
+            if let Some(translation) = self.caches.translate(&verdict.key, options) {
+                self.add_planes(&verdict.key, translation);
             }
         }
+    }
+}
+
+impl Judge<'_> {
+    pub(super) fn check_ingresses(&mut self) {
+        let (objects, options) = (self.objects, self.options);
+        let proxies = proxies(objects);
         let defaults = default_ingress_classes(objects.ingress_classes().map(|(_, class)| &**class));
         let default = defaults.first().map(|class| &**class);
         for (name, ingress) in objects.ingresses() {
@@ -59,12 +63,12 @@ fn membership(
         let message = "The Ingress names no IngressClass and none is the default, so it is not served.";
         return refused(Severity::Error, reason::NO_INGRESS_CLASS, message.to_owned());
     };
-    let class = objects.ingress_classes().find(|(name, _)| **name == ObjectName::new("", wanted));
-    let Some((_, class)) = class else {
+    let class = objects.get(&ObjectKey::new(Kind::IngressClass, "", wanted));
+    let Some(Object::IngressClass(class)) = class else {
         let message = format!("IngressClass \"{wanted}\" does not exist, so the Ingress is not served.");
         return refused(Severity::Error, reason::INGRESS_CLASS_NOT_FOUND, message);
     };
-    match judge_ingress_class(class, proxies, options) {
+    match judge_ingress_class(&class, proxies, options) {
         None => {
             let controller =
                 class.spec.as_ref().and_then(|spec| spec.controller.as_deref()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The verdicts on all objects.
+//! The documents of all owners, and the verdicts on all objects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,30 +10,40 @@ use pingsix_translate::status::{
     JudgedTargets, Problem, Severity, Verdicts, judge_gateway_class, judge_pingsix_proxy, judge_targets,
     with_delivery,
 };
-use pingsix_translate::{Kind, ObjectKey, ObjectName, Objects, Options, PINGSIX_GROUP, Translation};
+use pingsix_translate::{Kind, Object, ObjectKey, ObjectName, Objects, Options, PINGSIX_GROUP, Translation};
 
 use super::{Caches, Finding, Output, ServedPlane, ServedStreams, reason};
 use crate::bridge::{BridgeError, bridge_stream};
 use crate::expiry::{outdated_certificates, outdated_stream_certificates};
 use crate::explain::{RelatedObjects, is_accepted};
 
-/// The result of all objects.
-pub(super) fn run(
+/// The documents of all data planes, and the verdicts of their owners.
+pub(super) fn translate(
     objects: &Objects,
     options: &Options,
     now: Option<Timestamp>,
     caches: &mut Caches,
 ) -> Output {
-    let mut judge = Judge { objects, options, now, caches, output: Output::default() };
-    judge.judge_proxies();
-    judge.judge_classes();
+    caches.update(objects);
+    let mut translating = Translating { objects, options, now, caches, output: Output::default() };
     for (name, gateway) in objects.gateways() {
-        if judge.is_ours(name, gateway) {
-            judge.add_gateway(name);
+        if fault_of_class(objects, options, gateway).is_none() {
+            translating.add_gateway(name);
         }
     }
+    translating.add_ingress_classes();
+    translating.output
+}
+
+/// Adds to the documents what all other objects have to hear: the verdicts and findings on them.
+pub(super) fn judge(objects: &Objects, options: &Options, output: Output) -> Output {
+    let mut judge = Judge { objects, options, output };
+    judge.judge_proxies();
+    judge.judge_classes();
+    judge.check_gateways();
+    judge.merge_verdicts();
     judge.check_listener_sets();
-    judge.add_ingress_classes();
+    judge.check_ingresses();
     for route in objects.routes() {
         judge.check_parents(&route);
     }
@@ -49,12 +59,19 @@ pub(super) fn run(
     output
 }
 
-/// Objects, and the verdicts so far.
-pub(super) struct Judge<'a> {
+/// Objects, and the documents so far.
+pub(super) struct Translating<'a> {
     pub(super) objects: &'a Objects,
     pub(super) options: &'a Options,
     now: Option<Timestamp>,
     pub(super) caches: &'a mut Caches,
+    output: Output,
+}
+
+/// Objects, and the verdicts so far.
+pub(super) struct Judge<'a> {
+    pub(super) objects: &'a Objects,
+    pub(super) options: &'a Options,
     output: Output,
 }
 
@@ -65,11 +82,93 @@ pub(super) fn proxies(objects: &Objects) -> Proxies {
 
 /// The fault that prevents publication of an owner's data planes to the sink of its parameters.
 fn fault_of_sink(objects: &Objects, owner: &ObjectKey, sink: &SinkParameters) -> Option<Problem> {
-    let secret =
-        sink.credentials.as_ref().and_then(|wanted| objects.secrets().find(|(name, _)| *name == wanted));
-    let fault = SinkCredentials::read(sink, secret.map(|(_, secret)| &**secret)).err()?;
-    let gateway = objects.gateways().find(|(name, _)| **name == owner.name);
-    Some(sink.problem(owner, gateway.map(|(_, gateway)| &**gateway), &fault.to_string()))
+    let of_kind = |kind, name: &ObjectName| objects.get(&ObjectKey { kind, name: name.clone() });
+    let secret = match sink.credentials.as_ref().and_then(|name| of_kind(Kind::Secret, name)) {
+        Some(Object::Secret(secret)) => Some(secret),
+        Some(_) | None => None,
+    };
+    let fault = SinkCredentials::read(sink, secret.as_deref()).err()?;
+    let gateway = match of_kind(Kind::Gateway, &owner.name) {
+        Some(Object::Gateway(gateway)) => Some(gateway),
+        Some(_) | None => None,
+    };
+    Some(sink.problem(owner, gateway.as_deref(), &fault.to_string()))
+}
+
+/// The fault of the class that a Gateway names, if the class is absent or belongs to another controller. Of parameters of the
+/// class that cannot be used, translation speaks.
+fn fault_of_class(objects: &Objects, options: &Options, gateway: &Gateway) -> Option<(Severity, Fault)> {
+    let (wanted, ours) = (gateway.spec.gateway_class_name.as_str(), &options.controller_name);
+    let (severity, reason, message) = match objects.get(&ObjectKey::new(Kind::GatewayClass, "", wanted)) {
+        Some(Object::GatewayClass(class)) if class.spec.controller_name == *ours => return None,
+        Some(Object::GatewayClass(class)) => (
+            // Another controller may be meant to serve it.
+            Severity::Warning,
+            reason::CLASS_NOT_OURS,
+            format!(
+                "GatewayClass \"{wanted}\" has controllerName {}, not {ours}, so the Gateway is not served.",
+                class.spec.controller_name
+            ),
+        ),
+        Some(_) | None => (
+            Severity::Error,
+            reason::CLASS_NOT_FOUND,
+            format!("GatewayClass \"{wanted}\" does not exist, so the Gateway is not served."),
+        ),
+    };
+    Some((severity, Fault { field: "spec.gatewayClassName".to_owned(), reason, message }))
+}
+
+impl Translating<'_> {
+    fn add_gateway(&mut self, name: &ObjectName) {
+        let gateway = ObjectKey { kind: Kind::Gateway, name: name.clone() };
+        let Some(translation) = self.caches.translate(&gateway, self.options) else { return };
+        let verdicts = self.add_planes(&gateway, translation);
+        self.output.gateways.push(verdicts);
+    }
+
+    /// Bridges the data planes of an owner, and reports what the bridge has to say.
+    pub(super) fn add_planes(&mut self, owner: &ObjectKey, translation: Translation) -> Arc<Verdicts> {
+        let verdicts = Arc::new(with_delivery(translation.verdicts, &BTreeMap::new()));
+        let mut problems = Vec::new();
+        let is_kept = translation.has_unusable_parameters;
+        if is_kept {
+            self.output.kept.insert(owner.clone());
+        }
+        let sink = translation.attached.as_ref().and_then(|attached| attached.sink.as_ref());
+        problems.extend(sink.and_then(|sink| fault_of_sink(self.objects, owner, sink)));
+        for (key, data_plane) in translation.data_planes {
+            problems.extend(self.now.into_iter().flat_map(|now| outdated_certificates(&data_plane, now)));
+            let bridge = self.caches.bridges.entry(key.clone()).or_default();
+            let bridged = bridge.bridge(&key, &data_plane, self.options);
+            let bridged = self.published(owner, bridged).filter(|_| !is_kept);
+            problems.extend(bridged.iter().flat_map(|bridged| bridged.problems.iter().cloned()));
+            let plane = ServedPlane { verdicts: verdicts.clone(), data_plane, bridged };
+            self.output.planes.insert(key, plane);
+        }
+        for (key, plane) in translation.stream_planes {
+            problems.extend(self.now.into_iter().flat_map(|now| outdated_stream_certificates(&plane, now)));
+            let bridged =
+                self.published(owner, bridge_stream(&key, &plane, self.options)).filter(|_| !is_kept);
+            problems.extend(bridged.iter().flat_map(|bridged| bridged.problems.iter().cloned()));
+            self.output.streams.insert(key, ServedStreams { bridged, plane });
+        }
+        self.output.add_findings(&problems);
+        self.output.owners.insert(owner.clone(), verdicts.clone());
+        verdicts
+    }
+
+    /// The documents of a data plane for a sink. Reports the error of a data plane without any.
+    fn published<T>(&mut self, owner: &ObjectKey, bridged: Result<T, BridgeError>) -> Option<T> {
+        let error = match bridged {
+            Ok(bridged) => return Some(bridged),
+            Err(error) => error,
+        };
+        let fault =
+            Fault { field: String::new(), reason: reason::NOT_PUBLISHED, message: format!("{error}.") };
+        self.output.report(owner, Severity::Error, fault);
+        None
+    }
 }
 
 impl Judge<'_> {
@@ -93,102 +192,32 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether a Gateway's class is there and ours; says so if not. Of parameters of the class that cannot be used,
-    /// translation speaks.
-    fn is_ours(&mut self, name: &ObjectName, gateway: &Gateway) -> bool {
-        let wanted = gateway.spec.gateway_class_name.as_str();
-        let (objects, ours) = (self.objects, &self.options.controller_name);
-        let class = objects.gateway_classes().find(|(name, _)| &*name.name == wanted);
-        let (severity, reason, message) = match class.map(|(_, class)| class) {
-            None => (
-                Severity::Error,
-                reason::CLASS_NOT_FOUND,
-                format!("GatewayClass \"{wanted}\" does not exist, so the Gateway is not served."),
-            ),
-            Some(class) if class.spec.controller_name != *ours => (
-                // Another controller may be meant to serve it.
-                Severity::Warning,
-                reason::CLASS_NOT_OURS,
-                format!(
-                    "GatewayClass \"{wanted}\" has controllerName {}, not {ours}, so the Gateway is not served.",
-                    class.spec.controller_name
-                ),
-            ),
-            Some(_) => return true,
-        };
-        self.report(
-            &ObjectKey { kind: Kind::Gateway, name: name.clone() },
-            severity,
-            Fault { field: "spec.gatewayClassName".to_owned(), reason, message },
-        );
-        false
+    /// Gateways without a class of ours.
+    fn check_gateways(&mut self) {
+        let (objects, options) = (self.objects, self.options);
+        for (name, gateway) in objects.gateways() {
+            if let Some((severity, fault)) = fault_of_class(objects, options, gateway) {
+                self.report(&ObjectKey { kind: Kind::Gateway, name: name.clone() }, severity, fault);
+            }
+        }
     }
 
-    fn add_gateway(&mut self, name: &ObjectName) {
-        let Some(snapshot) = self.objects.snapshot(name) else { return };
-        let gateway = ObjectKey { kind: Kind::Gateway, name: name.clone() };
-        let translation = self.caches.translator(&gateway, self.options).translate(&snapshot);
-        let verdicts = self.add_planes(&gateway, translation);
-        for (key, verdict) in &verdicts.routes {
-            match self.output.routes.get_mut(key) {
+    /// Puts together the verdicts of all owners on each route and policy, and reports what they have to say.
+    fn merge_verdicts(&mut self) {
+        let Output { owners, gateways, routes, policies, findings, .. } = &mut self.output;
+        findings.extend(owners.values().flat_map(|verdicts| &verdicts.problems).map(Finding::from));
+        for (key, verdict) in gateways.iter().flat_map(|verdicts| &verdicts.routes) {
+            match routes.get_mut(key) {
                 Some(held) => held.merge(verdict),
                 None => {
-                    self.output.routes.insert(key.clone(), verdict.clone());
+                    routes.insert(key.clone(), verdict.clone());
                 }
             }
         }
-        self.add_policies(&verdicts);
-        self.output.gateways.push(verdicts);
-    }
-
-    /// Adds the verdicts of an owner on policies.
-    pub(super) fn add_policies(&mut self, verdicts: &Verdicts) {
-        for (key, verdict) in &verdicts.policies {
-            self.output.policies.entry(key.clone()).or_default().push(verdict.clone());
+        // Gateways come before IngressClasses, as their kinds do.
+        for (key, verdict) in owners.values().flat_map(|verdicts| &verdicts.policies) {
+            policies.entry(key.clone()).or_default().push(verdict.clone());
         }
-    }
-
-    /// Bridges the data planes of an owner, and reports what its verdicts and the bridge have to say.
-    pub(super) fn add_planes(&mut self, owner: &ObjectKey, translation: Translation) -> Arc<Verdicts> {
-        let verdicts = Arc::new(with_delivery(translation.verdicts, &BTreeMap::new()));
-        let mut problems = verdicts.problems.clone();
-        let is_kept = translation.has_unusable_parameters;
-        if is_kept {
-            self.output.kept.insert(owner.clone());
-        }
-        let sink = translation.attached.as_ref().and_then(|attached| attached.sink.as_ref());
-        problems.extend(sink.and_then(|sink| fault_of_sink(self.objects, owner, sink)));
-        for (key, data_plane) in translation.data_planes {
-            problems.extend(self.now.into_iter().flat_map(|now| outdated_certificates(&data_plane, now)));
-            let bridge = self.caches.bridges.entry(key.clone()).or_default();
-            let bridged = bridge.bridge(&key, &data_plane, self.options);
-            let bridged = self.published(owner, bridged).filter(|_| !is_kept);
-            problems.extend(bridged.iter().flat_map(|bridged| bridged.problems.iter().cloned()));
-            let plane = ServedPlane { verdicts: verdicts.clone(), data_plane, bridged };
-            self.output.planes.insert(key, plane);
-        }
-        for (key, plane) in translation.stream_planes {
-            problems.extend(self.now.into_iter().flat_map(|now| outdated_stream_certificates(&plane, now)));
-            let bridged =
-                self.published(owner, bridge_stream(&key, &plane, self.options)).filter(|_| !is_kept);
-            problems.extend(bridged.iter().flat_map(|bridged| bridged.problems.iter().cloned()));
-            self.output.streams.insert(key, ServedStreams { bridged, plane });
-        }
-        self.add_findings(&problems);
-        self.output.owners.insert(owner.clone(), verdicts.clone());
-        verdicts
-    }
-
-    /// The documents of a data plane for a sink. Reports the error of a data plane without any.
-    fn published<T>(&mut self, owner: &ObjectKey, bridged: Result<T, BridgeError>) -> Option<T> {
-        let error = match bridged {
-            Ok(bridged) => return Some(bridged),
-            Err(error) => error,
-        };
-        let fault =
-            Fault { field: String::new(), reason: reason::NOT_PUBLISHED, message: format!("{error}.") };
-        self.report(owner, Severity::Error, fault);
-        None
     }
 
     /// A route that names a parent that is not there; a cluster would leave it without a word.
@@ -286,12 +315,22 @@ impl Judge<'_> {
     }
 
     fn add_findings(&mut self, problems: &[Problem]) {
-        self.output.findings.extend(problems.iter().map(Finding::from));
+        self.output.add_findings(problems);
     }
 
     pub(super) fn report(&mut self, object: &ObjectKey, severity: Severity, fault: Fault) {
+        self.output.report(object, severity, fault);
+    }
+}
+
+impl Output {
+    fn add_findings(&mut self, problems: &[Problem]) {
+        self.findings.extend(problems.iter().map(Finding::from));
+    }
+
+    fn report(&mut self, object: &ObjectKey, severity: Severity, fault: Fault) {
         let Fault { field, reason, message } = fault;
-        self.output.findings.push(Finding { object: object.clone(), field, severity, reason, message });
+        self.findings.push(Finding { object: object.clone(), field, severity, reason, message });
     }
 }
 
