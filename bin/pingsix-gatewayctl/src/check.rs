@@ -37,7 +37,7 @@ pub(crate) fn run(
         translated.require_verdicts(&options);
         subjects.push(format!(
             "{}, {}",
-            counted(manifests.count, "object"),
+            counted(manifests.count(), "object"),
             counted(translated.output.planes.len() + translated.output.streams.len(), "data plane")
         ));
         classes = missing_classes(&translated.output, &manifests.objects, &options);

@@ -52,14 +52,14 @@ pub(crate) fn load(
     cluster.check_namespaces(&values)?;
     let mut objects = FileObjects::of_values(NAME, values);
     if !cluster.reader.namespaces().is_empty() {
-        let proxies = Manifests::collect([&objects], &[]).objects.named_proxies();
+        let proxies = Manifests::collect([objects.clone()], &[]).objects.named_proxies();
         objects.extend(FileObjects::of_values(NAME, cluster.proxies_elsewhere(&proxies, notes)?));
     }
     // Secrets and ConfigMaps refer to nothing, so one round is enough.
-    let named = Manifests::collect([&objects], &[]).objects.referents_by_name();
+    let named = Manifests::collect([objects.clone()], &[]).objects.referents_by_name();
     let named: BTreeSet<ObjectKey> = named.into_iter().filter(|key| is_read_by_name(key.kind)).collect();
     objects.extend(FileObjects::of_values(NAME, cluster.get(&named)?));
-    Ok(Manifests::collect([&objects], supplied))
+    Ok(Manifests::collect([objects], supplied))
 }
 
 /// Whether objects of the kind are read only if another object refers to them.

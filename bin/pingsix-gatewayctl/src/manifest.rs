@@ -10,19 +10,22 @@ mod references;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::bail;
 use pingsix_translate::manifest::{Decoded, Document, FaultReason, decode, decode_known_fields, documents};
-use pingsix_translate::snapshot::{self, Object, Objects};
-use pingsix_translate::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName};
+use pingsix_translate::snapshot::{Object, Objects};
+use pingsix_translate::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName, SharedMap};
 use serde_json::Value;
 
 use crate::arguments::Input;
 use crate::finding::{DocumentLocation, Finding, Level, counted, reason};
 pub(crate) use endpoints::SuppliedEndpoints;
-pub(crate) use files::{FileState, FileText, FoundFile, Origin, find, read_all};
+use endpoints::SuppliedObjects;
+pub(crate) use files::{
+    FilePosition, FileState, FileText, FoundFile, FoundFiles, Origin, find, is_hidden, is_manifest, read_all,
+};
 use places::Place;
 
 use crate::schema::{Flaw, flaws, misspelled};
@@ -65,8 +68,7 @@ impl FileObjects {
                 return decoded;
             }
         };
-        let text: Arc<str> = text.as_str().into();
-        let documents = documents(&text);
+        let documents = documents(text);
         for document in &documents {
             let location = DocumentLocation::of(&file.name, document);
             match document.decode() {
@@ -262,38 +264,173 @@ fn about(place: DocumentLocation, severity: Level, reason: &str, message: String
     }
 }
 
-/// All objects of all files.
+/// All objects of all files. A copy costs little, as one of a [`SharedMap`] does, and so does a file that changes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Manifests {
     pub(crate) objects: Objects,
-    places: BTreeMap<ObjectKey, Place>,
-    pub(crate) findings: Vec<Finding>,
-    /// The number of objects, without generated ones.
-    pub(crate) count: usize,
+    /// Findings that are about no file.
+    pub(crate) further: Vec<Finding>,
+    files: SharedMap<FilePosition, Arc<FileObjects>>,
+    /// The objects of the files, without those that endpoints of the command line bring.
+    given: Objects,
+    /// The definitions of each object, in order. The first one counts.
+    definitions: SharedMap<ObjectKey, Vec<Definition>>,
+    /// The objects with several definitions.
+    repeated: BTreeSet<ObjectKey>,
+    supplied: SuppliedObjects,
+}
+
+/// An object in a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Definition {
+    file: FilePosition,
+    /// The index among the objects of the file.
+    index: usize,
 }
 
 impl Manifests {
-    /// Puts files together, in order. Of two objects with one key the first counts.
-    pub(crate) fn collect<'a>(
-        files: impl IntoIterator<Item = &'a FileObjects>,
+    /// Puts files together, in order.
+    pub(crate) fn collect(
+        files: impl IntoIterator<Item = FileObjects>,
         supplied: &[SuppliedEndpoints],
     ) -> Self {
+        let nameless: Arc<Path> = Path::new("").into();
+        let position = |argument| FilePosition { argument, path: nameless.clone() };
+        let files = files.into_iter().enumerate();
         let mut all = Self::default();
-        let mut unknown: BTreeMap<&UnknownKind, (&DocumentLocation, usize)> = BTreeMap::new();
-        for file in files {
-            all.findings.extend(file.findings.iter().cloned());
-            for (kind, (place, count)) in &file.unknown_kinds {
-                unknown.entry(kind).or_insert((place, 0)).1 += count;
+        all.update(files.map(|(number, file)| (position(number), Some(Arc::new(file)))), supplied);
+        all
+    }
+
+    /// Replaces files. A file without content is gone. Objects of unchanged files stay the same ones.
+    pub(crate) fn update(
+        &mut self,
+        files: impl IntoIterator<Item = (FilePosition, Option<Arc<FileObjects>>)>,
+        supplied: &[SuppliedEndpoints],
+    ) {
+        let mut changed = BTreeSet::new();
+        for (position, now) in files {
+            let before = self.files.get(&position).cloned();
+            for (_, object) in before.iter().flat_map(|file| &file.objects) {
+                let key = object.key();
+                if let Some(definitions) = self.definitions.get_mut(&key) {
+                    definitions.retain(|definition| definition.file != position);
+                }
+                changed.insert(key);
             }
-            for (place, object) in &file.objects {
-                all.insert(place, object);
+            for (index, (_, object)) in now.iter().flat_map(|file| &file.objects).enumerate() {
+                let key = object.key();
+                let definition = Definition { file: position.clone(), index };
+                match self.definitions.get_mut(&key) {
+                    Some(definitions) => {
+                        let at = definitions.partition_point(|other| *other < definition);
+                        definitions.insert(at, definition);
+                    }
+                    None => {
+                        self.definitions.insert(key.clone(), vec![definition]);
+                    }
+                }
+                changed.insert(key);
+            }
+            match now {
+                Some(file) => self.files.insert(position, file),
+                None => self.files.remove(&position),
+            };
+        }
+        let concerns_endpoints =
+            changed.iter().any(|key| matches!(key.kind, Kind::Service | Kind::EndpointSlice));
+        for key in changed {
+            self.choose(key);
+        }
+        if concerns_endpoints || self.supplied.objects.is_empty() {
+            self.supplied = SuppliedObjects::new(&self.given, supplied);
+        }
+        self.objects = self.given.clone();
+        for object in &self.supplied.objects {
+            self.objects.insert(object.clone());
+        }
+    }
+
+    /// Takes the first definition of an object.
+    fn choose(&mut self, key: ObjectKey) {
+        let definitions = self.definitions.get(&key).map_or(&[][..], Vec::as_slice);
+        if definitions.len() > 1 {
+            self.repeated.insert(key.clone());
+        } else {
+            self.repeated.remove(&key);
+        }
+        match definitions.first().and_then(|first| self.defined(first)).map(|(_, object)| object.clone()) {
+            Some(object) => {
+                self.given.insert(object);
+            }
+            None => {
+                self.given.remove(&key);
+                self.definitions.remove(&key);
             }
         }
-        for (UnknownKind { group, kind, version }, (place, count)) in unknown {
+    }
+
+    fn defined(&self, Definition { file, index }: &Definition) -> Option<&(Place, Object)> {
+        self.files.get(file)?.objects.get(*index)
+    }
+
+    /// The number of objects, without generated ones.
+    pub(crate) fn count(&self) -> usize {
+        self.definitions.len()
+    }
+
+    /// The place of an object that counts.
+    fn place_of(&self, key: &ObjectKey) -> Option<&Place> {
+        let (place, _) = self.defined(self.definitions.get(key)?.first()?)?;
+        Some(place)
+    }
+
+    /// The location of an object that counts.
+    pub(crate) fn location(&self, key: &ObjectKey) -> Option<&DocumentLocation> {
+        self.place_of(key).map(|place| &place.location)
+    }
+
+    /// The findings about the manifests, in no order.
+    pub(crate) fn findings(&self) -> Vec<Finding> {
+        let mut findings: Vec<Finding> =
+            self.files.values().flat_map(|file| &file.findings).cloned().collect();
+        findings.extend(self.unknown_kinds());
+        findings.extend(self.repetitions());
+        findings.extend(self.supplied.findings.iter().cloned());
+        findings.extend(missing_endpoints::find(self));
+        findings.extend(self.further.iter().cloned());
+        findings
+    }
+
+    /// Definitions of objects after the first one.
+    fn repetitions(&self) -> impl Iterator<Item = Finding> {
+        let repeated =
+            self.repeated.iter().filter_map(|key| Some((key, self.definitions.get(key)?.as_slice())));
+        repeated.flat_map(|(key, definitions)| {
+            let mut places =
+                definitions.iter().filter_map(|one| self.defined(one)).map(|(place, _)| &place.location);
+            let first = places.next().map(ToString::to_string).unwrap_or_default();
+            places.map(move |place| Finding {
+                place: Some(place.clone()),
+                object: key.to_string(),
+                field: String::new(),
+                severity: Level::Error,
+                reason: reason::DUPLICATE.to_owned(),
+                message: format!("The object is already defined at {first}; this one is ignored."),
+            })
+        })
+    }
+
+    fn unknown_kinds(&self) -> impl Iterator<Item = Finding> {
+        let mut unknown: BTreeMap<&UnknownKind, (&DocumentLocation, usize)> = BTreeMap::new();
+        for (kind, (place, count)) in self.files.values().flat_map(|file| &file.unknown_kinds) {
+            unknown.entry(kind).or_insert((place, 0)).1 += count;
+        }
+        unknown.into_iter().map(|(UnknownKind { group, kind, version }, (place, count))| {
             let of_group = if group.is_empty() { "the core group" } else { group };
             let ignored =
                 format!("{} {} ignored", counted(count, "object"), if count == 1 { "is" } else { "are" });
-            all.findings.push(if let Some(other) = other_gateways::find(group, version, kind) {
+            if let Some(other) = other_gateways::find(group, version, kind) {
                 let message = format!(
                     "Objects of kind {kind} of {of_group} are for {}, so PingSIX does not serve them; {ignored}. {}",
                     other.gateway, other.advice
@@ -305,38 +442,8 @@ impl Manifests {
             } else {
                 let message = format!("{kind} ({of_group}) is not read; {ignored}.");
                 about(place.clone(), Level::Info, reason::UNKNOWN_KIND, message)
-            });
-        }
-        endpoints::supply(&mut all, supplied);
-        missing_endpoints::report(&mut all);
-        all
-    }
-
-    fn insert(&mut self, place: &Place, object: &Object) {
-        let key = object.key();
-        if let Some(Place { location: first, .. }) = self.places.get(&key) {
-            self.findings.push(Finding {
-                place: Some(place.location.clone()),
-                object: key.to_string(),
-                field: String::new(),
-                severity: Level::Error,
-                reason: reason::DUPLICATE.to_owned(),
-                message: format!("The object is already defined at {first}; this one is ignored."),
-            });
-            return;
-        }
-        self.objects.insert(object.clone());
-        self.places.insert(key, place.clone());
-        self.count += 1;
-    }
-
-    /// The place of an object, with its key.
-    pub(crate) fn location(&self, key: &ObjectKey) -> Option<&DocumentLocation> {
-        self.places.get(key).map(|place| &place.location)
-    }
-
-    fn add_endpoint_slice(&mut self, slice: snapshot::EndpointSlice) {
-        self.objects.insert(Object::EndpointSlice(Arc::new(slice)));
+            }
+        })
     }
 }
 
@@ -384,7 +491,7 @@ pub(crate) fn load(paths: &[PathBuf], supplied: &[SuppliedEndpoints]) -> anyhow:
             _ => bail!("no file holds a manifest in {}", files::in_words(paths)),
         }
     }
-    Ok(Manifests::collect(&decoded, supplied))
+    Ok(Manifests::collect(decoded, supplied))
 }
 
 /// The key of an object of a kind.

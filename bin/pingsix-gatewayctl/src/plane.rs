@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use pingsix_gateway_api::IncrementalPipeline;
+use pingsix_gateway_api::Pipeline;
 use pingsix_gateway_api::pipeline::{self, Output};
 use pingsix_translate::status::{ConditionType, ListenerVerdict, ParentVerdict, Reason};
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Objects, Options, ParentRef};
@@ -24,15 +24,15 @@ pub(crate) struct Translated {
 
 impl Translated {
     pub(crate) fn new(manifests: &Manifests, options: &Options) -> Self {
-        Self::again(manifests, &mut IncrementalPipeline::new(options.clone()))
+        let pipeline = Pipeline::new(options.clone()).at(Timestamp::now());
+        Self::of(manifests, pipeline.run(&manifests.objects), options)
     }
 
-    /// As [`Self::new`], with the state of the last time.
-    pub(crate) fn again(manifests: &Manifests, pipeline: &mut IncrementalPipeline) -> Self {
-        let output = pipeline.run(&manifests.objects, Some(Timestamp::now()));
-        let mut findings = manifests.findings.clone();
+    /// An output of the objects of manifests, with all findings.
+    pub(crate) fn of(manifests: &Manifests, output: Output, options: &Options) -> Self {
+        let mut findings = manifests.findings();
         add_without_flaws(&mut findings, manifests.place(&output.findings));
-        if !pipeline.options().stream {
+        if !options.stream {
             findings.extend(hints_at_streams(manifests, &output));
         }
         let broken = consequences_of_listeners(&output);
@@ -92,8 +92,9 @@ fn hints_at_streams(manifests: &Manifests, output: &Output) -> Vec<Finding> {
     });
     let served: BTreeSet<&ObjectKey> =
         with_streams.flat_map(|verdicts| verdicts.routes.keys()).map(|route| &**route).collect();
-    let routes = manifests.objects.routes().map(|route| route.key());
-    let unserved = routes.filter(|key| !key.kind.has_requests() && !served.contains(key));
+    let kinds = Kind::routes().filter(|kind| !kind.has_requests());
+    let routes = kinds.flat_map(|kind| manifests.objects.of_kind(kind)).map(|route| route.key());
+    let unserved = routes.filter(|key| !served.contains(key));
     let hints = unserved.map(|object| Finding {
         place: manifests.location(&object).cloned(),
         object: object.to_string(),

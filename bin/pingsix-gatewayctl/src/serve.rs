@@ -4,12 +4,12 @@ mod explainer;
 mod http_server;
 mod manifest_cache;
 mod publisher;
+mod reporter;
 mod state;
 mod view;
 mod watcher;
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -19,16 +19,16 @@ use pingsix_sink::EmbeddedEtcd;
 use pingsix_sink::embedded::EmbeddedError;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, block_in_place};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
 use crate::Exit;
 use crate::arguments::{ResponderArgument, ServeArguments};
-use crate::plane::Translated;
 use manifest_cache::ManifestCache;
 use publisher::Publisher;
+use reporter::{Reporter, Unjudged};
 use view::Pages;
 use watcher::Watcher;
 
@@ -88,10 +88,13 @@ async fn serve(arguments: &ServeArguments) -> anyhow::Result<Exit> {
         tasks.spawn(async move { Ok(etcd.serve(listener, stop).await?) });
     }
 
-    let mut publisher = Publisher::new(etcd.clone(), options);
-    let mut pipeline = IncrementalPipeline::new(publisher.options().clone());
-    let translated =
-        Arc::new(block_in_place(|| Translated::again(&manifests.load(watcher.found()), &mut pipeline)));
+    let mut publisher = Publisher::new(etcd.clone());
+    let mut pipeline = IncrementalPipeline::new(options.clone());
+    let changed = watcher.take_changed();
+    let (translated, _) = block_in_place(|| {
+        manifests.load(watcher.found(), changed);
+        Unjudged::new(manifests.manifests().clone(), &mut pipeline).judge(&options)
+    });
     let (current, latest) = watch::channel(translated.clone());
     if let Some(address) = arguments.explain {
         let listener = bind_explainer(address, arguments).await?;
@@ -114,14 +117,18 @@ async fn serve(arguments: &ServeArguments) -> anyhow::Result<Exit> {
             latest,
             publications: publisher.publications(),
             etcd: etcd.clone(),
-            options: publisher.options().clone(),
+            options: options.clone(),
             input: view::input(arguments),
         };
         tasks.spawn(http_server::run(listener, move |request| pages.respond(request), stop.clone()));
     }
-    publisher.publish(&translated).await?;
+    let mut reporter = Reporter::default();
+    let failures = publisher.publish(&translated.output).await?;
+    reporter.report(&translated.findings, failures)?;
     etcd.open();
     print_line("ready")?;
+    let (to_judge, publications) = mpsc::unbounded_channel();
+    tasks.spawn(reporter::run(publications, options, current, reporter));
 
     let ended = loop {
         tokio::select! {
@@ -129,15 +136,21 @@ async fn serve(arguments: &ServeArguments) -> anyhow::Result<Exit> {
             _ = interrupt.recv() => break Ok(()),
             Some(task) = tasks.join_next() => break task.map_err(anyhow::Error::from).flatten(),
             () = watcher.changed() => {
-                let translated = block_in_place(|| {
-                    Translated::again(&manifests.load(watcher.found()), &mut pipeline)
-                });
-                let translated = Arc::new(translated);
-                current.send_replace(translated.clone());
-                publisher.publish(&translated).await?;
+                let changed = watcher.take_changed();
+                let count = block_in_place(|| manifests.load(watcher.found(), changed));
+                tracing::debug!(count, "manifests have changed");
+                if count == 0 {
+                    continue;
+                }
+                let unjudged = || Unjudged::new(manifests.manifests().clone(), &mut pipeline);
+                let mut unjudged = block_in_place(unjudged);
+                unjudged.failures = publisher.publish(unjudged.output.output()).await?;
+                // The receiver ends with an error alone, which the task returns.
+                let _ = to_judge.send(unjudged);
             }
         }
     };
+    drop(to_judge);
     stop.cancel();
     while let Some(task) = tasks.join_next().await {
         task??;

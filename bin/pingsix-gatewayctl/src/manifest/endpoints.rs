@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
+use std::sync::Arc;
 
-use pingsix_translate::snapshot::service_of_slice;
+use pingsix_translate::snapshot::{EndpointSlice, Object, Objects, ServicePort, service_of_slice};
 use pingsix_translate::{Kind, ObjectName};
 use serde_json::json;
 
-use super::{Manifests, key};
+use super::key;
 use crate::finding::{Finding, Level, reason};
 
 /// `NS/SVC[:PORT]=IP:PORT[,IP:PORT]`
@@ -58,32 +59,50 @@ impl FromStr for SuppliedEndpoints {
     }
 }
 
-/// Makes `EndpointSlice`s of what was given. They stand in the place of those the Service has.
-pub(super) fn supply(manifests: &mut Manifests, supplied: &[SuppliedEndpoints]) {
-    let mut replaced = BTreeSet::new();
-    for (index, given) in supplied.iter().enumerate() {
-        let service = manifests.objects.services().find(|(name, _)| **name == given.service);
-        let ports: Vec<_> = service
-            .into_iter()
-            .flat_map(|(_, service)| service.ports.iter().cloned())
-            .filter(|port| given.port.is_none_or(|wanted| i32::from(wanted) == port.port))
-            .collect();
-        if ports.is_empty() {
-            let port = given.port.map(|port| format!(" with port {port}")).unwrap_or_default();
-            manifests.findings.push(Finding {
-                place: None,
-                object: key(Kind::Service, &given.service).to_string(),
-                field: String::new(),
-                severity: Level::Error,
-                reason: reason::NO_SERVICE.to_owned(),
-                message: format!("Endpoints are given for it, but there is no such Service{port}."),
-            });
-            continue;
+/// The objects of endpoints that were given.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SuppliedObjects {
+    /// EndpointSlices that stand in the place of those the Services have. Those become empty.
+    pub(super) objects: Vec<Object>,
+    pub(super) findings: Vec<Finding>,
+}
+
+impl SuppliedObjects {
+    pub(super) fn new(objects: &Objects, supplied: &[SuppliedEndpoints]) -> Self {
+        let mut made = Self::default();
+        let mut replaced = BTreeSet::new();
+        for (index, given) in supplied.iter().enumerate() {
+            let key = key(Kind::Service, &given.service);
+            let ports: Vec<ServicePort> = match objects.get(&key) {
+                Some(Object::Service(service)) => {
+                    let is_wanted =
+                        |port: &&ServicePort| given.port.is_none_or(|wanted| i32::from(wanted) == port.port);
+                    service.ports.iter().filter(is_wanted).cloned().collect()
+                }
+                Some(_) | None => Vec::new(),
+            };
+            if ports.is_empty() {
+                let port = given.port.map(|port| format!(" with port {port}")).unwrap_or_default();
+                made.findings.push(Finding {
+                    place: None,
+                    object: key.to_string(),
+                    field: String::new(),
+                    severity: Level::Error,
+                    reason: reason::NO_SERVICE.to_owned(),
+                    message: format!("Endpoints are given for it, but there is no such Service{port}."),
+                });
+                continue;
+            }
+            if replaced.insert(&given.service) {
+                made.objects.extend(without_endpoints(objects, &given.service));
+            }
+            made.add(index, given, &ports);
         }
-        if replaced.insert(&given.service) {
-            remove_slices(manifests, &given.service);
-        }
-        // One slice per port number and family, for a slice has one of each.
+        made
+    }
+
+    /// One slice per port number and family, for a slice has one of each.
+    fn add(&mut self, index: usize, given: &SuppliedEndpoints, ports: &[ServicePort]) {
         let mut groups: BTreeMap<(bool, u16), Vec<String>> = BTreeMap::new();
         for address in &given.addresses {
             groups.entry((address.is_ipv6(), address.port())).or_default().push(address.ip().to_string());
@@ -104,22 +123,19 @@ pub(super) fn supply(manifests: &mut Manifests, supplied: &[SuppliedEndpoints]) 
                 "addressType": family, "ports": ports, "endpoints": endpoints,
             });
             if let Ok(slice) = serde_json::from_value(slice) {
-                manifests.add_endpoint_slice(slice);
+                self.objects.push(Object::EndpointSlice(Arc::new(slice)));
             }
         }
     }
 }
 
-fn remove_slices(manifests: &mut Manifests, service: &ObjectName) {
-    let own: Vec<_> = manifests
-        .objects
-        .endpoint_slices()
-        .filter(|(_, slice)| service_of_slice(slice).as_ref() == Some(service))
-        .map(|(_, slice)| slice.clone())
-        .collect();
-    for slice in own {
-        let mut empty = (*slice).clone();
+/// The EndpointSlices of a Service, without their endpoints.
+fn without_endpoints(objects: &Objects, service: &ObjectName) -> impl Iterator<Item = Object> {
+    let slices = objects.endpoint_slices();
+    let own = slices.filter(move |(_, slice)| service_of_slice(slice).as_ref() == Some(service));
+    own.map(|(_, slice)| {
+        let mut empty = EndpointSlice::clone(slice);
         empty.endpoints = Box::default();
-        manifests.add_endpoint_slice(empty);
-    }
+        Object::EndpointSlice(Arc::new(empty))
+    })
 }

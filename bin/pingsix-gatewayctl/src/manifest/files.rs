@@ -1,10 +1,11 @@
 //! Paths to texts.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use anyhow::Context as _;
@@ -15,7 +16,7 @@ pub(crate) struct FileText {
     /// As it is shown.
     pub(crate) name: String,
     pub(crate) origin: Origin,
-    pub(crate) text: io::Result<String>,
+    pub(crate) text: io::Result<Arc<str>>,
 }
 
 /// The name under which standard input is shown.
@@ -23,14 +24,13 @@ const STANDARD_INPUT: &str = "<stdin>";
 
 impl FileText {
     /// Reads a file; `-` is standard input.
-    pub(crate) fn read(FoundFile { path, origin, .. }: &FoundFile) -> Self {
-        let origin = *origin;
+    pub(crate) fn read(path: &Path, origin: Origin) -> Self {
         if path == Path::new("-") {
             let mut text = String::new();
-            let text = io::stdin().lock().read_to_string(&mut text).map(|_| text);
+            let text = io::stdin().lock().read_to_string(&mut text).map(|_| text.into());
             return Self { name: STANDARD_INPUT.to_owned(), origin, text };
         }
-        Self { name: path.display().to_string(), origin, text: fs::read_to_string(path) }
+        Self { name: path.display().to_string(), origin, text: fs::read_to_string(path).map(Arc::from) }
     }
 
     pub(crate) fn is_standard_input(&self) -> bool {
@@ -54,16 +54,50 @@ pub(crate) enum Origin {
 ///
 /// When a path that was named does not exist, or a directory cannot be read.
 pub(crate) fn read_all(paths: &[PathBuf]) -> anyhow::Result<Vec<FileText>> {
-    Ok(find(paths)?.iter().map(FileText::read).collect())
+    let found = find(paths)?;
+    Ok(found.files.iter().map(|(position, file)| FileText::read(&position.path, file.origin)).collect())
+}
+
+/// The position of a file in the input: the argument that names it, or a directory above it, and then its path.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct FilePosition {
+    pub(crate) argument: usize,
+    pub(crate) path: Arc<Path>,
+}
+
+/// The files of an input in order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FoundFiles {
+    pub(crate) files: BTreeMap<FilePosition, FoundFile>,
+    /// Whether there is a link below a directory that is named. A change of its target is seen at the link alone.
+    pub(crate) has_links: bool,
 }
 
 /// A file that is named, or lies below a directory that is named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FoundFile {
-    pub(crate) path: PathBuf,
     pub(crate) origin: Origin,
     /// `None` for standard input.
     pub(crate) state: Option<FileState>,
+}
+
+impl FoundFiles {
+    /// The files that are new, gone or in another state than before.
+    pub(crate) fn changes(&self, before: &Self) -> BTreeSet<FilePosition> {
+        let differs =
+            |(position, file): &(&FilePosition, &FoundFile)| before.files.get(position) != Some(file);
+        let changed = self.files.iter().filter(differs).map(|(position, _)| position);
+        let gone = before.files.keys().filter(|position| !self.files.contains_key(position));
+        changed.chain(gone).cloned().collect()
+    }
+
+    /// Whether a file lies below a path.
+    pub(crate) fn has_below(&self, FilePosition { argument, path }: &FilePosition) -> bool {
+        let from = FilePosition { argument: *argument, path: path.clone() };
+        let mut next = self.files.range(from..).map(|(position, _)| position);
+        next.find(|position| position.path != *path)
+            .is_some_and(|position| position.argument == *argument && position.path.starts_with(path))
+    }
 }
 
 /// The identity, the length and the times of a file. A write changes them, unless it follows another one within the
@@ -82,7 +116,7 @@ pub(crate) struct FileState {
 const TIME_GRANULARITY: i64 = 2;
 
 impl FileState {
-    fn of(metadata: &fs::Metadata) -> Self {
+    pub(crate) fn of(metadata: &fs::Metadata) -> Self {
         Self {
             device: metadata.dev(),
             inode: metadata.ino(),
@@ -101,45 +135,55 @@ impl FileState {
 }
 
 /// As [`read_all`], without reading the files. Names that start with a dot are left out.
-pub(crate) fn find(paths: &[PathBuf]) -> anyhow::Result<Vec<FoundFile>> {
-    let mut files = Vec::new();
+pub(crate) fn find(paths: &[PathBuf]) -> anyhow::Result<FoundFiles> {
+    let mut found = FoundFiles::default();
     let mut seen = HashSet::new();
-    for path in paths {
-        files.extend(list(path)?.into_iter().filter(|file| seen.insert(file.path.clone())));
+    for (argument, path) in paths.iter().enumerate() {
+        for (path, file) in list(path, &mut found.has_links)? {
+            if seen.insert(path.clone()) {
+                found.files.insert(FilePosition { argument, path }, file);
+            }
+        }
     }
-    Ok(files)
+    Ok(found)
 }
 
-/// A file, or the manifests below a directory, sorted.
-fn list(path: &Path) -> anyhow::Result<Vec<FoundFile>> {
+/// A file, or the manifests below a directory.
+fn list(path: &Path, has_links: &mut bool) -> anyhow::Result<Vec<(Arc<Path>, FoundFile)>> {
     if path == Path::new("-") {
-        return Ok(vec![FoundFile { path: path.to_owned(), origin: Origin::Named, state: None }]);
+        return Ok(vec![(path.into(), FoundFile { origin: Origin::Named, state: None })]);
     }
     let metadata = fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
     if !metadata.is_dir() {
         let state = Some(FileState::of(&metadata));
-        return Ok(vec![FoundFile { path: path.to_owned(), origin: Origin::Named, state }]);
+        *has_links |= path.is_symlink();
+        return Ok(vec![(path.into(), FoundFile { origin: Origin::Named, state })]);
     }
     let mut files = Vec::new();
-    list_directory(path, &mut files)?;
-    files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+    list_directory(path, &mut files, has_links)?;
     Ok(files)
 }
 
-fn list_directory(directory: &Path, files: &mut Vec<FoundFile>) -> anyhow::Result<()> {
+fn list_directory(
+    directory: &Path,
+    files: &mut Vec<(Arc<Path>, FoundFile)>,
+    has_links: &mut bool,
+) -> anyhow::Result<()> {
     let describe = || format!("cannot read {}", directory.display());
     for entry in fs::read_dir(directory).with_context(describe)? {
-        let path = entry.with_context(describe)?.path();
-        let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-        if hidden {
+        let entry = entry.with_context(describe)?;
+        let path = entry.path();
+        if is_hidden(Path::new(&entry.file_name())) {
             continue;
         }
+        let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+        *has_links |= is_link;
         let metadata = match fs::metadata(&path) {
             // Links to directories are not followed: they may lead in circles, and where Kubernetes mounts files, the
             // files are links themselves.
             Ok(metadata) if metadata.is_dir() => {
-                if !path.is_symlink() {
-                    list_directory(&path, files)?;
+                if !is_link {
+                    list_directory(&path, files, has_links)?;
                 }
                 continue;
             }
@@ -150,13 +194,23 @@ fn list_directory(directory: &Path, files: &mut Vec<FoundFile>) -> anyhow::Resul
             // Reading it says what is wrong.
             metadata => metadata.ok(),
         };
-        let extension = path.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());
-        if extension.is_some_and(|extension| matches!(&*extension, "yaml" | "yml" | "json")) {
+        if is_manifest(&path) {
             let state = metadata.as_ref().map(FileState::of);
-            files.push(FoundFile { path, origin: Origin::Found, state });
+            files.push((path.into(), FoundFile { origin: Origin::Found, state }));
         }
     }
     Ok(())
+}
+
+/// Whether a part of a relative path is hidden.
+pub(crate) fn is_hidden(path: &Path) -> bool {
+    path.iter().any(|name| name.to_string_lossy().starts_with('.'))
+}
+
+/// Whether a file below a directory is a manifest by its name.
+pub(crate) fn is_manifest(path: &Path) -> bool {
+    let extension = path.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());
+    extension.is_some_and(|extension| matches!(&*extension, "yaml" | "yml" | "json"))
 }
 
 /// Paths as a list for a message.

@@ -137,7 +137,7 @@ impl Manifests {
         } else {
             "attached data planes with the layout of --layout; --managed assumes managed ones"
         };
-        self.findings.push(Finding {
+        self.further.push(Finding {
             place: self.location(object).cloned(),
             object: object.to_string(),
             field: field.to_owned(),

@@ -67,7 +67,7 @@ impl Manifests {
         let mut placed: Vec<(Option<&Place>, Finding)> = findings
             .iter()
             .map(|finding| {
-                let place = self.places.get(&finding.object);
+                let place = self.place_of(&finding.object);
                 (place, Finding::of(finding, place.map(|place| &place.location)))
             })
             .collect();

@@ -1,9 +1,11 @@
+use rand::rngs::SmallRng;
+use rand::{Rng as _, SeedableRng as _};
 use serde_json::json;
 
 use super::*;
 
 fn file(name: &str, text: &str) -> FileObjects {
-    FileObjects::decode(&FileText { name: name.to_owned(), origin: Origin::Named, text: Ok(text.to_owned()) })
+    FileObjects::decode(&FileText { name: name.to_owned(), origin: Origin::Named, text: Ok(text.into()) })
 }
 
 #[test]
@@ -49,7 +51,7 @@ fn cluster_scoped_objects_lose_their_namespace() {
         "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass",
         "metadata": { "name": "c", "namespace": "n" }, "spec": { "controllerName": "a.b/c" },
     });
-    let manifests = Manifests::collect([&file("c.json", &class.to_string())], &[]);
+    let manifests = Manifests::collect([file("c.json", &class.to_string())], &[]);
     assert!(manifests.objects.contains(&ObjectKey::new(Kind::GatewayClass, "", "c")));
 }
 
@@ -76,4 +78,65 @@ fn items_of_a_list_are_placed_where_they_begin() {
     let list = json!({ "apiVersion": "v1", "items": items, "kind": "List" });
     assert_eq!(lines(file("l.json", &serde_json::to_string_pretty(&list).unwrap())), [4, 12]);
     assert_eq!(lines(file("l.json", &list.to_string())), [1, 1]);
+}
+
+/// Random histories of files: whatever was there before, the manifests are those of the files that are there now.
+#[test]
+fn after_any_history_the_manifests_are_those_of_the_files() {
+    let mut rng = SmallRng::seed_from_u64(40);
+    let supplied: [SuppliedEndpoints; 1] = ["default/s0=127.0.0.1:1".parse().unwrap()];
+    for _ in 0..50 {
+        let mut manifests = Manifests::default();
+        let mut files: BTreeMap<FilePosition, FileObjects> = BTreeMap::new();
+        for _ in 0..20 {
+            let changes = (0..rng.random_range(1..4)).map(|_| {
+                let name = format!("{}.yaml", rng.random_range(0..6));
+                let position = FilePosition { argument: 0, path: Path::new(&name).into() };
+                let text: String = (0..rng.random_range(0..4)).map(|_| random_document(&mut rng)).collect();
+                let content = rng.random_bool(0.7).then(|| file(&name, &text));
+                (position, content)
+            });
+            let changes: BTreeMap<FilePosition, Option<FileObjects>> = changes.collect();
+            for (position, content) in &changes {
+                match content {
+                    Some(content) => files.insert(position.clone(), content.clone()),
+                    None => files.remove(position),
+                };
+            }
+            let changes = changes.into_iter().map(|(position, content)| (position, content.map(Arc::new)));
+            manifests.update(changes, &supplied);
+            let fresh = Manifests::collect(files.values().cloned(), &supplied);
+            let sorted = |manifests: &Manifests| {
+                let mut findings = manifests.findings();
+                findings.sort();
+                findings
+            };
+            assert_eq!(sorted(&manifests), sorted(&fresh));
+            assert_eq!(manifests.count(), fresh.count());
+            assert_eq!(format!("{:?}", manifests.objects), format!("{:?}", fresh.objects));
+            for key in fresh.definitions.keys() {
+                assert_eq!(manifests.location(key), fresh.location(key), "{key}");
+                let (Some(one), Some(other)) = (manifests.given.get(key), fresh.given.get(key)) else {
+                    panic!("{key}")
+                };
+                let (Object::Service(one), Object::Service(other)) = (one, other) else { continue };
+                assert!(Arc::ptr_eq(&one, &other), "{key}");
+            }
+        }
+    }
+}
+
+/// A Service, an EndpointSlice of one, an object of an unknown kind, or a fault.
+fn random_document(rng: &mut SmallRng) -> String {
+    let number = rng.random_range(0..4);
+    match rng.random_range(0..6) {
+        0 => format!("apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: d{number}}}\n---\n"),
+        1 => "kind: [\n---\n".to_owned(),
+        2 => format!(
+            "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{name: e{number}, labels: {{kubernetes.io/service-name: s{number}}}}}\naddressType: IPv4\nendpoints: [{{addresses: [10.0.0.1]}}]\nports: [{{port: 80}}]\n---\n"
+        ),
+        _ => format!(
+            "apiVersion: v1\nkind: Service\nmetadata: {{name: s{number}}}\nspec: {{ports: [{{port: 80}}]}}\n---\n"
+        ),
+    }
 }

@@ -69,7 +69,7 @@ fn references(values: Vec<Value>, choices: &Choices) -> anyhow::Result<BTreeSet<
     let asked = sources.asked();
     let objects = convert::convert(sources, choices.clone(), report).objects;
     let converted = FileObjects::of_values(NAME, objects.into_iter().map(|(_, object)| object).collect());
-    let mut references = Manifests::collect([&converted], &[]).objects.referents_by_name();
+    let mut references = Manifests::collect([converted], &[]).objects.referents_by_name();
     references.extend(asked.take());
     Ok(references)
 }

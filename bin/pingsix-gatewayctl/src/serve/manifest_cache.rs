@@ -1,12 +1,12 @@
 //! Files that change, and what they held when they were last valid.
 
-use std::collections::HashMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::watcher::Found;
 use crate::finding::{Finding, Level, reason};
-use crate::manifest::{FileObjects, FileState, FileText, FoundFile, Manifests, SuppliedEndpoints};
+use crate::manifest::{FileObjects, FilePosition, FileText, FoundFile, Manifests, SuppliedEndpoints};
 
 /// Reads files again and again, those that have changed. Someone who is editing a file must not take a Gateway down:
 ///
@@ -16,77 +16,97 @@ use crate::manifest::{FileObjects, FileState, FileText, FoundFile, Manifests, Su
 #[derive(Debug)]
 pub(super) struct ManifestCache {
     supplied: Vec<SuppliedEndpoints>,
-    /// In the order of the input.
-    files: Vec<CachedFile>,
+    files: BTreeMap<FilePosition, CachedFile>,
+    /// Files that a later write may leave in the state in which they were read.
+    unsettled: BTreeSet<FilePosition>,
+    manifests: Manifests,
 }
 
 /// A file as it was read last.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct CachedFile {
-    path: PathBuf,
-    /// The state of the file; `None` if a later change could leave it the same.
-    state: Option<FileState>,
-    /// The objects that count.
-    current: FileObjects,
+    /// `None` if the file could not be read.
+    text: Option<Arc<str>>,
     /// The last valid content.
-    good: Option<FileObjects>,
+    good: Option<Arc<FileObjects>>,
 }
 
 const KEPT: &str = " The previous manifests stay in force.";
 
 impl ManifestCache {
-    pub(super) const fn new(supplied: Vec<SuppliedEndpoints>) -> Self {
-        Self { supplied, files: Vec::new() }
+    pub(super) fn new(supplied: Vec<SuppliedEndpoints>) -> Self {
+        Self { supplied, files: BTreeMap::new(), unsettled: BTreeSet::new(), manifests: Manifests::default() }
     }
 
-    /// The objects as they stand in these files. Those of unchanged files are the same as the last time.
-    pub(super) fn load(&mut self, found: &Found) -> Manifests {
-        self.load_at(found, SystemTime::now())
+    /// Reads the changed files. Returns the number of changes: files with another text, and another fault of a path.
+    pub(super) fn load(&mut self, found: &Found, changed: BTreeSet<FilePosition>) -> usize {
+        self.load_at(found, changed, SystemTime::now())
     }
 
-    fn load_at(&mut self, found: &Found, now: SystemTime) -> Manifests {
-        let mut further = None;
-        match found {
-            Ok(found) => {
-                let before = std::mem::take(&mut self.files).into_iter();
-                let mut before: HashMap<PathBuf, CachedFile> =
-                    before.map(|file| (file.path.clone(), file)).collect();
-                let files = found.iter().map(|file| CachedFile::read(file, before.remove(&file.path), now));
-                self.files = files.collect();
-                if found.is_empty() {
-                    let message = "There are no manifests (*.yaml, *.yml, *.json) yet.".to_owned();
-                    further = Some(general(Level::Warning, reason::NO_MANIFESTS, message));
+    fn load_at(&mut self, found: &Found, mut changed: BTreeSet<FilePosition>, now: SystemTime) -> usize {
+        changed.append(&mut self.unsettled);
+        let mut replaced = Vec::new();
+        for position in changed {
+            let content = match found.files.files.get(&position) {
+                Some(file) => {
+                    if file.state.as_ref().is_none_or(|state| !state.is_settled(now)) {
+                        self.unsettled.insert(position.clone());
+                    }
+                    let Some(content) = self.files.entry(position.clone()).or_default().read(&position, file)
+                    else {
+                        continue;
+                    };
+                    Some(content)
                 }
-            }
-            Err(error) => {
-                let message = format!("{error}.{KEPT}");
-                further = Some(general(Level::Error, reason::UNREADABLE, message));
-            }
+                None => {
+                    self.files.remove(&position);
+                    None
+                }
+            };
+            replaced.push((position, content));
         }
-        let mut manifests = Manifests::collect(self.files.iter().map(|file| &file.current), &self.supplied);
-        manifests.findings.extend(further);
-        manifests
+        let further = match &found.fault {
+            Some(error) => vec![general(Level::Error, reason::UNREADABLE, format!("{error}.{KEPT}"))],
+            None if found.files.files.is_empty() => {
+                let message = "There are no manifests (*.yaml, *.yml, *.json) yet.".to_owned();
+                vec![general(Level::Warning, reason::NO_MANIFESTS, message)]
+            }
+            None => Vec::new(),
+        };
+        let count = replaced.len() + usize::from(self.manifests.further != further);
+        self.manifests.update(replaced, &self.supplied);
+        self.manifests.further = further;
+        count
+    }
+
+    /// The objects of all files.
+    pub(super) const fn manifests(&self) -> &Manifests {
+        &self.manifests
     }
 }
 
 impl CachedFile {
-    /// Reads a file, unless it is unchanged.
-    fn read(found: &FoundFile, last: Option<Self>, now: SystemTime) -> Self {
-        let state = found.state.clone().filter(|state| state.is_settled(now));
-        let good = match last {
-            Some(last) if state.is_some() && last.state == state => return last,
-            Some(last) => last.good,
-            None => None,
-        };
-        let read = FileObjects::decode(&FileText::read(found));
-        let (current, good) = last_good(read, good);
-        Self { path: found.path.clone(), state, current, good }
+    /// Reads a file. Returns the content that counts, unless the text is the same as before.
+    fn read(&mut self, position: &FilePosition, found: &FoundFile) -> Option<Arc<FileObjects>> {
+        let file = FileText::read(&position.path, found.origin);
+        let text = file.text.as_ref().ok().cloned();
+        if text.is_some() && text == self.text {
+            return None;
+        }
+        self.text = text;
+        let (current, good) = last_good(FileObjects::decode(&file), self.good.take());
+        self.good = good;
+        Some(current)
     }
 }
 
 /// The content of a file that counts, and its last valid content.
-fn last_good(mut file: FileObjects, good: Option<FileObjects>) -> (FileObjects, Option<FileObjects>) {
+fn last_good(
+    mut file: FileObjects,
+    good: Option<Arc<FileObjects>>,
+) -> (Arc<FileObjects>, Option<Arc<FileObjects>>) {
     let Some(good) = good else {
+        let file = Arc::new(file);
         let good = (!file.broken).then(|| file.clone());
         return (file, good);
     };
@@ -96,9 +116,9 @@ fn last_good(mut file: FileObjects, good: Option<FileObjects>) -> (FileObjects, 
                 finding.message.push_str(KEPT);
             }
         }
-        let mut kept = good.clone();
+        let mut kept = FileObjects::clone(&good);
         kept.findings = file.findings;
-        return (kept, Some(good));
+        return (Arc::new(kept), Some(good));
     }
     let undecodable = std::mem::take(&mut file.undecodable);
     let kept: Vec<_> =
@@ -112,6 +132,7 @@ fn last_good(mut file: FileObjects, good: Option<FileObjects>) -> (FileObjects, 
         }
     }
     file.objects.extend(kept);
+    let file = Arc::new(file);
     (file.clone(), Some(file))
 }
 

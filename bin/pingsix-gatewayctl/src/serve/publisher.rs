@@ -1,20 +1,16 @@
-//! Data planes to the etcd server, and findings to whoever watches.
+//! Data planes to the etcd server.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use pingsix_gateway_api::pipeline::Output;
 use pingsix_gateway_api::{Desired, EmbeddedEtcd, Published};
-use pingsix_translate::{DataPlaneKey, Options};
+use pingsix_translate::DataPlaneKey;
 use tokio::sync::watch;
 
 use super::print_line;
-use crate::finding::Finding;
-use crate::plane::Translated;
 
 pub(super) struct Publisher {
     inner: pingsix_gateway_api::Publisher<EmbeddedEtcd>,
-    options: Options,
-    /// The printed lines that still hold.
-    said: BTreeSet<String>,
     /// The last publication of each data plane that was not withdrawn.
     publications: watch::Sender<BTreeMap<DataPlaneKey, Publication>>,
 }
@@ -29,10 +25,9 @@ pub(super) struct Publication {
 }
 
 impl Publisher {
-    pub(super) fn new(etcd: EmbeddedEtcd, options: Options) -> Self {
+    pub(super) fn new(etcd: EmbeddedEtcd) -> Self {
         let publications = watch::Sender::new(BTreeMap::new());
-        let inner = pingsix_gateway_api::Publisher::new(etcd);
-        Self { inner, options, said: BTreeSet::new(), publications }
+        Self { inner: pingsix_gateway_api::Publisher::new(etcd), publications }
     }
 
     /// The last publication of each data plane, as it changes.
@@ -40,17 +35,13 @@ impl Publisher {
         self.publications.subscribe()
     }
 
-    pub(super) const fn options(&self) -> &Options {
-        &self.options
-    }
-
-    /// Publishes every data plane, empties those that are gone, and says what changed.
+    /// Publishes every data plane, empties those that are gone, and says what changed. Returns the failures in words.
     ///
-    /// A data plane that cannot be published keeps what it has; that is said, and tried again with the next change.
-    pub(super) async fn publish(&mut self, translated: &Translated) -> anyhow::Result<()> {
+    /// A data plane that cannot be published keeps what it has; that is tried again with the next change.
+    pub(super) async fn publish(&mut self, output: &Output) -> anyhow::Result<Vec<String>> {
         let mut failures = Vec::new();
-        let results = self.inner.publish(&translated.output).await;
-        let desired: BTreeMap<&DataPlaneKey, &Desired> = translated.output.desired().collect();
+        let results = self.inner.publish(output).await;
+        let desired: BTreeMap<&DataPlaneKey, &Desired> = output.desired().collect();
         for (key, result) in results {
             match result {
                 Ok(published) => self.record(&key, desired.get(&key).copied(), &published)?,
@@ -61,7 +52,7 @@ impl Publisher {
                 }
             }
         }
-        self.report(&translated.findings, failures)
+        Ok(failures)
     }
 
     /// Keeps and prints a publication. `desired` is `None` if the documents were withdrawn.
@@ -88,28 +79,4 @@ impl Publisher {
             published.revision, published.changed,
         ))
     }
-
-    /// Says what is new, and what no longer holds.
-    fn report(&mut self, findings: &[Finding], failures: Vec<String>) -> anyhow::Result<()> {
-        let now: BTreeSet<String> = findings.iter().map(sentence).chain(failures).collect();
-        for line in now.difference(&self.said) {
-            print_line(line)?;
-        }
-        for line in self.said.difference(&now) {
-            print_line(format_args!("resolved: {line}"))?;
-        }
-        self.said = now;
-        Ok(())
-    }
-}
-
-/// A finding without its line, which changes whenever somebody edits the file above it.
-fn sentence(finding: &Finding) -> String {
-    let place = finding.place.as_ref();
-    let file = place.map(|place| format!("{}: ", place.file)).unwrap_or_default();
-    let object = if finding.object.is_empty() { String::new() } else { format!("{}: ", finding.object) };
-    let line = place.filter(|_| finding.object.is_empty()).map(|place| format!("line {}: ", place.line));
-    let statement = finding.statement();
-    let (severity, rest) = statement.split_once(": ").unwrap_or(("", &statement));
-    format!("{severity}: {file}{}{object}{rest}", line.unwrap_or_default())
 }

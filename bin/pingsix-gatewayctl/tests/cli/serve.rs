@@ -11,7 +11,7 @@ use pingsix_sink::proto::etcdserverpb::RangeRequest;
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
 use tonic::transport::{Channel, Endpoint};
 
-use crate::support::{GATEWAY, Manifests, route};
+use crate::support::{CART, GATEWAY, Manifests, route};
 
 /// The time limit of an effect, also on a busy machine.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -46,7 +46,8 @@ impl Served {
             .arg("serve")
             .arg(path)
             .args(["--listen", listen, "--explain", "127.0.0.1:0", "--responder", "127.0.0.1:0"])
-            .args(["--debounce", "50", "--poll", "100"])
+            .args(["--debounce", "50"])
+            .args(if arguments.contains(&"--poll") { &[][..] } else { &["--poll", "100"] })
             .args(arguments)
             .env("RUST_LOG", "error")
             .stdin(Stdio::null())
@@ -220,6 +221,137 @@ fn findings_are_printed_when_they_appear_and_disappear() {
     manifests.write("routes.yaml", &route("cart", "/cart", "cart"));
     let resolved = served.wait_for("HTTPRoute shop/cart");
     assert_eq!(resolved, format!("resolved: {finding}"));
+}
+
+/// A directory of files that change in the ways of editors, deployments and Kubernetes. Polls are too rare to help.
+struct Changing {
+    manifests: Manifests,
+    served: Served,
+}
+
+impl Changing {
+    fn start(manifests: Manifests) -> Self {
+        let served = Served::start(&manifests, &["--poll", "3600000"]);
+        served.wait_for("ready");
+        Self { manifests, served }
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.manifests.path().join(name)
+    }
+
+    /// Waits until, of the paths `/a` to `/d`, these are served.
+    fn serves(&self, paths: &[&str]) {
+        let end = Instant::now() + WAIT_TIMEOUT;
+        loop {
+            let served: Vec<&str> =
+                ["a", "b", "c", "d"].into_iter().filter(|name| self.answers(name)).collect();
+            if served == paths {
+                return;
+            }
+            assert!(Instant::now() < end, "{served:?} instead of {paths:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn answers(&self, name: &str) -> bool {
+        let answer =
+            self.served.ask(&format!("GET /{name} HTTP/1.1\r\nHost: localhost\r\nX-Explain-Host: a.test"));
+        answer.contains("Service shop/cart port 80")
+    }
+}
+
+#[test]
+fn files_that_are_renamed_replaced_removed_or_in_directories_are_noticed_by_their_events() {
+    let changing = Changing::start(Manifests::shop(&route("a", "/a", "cart")));
+    changing.serves(&["a"]);
+    // A rename, and a replacement by a file that an editor has written beside.
+    std::fs::rename(changing.path("routes.yaml"), changing.path("renamed.yaml")).unwrap();
+    changing.served.wait_for("published shop/web ");
+    changing.manifests.write(".renamed.yaml.tmp", &route("a", "/b", "cart"));
+    std::fs::rename(changing.path(".renamed.yaml.tmp"), changing.path("renamed.yaml")).unwrap();
+    changing.serves(&["b"]);
+    // A directory that arrives with its files, and one that is filled.
+    std::fs::create_dir_all(changing.path(".new/deep")).unwrap();
+    std::fs::write(changing.path(".new/deep/c.yaml"), route("c", "/c", "cart")).unwrap();
+    std::fs::rename(changing.path(".new"), changing.path("new")).unwrap();
+    changing.serves(&["b", "c"]);
+    std::fs::create_dir(changing.path("empty")).unwrap();
+    std::fs::write(changing.path("empty/d.yaml"), route("d", "/d", "cart")).unwrap();
+    changing.serves(&["b", "c", "d"]);
+    std::fs::write(changing.path("new/deep/c.yaml"), route("c", "/a", "cart")).unwrap();
+    changing.serves(&["a", "b", "d"]);
+    std::fs::remove_dir_all(changing.path("new")).unwrap();
+    changing.serves(&["b", "d"]);
+    std::fs::rename(changing.path("empty"), changing.path(".hidden")).unwrap();
+    changing.serves(&["b"]);
+    changing.manifests.remove("renamed.yaml");
+    changing.serves(&[]);
+}
+
+#[test]
+fn the_links_of_a_config_map_are_followed_when_they_turn() {
+    let manifests = Manifests::new(&[("gateway.yaml", GATEWAY), ("cart.yaml", CART)]);
+    let path = manifests.path().to_owned();
+    let version = |name: &str, path_of_route: &str| {
+        std::fs::create_dir(path.join(name)).unwrap();
+        std::fs::write(path.join(name).join("routes.yaml"), route("a", path_of_route, "cart")).unwrap();
+        std::os::unix::fs::symlink(name, path.join("..data_tmp")).unwrap();
+        std::fs::rename(path.join("..data_tmp"), path.join("..data")).unwrap();
+    };
+    version("..1", "/a");
+    std::os::unix::fs::symlink("..data/routes.yaml", path.join("routes.yaml")).unwrap();
+    let changing = Changing::start(manifests);
+    changing.serves(&["a"]);
+    version("..2", "/b");
+    std::fs::remove_dir_all(path.join("..1")).unwrap();
+    changing.serves(&["b"]);
+}
+
+#[test]
+fn of_two_files_with_one_object_the_second_one_counts_once_the_first_is_gone() {
+    let changing = Changing::start(Manifests::shop(&route("a", "/b", "cart")));
+    changing.serves(&["b"]);
+    changing.manifests.write("more.yaml", &route("a", "/a", "cart"));
+    changing.served.wait_for("The object is already defined at ");
+    changing.serves(&["a"]);
+    changing.manifests.remove("more.yaml");
+    changing.serves(&["b"]);
+    changing.served.wait_for("resolved: error: ");
+}
+
+#[test]
+fn a_thousand_files_that_change_at_once_are_one_publication_and_its_findings() {
+    let changing = Changing::start(Manifests::shop(&route("a", "/a", "cart")));
+    let write = |service: &str| {
+        for number in 0..1000 {
+            let name = format!("r{number}");
+            std::fs::write(
+                changing.path(&format!("{name}.yaml")),
+                route(&name, &format!("/{name}"), service),
+            )
+            .unwrap();
+        }
+    };
+    write("cart");
+    changing.served.wait_for("documents, ");
+    let end = Instant::now() + WAIT_TIMEOUT;
+    while changing.served.keys("/pingsix/shop/web/routes/").unwrap().len() < 1001 {
+        assert!(Instant::now() < end, "routes are missing");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    changing.manifests.write("routes.yaml", &route("a", "/a", "missing"));
+    changing.served.wait_for("HTTPRoute shop/a");
+    for number in 0..1000 {
+        std::fs::remove_file(changing.path(&format!("r{number}.yaml"))).unwrap();
+    }
+    let end = Instant::now() + WAIT_TIMEOUT;
+    while changing.served.keys("/pingsix/shop/web/routes/").unwrap().len() > 10 {
+        assert!(Instant::now() < end, "routes are left");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    changing.manifests.write("routes.yaml", &route("a", "/a", "cart"));
+    changing.served.wait_for("resolved: error: ");
 }
 
 #[test]

@@ -168,6 +168,8 @@ fn a_change_of_a_file_is_on_the_next_page() {
     viewed.served.keys("/pingsix/shop/web").unwrap();
     manifests.write("routes.yaml", &route("basket", "/basket", "nowhere"));
     viewed.served.wait_for("published shop/web ");
+    // Pages follow once all objects are judged.
+    viewed.served.wait_for("[BackendNotFound]");
     let routes = viewed.page("/view/routes");
     assert!(routes.contains("HTTPRoute shop/basket") && !routes.contains("shop/cart"), "{routes}");
     let basket = viewed.page("/view/object?about=HTTPRoute/shop/basket");

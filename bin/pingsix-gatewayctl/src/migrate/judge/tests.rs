@@ -219,7 +219,7 @@ fn what_check_refuses_or_explain_answers_with_an_error_has_a_loss() {
 
         // As `check` and `explain` have it.
         let written = objects.into_iter().map(|(_, object)| object).collect();
-        let manifests = Manifests::collect([&FileObjects::of_values("output", written)], &[]);
+        let manifests = Manifests::collect([FileObjects::of_values("output", written)], &[]);
         let options = pingsix_translate::Options { layout: Layout::PerPort, ..options };
         let checked = Translated::new(&manifests, &options);
         let names = |object: &str, case: &Case| object.contains(&format!(" {}/", case.namespace));

@@ -6,7 +6,6 @@ use pingsix_translate::snapshot::Object;
 use pingsix_translate::{Kind, ObjectKey};
 
 use super::*;
-use crate::manifest::find;
 
 fn write(path: &Path, name: &str) {
     let service = format!(
@@ -15,38 +14,70 @@ fn write(path: &Path, name: &str) {
     fs::write(path, service).unwrap();
 }
 
-fn service(manifests: &Manifests, name: &str) -> Option<Object> {
-    manifests.objects.get(&ObjectKey::new(Kind::Service, "default", name))
+fn service(cache: &ManifestCache, name: &str) -> Option<Object> {
+    cache.manifests().objects.get(&ObjectKey::new(Kind::Service, "default", name))
 }
 
 /// Whether two loads have the very same object.
 fn is_same(one: Option<Object>, other: Option<Object>) -> bool {
     match (one, other) {
-        (Some(Object::Service(one)), Some(Object::Service(other))) => std::sync::Arc::ptr_eq(&one, &other),
+        (Some(Object::Service(one)), Some(Object::Service(other))) => Arc::ptr_eq(&one, &other),
         _ => panic!("a Service is missing"),
     }
 }
 
-#[test]
-fn unchanged_files_are_not_read_again() {
-    let directory = tempfile::tempdir().unwrap();
-    let (one, other) = (directory.path().join("one.yaml"), directory.path().join("other.yaml"));
-    write(&one, "one");
-    write(&other, "other");
-    let found = || Found::Ok(find(&[directory.path().to_owned()]).unwrap());
-    let mut cache = ManifestCache::new(Vec::new());
-    let first = cache.load(&found());
-    // A state is not trusted until no later write can leave it the same.
-    let second = cache.load(&found());
-    assert!(!is_same(service(&first, "one"), service(&second, "one")));
+fn found(directory: &tempfile::TempDir) -> Found {
+    Found::new(vec![directory.path().to_owned()]).unwrap()
+}
 
+fn all(found: &Found) -> BTreeSet<FilePosition> {
+    found.files.files.keys().cloned().collect()
+}
+
+#[test]
+fn of_many_files_the_changed_one_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    for number in 0..100 {
+        write(&directory.path().join(format!("{number}.yaml")), &format!("s{number}"));
+    }
+    let mut cache = ManifestCache::new(Vec::new());
+    let before = found(&directory);
     let settled = SystemTime::now() + Duration::from_secs(5);
-    cache.load_at(&found(), settled);
-    let before = cache.load_at(&found(), settled);
-    write(&other, "another");
-    let after = cache.load_at(&found(), settled);
-    assert!(is_same(service(&before, "one"), service(&after, "one")));
-    assert!(service(&after, "other").is_none() && service(&after, "another").is_some());
-    fs::remove_file(&one).unwrap();
-    assert!(service(&cache.load_at(&found(), settled), "one").is_none());
+    assert_eq!(cache.load_at(&before, all(&before), settled), 100);
+    let (one, other) = (service(&cache, "s1"), service(&cache, "s2"));
+
+    write(&directory.path().join("1.yaml"), "new");
+    write(&directory.path().join("2.yaml"), "unnoticed");
+    let now = found(&directory);
+    let one_file = all(&now).into_iter().filter(|position| position.path.ends_with("1.yaml")).collect();
+    assert_eq!(cache.load_at(&now, one_file, settled), 1);
+    assert!(one.is_some() && service(&cache, "s1").is_none() && service(&cache, "new").is_some());
+    assert!(is_same(service(&cache, "s2"), other));
+
+    fs::remove_file(directory.path().join("3.yaml")).unwrap();
+    let later = found(&directory);
+    assert_eq!(cache.load_at(&later, later.files.changes(&now.files), settled), 1);
+    assert!(service(&cache, "s3").is_none() && service(&cache, "s4").is_some());
+}
+
+#[test]
+fn a_state_is_trusted_once_every_later_write_changes_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("one.yaml");
+    write(&path, "one");
+    let found = found(&directory);
+    let mut cache = ManifestCache::new(Vec::new());
+    assert_eq!(cache.load(&found, all(&found)), 1);
+    let first = service(&cache, "one");
+    // The file is read again, and its objects stay, because its text is the same.
+    assert_eq!(cache.load(&found, BTreeSet::new()), 0);
+    assert!(is_same(first, service(&cache, "one")));
+    write(&path, "two");
+    assert_eq!(cache.load(&found, BTreeSet::new()), 1);
+    assert!(service(&cache, "two").is_some());
+    let settled = SystemTime::now() + Duration::from_secs(5);
+    assert_eq!(cache.load_at(&found, BTreeSet::new(), settled), 0);
+    write(&path, "three");
+    assert_eq!(cache.load_at(&found, BTreeSet::new(), settled), 0);
+    assert!(service(&cache, "two").is_some());
 }
