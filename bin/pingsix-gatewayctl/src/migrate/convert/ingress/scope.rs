@@ -131,10 +131,9 @@ fn note_wide_hosts(mains: &[&Annotated], conversion: &mut Conversion) {
             open.entry(wide).or_insert(host);
         }
     }
+    let first_open = is_complete.iter().find(|(host, is_complete)| !host.is_empty() && !**is_complete);
     for ingress in mains {
-        if let (Some(backend), Some(host)) =
-            (&ingress.default_backend, open.iter().find(|host| !host.is_empty()))
-        {
+        if let (Some(backend), Some((host, _))) = (&ingress.default_backend, first_open) {
             let message = format!(
                 "Requests for {host} that no path of that host takes reach the backend. ingress-nginx answers 404."
             );

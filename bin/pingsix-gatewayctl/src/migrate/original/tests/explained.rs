@@ -23,7 +23,7 @@ impl Compared<'_> {
     pub(super) fn before(&self) -> Option<Place> {
         let mut words = self.told.by.as_ref()?.split(' ');
         let object = words.by_ref().take(2).collect::<Vec<_>>().join(" ");
-        Some(Place { object, field: words.next().unwrap_or_default().to_owned() })
+        Some(Place { object: object.into(), field: words.next().unwrap_or_default().to_owned() })
     }
 
     /// The sentence about an Ingress that decides in either world, and about its path or the difference.

@@ -120,5 +120,5 @@ fn read<'a>(rule: &'a Value, path: &'a Value) -> Path<'a> {
 
 /// The Ingress of a place.
 pub(super) fn at<'a>(objects: &'a [Value], place: &Place) -> Option<Ingress<'a>> {
-    of(objects).find(|ingress| ingress.object() == place.object)
+    of(objects).find(|ingress| *ingress.object() == *place.object)
 }

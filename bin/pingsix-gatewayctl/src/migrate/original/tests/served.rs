@@ -97,7 +97,7 @@ fn migrated(objects: &[Value], keep_ingress: bool) -> Served {
     let text = |entry: &Value, field: &str| entry[field].as_str().unwrap_or_default().to_owned();
     let entries = report["entries"].as_array().unwrap().iter();
     let said = entries.filter(|entry| entry["verdict"] != "exact").map(|entry| Said {
-        place: Place { object: text(entry, "object"), field: text(entry, "field") },
+        place: Place { object: text(entry, "object").into(), field: text(entry, "field") },
         reason: text(entry, "reason"),
     });
     Served { translated, said: said.collect(), written, origins }
@@ -142,7 +142,7 @@ fn in_a_class(objects: &[Value], dialect: Dialect) -> Served {
         {
             field = format!("{field}[{name}]");
         }
-        let place = Place { object: finding.object.to_string(), field };
+        let place = Place { object: finding.object.to_string().into(), field };
         Said { place, reason: finding.reason.to_owned() }
     });
     Served { said: said.collect(), translated, written, origins }
