@@ -155,20 +155,13 @@ fn standardise(ingress: &Annotated, spec: &mut Value, conversion: &mut Conversio
     }
 }
 
-/// Reports the regular expressions that the class cannot match, or matches in another way.
+/// Reports the regular expressions that the class cannot match.
 fn expressions(ingress: &Annotated, conversion: &mut Conversion) {
     let Some(rewriting) = &ingress.read.rewriting else { return };
     for path in ingress.entries.iter().flat_map(|entry| &entry.paths) {
-        let at = path.place.at("path");
-        match rewriting.read(&path.path) {
-            Ok(pattern) if ingress.is_of_nginx() && paths::has_letters(&pattern.path) => {
-                conversion.report.limited(&at, Reason::DifferentPath, format!("{}.", paths::LETTERS));
-            }
-            Ok(_) => {}
-            Err(why) => {
-                let message = format!("The class does not serve the path: {why}.");
-                conversion.report.impossible(&at, Reason::UnsupportedPath, message);
-            }
+        if let Err(why) = rewriting.read(&path.path) {
+            let message = format!("The class does not serve the path: {why}.");
+            conversion.report.impossible(&path.place.at("path"), Reason::UnsupportedPath, message);
         }
     }
 }
