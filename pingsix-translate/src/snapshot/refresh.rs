@@ -70,16 +70,16 @@ impl Referents {
             (_, Object::ConfigMap(now)) => replace(&mut self.config_maps, &name, now),
             (_, Object::HttpRouteFilter(now)) => replace(&mut self.http_route_filters, &name, now),
             (Object::EndpointSlice(before), Object::EndpointSlice(now)) => {
-                return self.refresh_slice(&before, now);
+                return self.refresh_slice(&before, &now);
             }
             (_, _) => return false,
         }
         true
     }
 
-    fn refresh_slice(&mut self, before: &Arc<EndpointSlice>, now: Arc<EndpointSlice>) -> bool {
+    fn refresh_slice(&mut self, before: &Arc<EndpointSlice>, now: &Arc<EndpointSlice>) -> bool {
         let service = service_of_slice(before);
-        if service != service_of_slice(&now) {
+        if service != service_of_slice(now) {
             return false;
         }
         let slices = service.and_then(|service| self.endpoint_slices.get_mut(&service));

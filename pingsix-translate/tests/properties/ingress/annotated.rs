@@ -14,7 +14,7 @@ pub(super) const APISIX: &str = "k8s.apisix.apache.org";
 
 /// Annotations that protect an Ingress and that PingSIX cannot honour, as the documentation of their controllers describes
 /// them.
-pub(super) const CLOSING: [(&str, &str, &str); 16] = [
+pub(super) const CLOSING: [(&str, &str, &str); 15] = [
     (NGINX, "auth-url", "http://auth.example.com/check"),
     (NGINX, "auth-type", "digest"),
     (NGINX, "auth-tls-secret", "infra/ca"),
@@ -22,7 +22,6 @@ pub(super) const CLOSING: [(&str, &str, &str); 16] = [
     (NGINX, "configuration-snippet", "more_set_headers \"a: b\"; deny all;"),
     (NGINX, "server-snippet", "return 200;"),
     (NGINX, "enable-modsecurity", "true"),
-    (NGINX, "satisfy", "any"),
     (NGINX, "whitelist-source-range", "10.0.0.1/33"),
     (NGINX, "whitelist-source-range", ""),
     (NGINX, "denylist-source-range", " , "),

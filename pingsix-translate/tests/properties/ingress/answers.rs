@@ -172,7 +172,7 @@ fn meaning_of(ingress: &Value) -> Meaning {
         meaning.is_of_nginx |= *domain == NGINX;
         means(&mut meaning);
     }
-    meaning
+    meaning.together()
 }
 
 /// A request around the hosts and paths of the table.

@@ -48,6 +48,10 @@ pub(super) struct Meaning {
     pub(super) allow: Option<&'static str>,
     pub(super) deny: Option<&'static str>,
     pub(super) has_user: bool,
+    /// Whether addresses or credentials are enough.
+    takes_either: bool,
+    /// Whether a target that PingSIX lacks is in the place of `rewrite`.
+    has_other_target: bool,
     /// Whether the Ingress has an annotation of ingress-nginx, effective or not.
     pub(super) is_of_nginx: bool,
 }
@@ -81,6 +85,12 @@ const fn nothing(_: &mut Meaning) {}
 
 const fn closes(meaning: &mut Meaning) {
     meaning.is_closed = true;
+}
+
+/// A target that PingSIX lacks. The paths are regular expressions nevertheless.
+const fn other_target(meaning: &mut Meaning) {
+    meaning.has_other_target = true;
+    meaning.use_regex = true;
 }
 
 const fn share(header: Option<(&'static str, Option<&'static str>)>, weight: u64, total: u64) -> Share {
@@ -123,8 +133,8 @@ pub(super) const OF_NGINX: &[Setting] = &[
     nginx(&[("rewrite-target", "/")], |meaning| meaning.rewrite = Some("/")),
     nginx(&[("rewrite-target", "/$1")], |meaning| meaning.rewrite = Some("/$1")),
     nginx(&[("rewrite-target", "/$2/x")], |meaning| meaning.rewrite = Some("/$2/x")),
-    nginx(&[("rewrite-target", "/a?b=c")], nothing),
-    nginx(&[("rewrite-target", "/${host}")], nothing),
+    nginx(&[("rewrite-target", "/a?b=c")], other_target),
+    nginx(&[("rewrite-target", "/${host}")], other_target),
     nginx(&[("use-regex", "true")], |meaning| meaning.use_regex = true),
     nginx(&[("use-regex", "false")], nothing),
     nginx(&[("server-alias", "alias.test, deep.alias.test")], |meaning| {
@@ -196,7 +206,8 @@ pub(super) const OF_NGINX: &[Setting] = &[
         meaning.snippet = Some((301, "https://www.test$request_uri"));
     }),
     nginx(&[("configuration-snippet", "more_set_headers 'X-A: $host';")], closes),
-    nginx(&[("satisfy", "any")], closes),
+    nginx(&[("allowlist-source-range", "10.0.0.0/8,")], closes),
+    nginx(&[("satisfy", "any")], |meaning| meaning.takes_either = true),
 ];
 
 /// The settings of the APISIX Ingress controller.
@@ -273,6 +284,14 @@ pub(super) const OF_APISIX: &[Setting] = &[
 ];
 
 impl Meaning {
+    /// The meaning of annotations beside each other.
+    pub(super) fn together(mut self) -> Self {
+        self.is_closed |= self.takes_either && self.has_user && (self.allow.is_some() || self.deny.is_some());
+        // ingress-nginx sends the header for paths with a rewrite alone.
+        self.prefix = self.prefix.filter(|_| self.rewrite.is_some() || self.has_other_target);
+        self
+    }
+
     /// The redirect of all requests: ingress-nginx prefers that of a snippet, then the temporary one, and APISIX the one to HTTPS.
     pub(super) fn redirect(&self) -> Option<(u16, &'static str)> {
         let permanent = self.permanent.map(|(code, url)| (self.permanent_code.unwrap_or(code), url));
