@@ -340,7 +340,7 @@ impl Manifests {
         let concerns_endpoints =
             changed.iter().any(|key| matches!(key.kind, Kind::Service | Kind::EndpointSlice));
         for key in changed {
-            self.choose(key);
+            self.choose(&key);
         }
         if concerns_endpoints || self.supplied.objects.is_empty() {
             self.supplied = SuppliedObjects::new(&self.given, supplied);
@@ -352,21 +352,19 @@ impl Manifests {
     }
 
     /// Takes the first definition of an object.
-    fn choose(&mut self, key: ObjectKey) {
-        let definitions = self.definitions.get(&key).map_or(&[][..], Vec::as_slice);
+    fn choose(&mut self, key: &ObjectKey) {
+        let definitions = self.definitions.get(key).map_or(&[][..], Vec::as_slice);
         if definitions.len() > 1 {
             self.repeated.insert(key.clone());
         } else {
-            self.repeated.remove(&key);
+            self.repeated.remove(key);
         }
-        match definitions.first().and_then(|first| self.defined(first)).map(|(_, object)| object.clone()) {
-            Some(object) => {
-                self.given.insert(object);
-            }
-            None => {
-                self.given.remove(&key);
-                self.definitions.remove(&key);
-            }
+        let first = definitions.first().and_then(|first| self.defined(first));
+        if let Some((_, object)) = first {
+            self.given.insert(object.clone());
+        } else {
+            self.given.remove(key);
+            self.definitions.remove(key);
         }
     }
 

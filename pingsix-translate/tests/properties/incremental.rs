@@ -164,8 +164,7 @@ pub(crate) fn history(tables: Tables, seed: u64) -> Result<Seen, String> {
         }
         let now = collect(&objects);
         let mut present = snapshot(&objects);
-        let refreshed = cut
-            .and_then(|(before, mut cut)| cut.refresh(&before, &now, &now.changes(&before)).then_some(cut));
+        let refreshed = cut.and_then(|(before, cut)| refreshed(cut, &before, &now));
         witnessed.refreshed += usize::from(refreshed.is_some());
         let mut refreshed = refreshed.unwrap_or_else(|| present.clone());
         cut = Some((now, refreshed.clone()));
@@ -208,6 +207,11 @@ pub(crate) fn history(tables: Tables, seed: u64) -> Result<Seen, String> {
         }
     }
     Ok(witnessed)
+}
+
+/// The snapshot after changes, if it can be refreshed.
+fn refreshed(mut snapshot: Snapshot, before: &Objects, now: &Objects) -> Option<Snapshot> {
+    snapshot.refresh(before, now, &now.changes(before)).then_some(snapshot)
 }
 
 /// The charge after changes is about that of a new table.

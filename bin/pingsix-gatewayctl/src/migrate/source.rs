@@ -371,7 +371,7 @@ impl Sources {
     pub(crate) fn service_or_target_port(&self, service: &ObjectName, port: &str) -> ServicePort {
         let is_target = |candidate: &Value| match candidate.get("targetPort") {
             Some(Value::String(name)) => name == port,
-            Some(number) => number.to_string() == port,
+            Some(number) => number.as_u64().is_some_and(|number| port.parse() == Ok(number)),
             None => false,
         };
         self.find_port(service, |candidate| is_port(candidate, port) || is_target(candidate))

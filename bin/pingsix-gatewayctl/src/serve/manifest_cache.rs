@@ -47,23 +47,17 @@ impl ManifestCache {
         changed.append(&mut self.unsettled);
         let mut replaced = Vec::new();
         for position in changed {
-            let content = match found.files.files.get(&position) {
-                Some(file) => {
-                    if file.state.as_ref().is_none_or(|state| !state.is_settled(now)) {
-                        self.unsettled.insert(position.clone());
-                    }
-                    let Some(content) = self.files.entry(position.clone()).or_default().read(&position, file)
-                    else {
-                        continue;
-                    };
-                    Some(content)
-                }
-                None => {
-                    self.files.remove(&position);
-                    None
-                }
+            let Some(file) = found.files.files.get(&position) else {
+                self.files.remove(&position);
+                replaced.push((position, None));
+                continue;
             };
-            replaced.push((position, content));
+            if file.state.as_ref().is_none_or(|state| !state.is_settled(now)) {
+                self.unsettled.insert(position.clone());
+            }
+            if let Some(content) = self.files.entry(position.clone()).or_default().read(&position, file) {
+                replaced.push((position, Some(content)));
+            }
         }
         let further = match &found.fault {
             Some(error) => vec![general(Level::Error, reason::UNREADABLE, format!("{error}.{KEPT}"))],

@@ -226,11 +226,11 @@ impl Found {
         if self.roots.iter().any(is_above) {
             return false;
         }
-        let roots = self.roots.iter().enumerate();
+        let mut roots = self.roots.iter().enumerate();
         let below = |(argument, root): (usize, &Root)| {
             Some((argument, root.is_directory, path.strip_prefix(&root.absolute).ok()?.to_owned()))
         };
-        let Some((argument, is_in_directory, below)) = roots.filter_map(below).next() else { return true };
+        let Some((argument, is_in_directory, below)) = roots.find_map(below) else { return true };
         if is_hidden(&below) {
             return true;
         }
@@ -280,12 +280,12 @@ fn watch(paths: &[PathBuf], events: Arc<Events>) -> anyhow::Result<RecommendedWa
     })?;
     for path in paths {
         // Events have paths below the watched one.
-        let watched = absolute(path).with_context(|| path.display().to_string())?;
+        let target = absolute(path).with_context(|| path.display().to_string())?;
         if path.is_dir() {
-            watcher.watch(&watched, RecursiveMode::Recursive)?;
+            watcher.watch(&target, RecursiveMode::Recursive)?;
         } else {
             // Editors replace a file rather than write to it, so its directory is watched.
-            let parent = watched.parent().unwrap_or(Path::new("/"));
+            let parent = target.parent().unwrap_or(Path::new("/"));
             watcher
                 .watch(parent, RecursiveMode::NonRecursive)
                 .with_context(|| parent.display().to_string())?;

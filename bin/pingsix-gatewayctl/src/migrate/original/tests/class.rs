@@ -133,10 +133,7 @@ impl<'a> Case<'a> {
     fn is_unannotated(&self) -> bool {
         let is_own =
             |location: &str| location.starts_with(&format!("https://{}", self.compared.request.host));
-        let is_redirected = match &self.compared.told.answer {
-            Answer::Redirect { status: 308, location } => is_own(location),
-            _ => false,
-        };
+        let is_redirected = matches!(&self.compared.told.answer, Answer::Redirect { status: 308, location } if is_own(location));
         let before = self.before.as_ref();
         is_redirected && before.is_some_and(|before| !before.ingress.has_annotations())
     }

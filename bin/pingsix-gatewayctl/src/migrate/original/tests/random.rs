@@ -87,9 +87,10 @@ fn check(rng: &mut SmallRng, dialect: Dialect, tally: &mut Tally) -> usize {
     let mut known = Vec::new();
     for request in &requests {
         let told = original.answer(request);
-        match told.answer {
-            Answer::Unknown(why) => *tally.unknown.entry(why).or_default() += 1,
-            _ => known.push((request, told)),
+        if let Answer::Unknown(why) = told.answer {
+            *tally.unknown.entry(why).or_default() += 1;
+        } else {
+            known.push((request, told));
         }
     }
     for way in Way::ALL {
