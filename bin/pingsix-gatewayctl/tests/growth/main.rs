@@ -13,7 +13,7 @@ use shapes::{apisix, long_ingress, rivals, routes, shared_host, tenants};
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;
 
 /// The least number of Ingresses, paths or names.
-const COUNT: usize = 50;
+const COUNT: usize = 20;
 
 /// The most growth for the second doubling of the input, as a multiple of that for the first one. Work in proportion to the input
 /// has twice the growth, and work in proportion to its square four times.
