@@ -1,7 +1,7 @@
 //! `migrate` and `check` of many objects, by the time for each of them.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program that prints what it measures")]
 
-/// Of the test that counts the work.
+/// The inputs of the test that counts allocations.
 #[allow(dead_code, reason = "the test has more of them")]
 #[path = "../tests/growth/shapes.rs"]
 mod shapes;
@@ -21,7 +21,7 @@ const TIMES: f64 = 4.0;
 /// An input of a size.
 type Shape = fn(usize) -> String;
 
-/// Of several runs, the shortest one counts.
+/// The number of runs, of which the shortest one counts.
 const RUNS: usize = 5;
 
 fn shortest(command: &[&str], input: &str) -> Duration {

@@ -35,7 +35,7 @@ pub(super) fn translate(
     translating.output
 }
 
-/// Adds to the documents what all other objects have to hear: the verdicts and findings on them.
+/// Adds the verdicts and findings on all other objects to the documents.
 pub(super) fn judge(objects: &Objects, options: &Options, output: Output) -> Output {
     let mut judge = Judge { objects, options, output };
     judge.judge_proxies();

@@ -39,8 +39,8 @@ macro_rules! objects {
         }
 
         /// A plain collection of objects, the source of snapshots. Tools without a cluster use it. The controller builds
-        /// snapshots from indexed stores instead. Copies share memory, as those of a [`SharedMap`] do. The `Debug` text has
-        /// the keys of the objects.
+        /// snapshots from indexed stores instead. A copy shares its objects with the original, as
+        /// a copy of a [`SharedMap`] does. The `Debug` text has the keys of the objects.
         #[derive(Clone, Default)]
         pub struct Objects { $(pub(super) $field: SharedMap<ObjectName, Arc<super::$kind>>,)+ }
 

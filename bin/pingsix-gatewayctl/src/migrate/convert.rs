@@ -82,7 +82,7 @@ pub(crate) struct Conversion {
     global_is_lost: bool,
     /// Hosts whose clients need certificates in the original, by the ApisixTls that has them.
     refused_hosts: Vec<(ObjectName, Vec<String>)>,
-    /// All of them.
+    /// The same hosts, without the ApisixTls objects.
     all_refused_hosts: BTreeSet<String>,
     /// Matches of all rules, times their hosts.
     entries: usize,

@@ -72,7 +72,7 @@ pub(super) struct Parent {
     default_certificate: Option<ObjectName>,
     /// Listeners for TCP and UDP, with the field that asks for them.
     layer4: Vec<(Place, Value)>,
-    /// Their names.
+    /// The names of the listeners for TCP and UDP.
     layer4_names: BTreeSet<String>,
     /// The name of a Gateway beside this one.
     beside: ObjectName,

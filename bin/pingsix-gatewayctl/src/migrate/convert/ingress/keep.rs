@@ -10,7 +10,7 @@ use super::chosen::CLASS_ANNOTATION;
 use super::dialect::DIALECTS;
 use super::passthrough::PASSTHROUGH;
 use super::rules::CHALLENGES;
-use super::tls::TlsHosts;
+use super::tls::{TlsHosts, wants_https};
 use super::{paths, services, verdicts};
 use crate::migrate::convert::{Conversion, matches, ownership};
 use crate::migrate::output::label;
@@ -168,11 +168,8 @@ fn expressions(ingress: &Annotated, conversion: &mut Conversion) {
 
 /// Reports the paths of challenges that the class redirects or protects, because it spares paths of a single challenge alone.
 fn challenges(ingress: &Annotated, tls_hosts: &TlsHosts<'_>, conversion: &mut Conversion) {
-    let https = &ingress.read.https;
     for entry in ingress.entries.iter().filter(|_| ingress.is_of_nginx() && !ingress.is_closed) {
-        let is_asked = https.with_tls || ingress.own("ssl-redirect").is_none();
-        let redirects = https.without_tls || (is_asked && tls_hosts.has(&entry.host));
-        if !redirects && ingress.read.security.basic_auth.is_none() {
+        if ingress.read.security.basic_auth.is_none() && !wants_https(ingress, &entry.host, tls_hosts) {
             continue;
         }
         let of_challenges =

@@ -9,9 +9,9 @@ use pingsix_translate::{Kind, ObjectKey};
 use serde_json::json;
 
 use super::annotated::{Annotated, PathEntry};
-use super::routes::{name_of, wants_https};
+use super::routes::name_of;
 use super::services;
-use super::tls::TlsHosts;
+use super::tls::{TlsHosts, wants_https};
 use crate::migrate::convert::Conversion;
 use crate::migrate::convert::rules::Section;
 use crate::migrate::report::{Place, Reason};

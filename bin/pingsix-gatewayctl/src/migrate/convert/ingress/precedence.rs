@@ -59,14 +59,12 @@ pub(super) fn prefer(
         paths.map(|(path, one)| longest.around((one.host.as_str(), path?), one.length)).collect()
     };
     let mut served: BTreeMap<(usize, String), Vec<Rule>> = BTreeMap::new();
-    let known: Vec<(usize, Rank)> = candidates.iter().map(|one| (one.ingress, one.rank)).collect();
-    let lengths: Vec<usize> = candidates.iter().map(|one| one.length).collect();
+    let known: Vec<(usize, Rank, usize)> =
+        candidates.iter().map(|one| (one.ingress, one.rank, one.length)).collect();
     for (at, one) in candidates.into_iter().enumerate() {
         let winner =
             winners.get(&(one.host.clone(), one.matched.to_string())).filter(|winner| **winner != at);
-        if let Some(winner) = winner
-            && let Some((index, rank)) = known.get(*winner)
-        {
+        if let Some((index, rank, length)) = winner.and_then(|winner| known.get(*winner)) {
             let other = ingresses.get(*index).map_or_else(String::new, |other| other.key.to_string());
             let Some(rule) = one.rules.first().filter(|_| one.rank == Rank::Path) else { continue };
             if *rank == Rank::Guard {
@@ -74,7 +72,7 @@ pub(super) fn prefer(
                     "{other} protects requests of the path that cannot be told apart, so it answers 503."
                 );
                 conversion.withhold(&rule.place, message);
-            } else if lengths.get(*winner).is_some_and(|length| *length != one.length) {
+            } else if *length != one.length {
                 let message = format!(
                     "{other} has another expression for the same path of an HTTPRoute, and takes the requests. ingress-nginx \
                      sends those that it does not match to this one."
@@ -91,21 +89,16 @@ pub(super) fn prefer(
             && let Some(rule) = one.rules.first()
         {
             let other = ingresses.get(*index).map_or_else(String::new, |other| other.key.to_string());
-            let message = format!("{} so this one gets no requests, as before.", longer(&other));
+            let message = format!(
+                "ingress-nginx prefers the regular expression with the longest text. A path of {other} has a longer one for all \
+                 requests of this path, so this one gets no requests, as before."
+            );
             conversion.report.limited(&rule.place, Reason::Precedence, message);
             continue;
         }
         served.entry((one.ingress, one.host)).or_default().extend(one.rules);
     }
     served
-}
-
-/// The beginning of a sentence about a path below the one of a longer regular expression.
-fn longer(other: &str) -> String {
-    format!(
-        "ingress-nginx prefers the regular expression with the longest text. A path of {other} has a longer one for all requests of \
-         this path,"
-    )
 }
 
 /// By host and path: the longest regular expression for the path, with its Ingress.

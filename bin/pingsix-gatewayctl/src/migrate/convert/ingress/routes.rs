@@ -13,7 +13,7 @@ use super::passthrough::Passthrough;
 use super::paths;
 use super::precedence::prefer;
 use super::rules::{Leader, Reader, effects, hosts};
-use super::tls::{TlsHosts, shown};
+use super::tls::{TlsHosts, by_default, shown, wants_https};
 use crate::migrate::convert::rules::{self, Document, Section};
 use crate::migrate::convert::{Conversion, competition, route};
 use crate::migrate::plugin::Effects;
@@ -178,19 +178,6 @@ fn of_host(
     }
     document.section = Section::Https;
     vec![redirect, document]
-}
-
-/// Whether the original redirects requests in plaintext for a host. Some controllers do that by default for hosts with a
-/// certificate.
-pub(super) fn wants_https(ingress: &Annotated, host: &str, tls_hosts: &TlsHosts<'_>) -> bool {
-    let without_tls = ingress.read.https.without_tls || ingress.plugins.https_only;
-    without_tls || (tls_hosts.has(host) && (ingress.read.https.with_tls || by_default(ingress)))
-}
-
-/// Whether the Ingress says nothing about the redirect that hosts with a certificate have by default.
-fn by_default(ingress: &Annotated) -> bool {
-    let name = ingress.dialect.to_https_by_default.map(|name| ingress.dialect.whole_name(name));
-    name.is_some_and(|name| !ingress.annotations.contains_key(&name))
 }
 
 /// Whether requests in plaintext for a host are redirected.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::annotated::{Annotated, Entry, PathEntry, Target};
 use super::canary::{self, Canaries};
 use super::precedence::{Candidate, Rank};
-use super::tls::TlsHosts;
+use super::tls::{TlsHosts, wants_https};
 use super::{paths, services};
 use crate::migrate::convert::Conversion;
 use crate::migrate::convert::rules::Rule;
@@ -144,13 +144,9 @@ impl Reader<'_> {
             rule.refuse();
             return Some(self.candidate(entry, path, matched.path, vec![rule]));
         }
-        let by_default =
-            !self.ingress.annotations.contains_key(&self.ingress.dialect.whole_name("ssl-redirect"));
-        let redirects = read.https.without_tls
-            || ((read.https.with_tls || by_default) && self.tls_hosts.has(&entry.host));
-        if self.ingress.dialect.annotations == AnnotationDialect::IngressNginx
+        if self.ingress.is_of_nginx()
             && path.path.starts_with(CHALLENGES)
-            && (redirects || read.security.basic_auth.is_some())
+            && (read.security.basic_auth.is_some() || wants_https(self.ingress, &entry.host, self.tls_hosts))
         {
             let message = "ingress-nginx neither redirects challenges of ACME nor asks for credentials, and an HTTPRoute does both. \
                            cert-manager has a solver for Gateways.";

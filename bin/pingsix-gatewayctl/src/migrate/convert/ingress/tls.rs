@@ -165,3 +165,16 @@ fn is_covered(hosts: &BTreeSet<&str>, host: &str) -> bool {
     let around = host.split_once('.').map(|(_, domain)| format!("*.{domain}"));
     hosts.contains(host) || around.is_some_and(|around| hosts.contains(around.as_str()))
 }
+
+/// Whether the original redirects requests in plaintext for a host. Some controllers do that by default for hosts with a
+/// certificate.
+pub(super) fn wants_https(ingress: &Annotated, host: &str, tls_hosts: &TlsHosts<'_>) -> bool {
+    let without_tls = ingress.read.https.without_tls || ingress.plugins.https_only;
+    without_tls || (tls_hosts.has(host) && (ingress.read.https.with_tls || by_default(ingress)))
+}
+
+/// Whether the Ingress says nothing about the redirect that hosts with a certificate have by default.
+pub(super) fn by_default(ingress: &Annotated) -> bool {
+    let name = ingress.dialect.to_https_by_default.map(|name| ingress.dialect.whole_name(name));
+    name.is_some_and(|name| !ingress.annotations.contains_key(&name))
+}
