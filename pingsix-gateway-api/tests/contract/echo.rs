@@ -31,8 +31,7 @@ pub(crate) const ROUTE_SEEN: &str = "x-route-seen";
 /// The response header with the request target the backend got.
 pub(crate) const TARGET_SEEN: &str = "x-target-seen";
 
-/// The prefix of response headers with the headers that the backend received: `host`, and those that start with `x-`.
-/// The values of a repeated one are joined.
+/// The prefix of response headers with the headers that the backend received. The values of a repeated one are joined.
 pub(crate) const HEADER_SEEN: &str = "x-seen-";
 
 /// A backend, stopped when it is dropped.
@@ -109,9 +108,6 @@ fn answer(identity: &str, request: &Request<Incoming>) -> Response<Full<Bytes>> 
         headers.insert(TARGET_SEEN, target);
     }
     for name in request.headers().keys() {
-        if name != HOST && !name.as_str().starts_with("x-") {
-            continue;
-        }
         let values = request.headers().get_all(name).iter().map(HeaderValue::as_bytes);
         let values = values.collect::<Vec<_>>().join(&b","[..]);
         let seen = HeaderName::try_from(format!("{HEADER_SEEN}{name}")).unwrap();
