@@ -209,15 +209,17 @@ mod tests {
     use pingsix_translate::{Kind, ObjectKey, Options};
     use serde_json::{Value, json};
 
+    use std::sync::Arc;
+
     use super::*;
     use crate::migrate::translated::Translated;
 
-    fn route(namespace: &str, spec: &Value) -> (ObjectKey, Value) {
+    fn route(namespace: &str, spec: &Value) -> (ObjectKey, Arc<Value>) {
         let value = json!({
             "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
             "metadata": { "namespace": namespace, "name": "cart" }, "spec": spec,
         });
-        (ObjectKey::new(Kind::HttpRoute, namespace, "cart"), value)
+        (ObjectKey::new(Kind::HttpRoute, namespace, "cart"), Arc::new(value))
     }
 
     /// The answer to a request, for an HTTPRoute without anything to which it refers.

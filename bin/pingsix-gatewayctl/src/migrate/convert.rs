@@ -20,6 +20,7 @@ mod tls;
 mod upstream;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use pingsix_translate::{ObjectKey, ObjectName};
 use serde_json::{Map, Value};
@@ -96,7 +97,7 @@ pub(crate) struct Conversion {
 /// The result of a conversion. It holds secrets, so the type has no `Debug`.
 pub(crate) struct Converted {
     /// In the order in which they are applied.
-    pub(crate) objects: Vec<(ObjectKey, Value)>,
+    pub(crate) objects: Vec<(ObjectKey, Arc<Value>)>,
     pub(crate) origins: Origins,
     pub(crate) report: Report,
 }
@@ -133,7 +134,7 @@ pub(crate) fn convert(mut sources: Sources, choices: Choices, report: Report) ->
         disowned: BTreeSet::new(),
     };
     for (key, value) in &sources.kept {
-        conversion.output.keep(key.clone(), value.clone());
+        conversion.output.keep(key.clone(), Arc::clone(value));
     }
     // The order: what rules refer to comes before them, and plugins of the Gateway before those of rules.
     consumer::convert(&mut sources, &mut conversion);

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::collections::btree_map::{BTreeMap, Entry};
+use std::sync::Arc;
 
 use pingsix_gateway_api::explain::{Answer, BriefAnswer, Source, Target};
 use pingsix_gateway_api::pipeline::Finding;
@@ -28,7 +29,7 @@ type Faults = BTreeMap<Place, BTreeSet<String>>;
 /// Overrules the verdicts of the report that the translation of the output contradicts.
 pub(super) fn judge(
     asked: &[Asked],
-    written: &[(ObjectKey, Value)],
+    written: &[(ObjectKey, Arc<Value>)],
     origins: &Origins,
     translated: &Translated,
     report: &mut Report,
@@ -85,7 +86,7 @@ fn note(places: impl Iterator<Item = Place>, message: &str, faults: &mut Faults)
 }
 
 /// The keys of routes and Ingresses, by their names in explanations.
-fn names(written: &[(ObjectKey, Value)]) -> BTreeMap<String, &ObjectKey> {
+fn names(written: &[(ObjectKey, Arc<Value>)]) -> BTreeMap<String, &ObjectKey> {
     let keys = written.iter().map(|(key, _)| key);
     let keys = keys.filter(|key| key.kind.is_route() || key.kind == Kind::Ingress);
     keys.map(|key| (key.to_string(), key)).collect()

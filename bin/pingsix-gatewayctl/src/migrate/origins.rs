@@ -47,7 +47,7 @@ pub(super) struct Traced<'o> {
 }
 
 impl<'o> Traced<'o> {
-    pub(super) fn new(origins: &'o Origins, written: &'o [(ObjectKey, Value)]) -> Self {
+    pub(super) fn new(origins: &'o Origins, written: &'o [(ObjectKey, Arc<Value>)]) -> Self {
         let mut users: BTreeMap<ObjectName, Vec<(&ObjectKey, usize)>> = BTreeMap::new();
         for (key, route) in written.iter().filter(|(key, _)| key.kind.is_route()) {
             for (index, rule) in list(route, "/spec/rules").enumerate() {
@@ -60,7 +60,7 @@ impl<'o> Traced<'o> {
                 }
             }
         }
-        Self { origins, objects: written.iter().map(|(key, value)| (key, value)).collect(), users }
+        Self { origins, objects: written.iter().map(|(key, value)| (key, &**value)).collect(), users }
     }
 
     /// An object of the output.

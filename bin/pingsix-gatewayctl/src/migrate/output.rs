@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use base64::Engine as _;
@@ -21,7 +22,7 @@ const NAME_LENGTH: usize = 240;
 /// The objects of the output by their names. They hold secrets, so the type has no `Debug`.
 #[derive(Default)]
 pub(crate) struct Output {
-    objects: BTreeMap<ObjectKey, Value>,
+    objects: BTreeMap<ObjectKey, Arc<Value>>,
     /// The next number for a name that is taken.
     numbers: BTreeMap<ObjectKey, usize>,
     /// Names of objects that are added later.
@@ -43,20 +44,20 @@ struct GrantKey {
 
 impl Output {
     /// Adds an object of the input.
-    pub(crate) fn keep(&mut self, key: ObjectKey, value: Value) {
-        self.objects.insert(key, value);
+    pub(crate) fn keep(&mut self, key: ObjectKey, value: impl Into<Arc<Value>>) {
+        self.objects.insert(key, value.into());
     }
 
-    pub(crate) fn get(&self, key: &ObjectKey) -> Option<&Value> {
+    pub(crate) fn get(&self, key: &ObjectKey) -> Option<&Arc<Value>> {
         self.objects.get(key)
     }
 
     pub(crate) fn get_mut(&mut self, key: &ObjectKey) -> Option<&mut Value> {
-        self.objects.get_mut(key)
+        self.objects.get_mut(key).map(Arc::make_mut)
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (&ObjectKey, &mut Value)> {
-        self.objects.iter_mut()
+        self.objects.iter_mut().map(|(key, value)| (key, Arc::make_mut(value)))
     }
 
     pub(crate) fn contains(&self, key: &ObjectKey) -> bool {
@@ -109,7 +110,7 @@ impl Output {
         let value = json!({
             "apiVersion": kind.api_version(), "kind": kind.as_str(), "metadata": metadata, field: body,
         });
-        self.objects.insert(key, value);
+        self.keep(key, value);
         name
     }
 
@@ -146,7 +147,7 @@ impl Output {
     }
 
     /// The objects in the order in which they are applied: referents before those that refer to them.
-    pub(crate) fn finish(mut self) -> (Vec<(ObjectKey, Value)>, Origins) {
+    pub(crate) fn finish(mut self) -> (Vec<(ObjectKey, Arc<Value>)>, Origins) {
         for (key, names) in std::mem::take(&mut self.grants) {
             let GrantKey { to_namespace, to, from, from_namespace } = key;
             let to: Vec<Value> = names
@@ -215,7 +216,7 @@ pub(crate) fn label(text: &str, otherwise: &str) -> String {
 }
 
 /// Writes the objects as one stream of documents.
-pub(crate) fn write_stream(objects: &[(ObjectKey, Value)], out: &mut dyn Write) -> anyhow::Result<()> {
+pub(crate) fn write_stream(objects: &[(ObjectKey, Arc<Value>)], out: &mut dyn Write) -> anyhow::Result<()> {
     for (index, (_, value)) in objects.iter().enumerate() {
         if index > 0 {
             writeln!(out, "---")?;
@@ -226,7 +227,7 @@ pub(crate) fn write_stream(objects: &[(ObjectKey, Value)], out: &mut dyn Write) 
 }
 
 /// Writes a file per object. Only the owner can read the files of Secrets.
-pub(crate) fn write_directory(objects: &[(ObjectKey, Value)], directory: &Path) -> anyhow::Result<()> {
+pub(crate) fn write_directory(objects: &[(ObjectKey, Arc<Value>)], directory: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     for (key, value) in objects {
         let names = [

@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
 use base64::Engine as _;
@@ -91,7 +92,7 @@ pub(super) type Asked = Rc<RefCell<BTreeSet<ObjectKey>>>;
 pub(crate) struct Sources {
     predecessors: BTreeMap<(SourceKind, ObjectName), Source>,
     /// Objects that stay as they are, without the fields that the API server writes.
-    pub(crate) kept: BTreeMap<ObjectKey, Value>,
+    pub(crate) kept: BTreeMap<ObjectKey, Arc<Value>>,
     /// The times at which these were created, as far as the input has them.
     pub(crate) created: BTreeMap<ObjectKey, String>,
     /// The objects of the predecessors as the input has them. They hold secrets.
@@ -235,7 +236,7 @@ impl Sources {
             report.impossible(&place.at("apiVersion"), Reason::UnknownKind, message);
         }
         check_metadata(&fields, &place, report);
-        self.kept.insert(key, as_applied(known, fields));
+        self.kept.insert(key, as_applied(known, fields).into());
     }
 
     fn insert_predecessor(
@@ -315,7 +316,7 @@ impl Sources {
     }
 
     /// The objects of a kind that stay as they are, in the order of their names.
-    pub(crate) fn kept_of(&self, kind: Kind) -> impl Iterator<Item = (&ObjectKey, &Value)> {
+    pub(crate) fn kept_of(&self, kind: Kind) -> impl Iterator<Item = (&ObjectKey, &Arc<Value>)> {
         let first = ObjectKey::new(kind, "", "");
         self.kept.range(first..).take_while(move |(key, _)| key.kind == kind)
     }
@@ -323,7 +324,7 @@ impl Sources {
     /// All objects as the API server has them, with the times at which they were created.
     pub(super) fn as_created(&self) -> Vec<Value> {
         let kept = self.kept.iter().map(|(key, object)| {
-            let mut object = object.clone();
+            let mut object = Value::clone(object);
             if let Some(created) = self.created.get(key) {
                 object["metadata"]["creationTimestamp"] = json!(created);
             }

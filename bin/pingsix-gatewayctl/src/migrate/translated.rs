@@ -2,6 +2,8 @@
 
 mod stand_in;
 
+use std::sync::Arc;
+
 use pingsix_gateway_api::Pipeline;
 use pingsix_gateway_api::pipeline::Output;
 use pingsix_translate::manifest::{Decoded, Fault, decode_known_fields};
@@ -20,12 +22,12 @@ pub(crate) struct Translated {
 impl Translated {
     /// Translates the objects once. Objects to which they refer and that are missing are taken for usable. `adopts` is
     /// whether Gateways of other controllers are judged as if they had a class of this one.
-    pub(crate) fn new(written: &[(ObjectKey, Value)], adopts: bool, options: Options) -> Self {
+    pub(crate) fn new(written: &[(ObjectKey, Arc<Value>)], adopts: bool, options: Options) -> Self {
         // Redirects to HTTPS need a data plane for each port, which managed data planes have in any case.
         let options = Options { layout: Layout::PerPort, stream: true, ..options };
         let mut objects = Objects::default();
         let faults = written.iter().filter_map(|(key, value)| {
-            let mut value = value.clone();
+            let mut value = Value::clone(value);
             if adopts && key.kind == Kind::GatewayClass {
                 adopt(&mut value, &options);
             }

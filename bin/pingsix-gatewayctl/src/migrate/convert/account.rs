@@ -10,6 +10,7 @@
 //! An entry about the whole object counts if the object is impossible or withheld.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use pingsix_translate::Kind;
 use serde_json::Value;
@@ -48,7 +49,7 @@ pub(super) fn complete(sources: &Sources, conversion: &mut Conversion) {
             };
             conversion.report.exact(&place, message);
         }
-        complete_object(&place, value, stays, &mut conversion.report);
+        complete_object(&place, value, stays.map(Arc::as_ref), &mut conversion.report);
     }
 }
 

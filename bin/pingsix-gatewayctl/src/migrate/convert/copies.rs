@@ -124,7 +124,7 @@ fn copy(
 fn refer_to_copies(sources: &Sources, copies: &Copies, conversion: &mut Conversion) {
     let mut without = Vec::new();
     for (key, object) in conversion.output.iter_mut() {
-        let is_kept = sources.kept.get(key) == Some(object);
+        let is_kept = sources.kept.get(key).is_some_and(|kept| **kept == *object);
         for field in ["parentRefs", "targetRefs", "parentRef"] {
             let references = match object.get_mut("spec").and_then(|spec| spec.get_mut(field)) {
                 Some(Value::Array(list)) => list.iter_mut().collect(),

@@ -1,6 +1,7 @@
 //! Random inputs: what `check` refuses, or `explain` answers with an error, has a loss in the report.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use pingsix_gateway_api::explain::{Answer, Inquiry};
 use pingsix_translate::Layout;
@@ -218,7 +219,7 @@ fn what_check_refuses_or_explain_answers_with_an_error_has_a_loss() {
         let (losses, text) = losses(&report);
 
         // As `check` and `explain` have it.
-        let written = objects.into_iter().map(|(_, object)| object).collect();
+        let written = objects.into_iter().map(|(_, object)| Arc::unwrap_or_clone(object)).collect();
         let manifests = Manifests::collect([FileObjects::of_values("output", written)], &[]);
         let options = pingsix_translate::Options { layout: Layout::PerPort, ..options };
         let checked = Translated::new(&manifests, &options);

@@ -4,6 +4,7 @@
 //! No object of the input is replaced: a Service of type `ExternalName` has no endpoints, and none are made up for it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use pingsix_translate::snapshot::{EndpointState, service_of_slice};
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Objects, Options};
@@ -28,7 +29,7 @@ struct Wanted {
 }
 
 /// Adds the objects that are missing.
-pub(super) fn complete(output: &[(ObjectKey, Value)], objects: &mut Objects, options: &Options) {
+pub(super) fn complete(output: &[(ObjectKey, Arc<Value>)], objects: &mut Objects, options: &Options) {
     let mut wanted = Wanted::default();
     for (key, value) in output {
         wanted.read(key, value);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use pingsix_translate::manifest::documents;
 use pingsix_translate::{ObjectKey, ObjectName};
@@ -176,8 +177,8 @@ fn faults(objects: &[Value], keep_ingress: bool) -> Vec<String> {
             faults.push(format!("{object} is not in the report"));
             continue;
         };
-        let output = output.iter().find(|(key, _): &&(ObjectKey, Value)| key.to_string() == object);
-        let unnamed = unnamed(value, entries, output.map(|(_, value)| value));
+        let output = output.iter().find(|(key, _): &&(ObjectKey, Arc<Value>)| key.to_string() == object);
+        let unnamed = unnamed(value, entries, output.map(|(_, value)| &**value));
         faults.extend(unnamed.into_iter().map(|path| format!("{object}: {path} is not named")));
     }
     faults

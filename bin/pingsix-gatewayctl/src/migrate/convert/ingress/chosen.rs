@@ -1,5 +1,7 @@
 //! The controller of an Ingress.
 
+use std::sync::Arc;
+
 use pingsix_translate::{DEFAULT_CONTROLLER_NAME, Kind, ObjectKey};
 use serde_json::{Value, json};
 
@@ -101,11 +103,11 @@ impl<'s> Classes<'s> {
             annotations.and_then(|annotations| annotations.get(IS_DEFAULT)) == Some(&json!("true"))
         };
         let default = sources.kept_of(Kind::IngressClass).find(|(_, class)| is_default(class));
-        Self { sources, default }
+        Self { sources, default: default.map(|(key, class)| (key, &**class)) }
     }
 
     fn get(&self, name: &str) -> Option<&'s Value> {
-        self.sources.kept.get(&ObjectKey::new(Kind::IngressClass, "", name))
+        self.sources.kept.get(&ObjectKey::new(Kind::IngressClass, "", name)).map(Arc::as_ref)
     }
 
     /// The name of the class of an Ingress: its own, or that of the default class. Empty if there is none.

@@ -1,6 +1,7 @@
 //! The ways to serve Ingresses: their translations, and the sentences about the Ingresses.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use pingsix_gateway_api::explain::BriefAnswer;
 use pingsix_translate::{Kind, ObjectKey};
@@ -48,7 +49,7 @@ pub(super) struct Said {
 
 /// The translation of a case.
 pub(super) struct Served {
-    written: Vec<(ObjectKey, Value)>,
+    written: Vec<(ObjectKey, Arc<Value>)>,
     origins: Origins,
     translated: Translated,
     pub(super) said: Vec<Said>,
@@ -127,7 +128,7 @@ fn in_a_class(objects: &[Value], dialect: Dialect) -> Served {
     let mut origins = Origins::default();
     for (key, object) in &mut written {
         if let Some(created) = created.get(key) {
-            object["metadata"]["creationTimestamp"] = json!(created);
+            Arc::make_mut(object)["metadata"]["creationTimestamp"] = json!(created);
         }
         if key.kind == Kind::Ingress {
             origins.note_copy(key.clone(), key);
