@@ -97,7 +97,10 @@ impl IngressAnnotations {
         let rules: Vec<(Option<Hostname>, usize)> =
             rules.filter_map(|(host, paths)| Some((parsed(host)?, paths))).collect();
         let hosts: BTreeSet<&Option<Hostname>> = rules.iter().map(|(host, _)| host).collect();
-        let Some(main) = hosts.first().copied().cloned() else { return MoreHosts::default() };
+        // The server for all hosts is called `_` in ingress-nginx, which comes before letters.
+        let name = |host: &Option<Hostname>| host.as_ref().map_or("_", Hostname::as_str).to_owned();
+        let main = hosts.iter().copied().min_by_key(|host| name(host)).cloned();
+        let Some(main) = main else { return MoreHosts::default() };
         let named = hosts.iter().copied().flatten().filter(|_| *redirects_www);
         let redirects = named.filter_map(|to| Some(HostRedirect { from: counterpart(to)?, to: to.clone() }));
         let redirects: Vec<HostRedirect> =
@@ -149,6 +152,15 @@ mod tests {
         assert_eq!(more.main.as_ref().map(Hostname::as_str), Some("a.test"));
         assert_eq!(aliases(&more), [(2, "c.test"), (3, "*.d.test")]);
         assert!(super::super::IngressAnnotations::default().more_hosts(rules.into_iter()).is_empty());
+    }
+
+    #[test]
+    fn the_name_for_all_hosts_comes_before_letters() {
+        let main =
+            |host: &str| more(&["c.test"], false, &[("", 1), (host, 1)]).main.map(|main| main.to_string());
+        assert_eq!(main("a.test"), None);
+        assert_eq!(main("*.a.test").as_deref(), Some("*.a.test"));
+        assert_eq!(main("1.test").as_deref(), Some("1.test"));
     }
 
     #[test]

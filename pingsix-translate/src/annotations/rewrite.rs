@@ -242,6 +242,10 @@ fn check_target(target: &str) -> Result<(), &'static str> {
     if target.contains(['?', '#']) {
         return Err("it has more than a path");
     }
+    // nginx reads what follows as another argument, and newer versions of ingress-nginx ignore the annotation.
+    if target.contains(char::is_whitespace) {
+        return Err("it has white space");
+    }
     let is_reference = |after: &str| after.starts_with(|letter: char| letter.is_ascii_digit());
     if target.split('$').skip(1).any(|after| !is_reference(after)) {
         return Err("a dollar sign may only stand before the number of a group");

@@ -710,7 +710,7 @@ fn regular_expressions_that_stand_for_a_prefix_are_read() {
     for path in ["/(a|b)/(.*)", "/app/[0-9]+", "/app/(.*)/x", "app/(.*)"] {
         assert!(pattern("/$1", path).is_err(), "{path}");
     }
-    for target in ["x", "/$host", "/a?b=$1"] {
+    for target in ["x", "/$host", "/a?b=$1", "/a b"] {
         let read = read(&[("rewrite-target", target)]);
         assert!(read.rewriting.is_some() && !read.is_closed() && messages(&read).len() == 1, "{target}");
     }
@@ -801,7 +801,7 @@ fn apisix_prefers_the_target_to_the_regular_expression() {
     }
     // One of the two alone has no meaning.
     assert_eq!(apisix(&[regex]).path_change, None);
-    for target in ["/$host", "v1", "/a?b=c"] {
+    for target in ["/$host", "v1", "/a?b=c", "/a b"] {
         let read = apisix(&[("rewrite-target", target)]);
         assert!(read.path_change.is_none() && messages(&read).len() == 1, "{target}");
     }

@@ -170,7 +170,8 @@ impl Expanded {
             written.push(rule);
         };
         let default = &ingress["spec"]["defaultBackend"];
-        let main = own.first().copied().flatten();
+        // The name of the server for all hosts is `_`.
+        let main = own.iter().copied().min_by_key(|host| host.unwrap_or("_")).flatten();
         // A redirect is for the requests that no path takes, too, if no older Ingress has the host.
         let redirects = meaning.is_of_nginx && !meaning.is_closed && meaning.redirect().is_some();
         let has_rest = |rule: &Value| redirects && host(rule).is_some_and(|host| !older.contains(host));
