@@ -69,7 +69,10 @@ fn references(values: Vec<Value>, choices: &Choices) -> anyhow::Result<BTreeSet<
     let sources = Sources::of_values(values, &mut report)?;
     let asked = sources.asked();
     let objects = convert::convert(sources, choices.clone(), report).objects;
-    let converted = FileObjects::of_values(NAME, objects.into_iter().map(|(_, object)| Arc::unwrap_or_clone(object)).collect());
+    let converted = FileObjects::of_values(
+        NAME,
+        objects.into_iter().map(|(_, object)| Arc::unwrap_or_clone(object)).collect(),
+    );
     let mut references = Manifests::collect([converted], &[]).objects.referents_by_name();
     references.extend(asked.take());
     Ok(references)

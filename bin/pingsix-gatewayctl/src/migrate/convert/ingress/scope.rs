@@ -27,6 +27,7 @@ pub(super) fn note(ingresses: &[Annotated], conversion: &mut Conversion) {
         note_regular(&mains, conversion);
         note_repeated(&mains, conversion);
         note_repeated(&canaries, conversion);
+        note_decisive(&mains, conversion);
         note_redirected(&mains, &TlsHosts::of(ingresses), conversion);
     }
 }
@@ -286,6 +287,25 @@ fn note_repeated(mains: &[&Annotated], conversion: &mut Conversion) {
                     );
                     conversion.report.limited(&path.place, Reason::Precedence, message);
                 }
+            }
+        }
+    }
+}
+
+/// The oldest Ingress of a host decides about requests that no path takes, too. Copies are equally old.
+fn note_decisive(mains: &[&Annotated], conversion: &mut Conversion) {
+    let mut oldest: BTreeMap<&str, &Annotated> = BTreeMap::new();
+    for ingress in mains {
+        for entry in &ingress.entries {
+            let first = *oldest.entry(&entry.host).or_insert(ingress);
+            let has_redirect = first.read.redirects_hosts || ingress.read.redirects_hosts;
+            if has_redirect && first.key.name > ingress.key.name {
+                let message = format!(
+                    "{} is the oldest Ingress with host {}, so it decides about requests that no path takes. The copies are \
+                     equally old, and in the class the first by name decides.",
+                    first.key, entry.host
+                );
+                conversion.report.limited(&ingress.place.at("spec.rules"), Reason::DifferentScope, message);
             }
         }
     }

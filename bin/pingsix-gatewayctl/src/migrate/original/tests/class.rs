@@ -20,6 +20,18 @@ impl<'a> Decision<'a> {
         let (host, path) = (ingress.host_at(&place.field), ingress.path_at(&place.field));
         Some(Self { ingress, host, path })
     }
+
+    /// The path, or all paths of the host if the host decides as a whole.
+    fn paths(&self) -> impl Iterator<Item = Path<'a>> {
+        let (host, path) = (self.host, self.path);
+        let of_host = self.ingress.paths().filter(move |one| path.is_none() && Some(one.host) == host);
+        path.into_iter().chain(of_host)
+    }
+}
+
+/// Whether paths have one host, text and type.
+fn is_alike(one: Path<'_>, other: Path<'_>) -> bool {
+    one.host == other.host && one.text == other.text && one.is_exact() == other.is_exact()
 }
 
 /// The decisions in both worlds.
@@ -79,7 +91,8 @@ impl<'a> Case<'a> {
         let host = self.compared.request.host.as_str();
         let around = host.split_once('.').map(|(_, domain)| format!("*.{domain}")).unwrap_or_default();
         let hosts = || self.mains().flat_map(Ingress::hosts);
-        let alias = || self.mains().find(|main| main.has_alias(host)).and_then(|main| main.hosts().min());
+        let name = |host: &&'a str| if host.is_empty() { "_" } else { *host };
+        let alias = || self.mains().find(|main| main.has_alias(host))?.hosts().min_by_key(name);
         hosts()
             .find(|own| *own == host)
             .or_else(alias)
@@ -157,9 +170,6 @@ impl<'a> Case<'a> {
     fn is_of_canary(&self) -> bool {
         let is_share = |answer: &Answer| matches!(answer, Answer::Backends { .. });
         let has_share = is_share(&self.compared.told.answer) && is_share(self.compared.answer);
-        let is_alike = |one: Path<'_>, other: Path<'_>| {
-            one.host == other.host && one.text == other.text && one.is_exact() == other.is_exact()
-        };
         let is_divided = |path: Path<'a>| {
             let same = self.mains().flat_map(Ingress::paths);
             let mut same = same.filter(|other| (other.service, other.port) == (path.service, path.port));
@@ -170,14 +180,16 @@ impl<'a> Case<'a> {
         has_share && self.paths().any(is_divided)
     }
 
-    /// Whether the path, or a share, is one of a Service of a canary and of another Ingress.
+    /// Whether a path of a rule that decides, or a share, is one of a Service of a canary and of another Ingress, or is the path
+    /// of the canary.
     fn is_of_both(&self) -> bool {
         let mut of_canaries = self.canaries().flat_map(Ingress::paths);
+        let decided = || self.decisions().flat_map(Decision::paths);
         of_canaries.any(|canary| {
             let is_same = |path: Path<'_>| (path.service, path.port) == (canary.service, canary.port);
             let is_other_share = self.compared.is_other_share(canary.service);
             self.mains().flat_map(Ingress::paths).any(is_same)
-                && (is_other_share || self.paths().any(is_same))
+                && (is_other_share || decided().any(|path| is_same(path) || is_alike(path, canary)))
         })
     }
 
