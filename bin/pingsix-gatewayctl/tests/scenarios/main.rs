@@ -23,18 +23,18 @@ fn check_all(check: impl Fn(&Case) -> Vec<String> + Sync) {
     assert!(!cases.is_empty(), "there are no scenarios");
     let workers = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut faults: Vec<(String, Vec<String>)> = thread::scope(|scope| {
-        let check = &check;
-        let running: Vec<_> = cases
-            .chunks(cases.len().div_ceil(workers))
-            .map(|some| {
-                scope.spawn(move || {
-                    some.iter().map(|case| (case.name(), faults_of(case, check))).collect::<Vec<_>>()
-                })
+        let (check, cases) = (&check, &cases);
+        // Neighbours cost alike, so each worker has some of all areas.
+        let running: Vec<_> = (0..workers)
+            .map(|first| {
+                let own = cases.iter().skip(first).step_by(workers);
+                scope.spawn(move || own.map(|case| (case.name(), faults_of(case, check))).collect::<Vec<_>>())
             })
             .collect();
         running.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
     });
     faults.retain(|(_, faults)| !faults.is_empty());
+    faults.sort();
     if !faults.is_empty() {
         let names: Vec<&str> = faults.iter().map(|(name, _)| name.as_str()).collect();
         let without_positions: Vec<String> =
