@@ -30,7 +30,7 @@ images-twice:
 release-dry-run:
     tools/release-dry-run
 
-# Format and lints, each crate on its own.
+# Format and lints, with all features and with few.
 check:
     .ci/run format lint
 
