@@ -92,6 +92,10 @@ pub struct PreparedPlane<'a> {
     /// The places of listeners by hostname; empty for every host.
     by_hostname: BTreeMap<String, Vec<usize>>,
     is_fronted: bool,
+    /// The problems by the names of their objects.
+    problems: BTreeMap<String, Vec<&'a Problem>>,
+    /// Whether the data plane lacks room for a rule.
+    is_full: bool,
 }
 
 /// The answer to a request, without the reasons against other objects.
@@ -123,7 +127,12 @@ impl<'a> PreparedPlane<'a> {
             by_hostname.entry(hostname).or_default().push(index);
         }
         let is_fronted = listener::is_fronted(&plane);
-        Ok(Self { plane, router, listeners, by_hostname, is_fronted })
+        let mut problems: BTreeMap<String, Vec<&Problem>> = BTreeMap::new();
+        for problem in &plane.verdicts.problems {
+            problems.entry(problem.object.to_string()).or_default().push(problem);
+        }
+        let is_full = plane.verdicts.problems.iter().any(is_of_budget);
+        Ok(Self { plane, router, listeners, by_hostname, is_fronted, problems, is_full })
     }
 
     /// Whether a listener is for the scheme and the host of a request.
@@ -152,8 +161,7 @@ impl<'a> PreparedPlane<'a> {
         let is_static = matches!(outcome, Outcome::Static { .. });
         let injects = |(_, route): (_, &Route)| fault_of_policy(&self.plane, route).is_some();
         let is_injected = is_static && matched.is_some_and(injects);
-        let sender = (&self.router, &arrived);
-        let answer = answer(&self.plane, sender, outcome, self.serves(request, port), &steps, &[]);
+        let answer = answer(self, &arrived, outcome, self.serves(request, port), &steps, &[]);
         let decided = steps.into_iter().find(|step| step.result == StepResult::Decides);
         let source = decided.and_then(|step| step.source);
         Some(BriefAnswer { route: matched.map(|(key, _)| key), source, answer, is_injected })
@@ -176,6 +184,11 @@ impl<'a> PreparedPlane<'a> {
         let route = config.route(&answer.route?.id)?;
         let service = || config.service(route.service_id.as_deref()?)?.plugins.get::<C>();
         route.plugins.get::<C>().or_else(service)?.ok()
+    }
+
+    /// The problems of an object.
+    fn problems_of(&self, source: &Source) -> &[&'a Problem] {
+        self.problems.get(&source.object).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// The Route of an outcome, and the steps of its decision list.
@@ -245,8 +258,8 @@ impl<'a> PreparedPlane<'a> {
         let is_served = closed.is_some() || !listeners.is_empty();
         // These answers come before all other plugins.
         let is_first = matches!(outcome, Outcome::Static { .. } | Outcome::Preflight { .. });
-        let answer = answer(plane, (&self.router, arrived), outcome, is_served, &steps, &rejected);
-        let problems = problems(plane, &steps, &answer);
+        let answer = answer(self, arrived, outcome, is_served, &steps, &rejected);
+        let problems = problems(self, &steps, &answer);
         let answer = match closed {
             Some(Closed { cause, why, .. }) => Answer::Closed { cause, why, if_open: Some(Box::new(answer)) },
             None => answer,
@@ -351,13 +364,14 @@ fn path_in_words(route: &Route) -> String {
 }
 
 fn answer(
-    plane: &Plane<'_>,
-    (router, request): (&Router<'_>, &Request),
+    prepared: &PreparedPlane<'_>,
+    request: &Request,
     outcome: Outcome<'_>,
     is_served: bool,
     steps: &[Step],
     rejected: &[RejectedMatch],
 ) -> Answer {
+    let PreparedPlane { plane, router, .. } = prepared;
     match outcome {
         Outcome::NotFound => not_found(plane, is_served, rejected),
         Outcome::Static { route, status: 404, .. }
@@ -374,7 +388,7 @@ fn answer(
                 (None, Some(source)) if !body.is_empty() => {
                     format!("{} {} asks for it.", source.object, source.field)
                 }
-                (None, Some(_) | None) => why_status(plane, status, decided),
+                (None, Some(_) | None) => why_status(prepared, status, decided),
             };
             Answer::Status { status, by: "PingSIX", why }
         }
@@ -405,7 +419,7 @@ fn answer(
                     Answer::Status {
                         status: *status,
                         by: "the responder",
-                        why: why_status(plane, *status, decided),
+                        why: why_status(prepared, *status, decided),
                     }
                 }
                 [Backend { target: Target::Redirect {}, .. }] => redirect_of_responder(plane, route, request)
@@ -434,18 +448,16 @@ fn redirect_of_responder(plane: &Plane<'_>, route: &DocumentKey, request: &Reque
     Some(Answer::Redirect { status: instruction.status.code().as_u16(), location })
 }
 
-fn why_status(plane: &Plane<'_>, status: u16, decided: Option<&Step>) -> String {
+fn why_status(prepared: &PreparedPlane<'_>, status: u16, decided: Option<&Step>) -> String {
     let source = decided.and_then(|step| step.source.as_ref());
     let is_grpc = source.is_some_and(|source| source.object.starts_with(Kind::GrpcRoute.as_str()));
     let who =
         source.map_or_else(|| "The table".to_owned(), |source| format!("{} {}", source.object, source.field));
-    let is_without_backends = |problem: &Problem, source: &Source| {
-        problem.reason == Reason::NoBackends && is_about(problem, source)
+    let is_without_backends = |source: &Source| {
+        let mut problems = prepared.problems_of(source).iter();
+        problems.any(|problem| problem.reason == Reason::NoBackends && is_about(problem, source))
     };
-    let mut problems = plane.verdicts.problems.iter();
-    if status >= 500
-        && source.is_some_and(|source| problems.any(|problem| is_without_backends(problem, source)))
-    {
+    if status >= 500 && source.is_some_and(is_without_backends) {
         return format!("{who} has no backend that takes requests.");
     }
     match status {
@@ -459,22 +471,22 @@ fn why_status(plane: &Plane<'_>, status: u16, decided: Option<&Step>) -> String 
                 .to_owned()
         }
         500 => format!("{who} cannot be honoured, so it fails closed."),
-        503 => format!("{who} {}.", why_unavailable(plane, source)),
+        503 => format!("{who} {}.", why_unavailable(prepared, source)),
         _ => format!("{who} asks for it."),
     }
 }
 
 /// The cause of a 503 that no object asks for: a Service without endpoints, or a refusal. Says both if both may hold.
-fn why_unavailable(plane: &Plane<'_>, source: Option<&Source>) -> &'static str {
-    let problems = &plane.verdicts.problems;
-    let of_source = |is_one: fn(&Problem, &Source) -> bool| {
-        source.is_some_and(|source| problems.iter().any(|problem| is_one(problem, source)))
+fn why_unavailable(prepared: &PreparedPlane<'_>, source: Option<&Source>) -> &'static str {
+    let has = |is_one: fn(&Problem, &Source) -> bool| {
+        source
+            .is_some_and(|source| prepared.problems_of(source).iter().any(|problem| is_one(problem, source)))
     };
-    if of_source(closes_ingress) {
+    if has(|problem, _| closes_ingress(problem)) {
         "is refused, because an annotation of the Ingress cannot be honoured"
-    } else if of_source(|problem, source| is_of_budget(problem) && is_about(problem, source)) {
+    } else if has(|problem, source| is_of_budget(problem) && is_about(problem, source)) {
         "is refused, because the data plane has no room for it"
-    } else if of_source(is_error_of) || problems.iter().any(is_of_budget) {
+    } else if prepared.is_full || has(|problem, _| problem.severity == Severity::Error) {
         // A rule is also closed for want of room for another one.
         "has no endpoint that takes traffic, or is refused"
     } else {
@@ -486,21 +498,17 @@ fn is_of_budget(problem: &Problem) -> bool {
     matches!(problem.reason, Reason::BudgetExceeded | Reason::ShareExceeded)
 }
 
-fn is_error_of(problem: &Problem, source: &Source) -> bool {
-    problem.severity == Severity::Error && problem.object.to_string() == source.object
+/// Whether a problem of an Ingress is that of an annotation for which all of its paths answer an error.
+fn closes_ingress(problem: &Problem) -> bool {
+    problem.reason == Reason::UnsupportedAnnotation && problem.severity == Severity::Error
 }
 
-/// Whether a problem is that of an annotation for which all paths of an Ingress answer an error.
-fn closes_ingress(problem: &Problem, source: &Source) -> bool {
-    problem.reason == Reason::UnsupportedAnnotation && is_error_of(problem, source)
-}
-
-/// Whether a problem is one of the rule of a route, or of the path of an Ingress, because each path has its own backend.
+/// Whether a problem of an object is one of the rule of a route, or of the path of an Ingress, because each path has its own
+/// backend.
 fn is_about(problem: &Problem, source: &Source) -> bool {
     let rule = source.field.split_once(".matches[").map_or(&*source.field, |(rule, _)| rule);
     let field = problem.field.as_str();
-    let in_rule = field == rule || field.strip_prefix(rule).is_some_and(|rest| rest.starts_with(['.', '[']));
-    in_rule && problem.object.to_string() == source.object
+    field == rule || field.strip_prefix(rule).is_some_and(|rest| rest.starts_with(['.', '[']))
 }
 
 fn backend(
@@ -568,22 +576,21 @@ fn not_found(plane: &Plane<'_>, is_served: bool, rejected: &[RejectedMatch]) -> 
 
 /// The problems of the deciding object. For a failed request, they include those of its attachment and annotations. For an
 /// unmatched request, the result has the messages of routes that are not accepted.
-fn problems(plane: &Plane<'_>, steps: &[Step], answer: &Answer) -> Vec<String> {
+fn problems(prepared: &PreparedPlane<'_>, steps: &[Step], answer: &Answer) -> Vec<String> {
     let mut sentences = Vec::new();
     if let Some(source) =
         steps.iter().find(|step| step.result == StepResult::Decides).and_then(|s| s.source.as_ref())
     {
-        for problem in &plane.verdicts.problems {
-            let of_attachment = problem.field.as_str().starts_with("spec.parentRefs[")
-                && problem.object.to_string() == source.object;
+        for problem in prepared.problems_of(source) {
+            let of_attachment = problem.field.as_str().starts_with("spec.parentRefs[");
             let fails = matches!(answer, Answer::Status { status: 500.., .. });
-            if is_about(problem, source) || (fails && (of_attachment || closes_ingress(problem, source))) {
+            if is_about(problem, source) || (fails && (of_attachment || closes_ingress(problem))) {
                 sentences.push(problem.to_string());
             }
         }
     }
     if matches!(answer, Answer::NotFound { .. }) {
-        for (key, verdict) in &plane.verdicts.routes {
+        for (key, verdict) in &prepared.plane.verdicts.routes {
             for parent in verdict.parents.iter() {
                 let accepted = parent.conditions.get(ConditionType::Accepted);
                 let refused = accepted.filter(|_| !parent.conditions.is_true(ConditionType::Accepted));
