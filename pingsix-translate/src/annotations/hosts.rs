@@ -1,6 +1,6 @@
 //! Hosts that an Ingress has besides those of its rules: aliases of a host, and hosts that are redirected to one.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use super::{Concern, IngressAnnotations, Support, Values, list, tunes};
 use crate::model::Hostname;
@@ -96,18 +96,18 @@ impl IngressAnnotations {
         let parsed = |host: &str| (!host.is_empty()).then(|| Hostname::parse(host)).transpose().ok();
         let rules: Vec<(Option<Hostname>, usize)> =
             rules.filter_map(|(host, paths)| Some((parsed(host)?, paths))).collect();
-        let hosts: BTreeSet<&Option<Hostname>> = rules.iter().map(|(host, _)| host).collect();
         // The server for all hosts is called `_` in ingress-nginx, which comes before letters.
-        let name = |host: &Option<Hostname>| host.as_ref().map_or("_", Hostname::as_str).to_owned();
-        let main = hosts.iter().copied().min_by_key(|host| name(host)).cloned();
-        let Some(main) = main else { return MoreHosts::default() };
-        let named = hosts.iter().copied().flatten().filter(|_| *redirects_www);
+        let by_name = rules.iter().map(|(host, _)| (host.as_ref().map_or("_", Hostname::as_str), host));
+        let hosts: BTreeMap<&str, &Option<Hostname>> = by_name.collect();
+        let Some((_, main)) = hosts.first_key_value() else { return MoreHosts::default() };
+        let main = Option::clone(main);
+        let named = hosts.values().copied().flatten().filter(|_| *redirects_www);
         let redirects = named.filter_map(|to| Some(HostRedirect { from: counterpart(to)?, to: to.clone() }));
         let redirects: Vec<HostRedirect> =
-            redirects.filter(|HostRedirect { from, .. }| !hosts.contains(&Some(from.clone()))).collect();
+            redirects.filter(|HostRedirect { from, .. }| !hosts.contains_key(from.as_str())).collect();
         // A redirect comes before an alias, as in ingress-nginx.
         let is_other = |alias: &Hostname| {
-            !hosts.contains(&Some(alias.clone())) && redirects.iter().all(|redirect| redirect.from != *alias)
+            !hosts.contains_key(alias.as_str()) && redirects.iter().all(|redirect| redirect.from != *alias)
         };
         let mut aliases: Vec<(u8, Hostname)> =
             (1..).zip(aliases.iter().cloned()).filter(|(_, alias)| is_other(alias)).collect();

@@ -206,10 +206,10 @@ fn told<'o>(plane: &PreparedPlane<'o>, client: Option<IpAddr>, brief: &BriefAnsw
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use pingsix_translate::{Kind, ObjectKey, Options};
     use serde_json::{Value, json};
-
-    use std::sync::Arc;
 
     use super::*;
     use crate::migrate::translated::Translated;

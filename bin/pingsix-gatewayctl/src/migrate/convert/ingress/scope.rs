@@ -27,7 +27,7 @@ pub(super) fn note(ingresses: &[Annotated], conversion: &mut Conversion) {
         note_regular(&mains, conversion);
         note_repeated(&mains, conversion);
         note_repeated(&canaries, conversion);
-        note_decisive(&mains, conversion);
+        note_oldest_of_host(&mains, conversion);
         note_redirected(&mains, &TlsHosts::of(ingresses), conversion);
     }
 }
@@ -271,44 +271,51 @@ fn note_order(mains: &[&Annotated], conversion: &mut Conversion) {
     }
 }
 
-/// Copies are equally old.
+/// Copies are equally old, so of those with one host and path the class serves the first by name.
 fn note_repeated(mains: &[&Annotated], conversion: &mut Conversion) {
-    let mut known: BTreeMap<(&str, &str, bool), &Annotated> = BTreeMap::new();
-    for ingress in mains {
-        for entry in &ingress.entries {
-            for path in &entry.paths {
-                let key = (entry.host.as_str(), path.path.as_str(), path.is_exact());
-                let first = known.entry(key).or_insert(ingress);
-                if first.key.name > ingress.key.name {
-                    let message = format!(
-                        "{} has the host and path, too, and ingress-nginx serves that one. The copies are equally old, and the \
-                         class serves the first by name.",
-                        first.key
-                    );
-                    conversion.report.limited(&path.place, Reason::Precedence, message);
-                }
+    let mut oldest = BTreeMap::new();
+    let entries = mains.iter().flat_map(|ingress| ingress.entries.iter().map(move |entry| (*ingress, entry)));
+    for (ingress, entry) in entries {
+        for path in &entry.paths {
+            let key = (entry.host.as_str(), path.path.as_str(), path.is_exact());
+            if let Some(older) = older_by_age_alone(&mut oldest, key, ingress) {
+                let message = format!(
+                    "{} has the host and path, too, and ingress-nginx serves that one. The copies are equally old, and the class \
+                     serves the first by name.",
+                    older.key
+                );
+                conversion.report.limited(&path.place, Reason::Precedence, message);
             }
         }
     }
 }
 
-/// The oldest Ingress of a host decides about requests that no path takes, too. Copies are equally old.
-fn note_decisive(mains: &[&Annotated], conversion: &mut Conversion) {
-    let mut oldest: BTreeMap<&str, &Annotated> = BTreeMap::new();
-    for ingress in mains {
-        for entry in &ingress.entries {
-            let first = *oldest.entry(&entry.host).or_insert(ingress);
-            let has_redirect = first.read.redirects_hosts || ingress.read.redirects_hosts;
-            if has_redirect && first.key.name > ingress.key.name {
-                let message = format!(
-                    "{} is the oldest Ingress with host {}, so it decides about requests that no path takes. The copies are \
-                     equally old, and in the class the first by name decides.",
-                    first.key, entry.host
-                );
-                conversion.report.limited(&ingress.place.at("spec.rules"), Reason::DifferentScope, message);
-            }
+/// In ingress-nginx, the oldest Ingress of a host decides about requests that no path takes, too.
+fn note_oldest_of_host(mains: &[&Annotated], conversion: &mut Conversion) {
+    let mut oldest = BTreeMap::new();
+    let entries = mains.iter().flat_map(|ingress| ingress.entries.iter().map(move |entry| (*ingress, entry)));
+    for (ingress, entry) in entries {
+        let older = older_by_age_alone(&mut oldest, entry.host.as_str(), ingress);
+        let redirects = |one: &&Annotated| one.read.redirects_hosts || ingress.read.redirects_hosts;
+        if let Some(older) = older.filter(redirects) {
+            let message = format!(
+                "{} is the oldest Ingress with host {}, so it decides about requests that no path takes. The copies are equally \
+                 old, and in the class the first by name decides.",
+                older.key, entry.host
+            );
+            conversion.report.limited(&ingress.place.at("spec.rules"), Reason::DifferentScope, message);
         }
     }
+}
+
+/// The oldest Ingress with a key, if its name comes after that of a younger one. `oldest` has the Ingresses before that one.
+fn older_by_age_alone<'a, K: Ord>(
+    oldest: &mut BTreeMap<K, &'a Annotated>,
+    key: K,
+    ingress: &'a Annotated,
+) -> Option<&'a Annotated> {
+    let oldest = *oldest.entry(key).or_insert(ingress);
+    (oldest.key.name > ingress.key.name).then_some(oldest)
 }
 
 /// A class redirects hosts that any Ingress lists in `spec.tls`.
