@@ -118,15 +118,12 @@ pub(super) fn read(
         );
         return Err(prefix(&stem(&value)));
     }
-    let becomes = format!("The path becomes {kind} {value}");
     if differences.is_empty() {
-        report.exact(&at, format!("{becomes}."));
-    } else {
-        report.limited(
-            &at,
-            Reason::DifferentPath,
-            format!("{becomes}. {}.", sentence(&differences.join(", and "))),
-        );
+        report.exact(&at, format!("The path becomes {kind} {value}."));
+    }
+    // Without the path, so that a summary has the paths with one difference together.
+    for difference in differences {
+        report.limited(&at, Reason::DifferentPath, format!("{}.", sentence(difference)));
     }
     let path = json!({ "type": kind, "value": value });
     Ok(Matched { path, change: change.as_ref().map(self::change).unwrap_or_default() })
@@ -151,17 +148,10 @@ pub(super) fn read_apisix(
     };
     match rewriting.read(&entry.path) {
         Ok(pattern) if is_path(&pattern.path) => {
-            let mut differences: Vec<&str> = pattern.limitation.into_iter().collect();
-            if !entry.path.starts_with('^') {
-                differences.push(ANYWHERE);
+            let anywhere = (!entry.path.starts_with('^')).then_some(ANYWHERE);
+            for difference in pattern.limitation.into_iter().chain(anywhere).chain([LAST]) {
+                report.limited(&at, Reason::DifferentPath, format!("{}.", sentence(difference)));
             }
-            differences.push(LAST);
-            let message = format!("The path becomes PathPrefix {}. ", pattern.path);
-            report.limited(
-                &at,
-                Reason::DifferentPath,
-                format!("{message}{}.", sentence(&differences.join(", and "))),
-            );
             Ok(matched(json!({ "type": "PathPrefix", "value": pattern.path })))
         }
         Ok(_) => {
