@@ -9,6 +9,7 @@ use pingsix_gateway_api::explain::{Answer, BriefAnswer, Source, Target};
 use pingsix_gateway_api::pipeline::Finding;
 use pingsix_translate::status::{self, Severity};
 use pingsix_translate::{Kind, ObjectKey};
+use rayon::prelude::*;
 use serde_json::Value;
 
 use super::answer::{Answers, Request};
@@ -54,11 +55,11 @@ pub(super) fn judge(
     let judge = Judge { answers: translated.answers(), names: names(written), traced };
     let mut faults: BTreeMap<Place, (Reason, String)> = BTreeMap::new();
     // An Ingress of the output that is none of the copies stays as it is, and belongs to its controller.
-    for one in asked.iter().filter(|one| !judge.stays(&one.place)) {
-        if !faults.contains_key(&one.place)
-            && let Some(sentence) = judge.failure(one)
-        {
-            faults.insert(one.place.clone(), (Reason::NotServed, sentence));
+    let asked = asked.par_iter().filter(|one| !judge.stays(&one.place));
+    let failures = asked.filter_map(|one| Some((&one.place, judge.failure(one)?)));
+    for (place, sentence) in failures.collect::<Vec<_>>() {
+        if let Entry::Vacant(free) = faults.entry(place.clone()) {
+            free.insert((Reason::NotServed, sentence));
         }
     }
     for (place, sentences) in refused {

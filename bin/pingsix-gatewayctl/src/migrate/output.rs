@@ -10,6 +10,7 @@ use anyhow::Context as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
+use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use super::origins::Origins;
@@ -107,9 +108,9 @@ impl Output {
         if kind.is_namespaced() {
             metadata["namespace"] = json!(namespace);
         }
-        let value = json!({
-            "apiVersion": kind.api_version(), "kind": kind.as_str(), "metadata": metadata, field: body,
-        });
+        let mut value = json!({ "apiVersion": kind.api_version(), "kind": kind.as_str() });
+        value["metadata"] = metadata;
+        value[field] = body;
         self.keep(key, value);
         name
     }
@@ -217,11 +218,12 @@ pub(crate) fn label(text: &str, otherwise: &str) -> String {
 
 /// Writes the objects as one stream of documents.
 pub(crate) fn write_stream(objects: &[(ObjectKey, Arc<Value>)], out: &mut dyn Write) -> anyhow::Result<()> {
-    for (index, (_, value)) in objects.iter().enumerate() {
+    let documents: Vec<_> = objects.par_iter().map(|(_, value)| encode(value)).collect();
+    for (index, document) in documents.into_iter().enumerate() {
         if index > 0 {
             writeln!(out, "---")?;
         }
-        write!(out, "{}", encode(value)?)?;
+        write!(out, "{}", document?)?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use indexmap::{IndexMap, IndexSet};
 use serde::{Serialize, Serializer};
 
 pub(crate) use reason::Reason;
@@ -94,10 +95,7 @@ pub(crate) struct Entry {
 /// The verdicts by object, in the order in which the conversion names the objects.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
-    objects: Vec<(Arc<str>, Vec<Entry>)>,
-    /// The place of each object in the list.
-    indices: HashMap<Arc<str>, usize>,
-    known: HashSet<Entry>,
+    objects: IndexMap<Arc<str>, IndexSet<Entry>>,
     blocking: usize,
     /// The values that the conversion read, by object.
     read: HashMap<Arc<str>, HashSet<String>>,
@@ -146,13 +144,10 @@ impl Report {
     ) {
         let entry = Entry { place: self.as_written(place), verdict, reason, message: message.into() };
         // A plugin configuration that several rules use has the same verdicts each time.
-        if self.known.insert(entry.clone()) {
-            let index = *self.indices.entry(place.object.clone()).or_insert(self.objects.len());
-            match self.objects.get_mut(index) {
-                Some((_, entries)) => entries.push(entry),
-                None => self.objects.push((place.object.clone(), vec![entry])),
-            }
-        }
+        match self.objects.get_mut(&place.object) {
+            Some(entries) => entries.insert(entry),
+            None => self.objects.entry(place.object.clone()).or_default().insert(entry),
+        };
     }
 
     /// Reports faults of the output at places whose loss the report does not explain, in the place of what is exact of them.
@@ -167,18 +162,15 @@ impl Report {
         let is_explained = |place: &Place| {
             above.contains(place) || place.with_parents().any(|parent| losses.contains(&parent))
         };
-        let open = faults.keys().filter(|place| self.indices.contains_key(&place.object));
+        let open = faults.keys().filter(|place| self.objects.contains_key(&place.object));
         let open: BTreeSet<Place> = open.filter(|place| !is_explained(place)).cloned().collect();
         let objects: BTreeSet<&str> = open.iter().map(|place| &*place.object).collect();
-        let Self { objects: all, known, .. } = self;
-        for (_, entries) in all.iter_mut().filter(|(object, _)| objects.contains(&**object)) {
+        for (_, entries) in self.objects.iter_mut().filter(|(object, _)| objects.contains(&***object)) {
             let is_overruled = |entry: &Entry| {
                 entry.verdict == Verdict::Exact
                     && entry.place.with_parents().any(|parent| open.contains(&parent))
             };
-            for entry in entries.extract_if(.., |entry| is_overruled(entry)) {
-                known.remove(&entry);
-            }
+            entries.retain(|entry| !is_overruled(entry));
         }
         for place in &open {
             if let Some((reason, message)) = faults.get(place) {
@@ -189,7 +181,7 @@ impl Report {
 
     /// Reports a limitation of the output. Objects without any entry have no part in the migration.
     pub(crate) fn limit(&mut self, place: &Place, message: &str) {
-        if self.indices.contains_key(&place.object) {
+        if self.objects.contains_key(&place.object) {
             self.limited(place, Reason::Limitation, message);
         }
     }
@@ -228,18 +220,17 @@ impl Report {
     }
 
     /// The entries about an object.
-    pub(crate) fn of_object(&self, object: &str) -> &[Entry] {
-        let entries = self.indices.get(object).and_then(|index| self.objects.get(*index));
-        entries.map(|(_, entries)| entries.as_slice()).unwrap_or_default()
+    pub(crate) fn of_object(&self, object: &str) -> impl Iterator<Item = &Entry> {
+        self.objects.get(object).into_iter().flatten()
     }
 
     fn entries(&self) -> impl Iterator<Item = &Entry> {
-        self.objects.iter().flat_map(|(_, entries)| entries)
+        self.objects.values().flatten()
     }
 
     /// Whether a part of an object is impossible.
     pub(crate) fn has_impossible(&self, object: &str) -> bool {
-        self.of_object(object).iter().any(|entry| entry.verdict == Verdict::Impossible)
+        self.of_object(object).any(|entry| entry.verdict == Verdict::Impossible)
     }
 
     fn count(&self, verdict: Verdict) -> usize {
@@ -248,7 +239,7 @@ impl Report {
 
     /// Whether the output lacks something that the user has not accepted by `--allow-weaker`.
     pub(crate) fn has_losses(&self) -> bool {
-        self.objects.iter().any(|(_, entries)| {
+        self.objects.values().any(|entries| {
             let has = |verdict| entries.iter().any(|entry| entry.verdict == verdict);
             has(Verdict::Withheld) || (has(Verdict::Impossible) && !has(Verdict::Weaker))
         })

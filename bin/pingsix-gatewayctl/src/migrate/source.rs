@@ -14,6 +14,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pingsix_translate::manifest::{documents, how_to_quote, metadata_fault, type_in_words};
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
+use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 pub(crate) use fields::{Field, Fields, Seconds};
@@ -112,14 +113,15 @@ impl Sources {
         let mut count = 0_usize;
         for file in read_all(paths)? {
             let text = file.text.with_context(|| format!("cannot read {}", file.name))?;
-            for document in documents(&text) {
-                let value = document.decode().map_err(|error| {
+            let documents = documents(&text).into_par_iter();
+            let decoded: Vec<_> = documents.map(|document| (document.line(), document.decode())).collect();
+            for (line, value) in decoded {
+                let value = value.map_err(|error| {
                     anyhow!("{}:{}: the document is not valid YAML: {}", file.name, error.line, error.message)
                 })?;
-                let place = format!("{}:{}", file.name, document.line());
                 count += sources
                     .add(value, LIST_DEPTH, report)
-                    .with_context(|| format!("{place} holds no manifest"))?;
+                    .with_context(|| format!("{}:{line} holds no manifest", file.name))?;
             }
         }
         if count == 0 {

@@ -8,6 +8,7 @@ use pingsix_gateway_api::Pipeline;
 use pingsix_gateway_api::pipeline::Output;
 use pingsix_translate::manifest::{Decoded, Fault, decode_known_fields};
 use pingsix_translate::{Kind, Layout, ObjectKey, Objects, Options};
+use rayon::prelude::*;
 use serde_json::Value;
 
 use super::answer::Answers;
@@ -26,14 +27,24 @@ impl Translated {
         // Redirects to HTTPS need a data plane for each port, which managed data planes have in any case.
         let options = Options { layout: Layout::PerPort, stream: true, ..options };
         let mut objects = Objects::default();
-        let faults = written.iter().filter_map(|(key, value)| {
+        let decoded = written.par_iter().map(|(key, value)| {
             let mut value = Value::clone(value);
             if adopts && key.kind == Kind::GatewayClass {
                 adopt(&mut value, &options);
             }
-            insert(&mut objects, value)
+            decode_known_fields(value)
         });
-        let faults = faults.collect();
+        let mut faults = Vec::new();
+        for decoded in decoded.collect::<Vec<_>>() {
+            match decoded {
+                Decoded::Object { object, .. } => {
+                    objects.insert(object);
+                }
+                // An object that does not decode is absent, as in a cluster.
+                Decoded::Fault(fault) => faults.push(fault),
+                Decoded::Nothing | Decoded::List(_) | Decoded::UnknownKind { .. } => {}
+            }
+        }
         stand_in::complete(written, &mut objects, &options);
         Self { output: Pipeline::new(options).run(&objects), faults }
     }
@@ -51,17 +62,5 @@ fn adopt(class: &mut Value, options: &Options) {
     if spec.get("controllerName") != Some(&own) {
         spec.remove("parametersRef");
         spec.insert("controllerName".to_owned(), own);
-    }
-}
-
-/// Adds an object. One that does not decode is absent, as in a cluster.
-fn insert(objects: &mut Objects, value: Value) -> Option<Fault> {
-    match decode_known_fields(value) {
-        Decoded::Object { object, .. } => {
-            objects.insert(object);
-            None
-        }
-        Decoded::Fault(fault) => Some(fault),
-        Decoded::Nothing | Decoded::List(_) | Decoded::UnknownKind { .. } => None,
     }
 }

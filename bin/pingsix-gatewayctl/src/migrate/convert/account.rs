@@ -23,7 +23,7 @@ use crate::migrate::source::{LAST_APPLIED, SERVER_FIELDS, Sources};
 pub(super) fn complete(sources: &Sources, conversion: &mut Conversion) {
     for (place, value) in sources.written() {
         complete_object(place, value, None, &mut conversion.report);
-        if conversion.report.of_object(&place.object).is_empty() {
+        if conversion.report.of_object(&place.object).next().is_none() {
             conversion.report.limited(
                 place,
                 Reason::NoEffect,
@@ -37,11 +37,7 @@ pub(super) fn complete(sources: &Sources, conversion: &mut Conversion) {
         if let Some(output) = stays {
             annotations(key.kind, &place, value, &mut conversion.report);
             let is_whole = output == value
-                && !conversion
-                    .report
-                    .of_object(&place.object)
-                    .iter()
-                    .any(|entry| entry.place.field == "apiVersion");
+                && !conversion.report.of_object(&place.object).any(|entry| entry.place.field == "apiVersion");
             let message = if is_whole {
                 "The object stays as it is."
             } else {

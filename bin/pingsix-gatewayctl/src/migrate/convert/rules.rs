@@ -138,12 +138,13 @@ pub(super) fn write(document: Document, conversion: &mut Conversion) -> Vec<Stri
                 rule_name = format!("{wanted}-{number}");
             }
             names.insert(rule_name.clone(), 1);
-            let mut value = json!({ "name": rule_name, "matches": matches });
+            let mut value = json!({ "name": rule_name });
+            value["matches"] = Value::Array(matches.to_vec());
             if !filters.is_empty() {
-                value["filters"] = json!(filters);
+                value["filters"] = Value::Array(filters.clone());
             }
             if !backends.is_empty() {
-                value["backendRefs"] = json!(backends);
+                value["backendRefs"] = Value::Array(backends.clone());
             }
             if let Some(seconds) = timeout {
                 value["timeouts"] = json!({ "backendRequest": format!("{seconds}s") });
@@ -165,12 +166,12 @@ pub(super) fn write(document: Document, conversion: &mut Conversion) -> Vec<Stri
     for (hosts, pieces) in
         hosts.into_iter().flat_map(|hosts| chunks(&pieces).map(move |pieces| (hosts, pieces)))
     {
-        let rules: Vec<&Value> = pieces.iter().map(|piece| &piece.value).collect();
+        let rules = pieces.iter().map(|piece| piece.value.clone());
         let mut spec = json!({ "parentRefs": [parent] });
         if !hosts.is_empty() {
             spec["hostnames"] = json!(hosts);
         }
-        spec["rules"] = json!(rules);
+        spec["rules"] = Value::Array(rules.collect());
         let wanted = if written.is_empty() { name.clone() } else { format!("{name}-more") };
         let route = conversion.output.add(Kind::HttpRoute, &namespace, &wanted, ("spec", spec));
         policies(&namespace, (Kind::HttpRoute, &route), pieces, conversion);

@@ -4,13 +4,17 @@
 //! No object of the input is replaced: a Service of type `ExternalName` has no endpoints, and none are made up for it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+use std::num::NonZeroU16;
 use std::sync::Arc;
 
-use pingsix_translate::snapshot::{EndpointState, service_of_slice};
+use pingsix_translate::manifest::{Decoded, decode_known_fields};
+use pingsix_translate::snapshot::{
+    Endpoint, EndpointPort, EndpointSlice, EndpointState, Object, Protocol, Service, ServicePort,
+    service_of_slice,
+};
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Objects, Options};
 use serde_json::{Value, json};
-
-use super::insert;
 
 /// A certificate for the host `example.invalid`, and its key. Of all keys, those of Ed25519 are checked in the shortest time.
 const CERTIFICATE: &str = include_str!("stand_in/certificate.pem");
@@ -61,15 +65,14 @@ pub(super) fn complete(output: &[(ObjectKey, Arc<Value>)], objects: &mut Objects
         add(objects, Kind::Secret, name, fields);
     }
     for (name, ports) in &wanted.services {
-        let ports = ports.iter().enumerate().map(|(index, port)| match port.parse::<u16>() {
-            Ok(number) => json!({ "name": format!("port-{number}"), "port": number }),
-            // The numbers of ports with names are of no consequence.
-            Err(_) => json!({ "name": port, "port": 60_000 + index % 5_000 }),
-        });
-        let ports: Vec<Value> = ports.collect();
-        add(objects, Kind::Service, name, json!({ "spec": { "ports": ports } }));
+        if !has(objects, Kind::Service, name) {
+            objects.insert(Object::Service(Arc::new(service(name, ports))));
+        }
     }
-    add_endpoints(&wanted.services, objects);
+    let slices: Vec<EndpointSlice> = endpoints(&wanted.services, objects).collect();
+    for slice in slices {
+        objects.insert(Object::EndpointSlice(Arc::new(slice)));
+    }
 }
 
 fn has(objects: &Objects, kind: Kind, name: &ObjectName) -> bool {
@@ -87,39 +90,50 @@ fn add(objects: &mut Objects, kind: Kind, name: &ObjectName, mut fields: Value) 
     if kind.is_namespaced() {
         fields["metadata"]["namespace"] = json!(&*name.namespace);
     }
-    insert(objects, fields);
+    if let Decoded::Object { object, .. } = decode_known_fields(fields) {
+        objects.insert(object);
+    }
 }
 
-/// Adds endpoints to the Services without any. A Service for a name has none.
-fn add_endpoints(wanted: &BTreeMap<ObjectName, BTreeSet<String>>, objects: &mut Objects) {
-    let takes_traffic = |slice: &pingsix_translate::snapshot::EndpointSlice| {
+/// A Service with these ports, by number or name.
+fn service(name: &ObjectName, ports: &BTreeSet<String>) -> Service {
+    let ports = (60_000..65_000).cycle().zip(ports).map(|(unused, port)| {
+        let (name, port) = match port.parse::<u16>() {
+            Ok(number) => (format!("port-{number}"), number.into()),
+            // The numbers of ports with names are of no consequence.
+            Err(_) => (port.clone(), unused),
+        };
+        ServicePort { name: Some(name.into()), port, protocol: Protocol::Tcp, app_protocol: None }
+    });
+    Service { name: name.clone(), is_external_name: false, cluster_ip: None, ports: ports.collect() }
+}
+
+/// Endpoints for the Services without any. A Service for a name has none.
+fn endpoints(
+    wanted: &BTreeMap<ObjectName, BTreeSet<String>>,
+    objects: &Objects,
+) -> impl Iterator<Item = EndpointSlice> {
+    let takes_traffic = |slice: &EndpointSlice| {
         slice.holds_names || slice.endpoints.iter().any(|endpoint| endpoint.state != EndpointState::Down)
     };
-    let slices = objects.endpoint_slices().filter(|(_, slice)| takes_traffic(slice));
+    let slices = objects.endpoint_slices().filter(move |(_, slice)| takes_traffic(slice));
     let served: BTreeSet<ObjectName> = slices.filter_map(|(_, slice)| service_of_slice(slice)).collect();
-    let services = objects.services().filter(|(name, service)| {
+    let services = objects.services().filter(move |(name, service)| {
         wanted.contains_key(name) && !served.contains(name) && !service.is_external_name
     });
-    let slices = services.map(|(name, service)| {
-        let port = |port: &pingsix_translate::snapshot::ServicePort| {
-            json!({ "name": port.name.as_deref().unwrap_or_default(), "port": 8080 })
-        };
-        let fields = json!({
-            "addressType": "IPv4", "ports": service.ports.iter().map(port).collect::<Vec<_>>(),
-            "endpoints": [{ "addresses": ["10.0.0.1"] }],
-        });
-        (name.clone(), fields)
-    });
-    for (service, mut slice) in slices.collect::<Vec<_>>() {
-        let metadata = json!({
-            "name": format!("{}-stand-in", service.name), "namespace": &*service.namespace,
-            "labels": { "kubernetes.io/service-name": &*service.name },
-        });
-        slice["apiVersion"] = json!(Kind::EndpointSlice.api_version());
-        slice["kind"] = json!(Kind::EndpointSlice.as_str());
-        slice["metadata"] = metadata;
-        insert(objects, slice);
-    }
+    services.map(|(name, service)| {
+        let port = |port: &ServicePort| EndpointPort { name: port.name.clone(), port: NonZeroU16::new(8080) };
+        EndpointSlice {
+            name: ObjectName::new(name.namespace.clone(), format!("{}-stand-in", name.name)),
+            service: Some(name.clone()),
+            holds_names: false,
+            ports: service.ports.iter().map(port).collect(),
+            endpoints: Box::new([Endpoint {
+                address: Some(Ipv4Addr::new(10, 0, 0, 1).into()),
+                state: EndpointState::Ready,
+            }]),
+        }
+    })
 }
 
 impl Wanted {

@@ -46,10 +46,11 @@ pub(super) fn prefer(
         let rank = candidate.map(|one| one.rank);
         (rank, std::cmp::Reverse(length), candidate.map(|one| one.ingress), *at)
     });
-    let mut winners: BTreeMap<(String, String), usize> = BTreeMap::new();
+    let mut first: BTreeMap<(&str, String), usize> = BTreeMap::new();
+    let mut winners: Vec<usize> = (0..candidates.len()).collect();
     for at in order {
-        if let Some(one) = candidates.get(at) {
-            winners.entry((one.host.clone(), one.matched.to_string())).or_insert(at);
+        if let (Some(one), Some(winner)) = (candidates.get(at), winners.get_mut(at)) {
+            *winner = *first.entry((&one.host, one.matched.to_string())).or_insert(at);
         }
     }
     let shadows: Vec<Option<usize>> = {
@@ -62,8 +63,7 @@ pub(super) fn prefer(
     let known: Vec<(usize, Rank, usize)> =
         candidates.iter().map(|one| (one.ingress, one.rank, one.length)).collect();
     for (at, one) in candidates.into_iter().enumerate() {
-        let winner =
-            winners.get(&(one.host.clone(), one.matched.to_string())).filter(|winner| **winner != at);
+        let winner = winners.get(at).filter(|winner| **winner != at);
         if let Some((index, rank, length)) = winner.and_then(|winner| known.get(*winner)) {
             let other = ingresses.get(*index).map_or_else(String::new, |other| other.key.to_string());
             let Some(rule) = one.rules.first().filter(|_| one.rank == Rank::Path) else { continue };
