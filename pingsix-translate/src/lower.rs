@@ -26,8 +26,7 @@ mod stream;
 mod table;
 mod upstream;
 
-pub(crate) use budget::{Lowered, lower_plane, lower_plane_incremental};
-pub(crate) use change::{FullTranslationNeeded, LoweredPlane, LoweringDiff, RouteChange};
+pub(crate) use change::{FullTranslationNeeded, LoweredPlane, LoweringDiff, RouteChange, RouteRefusals};
 pub use data_plane::{DataPlane, Size, StreamPlane};
 pub(crate) use document::Lowering;
 pub(crate) use plane::{Plane, RuleRef, data_plane_of, ingress_planes, planes};

@@ -13,7 +13,7 @@ mod shadowed_rules;
 mod shared;
 mod translation;
 
-use std::collections::BTreeMap;
+#[cfg(doc)]
 use std::sync::Arc;
 
 pub use ingress::{read_annotations, read_custom_headers, read_regex_uri};
@@ -22,22 +22,12 @@ pub use translation::Translation;
 use self::cache::TranslationCache;
 use self::gateway::GatewayOwner;
 use self::ingress::{IngressClassOwner, of_another_controller};
-use self::owner::{Owner, RouteResults};
-use self::protected_services::ProtectedServices;
-use self::shared::Interners;
+use self::owner::Owner;
 #[cfg(doc)]
 use crate::SharedMap;
-use crate::attach::Listener;
-use crate::backends::Backends;
-use crate::lower::{
-    DataPlane, Lowered, LoweredStreams, Lowering, Plane, RouteInput, StreamPlane, lower_plane,
-    lower_plane_incremental, lower_streams,
-};
-use crate::model::{DataPlaneKey, Options, Problem};
-use crate::references::{ReferenceCache, References};
+use crate::model::{Options, Problem};
 use crate::small_set::SmallSet;
 use crate::snapshot::{IngressSnapshot, Snapshot};
-use crate::status::Refusals;
 
 /// Translates what one Gateway may see into PingSIX configuration and verdicts.
 ///
@@ -45,7 +35,7 @@ use crate::status::Refusals;
 /// same bytes. A rule that cannot be honoured answers its requests with an error and is named in the verdicts. All
 /// other rules are served.
 pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
-    translate_full::<GatewayOwner>(snapshot, options)
+    TranslationCache::<GatewayOwner>::new(snapshot, options).1
 }
 
 /// Translates what one IngressClass may see into PingSIX configuration and verdicts.
@@ -54,14 +44,7 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
 /// cannot be served has an empty one.
 pub fn translate_ingress(snapshot: &IngressSnapshot, options: &Options) -> Translation {
     of_another_controller(snapshot, options)
-        .unwrap_or_else(|| translate_full::<IngressClassOwner>(snapshot, options))
-}
-
-fn translate_full<O: Owner>(snapshot: &O::Snapshot, options: &Options) -> Translation {
-    let attached = AttachedRoutes::<O>::new(snapshot, options);
-    let planes = attached.owner.planes().iter();
-    let lowered = planes.map(|plane| lower_plane(&attached.lowering(plane, options))).collect();
-    attached.judge(snapshot, options, lowered).0
+        .unwrap_or_else(|| TranslationCache::<IngressClassOwner>::new(snapshot, options).1)
 }
 
 /// Translates one owner of data planes repeatedly, at a cost in proportion to the changes.
@@ -167,36 +150,9 @@ fn translate_incrementally_or_full<O: Owner>(
     {
         return (translation, cache, TranslationMode::Incremental { routes });
     }
-    let attached = AttachedRoutes::<O>::new(snapshot, options);
-    let planes = attached.owner.planes().iter();
-    let lowered = planes.map(|plane| lower_plane_incremental(&attached.lowering(plane, options)));
-    let (lowered, planes): (Vec<Lowered>, Vec<_>) = lowered.unzip();
-    let (translation, judged) = attached.judge(snapshot, options, lowered);
-    let cache = Box::new(TranslationCache::new(snapshot, judged, planes, &translation));
-    (translation, cache, TranslationMode::Full)
-}
-
-/// The results of all stages before lowering.
-#[derive(Debug)]
-struct AttachedRoutes<O> {
-    reference_cache: Arc<ReferenceCache>,
-    owner: O,
-    backends: Backends,
-    shared: Interners,
-    protected: ProtectedServices,
-    /// In the order of the snapshot.
-    inputs: Vec<Arc<RouteInput>>,
-    /// The problems of each route so far.
-    problems: Vec<Vec<Problem>>,
-}
-
-/// A full translation with the results of its stages.
-#[derive(Debug)]
-struct FullTranslation<O> {
-    attached: AttachedRoutes<O>,
-    streams: Option<LoweredStreams>,
-    /// By route: further problems, and the listeners that count the route.
-    judged: Vec<RouteOutcome>,
+    let (mut cache, translation) = TranslationCache::new(snapshot, options);
+    cache.prepare_for_changes();
+    (translation, Box::new(cache), TranslationMode::Full)
 }
 
 /// The side results of a verdict on a route.
@@ -205,107 +161,4 @@ struct RouteOutcome {
     problems: Vec<Problem>,
     /// The listeners that count the route as attached.
     counted: SmallSet<usize>,
-}
-
-impl<O: Owner> AttachedRoutes<O> {
-    fn new(snapshot: &O::Snapshot, options: &Options) -> Self {
-        let references = References::new(O::referents(snapshot));
-        let mut owner = O::new(snapshot, &references, options);
-        let mut backends = Backends::new(options.backend_addresses.clone());
-        let mut shared = Interners::default();
-        let (mut inputs, mut problems) = (Vec::new(), Vec::new());
-        owner.take_routes(snapshot, |owner, route| {
-            let mut of_route = Vec::new();
-            let route = shared.route(route);
-            let input = owner.attach(route, &references, (&mut backends, &mut shared), &mut of_route);
-            inputs.push(Arc::new(input));
-            problems.push(of_route);
-        });
-        let protected = ProtectedServices::new(&mut inputs, owner.listeners(), &backends);
-        Self {
-            reference_cache: references.reference_cache().clone(),
-            owner,
-            backends,
-            shared,
-            protected,
-            inputs,
-            problems,
-        }
-    }
-
-    fn lowering<'a>(&'a self, plane: &'a Plane, options: &'a Options) -> Lowering<'a> {
-        let Self { owner, backends, inputs, .. } = self;
-        Lowering { plane, routes: inputs, backends, policies: owner.policies(), options }
-    }
-
-    fn judge(
-        mut self,
-        snapshot: &O::Snapshot,
-        options: &Options,
-        lowered: Vec<Lowered>,
-    ) -> (Translation, FullTranslation<O>) {
-        let Self { reference_cache, owner, inputs, backends, shared, problems: of_routes, .. } = &mut self;
-        let references = References::with(O::referents(snapshot), reference_cache.clone());
-        let is_refused = owner.is_refused();
-        let mut data_planes: BTreeMap<DataPlaneKey, DataPlane> = BTreeMap::new();
-        let mut refusals = Refusals::default();
-        let of_certificates = lowered
-            .iter()
-            .flat_map(|lowered| &lowered.refused_certificates)
-            .map(|(owner, refusal)| refusal.of(owner));
-        let of_shares = lowered.iter().flat_map(|lowered| &lowered.problems).cloned();
-        let of_planes: Vec<Problem> = of_certificates.chain(of_shares).collect();
-        for (number, (plane, lowered)) in owner.planes().iter().zip(lowered).enumerate() {
-            refusals.add_plane(number, plane.served_listeners(owner.listeners()));
-            let data_plane = add_refusals(&mut refusals, number, owner.listeners(), lowered);
-            // An owner that is not accepted serves nothing, and its data planes must come to hold nothing.
-            data_planes.insert(plane.key.clone(), if is_refused { DataPlane::default() } else { data_plane });
-        }
-        let mut problems: Vec<Problem> = of_routes.iter().flatten().cloned().chain(of_planes).collect();
-        let mut stream_planes: BTreeMap<DataPlaneKey, StreamPlane> = BTreeMap::new();
-        let stream_listeners = owner.stream_listeners();
-        let streams = stream_listeners
-            .map(|stream_listeners| lower_streams(&stream_listeners, inputs, backends, options));
-        if let Some(streams) = &streams {
-            add_streams(&mut refusals, data_planes.len(), streams);
-            problems.extend(streams.problems.iter().cloned());
-            let plane = if is_refused { StreamPlane::default() } else { streams.plane.clone() };
-            stream_planes.insert(streams.key.clone(), plane);
-        }
-        owner.judge_policies(inputs, &references);
-        let mut counts = vec![0; owner.listeners().len()];
-        let mut judged = Vec::with_capacity(inputs.len());
-        let mut verdicts = Vec::new();
-        for (index, input) in inputs.iter().enumerate() {
-            let (verdict, route) = owner.judge(index, input, &refusals, shared);
-            for listener in &route.counted {
-                counts[*listener] += 1;
-            }
-            problems.extend(route.problems.iter().cloned());
-            verdicts.extend(verdict.map(|verdict| (input.route.key.clone(), verdict)));
-            judged.push(route);
-        }
-        let verdicts = verdicts.into_iter().collect();
-        let served = RouteResults { data_planes, stream_planes, counts: &counts, verdicts, problems };
-        let translation = owner.translation(snapshot, &references, served);
-        (translation, FullTranslation { attached: self, streams, judged })
-    }
-}
-
-/// Notes the refusals of a data plane. Returns its documents.
-fn add_refusals(
-    refusals: &mut Refusals,
-    number: usize,
-    listeners: &[Listener],
-    lowered: Lowered,
-) -> DataPlane {
-    let Lowered { data_plane, refused_rules, refused_zones, served_zones, .. } = lowered;
-    refusals.add_rules(number, refused_rules);
-    refusals.add_zones(listeners, &refused_zones, served_zones);
-    data_plane
-}
-
-fn add_streams(refusals: &mut Refusals, number: usize, streams: &LoweredStreams) {
-    refusals.add_plane(number, streams.listeners.iter().copied());
-    refusals.add_rules(number, streams.refused_rules.iter().cloned());
 }

@@ -24,69 +24,20 @@ pub(super) use self::patterns::QUOTED;
 pub(super) use self::share::Share;
 pub(super) use self::table::{SPELLINGS_ROUTE, address_bytes, route_bytes, upstream_bytes};
 
-use super::change::LoweredPlane;
 use super::document::{Lowering, PlaneDocuments};
 use super::plane::RuleRef;
-use super::rows::{PlaneRows, RouteInput, ZoneRefusal};
-use crate::lower::DataPlane;
-use crate::model::{Budget, DataPlaneKey, ObjectKey, Problem, Reason, Refusal};
+use super::rows::{PlaneRows, RouteInput};
+use crate::model::{Budget, DataPlaneKey, Reason, Refusal};
 
-/// A data plane's documents, and the refused parts.
-#[derive(Debug)]
-pub(crate) struct Lowered {
-    pub(crate) data_plane: DataPlane,
-    /// Rules refused on this data plane.
-    pub(crate) refused_rules: Vec<(RuleRef, Refusal)>,
-    /// Routes refused on a listener; their rules answer 500 there.
-    pub(crate) refused_zones: Vec<ZoneRefusal>,
-    /// Routes and listeners that are served for at least some hosts: index of the route, listener.
-    pub(crate) served_zones: BTreeSet<(usize, usize)>,
-    /// Certificates that are not shown, with their owners.
-    pub(crate) refused_certificates: Vec<(Arc<ObjectKey>, Refusal)>,
-    /// Warnings for namespaces that use most of their shares, and for owners of listeners without guards.
-    pub(crate) problems: Vec<Problem>,
-}
-
-/// Lowers everything attached to the listeners of a data plane.
-///
-/// When the budget does not suffice, objects are admitted oldest first and the others are refused ([`admission`]).
-pub(crate) fn lower_plane(lowering: &Lowering<'_>) -> Lowered {
-    let rows = PlaneRows::new(lowering.plane, lowering.routes);
-    lower_rows(lowering, &rows).0
-}
-
-/// [`lower_plane`] with the state for later changes.
-pub(crate) fn lower_plane_incremental(lowering: &Lowering<'_>) -> (Lowered, LoweredPlane) {
-    let rows = PlaneRows::new(lowering.plane, lowering.routes);
-    let (lowered, written, admission) = lower_rows(lowering, &rows);
-    (lowered, LoweredPlane::new(lowering, rows, written, admission))
-}
-
-fn lower_rows<'a>(lowering: &Lowering<'a>, rows: &PlaneRows<'a>) -> (Lowered, PlaneDocuments, Admission) {
-    let (written, admission) = lower_admitted(lowering, rows);
-    let mut refused_rules = written.refused_rules.clone();
-    if !admission.is_all() {
-        for (route, places) in rows.by_route() {
-            refused_rules.extend(admission.refusals(route, lowering.routes, places, &lowering.plane.key));
-        }
-    }
-    refused_rules.sort_by_key(|(rule, _)| *rule);
-    let lowered = Lowered {
-        data_plane: written.data_plane.clone(),
-        refused_rules,
-        refused_zones: rows.refused(),
-        served_zones: rows.served(),
-        refused_certificates: admission.certificate_refusals().to_vec(),
-        problems: admission.problems().to_vec(),
-    };
-    (lowered, written, admission)
-}
-
-/// Lowers the admitted rules.
+/// Lowers the admitted rules of a data plane. When the budget does not suffice, objects are admitted oldest first and the
+/// others are refused ([`admission`]).
 ///
 /// The charge is an upper bound of the size. If the bound fails nevertheless, a smaller budget is tried until the
 /// documents fit.
-fn lower_admitted<'a>(lowering: &Lowering<'a>, rows: &PlaneRows<'a>) -> (PlaneDocuments, Admission) {
+pub(super) fn lower_admitted<'a>(
+    lowering: &Lowering<'a>,
+    rows: &PlaneRows<'a>,
+) -> (PlaneDocuments, Admission) {
     let budget = lowering.options.budget;
     let mut smaller = budget;
     for _ in 0..MAX_SMALLER_BUDGETS {

@@ -24,7 +24,7 @@ use self::part::{part_key, segment};
 use self::patterns::{ChangedPatterns, HostPatterns};
 use self::placement::PlacementIndex;
 use self::write::Documents;
-use super::budget::{Admission, Lowered};
+use super::budget::{Admission, lower_admitted};
 use super::closure::Closed;
 use super::document::{Lowering, Naming, PartKey, PlaneDocuments, WrittenRoute, is_limitation};
 use super::plane::{Plane, RuleRef};
@@ -53,6 +53,17 @@ pub(crate) struct LoweringDiff<'a> {
     pub(crate) policies: &'a BTreeSet<Arc<ObjectKey>>,
 }
 
+/// The refusals of a route on a data plane.
+#[derive(Debug)]
+pub(crate) struct RouteRefusals {
+    /// Rules, each with the first reason.
+    pub(crate) rules: Vec<(RuleRef, Refusal)>,
+    /// Listeners on which the route is refused; its rules answer 500 there.
+    pub(crate) zones: Vec<ZoneRefusal>,
+    /// Routes and listeners that are served for at least some hosts: index of the route, listener.
+    pub(crate) served: BTreeSet<(usize, usize)>,
+}
+
 /// The change of a route.
 #[derive(Clone, Debug)]
 pub(crate) struct RouteChange {
@@ -67,6 +78,8 @@ pub(crate) struct RouteChange {
 pub(crate) struct LoweredPlane {
     documents: Documents,
     placed: PlacementIndex,
+    /// The Routes until [`prepare_for_changes`](Self::prepare_for_changes), each with the index of its zone.
+    written: Option<Vec<(usize, Arc<TableKey>, WrittenRoute)>>,
     table: BTreeMap<Arc<TableKey>, WrittenRoute>,
     patterns: HostPatterns,
     /// The parts with cells that get no Route.
@@ -106,18 +119,17 @@ struct Work {
 }
 
 impl LoweredPlane {
-    pub(super) fn new(
-        lowering: &Lowering<'_>,
-        rows: PlaneRows<'_>,
-        written: PlaneDocuments,
-        admission: Admission,
-    ) -> Self {
+    /// Lowers everything attached to the listeners of a data plane.
+    pub(crate) fn new(lowering: &Lowering<'_>) -> Self {
+        let rows = PlaneRows::new(lowering.plane, lowering.routes);
+        let (written, admission) = lower_admitted(lowering, &rows);
         let PlaneDocuments { data_plane, table, naming, certificates, unreached, .. } = written;
         let mut plane = Self {
             documents: Documents::new(data_plane, lowering),
             placed: PlacementIndex::new(lowering.plane),
+            written: None,
             table: BTreeMap::new(),
-            patterns: HostPatterns::new(table.iter().map(|(_, key, _)| key)),
+            patterns: HostPatterns::default(),
             unreached,
             naming,
             certificates,
@@ -127,28 +139,42 @@ impl LoweredPlane {
             is_recertified: false,
             routes_written: 0,
         };
-        for (route, placement) in rows.into_placements() {
-            plane.placed.add(route, &lowering.routes[route], &placement, |_| {});
+        for (route, placement) in rows.placements() {
+            plane.placed.zones[placement.zone].count(&lowering.routes[*route], placement);
         }
-        for (zone, key, route) in table {
-            for upstream in &route.uses {
-                plane.naming.upstreams.named.add_use(upstream);
-            }
-            if let Some(chain) = &route.chain {
-                plane.naming.services.add_use(chain);
-            }
-            if let Some(path) = &key.path {
-                let part = part_key(zone, key.original.as_ref(), segment(Some(path)));
-                plane.placed.parts.make(part).keys.insert(key.clone());
-            }
-            plane.room = plane.room.saturating_add(route.room).saturating_add(route.pattern_bytes);
+        for (_, key, route) in &table {
             for (rule, refusal) in &route.refused {
                 plane.refused.entry(*rule).or_default().insert(key.clone(), refusal.clone());
             }
-            plane.table.insert(key, route);
         }
-        plane.pack();
+        plane.written = Some(table);
         plane
+    }
+
+    /// Builds the indexes that [`change`](Self::change) needs, from the routes as they were lowered.
+    pub(crate) fn prepare_for_changes(&mut self, plane: &Plane, routes: &[Arc<RouteInput>]) {
+        let Some(written) = self.written.take() else { return };
+        self.patterns = HostPatterns::new(written.iter().map(|(_, key, _)| key));
+        for (route, input) in routes.iter().enumerate() {
+            for placement in self.placed.places(plane, input) {
+                self.placed.add_parts(route, input, &placement, |_| {});
+            }
+        }
+        for (zone, key, route) in written {
+            for upstream in &route.uses {
+                self.naming.upstreams.named.add_use(upstream);
+            }
+            if let Some(chain) = &route.chain {
+                self.naming.services.add_use(chain);
+            }
+            if let Some(path) = &key.path {
+                let part = part_key(zone, key.original.as_ref(), segment(Some(path)));
+                self.placed.parts.make(part).keys.insert(key.clone());
+            }
+            self.room = self.room.saturating_add(route.room).saturating_add(route.pattern_bytes);
+            self.table.insert(key, route);
+        }
+        self.pack();
     }
 
     /// Frees unused capacity.
@@ -181,27 +207,28 @@ impl LoweredPlane {
     }
 
     /// The refusals of a route: rules, each with the first reason, and the route in zones.
-    pub(crate) fn refused_of(&self, plane: &Plane, route: usize, routes: &[Arc<RouteInput>]) -> Lowered {
+    pub(crate) fn refused_of(
+        &self,
+        plane: &Plane,
+        route: usize,
+        routes: &[Arc<RouteInput>],
+    ) -> RouteRefusals {
         let input = &routes[route];
         let rules = self.refused.range(RuleRef { route, rule: 0 }..=RuleRef { route, rule: usize::MAX });
         let first = |by_key: &BTreeMap<Arc<TableKey>, Refusal>| {
             by_key.values().min_by_key(|refusal| is_limitation(refusal)).cloned()
         };
-        let refused_rules = rules.filter_map(|(rule, by_key)| Some((*rule, first(by_key)?)));
-        let mut refused_rules: Vec<(RuleRef, Refusal)> = refused_rules.collect();
+        let rules = rules.filter_map(|(rule, by_key)| Some((*rule, first(by_key)?)));
+        let mut rules: Vec<(RuleRef, Refusal)> = rules.collect();
         let placements = self.placed.places(plane, input);
-        refused_rules.extend(self.admission.refusals(route, routes, &placements, &plane.key));
-        refused_rules.sort_by_key(|(rule, _)| *rule);
-        let refused_zones: Vec<ZoneRefusal> =
-            placements.iter().flat_map(|placement| refusals(plane, route, input, placement)).collect();
+        rules.extend(self.admission.refusals(route, routes, &placements, &plane.key));
+        rules.sort_by_key(|(rule, _)| *rule);
+        let zones = placements.iter().flat_map(|placement| refusals(plane, route, input, placement));
         let served = placements.iter().flat_map(|placement| serving(plane, input, placement));
-        Lowered {
-            data_plane: DataPlane::default(),
-            refused_rules,
-            refused_zones,
-            served_zones: served.map(|listener| (route, listener)).collect(),
-            refused_certificates: Vec::new(),
-            problems: Vec::new(),
+        RouteRefusals {
+            rules,
+            zones: zones.collect(),
+            served: served.map(|listener| (route, listener)).collect(),
         }
     }
 
@@ -209,7 +236,8 @@ impl LoweredPlane {
     /// After [`FullTranslationNeeded`], the data plane is unusable.
     ///
     /// The zones of the data plane are those of the last time; for its certificates, there is
-    /// [`change_certificates`](Self::change_certificates).
+    /// [`change_certificates`](Self::change_certificates). A new data plane takes
+    /// [`prepare_for_changes`](Self::prepare_for_changes) first.
     pub(crate) fn change(
         &mut self,
         lowering: &Lowering<'_>,

@@ -26,8 +26,6 @@ use thin_vec::ThinVec;
 #[derive(Debug, Default)]
 pub(crate) struct PlaneDocuments {
     pub(crate) data_plane: DataPlane,
-    /// Rules that cannot be expressed.
-    pub(crate) refused_rules: Vec<(RuleRef, Refusal)>,
     /// The origin of the Routes: index of the zone, and key.
     pub(super) table: Vec<(usize, Arc<TableKey>, WrittenRoute)>,
     pub(super) naming: Naming,
@@ -186,8 +184,7 @@ impl<'a> Lowering<'a> {
             size: Size { bytes, matcher_entries },
             charged_ratio: admission.charged_ratio(),
         };
-        let refused_rules = first_refusals(&written);
-        Some(PlaneDocuments { data_plane, refused_rules, table: written, naming, certificates, unreached })
+        Some(PlaneDocuments { data_plane, table: written, naming, certificates, unreached })
     }
 
     /// A Route without its patterns.
@@ -217,20 +214,6 @@ pub(super) struct RouteDraft {
     pub(super) chain: Option<Arc<PolicyChain>>,
     pub(super) has_spellings: bool,
     pub(super) refused: ThinVec<(RuleRef, Refusal)>,
-}
-
-/// If several Routes refuse one rule, the first refusal counts, before every limitation.
-fn first_refusals(table: &[(usize, Arc<TableKey>, WrittenRoute)]) -> Vec<(RuleRef, Refusal)> {
-    let mut first: BTreeMap<RuleRef, (&Arc<TableKey>, &Refusal)> = BTreeMap::new();
-    for (_, key, route) in table {
-        for (rule, refusal) in &route.refused {
-            let held = first.entry(*rule).or_insert((key, refusal));
-            if (is_limitation(refusal), key) < (is_limitation(held.1), held.0) {
-                *held = (key, refusal);
-            }
-        }
-    }
-    first.into_iter().map(|(rule, (_, refusal))| (rule, refusal.clone())).collect()
 }
 
 /// Whether a refusal says that a rule is served with a limitation.

@@ -305,30 +305,14 @@ impl<'a> PlaneRows<'a> {
     }
 
     /// Every route with its places, in the order of zones.
-    pub(super) fn into_placements(self) -> impl Iterator<Item = (usize, Placement)> {
-        self.zones.into_iter().flatten()
-    }
-
-    /// Routes that cannot be served in a zone without being served where they are not attached.
-    pub(crate) fn refused(&self) -> Vec<ZoneRefusal> {
-        let all = self.zones.iter().flatten();
-        all.flat_map(|(route, placement)| refusals(self.plane, *route, &self.routes[*route], placement))
-            .collect()
-    }
-
-    /// Routes and listeners that serve them for at least some hosts: index of the route, listener.
-    pub(crate) fn served(&self) -> BTreeSet<(usize, usize)> {
-        let all = self.zones.iter().flatten();
-        all.flat_map(|(route, placement)| {
-            serving(self.plane, &self.routes[*route], placement).map(|listener| (*route, listener))
-        })
-        .collect()
+    pub(super) fn placements(&self) -> impl Iterator<Item = &(usize, Placement)> {
+        self.zones.iter().flatten()
     }
 
     /// The places of each route that has any.
     pub(super) fn by_route(&self) -> BTreeMap<usize, Vec<&Placement>> {
         let mut by_route: BTreeMap<usize, Vec<&Placement>> = BTreeMap::new();
-        for (route, placement) in self.zones.iter().flatten() {
+        for (route, placement) in self.placements() {
             by_route.entry(*route).or_default().push(placement);
         }
         by_route

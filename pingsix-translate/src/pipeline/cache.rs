@@ -9,11 +9,10 @@ use super::owner::{Owner, OwnerDiff, OwnerUpdate, RouteResults};
 use super::protected_services::ProtectedServices;
 use super::route_slab::{AttachContext, RouteSlab};
 use super::shared::Interners;
-use super::{AttachedRoutes, FullTranslation, add_refusals, add_streams};
 use crate::backends::Backends;
 use crate::lower::{
     DataPlane, FullTranslationNeeded, LoweredPlane, LoweredStreams, Lowering, LoweringDiff, RouteChange,
-    StreamPlane, lower_streams,
+    RouteRefusals, StreamPlane, lower_streams,
 };
 use crate::model::{ObjectKey, ObjectName, Options};
 use crate::references::{ReferenceCache, References};
@@ -46,40 +45,53 @@ pub(super) struct TranslationCache<O> {
 }
 
 impl<O: Owner> TranslationCache<O> {
-    pub(super) fn new(
-        snapshot: &O::Snapshot,
-        judged: FullTranslation<O>,
-        planes: Vec<LoweredPlane>,
-        translation: &Translation,
-    ) -> Self {
-        let FullTranslation { attached, streams, judged } = judged;
-        let AttachedRoutes { reference_cache, owner, mut backends, shared, protected, inputs, problems } =
-            attached;
-        backends.pack();
-        let mut counts = vec![0; owner.listeners().len()];
-        let mut slab = RouteSlab::default();
-        for ((input, problems), judged) in inputs.into_iter().zip(problems).zip(judged) {
-            for listener in &judged.counted {
-                counts[*listener] += 1;
-            }
-            slab.push(input, problems, judged);
-        }
-        slab.pack();
-        let verdicts = translation.verdicts.routes.clone();
-        let last_referents = LastReferents::new(O::referents(snapshot));
-        Self {
-            last_referents,
-            reference_cache,
+    /// Translates a first snapshot.
+    pub(super) fn new(snapshot: &O::Snapshot, options: &Options) -> (Self, Translation) {
+        let referents = O::referents(snapshot);
+        let references = References::new(referents);
+        let mut owner = O::new(snapshot, &references, options);
+        let mut backends = Backends::new(options.backend_addresses.clone());
+        let (mut shared, mut protected) = (Interners::default(), ProtectedServices::default());
+        let (mut slab, mut changes) = (RouteSlab::default(), BTreeMap::new());
+        owner.take_routes(snapshot, |owner, source, routes| {
+            let (references, backends, shared) = (&references, &mut backends, &mut shared);
+            let changes = &mut changes;
+            let mut attaching = AttachContext { owner, references, backends, shared, changes, count: 0 };
+            slab.replace(source, routes, &mut attaching);
+        });
+        slab.fix_hosts(&mut protected, (owner.listeners(), &backends), &mut changes);
+        backends.take_changed();
+        let planes = owner.planes().iter().map(|plane| {
+            let (routes, backends, policies) = (&*slab.inputs, &backends, owner.policies());
+            LoweredPlane::new(&Lowering { plane, routes, backends, policies, options })
+        });
+        let planes = planes.collect();
+        let mut cache = Self {
+            last_referents: LastReferents::new(referents),
+            reference_cache: references.reference_cache().clone(),
+            counts: vec![0; owner.listeners().len()],
             owner,
             backends,
             shared,
             protected,
             slab,
             planes,
-            streams,
-            counts,
-            verdicts,
+            streams: None,
+            verdicts: SharedMap::default(),
+        };
+        let mut to_judge = changes.into_keys().collect();
+        cache.lower_streams(options, &mut to_judge);
+        let translation = cache.judge(snapshot, &references, to_judge);
+        (cache, translation)
+    }
+
+    /// Builds the indexes that [`change`](Self::change) needs, and frees unused capacity.
+    pub(super) fn prepare_for_changes(&mut self) {
+        for (lowered, plane) in self.planes.iter_mut().zip(self.owner.planes()) {
+            lowered.prepare_for_changes(plane, &self.slab.inputs);
         }
+        self.backends.pack();
+        self.slab.pack();
     }
 
     /// Translates a snapshot that differs from the last one. Also returns the number of attached routes. After
@@ -118,43 +130,58 @@ impl<O: Owner> TranslationCache<O> {
             return Err(FullTranslationNeeded);
         }
 
+        let mut changes = BTreeMap::new();
         let mut attaching = AttachContext {
             owner: &self.owner,
             references: &references,
             backends: &mut self.backends,
             shared: &mut self.shared,
-            changes: BTreeMap::new(),
+            changes: &mut changes,
             count: 0,
         };
         for (source, routes) in routes {
-            for slot in self.slab.replace(source, routes, &mut attaching) {
+            for slot in self.slab.slots_of(&source) {
                 to_attach.remove(&slot);
             }
+            self.slab.replace(source, routes, &mut attaching);
         }
         for slot in to_attach {
             self.slab.attach_again(slot, &mut attaching);
         }
-        let AttachContext { mut changes, count, .. } = attaching;
+        let count = attaching.count;
         let context = (self.owner.listeners(), &self.backends);
-        self.slab.fix_hosts(&mut self.protected, context, &mut changes, limit)?;
+        self.slab.fix_hosts(&mut self.protected, context, &mut changes);
+        if changes.len() > limit {
+            return Err(FullTranslationNeeded);
+        }
         let backends = self.backends.take_changed();
 
         let mut to_judge: BTreeSet<usize> = changes.keys().copied().collect();
-        let changed = LoweringDiff { routes: &changes, backends: &backends, policies: &policies };
+        let difference = LoweringDiff { routes: &changes, backends: &backends, policies: &policies };
         for (lowered, plane) in self.planes.iter_mut().zip(self.owner.planes()) {
             let (routes, backends, policies) = (&*self.slab.inputs, &self.backends, self.owner.policies());
             let lowering = Lowering { plane, routes, backends, policies, options };
-            to_judge.extend(lowered.change(&lowering, changed)?);
+            to_judge.extend(lowered.change(&lowering, difference)?);
         }
         if has_new_context || self.concern_streams(&changes, &backends) {
             self.lower_streams(options, &mut to_judge);
         }
+        Ok((self.judge(snapshot, &references, to_judge), count))
+    }
+
+    /// Judges the policies, these routes and those with other policies, and assembles the translation.
+    fn judge(
+        &mut self,
+        snapshot: &O::Snapshot,
+        references: &References<'_>,
+        mut to_judge: BTreeSet<usize>,
+    ) -> Translation {
         let targets = self.slab.of_targets(self.owner.targets());
-        let with_other_policies = self.owner.judge_policies(&targets, &references);
+        let with_other_policies = self.owner.judge_policies(&targets, references);
         let routes = with_other_policies.iter().filter(|object| object.kind.is_route());
         to_judge.extend(routes.flat_map(|route| self.slab.of_target(route)));
         self.judge_routes(&to_judge);
-        Ok((self.translation(snapshot, &references), count))
+        self.translation(snapshot, references)
     }
 
     /// The number of Route documents that the last change wrote.
@@ -206,14 +233,11 @@ impl<O: Owner> TranslationCache<O> {
 
     /// Lowers all stream documents again.
     fn lower_streams(&mut self, options: &Options, to_judge: &mut BTreeSet<usize>) {
-        let Some((streams, stream_listeners)) = self.streams.as_mut().zip(self.owner.stream_listeners())
-        else {
-            return;
-        };
-        let refused_before = streams.refused_rules.iter().map(|(rule, _)| rule.route);
-        to_judge.extend(refused_before);
-        *streams = lower_streams(&stream_listeners, &self.slab.inputs, &self.backends, options);
-        to_judge.extend(streams.refused_rules.iter().map(|(rule, _)| rule.route));
+        let Some(stream_listeners) = self.owner.stream_listeners() else { return };
+        let streams = lower_streams(&stream_listeners, &self.slab.inputs, &self.backends, options);
+        let before = self.streams.iter().flat_map(|before| &before.refused_rules);
+        to_judge.extend(before.chain(&streams.refused_rules).map(|(rule, _)| rule.route));
+        self.streams = Some(streams);
     }
 
     /// Judges these routes again.
@@ -225,13 +249,18 @@ impl<O: Owner> TranslationCache<O> {
         for (number, (lowered, plane)) in self.planes.iter().zip(self.owner.planes()).enumerate() {
             refusals.add_plane(number, plane.served_listeners(self.owner.listeners()));
             for &slot in to_judge {
-                let of_route = lowered.refused_of(plane, slot, &self.slab.inputs);
-                add_refusals(&mut refusals, number, self.owner.listeners(), of_route);
+                let RouteRefusals { rules, zones, served } =
+                    lowered.refused_of(plane, slot, &self.slab.inputs);
+                refusals.add_rules(number, rules);
+                refusals.add_zones(self.owner.listeners(), &zones, served);
             }
         }
         if let Some(streams) = &self.streams {
-            add_streams(&mut refusals, self.planes.len(), streams);
+            let number = self.planes.len();
+            refusals.add_plane(number, streams.listeners.iter().copied());
+            refusals.add_rules(number, streams.refused_rules.iter().cloned());
         }
+        let mut verdicts = Vec::new();
         for &slot in to_judge {
             for listener in self.slab.counted(slot) {
                 self.counts[listener] -= 1;
@@ -248,10 +277,10 @@ impl<O: Owner> TranslationCache<O> {
                 self.counts[*listener] += 1;
             }
             self.slab.note_judged(slot, judged);
-            if let Some(verdict) = verdict.filter(|verdict| self.verdicts.get(&*key) != Some(verdict)) {
-                self.verdicts.insert(key, verdict);
-            }
+            let verdict = verdict.filter(|verdict| self.verdicts.get(&*key) != Some(verdict));
+            verdicts.extend(verdict.map(|verdict| (key, verdict)));
         }
+        self.verdicts.extend(verdicts);
     }
 
     fn translation(&mut self, snapshot: &O::Snapshot, references: &References<'_>) -> Translation {

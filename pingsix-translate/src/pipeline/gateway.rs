@@ -49,11 +49,10 @@ impl Owner for GatewayOwner {
         }
     }
 
-    fn take_routes(&mut self, snapshot: &Snapshot, mut take: impl FnMut(&Self, Route)) {
-        let quarantine = &snapshot.referents.quarantine;
-        for route in snapshot.routes.values() {
-            let route = normalise_route(route, &self.extensions);
-            take(self, refuse_rules(quarantine, route));
+    fn take_routes(&mut self, snapshot: &Snapshot, mut take: impl FnMut(&Self, Source, Vec<Route>)) {
+        for key in snapshot.routes.keys() {
+            let (source, routes) = self.read(key, snapshot);
+            take(self, source, routes);
         }
     }
 
@@ -124,12 +123,8 @@ impl Owner for GatewayOwner {
                 self.replace_context(GatewayContext::new(snapshot, references, options), &mut update)?;
         }
         self.find_routes(&mut update);
-        let normalised = objects.routes.into_iter().map(|key| {
-            let route = snapshot.routes.get(&key).map(|route| normalise_route(route, &self.extensions));
-            let route = route.map(|route| refuse_rules(&snapshot.referents.quarantine, route));
-            (Source::Object(Arc::new(key)), route.into_iter().collect())
-        });
-        Ok(OwnerDiff { routes: normalised.collect(), has_new_context, policies })
+        let routes = objects.routes.iter().map(|key| self.read(key, snapshot)).collect();
+        Ok(OwnerDiff { routes, has_new_context, policies })
     }
 
     fn targets(&self) -> impl Iterator<Item = &ObjectKey> {
@@ -160,6 +155,14 @@ impl Owner for GatewayOwner {
 }
 
 impl GatewayOwner {
+    /// The normalised route of a key, if it exists.
+    fn read(&self, key: &ObjectKey, snapshot: &Snapshot) -> (Source, Vec<Route>) {
+        let route = snapshot.routes.get(key).map(|route| normalise_route(route, &self.extensions));
+        let route = route.map(|route| refuse_rules(&snapshot.referents.quarantine, route));
+        let shared = route.as_ref().map_or_else(|| Arc::new(key.clone()), |route| route.key.clone());
+        (Source::Object(shared), route.into_iter().collect())
+    }
+
     /// Replaces the context. Routes with other policies, or with a ListenerSet that was or is not allowed, are
     /// attached again. Returns the inherited policies with other contents.
     fn replace_context(

@@ -239,22 +239,20 @@ impl Owner for IngressClassOwner {
         }
     }
 
-    fn take_routes(&mut self, snapshot: &IngressSnapshot, mut take: impl FnMut(&Self, Route)) {
+    fn take_routes(&mut self, snapshot: &IngressSnapshot, mut take: impl FnMut(&Self, Source, Vec<Route>)) {
         if !self.context.is_served {
             return;
         }
         let keys: Vec<Arc<ObjectKey>> = self.ingresses.keys().cloned().collect();
-        for (key, ingress) in keys.iter().zip(snapshot.ingresses.values()) {
-            let routes = self.read(key, ingress, snapshot);
+        for (key, ingress) in keys.into_iter().zip(snapshot.ingresses.values()) {
+            let routes = self.read(&key, ingress, snapshot);
             if self.context.ownership == HostOwnership::OldestNamespace {
                 self.fallbacks.replace(std::iter::empty(), &routes);
             }
-            for route in routes {
-                take(self, route);
-            }
+            take(self, Source::Object(key), routes);
         }
-        for route in self.take_fallbacks(snapshot).into_iter().filter_map(|(_, fallback)| fallback) {
-            take(self, route);
+        for (host, fallback) in self.take_fallbacks(snapshot) {
+            take(self, Source::Host(host), fallback.into_iter().collect());
         }
     }
 

@@ -1,6 +1,6 @@
 //! The differences between Gateways and IngressClasses: the source of routes, their attachment, and the verdicts.
 //!
-//! Everything else is common: [`super::Attached`] for a full translation, [`super::cache`] for an incremental one.
+//! Everything else is common ([`super::cache`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -34,8 +34,8 @@ pub(super) trait Owner: Debug + Sized {
 
     fn new(snapshot: &Self::Snapshot, references: &References<'_>, options: &Options) -> Self;
 
-    /// Passes each route to `take`, in the order of the snapshot.
-    fn take_routes(&mut self, snapshot: &Self::Snapshot, take: impl FnMut(&Self, Route));
+    /// Passes all sources with their routes to `take`, in the order of the snapshot.
+    fn take_routes(&mut self, snapshot: &Self::Snapshot, take: impl FnMut(&Self, Source, Vec<Route>));
 
     /// Its policies.
     fn policies(&self) -> &Policies;
@@ -61,8 +61,8 @@ pub(super) trait Owner: Debug + Sized {
         problems: &mut Vec<Problem>,
     ) -> RouteInput;
 
-    /// Judges the policies that routes depend on. `inputs` are all routes in the order of the snapshot, or only the routes of
-    /// [`Self::targets`]. Returns the objects with other policies than before.
+    /// Judges the policies that routes depend on. `inputs` are the routes of [`Self::targets`] in the order of the
+    /// snapshot. Returns the objects with other policies than before.
     fn judge_policies(
         &mut self,
         inputs: &[Arc<RouteInput>],

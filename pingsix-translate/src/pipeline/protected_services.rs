@@ -70,20 +70,6 @@ impl Uses {
 }
 
 impl ProtectedServices {
-    /// The index of some routes. Fixes the hosts of their rules.
-    pub(super) fn new(inputs: &mut [Arc<RouteInput>], listeners: &[Listener], backends: &Backends) -> Self {
-        let mut services = Self::default();
-        for input in &*inputs {
-            services.add(input, listeners, backends, &mut BTreeSet::new());
-        }
-        for input in inputs {
-            if let Some(fixed) = services.fix_hosts(input, listeners, backends) {
-                *input = fixed;
-            }
-        }
-        services
-    }
-
     /// Adds the protected rules of a route. `changed` gets the Services with other pairs.
     pub(super) fn add(
         &mut self,

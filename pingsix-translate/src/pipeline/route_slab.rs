@@ -9,9 +9,9 @@ use super::protected_services::ProtectedServices;
 use super::shared::Interners;
 use crate::attach::Listener;
 use crate::backends::Backends;
-use crate::lower::{FullTranslationNeeded, RouteChange, RouteInput};
+use crate::lower::{RouteChange, RouteInput};
 use crate::model::{Hostname, Kind, ObjectKey, ObjectName, Problem};
-use crate::normalise::{Hostnames, Part, Route};
+use crate::normalise::{Part, Route};
 use crate::packed::pack;
 use crate::references::References;
 use crate::small_set::SmallSet;
@@ -23,17 +23,6 @@ pub(super) enum Source {
     Object(Arc<ObjectKey>),
     /// A host. The IngressClass has a fallback route for the host.
     Host(Hostname),
-}
-
-impl Source {
-    fn of(route: &Route) -> Self {
-        match (route.part, &route.hostnames) {
-            (Part::HostFallback(_) | Part::HostDefault, Hostnames::Named(names)) if !names.is_empty() => {
-                Self::Host(names[0].clone())
-            }
-            (_, _) => Self::Object(route.key.clone()),
-        }
-    }
 }
 
 /// A slab of routes: each keeps its **slot** until it is removed. The first slots are the places in the snapshot.
@@ -70,25 +59,13 @@ pub(super) struct AttachContext<'a, O> {
     pub(super) references: &'a References<'a>,
     pub(super) backends: &'a mut Backends,
     pub(super) shared: &'a mut Interners,
-    pub(super) changes: BTreeMap<usize, RouteChange>,
+    /// The changed routes.
+    pub(super) changes: &'a mut BTreeMap<usize, RouteChange>,
     /// The number of attached routes.
     pub(super) count: usize,
 }
 
 impl RouteSlab {
-    /// Takes the next slot for a route.
-    pub(super) fn push(&mut self, input: Arc<RouteInput>, problems: Vec<Problem>, judged: RouteOutcome) {
-        let slot = self.inputs.len();
-        self.by_source.entry(Source::of(&input.route)).or_default().insert(slot);
-        self.len += 1;
-        for referent in referents(&input.route) {
-            self.referring.entry(referent).or_default().insert(slot);
-        }
-        self.inputs.push(input);
-        self.counted.push(judged.counted);
-        self.note_problems(slot, |known| *known = Problems { attached: problems, judged: judged.problems });
-    }
-
     /// Frees unused capacity.
     pub(super) fn pack(&mut self) {
         pack(&mut self.by_source);
@@ -147,8 +124,7 @@ impl RouteSlab {
         }
         if target.kind.is_route() || target.kind == Kind::Ingress {
             let source = Source::Object(Arc::new(target.clone()));
-            let mut slots: BTreeSet<usize> =
-                self.by_source.get(&source).into_iter().flatten().copied().collect();
+            let mut slots: BTreeSet<usize> = self.slots_of(&source).collect();
             let is_default = |slot: &usize| self.inputs[*slot].route.part == Part::DefaultBackend;
             if slots.iter().any(is_default) {
                 slots.extend(self.fallback_slots().filter(|slot| *self.inputs[*slot].route.key == *target));
@@ -185,21 +161,23 @@ impl RouteSlab {
 
     /// The routes of a source.
     pub(super) fn of_source(&self, source: &Source) -> impl Iterator<Item = &Route> {
-        self.by_source.get(source).into_iter().flatten().map(|slot| &self.inputs[*slot].route)
+        self.slots_of(source).map(|slot| &self.inputs[slot].route)
     }
 
-    /// Replaces the routes of a source. Returns the slots of the old and new routes.
+    /// The slots of a source.
+    pub(super) fn slots_of(&self, source: &Source) -> impl Iterator<Item = usize> {
+        self.by_source.get(source).into_iter().flatten().copied()
+    }
+
+    /// Replaces the routes of a source.
     pub(super) fn replace<O: Owner>(
         &mut self,
         source: Source,
         routes: Vec<Route>,
         attaching: &mut AttachContext<'_, O>,
-    ) -> BTreeSet<usize> {
-        let mut known: BTreeMap<(Part, Option<u8>, u8), usize> = BTreeMap::new();
-        for &slot in self.by_source.get(&source).into_iter().flatten() {
-            known.insert(self.inputs[slot].route.place(), slot);
-        }
-        let mut seen: BTreeSet<usize> = known.values().copied().collect();
+    ) {
+        let place = |slot: usize| (self.inputs[slot].route.place(), slot);
+        let mut known: BTreeMap<(Part, Option<u8>, u8), usize> = self.slots_of(&source).map(place).collect();
         self.len = self.len - known.len() + routes.len();
         for slot in known.values() {
             for referent in referents(&self.inputs[*slot].route) {
@@ -211,7 +189,7 @@ impl RouteSlab {
                 }
             }
         }
-        let mut slots: Vec<usize> = Vec::with_capacity(routes.len());
+        let mut slots = SmallSet::default();
         for route in routes {
             let route = attaching.shared.route(route);
             let was = known.remove(&route.place());
@@ -222,7 +200,7 @@ impl RouteSlab {
             if was.is_none() {
                 attaching.changes.insert(slot, RouteChange { before: None, is_there: true });
             }
-            slots.push(slot);
+            slots.insert(slot);
             self.put(slot, route, attaching);
         }
         for slot in known.into_values() {
@@ -231,13 +209,11 @@ impl RouteSlab {
             attaching.changes.insert(slot, RouteChange { before, is_there: false });
             self.note_problems(slot, |problems| problems.attached = Vec::new());
         }
-        seen.extend(&slots);
         if slots.is_empty() {
             self.by_source.remove(&source);
         } else {
-            self.by_source.insert(source, slots.into_iter().collect());
+            self.by_source.insert(source, slots);
         }
-        seen
     }
 
     /// Attaches and resolves the route of a slot again.
@@ -272,14 +248,13 @@ impl RouteSlab {
     }
 
     /// Updates the index of protected Services after changes of routes, and fixes the hosts of rules by it. Other routes
-    /// whose rules differ become changes, too. Fails beyond `limit` changes, when a full translation is cheaper.
+    /// whose rules differ become changes, too.
     pub(super) fn fix_hosts(
         &mut self,
         protected: &mut ProtectedServices,
         (listeners, backends): (&[Listener], &Backends),
         changes: &mut BTreeMap<usize, RouteChange>,
-        limit: usize,
-    ) -> Result<(), FullTranslationNeeded> {
+    ) {
         // Additions come first, so that a pair of a changed route neither goes nor comes.
         let mut services = BTreeSet::new();
         for slot in changes.keys() {
@@ -298,7 +273,6 @@ impl RouteSlab {
                 changes.entry(slot).or_insert(RouteChange { before: Some(before), is_there: true });
             }
         }
-        if changes.len() > limit { Err(FullTranslationNeeded) } else { Ok(()) }
     }
 
     /// The listeners that counted a route in its verdict.

@@ -29,7 +29,7 @@ pub(super) struct HostPatternDiff {
 }
 
 /// The patterns that Routes have themselves, by host.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct HostPatterns {
     /// Every Route.
     routes: BTreeSet<HostRoute>,

@@ -51,14 +51,19 @@ impl PlacementIndex {
     }
 
     /// Adds a route to a place, and names the parts with its rows.
-    pub(super) fn add(
+    fn add(&mut self, route: usize, input: &RouteInput, placement: &Placement, tell: impl FnMut(PartKey)) {
+        self.zones[placement.zone].count(input, placement);
+        self.add_parts(route, input, placement, tell);
+    }
+
+    /// Adds a route to the parts of a place, and names them.
+    pub(super) fn add_parts(
         &mut self,
         route: usize,
         input: &RouteInput,
         placement: &Placement,
         mut tell: impl FnMut(PartKey),
     ) {
-        self.zones[placement.zone].count(input, placement);
         for part in parts_of(input, placement) {
             self.parts.make(part.clone()).routes.insert(route);
             tell(part);

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::fixture::{add_certificate, add_service, object, pem};
-use crate::lower::{DataPlane, Lowering, lower_plane};
+use crate::lower::{DataPlane, LoweredPlane, Lowering};
 use crate::model::{Budget, CertificateReference, Provenance};
 use crate::pingsix::validate::{ValidateOptions, Violation, order_dependence, validate};
 use crate::pingsix::{DocumentKey, Outcome, Request, ResourceKind, Router, router::UpstreamRef};
@@ -576,14 +576,14 @@ fn a_route_can_be_for_one_port_alone() {
     let planes = ingress_planes(&"pingsix".into(), Layout::PerPort, &[], &settings);
     let (backends, policies, options) = (Backends::default(), Policies::default(), Options::default());
     let routes = planes.into_iter().map(|plane| {
-        let lowered = lower_plane(&Lowering {
+        let lowered = LoweredPlane::new(&Lowering {
             plane: &plane,
             routes: &inputs,
             backends: &backends,
             policies: &policies,
             options: &options,
         });
-        (plane.key.port(), lowered.data_plane.config.routes().count())
+        (plane.key.port(), lowered.data_plane().config.routes().count())
     });
     assert_eq!(routes.collect::<Vec<_>>(), [(Some(80), 1), (Some(443), 0)]);
 }
