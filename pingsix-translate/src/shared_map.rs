@@ -325,6 +325,10 @@ impl<K: Ord, V> FromIterator<(K, V)> for SharedMap<K, V> {
 
 impl<K: Ord, V> Extend<(K, V)> for SharedMap<K, V> {
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
+        if self.is_empty() {
+            *self = entries.into_iter().collect();
+            return;
+        }
         for (key, value) in entries {
             self.insert(key, value);
         }

@@ -46,10 +46,9 @@ impl<T: Ord> SmallSet<T> {
             Self::One(other) if at == 0 => Self::Several(vec![element, other].into()),
             Self::One(other) => Self::Several(vec![other, element].into()),
             Self::Several(elements) if elements.is_empty() => Self::One(element),
-            Self::Several(elements) => {
-                let mut elements = Vec::from(elements);
+            Self::Several(mut elements) => {
                 elements.insert(at, element);
-                Self::Several(elements.into())
+                Self::Several(elements)
             }
         };
     }
