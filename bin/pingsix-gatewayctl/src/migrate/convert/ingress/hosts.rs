@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pingsix_translate::annotations::MoreHosts;
+use pingsix_translate::Hostname;
 use serde_json::json;
 
 use super::annotated::Annotated;
@@ -10,6 +10,7 @@ use super::routes::name_of;
 use super::tls::TlsHosts;
 use crate::migrate::convert::Conversion;
 use crate::migrate::convert::rules::{Document, Rule, Section};
+use crate::migrate::convert::tls::covering;
 use crate::migrate::plugin::Effects;
 use crate::migrate::report::{Place, Reason, Report};
 
@@ -84,8 +85,8 @@ impl AddedHosts {
     }
 }
 
-/// Reads the annotations. A host of rules is neither an alias nor redirected, and of several aliases and redirects of a host,
-/// the one of the oldest Ingress counts.
+/// Reads the annotations. A host of rules is neither an alias nor redirected, and a host that is redirected is no alias. Of
+/// several redirects of a host, the one of the oldest Ingress counts.
 pub(super) fn added(ingresses: &[Annotated], report: &mut Report) -> AddedHosts {
     let mut added = AddedHosts::default();
     let tls_hosts = TlsHosts::of(ingresses);
@@ -95,26 +96,51 @@ pub(super) fn added(ingresses: &[Annotated], report: &mut Report) -> AddedHosts 
             with_rules.entry(&entry.host).or_insert(ingress);
         }
     }
-    let mut taken: BTreeSet<String> = BTreeSet::new();
+    let mut redirected: BTreeSet<String> = BTreeSet::new();
     for (index, ingress) in ingresses.iter().enumerate() {
-        let more = ingress.more_hosts();
-        for redirect in &more.redirects {
+        for redirect in ingress.more_hosts().redirects {
             let place = ingress.at_own(WWW);
             let (from, to) = (redirect.from.to_string(), redirect.to.to_string());
             if let Some(other) = with_rules.get(from.as_str()) {
                 let message =
                     format!("{} has the host {from}, which is not redirected, as before.", other.key);
                 report.exact(&place, message);
-            } else if !taken.insert(from.clone()) {
+            } else if !redirected.insert(from.clone()) {
                 report.exact(&place, format!("An HTTPRoute redirects {from} already."));
             } else {
                 report_redirect(&tls_hosts, (&from, &to), &place, report);
                 added.redirects.push(Redirect { ingress: index, place, from, to });
             }
         }
-        aliases((ingress, &more), &with_rules, &mut taken, (&mut added, report));
+    }
+    let owners = owners_of_aliases(ingresses);
+    for ingress in ingresses {
+        aliases(ingress, &with_rules, &redirected, &owners, (&mut added, report));
     }
     added
+}
+
+/// The Ingress and the host of its rules, empty for all hosts, that an alias stands for.
+type Owner<'a> = (&'a Annotated, &'a str);
+
+/// The owner of each alias. In ingress-nginx, a server has the aliases of the oldest Ingress with any, and of several servers
+/// with an alias, the first by name has its requests.
+fn owners_of_aliases(ingresses: &[Annotated]) -> BTreeMap<&str, Owner<'_>> {
+    let mut servers: BTreeMap<&str, Owner<'_>> = BTreeMap::new();
+    for ingress in ingresses.iter().filter(|one| one.read.canary.is_none() && !one.read.aliases.is_empty()) {
+        for host in ingress.entries.iter().map(|entry| entry.host.as_str()) {
+            // The name of the server for all hosts.
+            let name = if host.is_empty() { "_" } else { host };
+            servers.entry(name).or_insert((ingress, host));
+        }
+    }
+    let mut owners = BTreeMap::new();
+    for (ingress, host) in servers.into_values() {
+        for alias in &ingress.read.aliases {
+            owners.entry(alias.as_str()).or_insert((ingress, host));
+        }
+    }
+    owners
 }
 
 fn report_redirect(tls_hosts: &TlsHosts<'_>, (from, to): (&str, &str), place: &Place, report: &mut Report) {
@@ -130,15 +156,17 @@ fn report_redirect(tls_hosts: &TlsHosts<'_>, (from, to): (&str, &str), place: &P
 }
 
 fn aliases(
-    (ingress, more): (&Annotated, &MoreHosts),
+    ingress: &Annotated,
     with_rules: &BTreeMap<&str, &Annotated>,
-    taken: &mut BTreeSet<String>,
+    redirected: &BTreeSet<String>,
+    owners: &BTreeMap<&str, Owner<'_>>,
     (added, report): (&mut AddedHosts, &mut Report),
 ) {
     if ingress.read.aliases.is_empty() || ingress.read.canary.is_some() {
         return;
     }
     let place = ingress.at_own(ALIAS);
+    let more = ingress.more_hosts();
     if more.aliases.is_empty() && more.beyond == 0 {
         report.exact(&place, "The Ingress has rules for the aliases, or redirects them.");
         return;
@@ -147,39 +175,59 @@ fn aliases(
         let message = format!("{} aliases would be too many for the paths of the Ingress.", more.beyond);
         report.impossible(&place, Reason::UnsupportedHost, message);
     }
-    let Some(main) = &more.main else {
-        report.exact(&place, "The rules are for all hosts, and so for the aliases.");
-        return;
-    };
-    let key = (ingress.namespace().to_owned(), main.to_string());
-    if added.aliases.contains_key(&key) {
-        report.exact(&place, format!("The aliases of an older Ingress of host {main} count, as before."));
-        return;
-    }
-    let mut of_host = Vec::new();
+    let mut mains: BTreeSet<&str> = BTreeSet::new();
     for (_, alias) in &more.aliases {
+        let main = owners.get(alias.as_str()).filter(|(owner, _)| owner.key == ingress.key);
+        let main = main.filter(|_| !redirected.contains(alias.as_str()));
         if let Some(other) = with_rules.get(alias.as_str()) {
             let message =
                 format!("{} has the host {alias}, which counts before the alias, as before.", other.key);
             report.exact(&place, message);
-        } else if !taken.insert(alias.to_string()) {
+        } else if let Some((_, main)) = main.filter(|(_, main)| !main.is_empty()) {
+            report.exact(&place, format!("{alias} is a hostname of the HTTPRoutes for {main}."));
+            let key = (ingress.namespace().to_owned(), (*main).to_owned());
+            added.aliases.entry(key).or_default().push(alias.to_string());
+            mains.insert(main);
+        } else if main.is_some() {
+            report_of_all_hosts(alias, with_rules, &place, report);
+        } else if !owners.contains_key(alias.as_str()) {
+            let message = format!(
+                "Older Ingresses with the hosts have aliases, which count before {alias}, as before."
+            );
+            report.exact(&place, message);
+        } else {
             report.exact(
                 &place,
                 format!("Host {alias} is an alias of another host, or redirected, which counts."),
             );
-        } else {
-            report.exact(&place, format!("{alias} is a hostname of the HTTPRoutes for {main}."));
-            of_host.push(alias.to_string());
         }
     }
-    if let Some(other) =
-        with_rules.get(main.as_str()).filter(|other| other.namespace() != ingress.namespace())
-    {
-        let message =
-            format!("Paths of {} and other namespaces for {main} do not get the aliases.", other.key);
-        report.limited(&place, Reason::UnsupportedHost, message);
+    for main in mains {
+        let other = with_rules.get(main).filter(|other| other.namespace() != ingress.namespace());
+        if let Some(other) = other {
+            let message =
+                format!("Paths of {} and other namespaces for {main} do not get the aliases.", other.key);
+            report.limited(&place, Reason::UnsupportedHost, message);
+        }
     }
-    if !of_host.is_empty() {
-        added.aliases.insert(key, of_host);
+}
+
+/// Reports an alias of rules for all hosts, which need no further hostname.
+fn report_of_all_hosts(
+    alias: &Hostname,
+    with_rules: &BTreeMap<&str, &Annotated>,
+    place: &Place,
+    report: &mut Report,
+) {
+    let wider = covering(alias.as_str()).find_map(|wide| Some((with_rules.get(&*wide)?, wide)));
+    match wider.filter(|(_, wide)| !wide.is_empty()) {
+        Some((other, wide)) => {
+            let message = format!(
+                "Requests for {alias} that a path of {wide} takes reach {}. ingress-nginx has the rules for all hosts for them.",
+                other.key
+            );
+            report.limited(place, Reason::DifferentScope, message);
+        }
+        None => report.exact(place, "The rules are for all hosts, and so for the aliases."),
     }
 }

@@ -94,7 +94,7 @@ pub(super) fn read(
             }
         }
     } else {
-        differences.extend((is_regular && entry.path != "/").then_some(ALL_REGULAR));
+        differences.extend((is_regular && (entry.path != "/" || entry.is_exact())).then_some(ALL_REGULAR));
         let kind = match entry.kind.as_str() {
             "Exact" => "Exact",
             // ingress-nginx reads paths without another type as prefixes.

@@ -7,6 +7,7 @@ use pingsix_translate::crd::AnnotationDialect;
 
 use super::annotated::{Annotated, PathEntry};
 use super::canary::{self, PathKey};
+use super::hosts::WWW;
 use super::paths;
 use super::tls::TlsHosts;
 use crate::migrate::convert::Conversion;
@@ -23,6 +24,7 @@ pub(super) fn note(ingresses: &[Annotated], conversion: &mut Conversion) {
     note_wide_hosts(&mains, conversion);
     note_slashes(ingresses, conversion);
     note_order(&mains, conversion);
+    note_unserved_redirects(&mains, conversion);
     if conversion.choices.keep_ingress {
         note_regular(&mains, conversion);
         note_repeated(&mains, conversion);
@@ -97,7 +99,7 @@ fn note_shared_services(ingresses: &[Annotated], conversion: &mut Conversion) {
         }
         if is_canary {
             let message = format!(
-                "{service} is a backend of {}, too, and ingress-nginx ignores the canary.",
+                "{service} is a backend of {}, too, so ingress-nginx serves the paths as those of an Ingress without canary.",
                 oldest.key
             );
             conversion.report.limited(&ingress.at_own("canary"), Reason::DifferentScope, message);
@@ -316,6 +318,26 @@ fn older_by_age_alone<'a, K: Ord>(
 ) -> Option<&'a Annotated> {
     let oldest = *oldest.entry(key).or_insert(ingress);
     (oldest.key.name > ingress.key.name).then_some(oldest)
+}
+
+/// ingress-nginx redirects the host with or without `www.` of a host for which it serves a path of the Ingress.
+fn note_unserved_redirects(mains: &[&Annotated], conversion: &mut Conversion) {
+    let mut known = BTreeSet::new();
+    for ingress in mains {
+        let mut served: BTreeMap<&str, bool> = BTreeMap::new();
+        for entry in &ingress.entries {
+            let keys =
+                entry.paths.iter().map(|path| (entry.host.as_str(), path.path.as_str(), path.is_exact()));
+            let is_served = keys.fold(false, |is_served, key| known.insert(key) || is_served);
+            *served.entry(&entry.host).or_default() |= is_served;
+        }
+        for (host, _) in served.iter().filter(|(_, is_served)| ingress.read.redirects_www && !**is_served) {
+            let message = format!(
+                "ingress-nginx redirects no request to {host}, because older Ingresses have all paths of this one for the host."
+            );
+            conversion.report.limited(&ingress.at_own(WWW), Reason::DifferentScope, message);
+        }
+    }
 }
 
 /// A class redirects hosts that any Ingress lists in `spec.tls`.

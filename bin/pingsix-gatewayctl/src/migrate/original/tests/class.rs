@@ -53,6 +53,7 @@ pub(super) fn difference(compared: &Compared<'_>, dialect: Dialect) -> Option<&'
             ("a request that no path of its host matches falls to wider hosts", case.is_of_wider_host()),
             ("upper and lower case differ", case.is_regular() && case.has_capitals()),
             ("each Ingress decides for its own paths", case.is_regular_by_another()),
+            ("the exact path / beside regular expressions has its requests", case.is_exact_root()),
             ("the path with the longer literal prefix has the request", case.is_longer_text()),
             slash,
             ("an Ingress without annotations is not redirected to HTTPS", case.is_unannotated()),
@@ -92,7 +93,8 @@ impl<'a> Case<'a> {
         let around = host.split_once('.').map(|(_, domain)| format!("*.{domain}")).unwrap_or_default();
         let hosts = || self.mains().flat_map(Ingress::hosts);
         let name = |host: &&'a str| if host.is_empty() { "_" } else { *host };
-        let alias = || self.mains().find(|main| main.has_alias(host))?.hosts().min_by_key(name);
+        let with_alias = || self.mains().filter(|main| main.has_alias(host));
+        let alias = || with_alias().flat_map(Ingress::hosts).min_by_key(name);
         hosts()
             .find(|own| *own == host)
             .or_else(alias)
@@ -130,6 +132,11 @@ impl<'a> Case<'a> {
 
     fn is_regular_by_another(&self) -> bool {
         self.is_regular() && self.decisions().any(|decision| !decision.ingress.has_patterns())
+    }
+
+    fn is_exact_root(&self) -> bool {
+        let path = self.after.as_ref().and_then(|after| after.path);
+        self.is_regular() && path.is_some_and(|path| path.text == "/" && path.is_exact())
     }
 
     fn is_longer_text(&self) -> bool {
@@ -206,8 +213,12 @@ impl<'a> Case<'a> {
             }
             _ => false,
         };
+        // The oldest Ingress of a host decides about requests that no path takes.
+        let server = self.server();
+        let of_server = || self.mains().filter(|main| main.hosts().any(|host| host == server));
+        let of_host = || of_server().any(|one| of_server().any(|other| is_pair(one, other)));
         let of_canaries = || self.canaries().any(|one| self.canaries().any(|other| is_pair(one, other)));
-        of_paths || of_canaries()
+        of_paths || (self.compared.told.is_fallback && of_host()) || of_canaries()
     }
 
     fn is_below_path(&self) -> bool {

@@ -34,6 +34,7 @@ impl Compared<'_> {
             own.any(|decided| self.concerns(one, decided))
                 || self.is_of_canary(one)
                 || self.is_of_alias(one)
+                || self.is_of_host(one)
                 || (deciding.is_empty() && self.has_no_listener() && one.reason == "NotWritten")
         })
     }
@@ -86,6 +87,8 @@ impl Compared<'_> {
             | "rewrite-target-regex-template"
             | "svc-namespace"
             | "use-regex" => true,
+            // The path of the canary decides.
+            "canary" => true,
             _ => false,
         }
     }
@@ -147,6 +150,16 @@ impl Compared<'_> {
         let ingress = ingresses::at(self.objects, &said.place);
         annotation_of(&said.place.field) == Some("server-alias")
             && ingress.is_some_and(|ingress| ingress.has_alias(&self.request.host))
+    }
+
+    /// Whether a sentence is about the requests for a host that no path takes.
+    fn is_of_host(&self, said: &Said) -> bool {
+        let around = self.request.host.split_once('.').map(|(_, domain)| format!("*.{domain}"));
+        let is_own = |host: &str| host == self.request.host || Some(host) == around.as_deref();
+        let ingress = ingresses::at(self.objects, &said.place);
+        self.told.is_fallback
+            && said.reason == "DifferentScope"
+            && ingress.is_some_and(|ingress| ingress.hosts().any(is_own))
     }
 
     /// Without any rule, a Gateway has no listener, and connections are closed instead of answered with 404.
