@@ -326,14 +326,14 @@ fn note_unserved_redirects(mains: &[&Annotated], conversion: &mut Conversion) {
     for ingress in mains {
         let mut served: BTreeMap<&str, bool> = BTreeMap::new();
         for entry in &ingress.entries {
-            let keys =
-                entry.paths.iter().map(|path| (entry.host.as_str(), path.path.as_str(), path.is_exact()));
-            let is_served = keys.fold(false, |is_served, key| known.insert(key) || is_served);
-            *served.entry(&entry.host).or_default() |= is_served;
+            let is_served = served.entry(&entry.host).or_default();
+            for path in &entry.paths {
+                *is_served |= known.insert((entry.host.as_str(), path.path.as_str(), path.is_exact()));
+            }
         }
         for (host, _) in served.iter().filter(|(_, is_served)| ingress.read.redirects_www && !**is_served) {
             let message = format!(
-                "ingress-nginx redirects no request to {host}, because older Ingresses have all paths of this one for the host."
+                "ingress-nginx redirects no request to {host}, because it serves none of the paths of this Ingress for the host."
             );
             conversion.report.limited(&ingress.at_own(WWW), Reason::DifferentScope, message);
         }

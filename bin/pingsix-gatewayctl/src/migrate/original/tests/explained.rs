@@ -82,13 +82,13 @@ impl Compared<'_> {
             | "http-allow-methods"
             | "http-block-methods"
             | "whitelist-source-range" => self.has_refusal(),
-            "rewrite-target"
+            // The path of a canary decides.
+            "canary"
+            | "rewrite-target"
             | "rewrite-target-regex"
             | "rewrite-target-regex-template"
             | "svc-namespace"
             | "use-regex" => true,
-            // The path of the canary decides.
-            "canary" => true,
             _ => false,
         }
     }
