@@ -58,9 +58,7 @@ pub(super) fn judge(
     let asked = asked.par_iter().filter(|one| !judge.stays(&one.place));
     let failures = asked.filter_map(|one| Some((&one.place, judge.failure(one)?)));
     for (place, sentence) in failures.collect::<Vec<_>>() {
-        if let Entry::Vacant(free) = faults.entry(place.clone()) {
-            free.insert((Reason::NotServed, sentence));
-        }
+        faults.entry(place.clone()).or_insert((Reason::NotServed, sentence));
     }
     for (place, sentences) in refused {
         let sentences = sentences.into_iter().collect::<Vec<_>>().join(" ");

@@ -218,20 +218,24 @@ pub(crate) fn label(text: &str, otherwise: &str) -> String {
 
 /// Writes the objects as one stream of documents.
 pub(crate) fn write_stream(objects: &[(ObjectKey, Arc<Value>)], out: &mut dyn Write) -> anyhow::Result<()> {
-    let documents: Vec<_> = objects.par_iter().map(|(_, value)| encode(value)).collect();
-    for (index, document) in documents.into_iter().enumerate() {
+    for (index, text) in texts(objects)?.iter().enumerate() {
         if index > 0 {
             writeln!(out, "---")?;
         }
-        write!(out, "{}", document?)?;
+        write!(out, "{text}")?;
     }
     Ok(())
+}
+
+/// The text of each object.
+fn texts(objects: &[(ObjectKey, Arc<Value>)]) -> anyhow::Result<Vec<String>> {
+    objects.par_iter().map(|(_, value)| encode(value)).collect()
 }
 
 /// Writes a file per object. Only the owner can read the files of Secrets.
 pub(crate) fn write_directory(objects: &[(ObjectKey, Arc<Value>)], directory: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
-    for (key, value) in objects {
+    for ((key, _), text) in objects.iter().zip(texts(objects)?) {
         let names = [
             key.kind.as_str().to_ascii_lowercase(),
             key.name.namespace.to_string(),
@@ -241,7 +245,6 @@ pub(crate) fn write_directory(objects: &[(ObjectKey, Arc<Value>)], directory: &P
         let parts = names.into_iter().filter(|part| !part.is_empty());
         let parts: Vec<String> = parts.filter(|part| is_name(part)).collect();
         let path = directory.join(format!("{}.yaml", parts.join("_")));
-        let text = encode(value)?;
         let write = || -> std::io::Result<()> {
             let mut options = OpenOptions::new();
             options.write(true).create(true).truncate(true);

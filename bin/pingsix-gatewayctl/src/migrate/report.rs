@@ -144,10 +144,7 @@ impl Report {
     ) {
         let entry = Entry { place: self.as_written(place), verdict, reason, message: message.into() };
         // A plugin configuration that several rules use has the same verdicts each time.
-        match self.objects.get_mut(&place.object) {
-            Some(entries) => entries.insert(entry),
-            None => self.objects.entry(place.object.clone()).or_default().insert(entry),
-        };
+        self.objects.entry(place.object.clone()).or_default().insert(entry);
     }
 
     /// Reports faults of the output at places whose loss the report does not explain, in the place of what is exact of them.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pingsix_translate::Hostname;
+use pingsix_translate::annotations::MoreHosts;
 use serde_json::json;
 
 use super::annotated::Annotated;
@@ -97,8 +98,9 @@ pub(super) fn added(ingresses: &[Annotated], report: &mut Report) -> AddedHosts 
         }
     }
     let mut redirected: BTreeSet<String> = BTreeSet::new();
-    for (index, ingress) in ingresses.iter().enumerate() {
-        for redirect in ingress.more_hosts().redirects {
+    let more: Vec<MoreHosts> = ingresses.iter().map(Annotated::more_hosts).collect();
+    for (index, (ingress, more)) in ingresses.iter().zip(&more).enumerate() {
+        for redirect in &more.redirects {
             let place = ingress.at_own(WWW);
             let (from, to) = (redirect.from.to_string(), redirect.to.to_string());
             if let Some(other) = with_rules.get(from.as_str()) {
@@ -114,7 +116,7 @@ pub(super) fn added(ingresses: &[Annotated], report: &mut Report) -> AddedHosts 
         }
     }
     let owners = owners_of_aliases(ingresses);
-    for ingress in ingresses {
+    for ingress in ingresses.iter().zip(&more) {
         aliases(ingress, &with_rules, &redirected, &owners, (&mut added, report));
     }
     added
@@ -156,7 +158,7 @@ fn report_redirect(tls_hosts: &TlsHosts<'_>, (from, to): (&str, &str), place: &P
 }
 
 fn aliases(
-    ingress: &Annotated,
+    (ingress, more): (&Annotated, &MoreHosts),
     with_rules: &BTreeMap<&str, &Annotated>,
     redirected: &BTreeSet<String>,
     owners: &BTreeMap<&str, Owner<'_>>,
@@ -166,7 +168,6 @@ fn aliases(
         return;
     }
     let place = ingress.at_own(ALIAS);
-    let more = ingress.more_hosts();
     if more.aliases.is_empty() && more.beyond == 0 {
         report.exact(&place, "The Ingress has rules for the aliases, or redirects them.");
         return;
@@ -177,30 +178,31 @@ fn aliases(
     }
     let mut mains: BTreeSet<&str> = BTreeSet::new();
     for (_, alias) in &more.aliases {
-        let main = owners.get(alias.as_str()).filter(|(owner, _)| owner.key == ingress.key);
-        let main = main.filter(|_| !redirected.contains(alias.as_str()));
-        if let Some(other) = with_rules.get(alias.as_str()) {
-            let message =
-                format!("{} has the host {alias}, which counts before the alias, as before.", other.key);
-            report.exact(&place, message);
-        } else if let Some((_, main)) = main.filter(|(_, main)| !main.is_empty()) {
-            report.exact(&place, format!("{alias} is a hostname of the HTTPRoutes for {main}."));
-            let key = (ingress.namespace().to_owned(), (*main).to_owned());
-            added.aliases.entry(key).or_default().push(alias.to_string());
-            mains.insert(main);
-        } else if main.is_some() {
-            report_of_all_hosts(alias, with_rules, &place, report);
-        } else if !owners.contains_key(alias.as_str()) {
-            let message = format!(
-                "Older Ingresses with the hosts have aliases, which count before {alias}, as before."
-            );
-            report.exact(&place, message);
+        let message = if let Some(other) = with_rules.get(alias.as_str()) {
+            format!("{} has the host {alias}, which counts before the alias, as before.", other.key)
         } else {
-            report.exact(
-                &place,
-                format!("Host {alias} is an alias of another host, or redirected, which counts."),
-            );
-        }
+            match owners.get(alias.as_str()) {
+                None => {
+                    format!(
+                        "Older Ingresses with the hosts have aliases, which count before {alias}, as before."
+                    )
+                }
+                Some((owner, _)) if owner.key != ingress.key || redirected.contains(alias.as_str()) => {
+                    format!("Host {alias} is an alias of another host, or redirected, which counts.")
+                }
+                Some((_, "")) => {
+                    report_of_all_hosts(alias, with_rules, &place, report);
+                    continue;
+                }
+                Some((_, main)) => {
+                    let key = (ingress.namespace().to_owned(), (*main).to_owned());
+                    added.aliases.entry(key).or_default().push(alias.to_string());
+                    mains.insert(main);
+                    format!("{alias} is a hostname of the HTTPRoutes for {main}.")
+                }
+            }
+        };
+        report.exact(&place, message);
     }
     for main in mains {
         let other = with_rules.get(main).filter(|other| other.namespace() != ingress.namespace());

@@ -99,7 +99,7 @@ fn note_shared_services(ingresses: &[Annotated], conversion: &mut Conversion) {
         }
         if is_canary {
             let message = format!(
-                "{service} is a backend of {}, too, so ingress-nginx serves the paths as those of an Ingress without canary.",
+                "{service} is a backend of {}, too, so ingress-nginx serves the paths of this Ingress and ignores its canary annotations.",
                 oldest.key
             );
             conversion.report.limited(&ingress.at_own("canary"), Reason::DifferentScope, message);
@@ -322,6 +322,9 @@ fn older_by_age_alone<'a, K: Ord>(
 
 /// ingress-nginx redirects the host with or without `www.` of a host for which it serves a path of the Ingress.
 fn note_unserved_redirects(mains: &[&Annotated], conversion: &mut Conversion) {
+    if !mains.iter().any(|ingress| ingress.read.redirects_www) {
+        return;
+    }
     let mut known = BTreeSet::new();
     for ingress in mains {
         let mut served: BTreeMap<&str, bool> = BTreeMap::new();
