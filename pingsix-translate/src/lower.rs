@@ -26,7 +26,7 @@ mod stream;
 mod table;
 mod upstream;
 
-pub(crate) use change::{FullTranslationNeeded, LoweredPlane, LoweringDiff, RouteChange, RouteRefusals};
+pub(crate) use change::{LoweredPlane, LoweringDiff, RouteChange, RouteRefusals};
 pub use data_plane::{DataPlane, Size, StreamPlane};
 pub(crate) use document::Lowering;
 pub(crate) use plane::{Plane, RuleRef, data_plane_of, ingress_planes, planes};

@@ -64,8 +64,9 @@ pub fn translate_ingress(snapshot: &IngressSnapshot, options: &Options) -> Trans
 ///   them;
 /// - Secrets and `spec.tls` of Ingresses: all of `spec.tls`.
 ///
-/// Documents are compiled and written in proportion to the difference of the result. Other changes of listeners,
-/// changes that concern most of the routes, and the cases that `lower/change.rs` names take a full translation.
+/// Documents are compiled and written in proportion to the difference of the result. In the cases that `lower/change.rs`
+/// names, all documents of a data plane are compiled. Other changes of listeners, and changes that concern most of the
+/// routes, take a full translation.
 #[derive(Debug)]
 pub struct Translator {
     options: Options,
@@ -83,7 +84,7 @@ enum AnyTranslationCache {
 /// The mode of a translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TranslationMode {
-    /// A full translation.
+    /// All routes were attached, or all documents of a data plane were compiled.
     Full,
     /// An incremental translation.
     Incremental {
@@ -146,9 +147,9 @@ fn translate_incrementally_or_full<O: Owner>(
     options: &Options,
 ) -> (Translation, Box<TranslationCache<O>>, TranslationMode) {
     if let Some(mut cache) = cache
-        && let Ok((translation, routes)) = cache.change(snapshot, options)
+        && let Ok((translation, mode)) = cache.change(snapshot, options)
     {
-        return (translation, cache, TranslationMode::Incremental { routes });
+        return (translation, cache, mode);
     }
     let (mut cache, translation) = TranslationCache::new(snapshot, options);
     cache.prepare_for_changes();

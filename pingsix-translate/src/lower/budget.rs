@@ -24,45 +24,9 @@ pub(super) use self::patterns::QUOTED;
 pub(super) use self::share::Share;
 pub(super) use self::table::{SPELLINGS_ROUTE, address_bytes, route_bytes, upstream_bytes};
 
-use super::document::{Lowering, PlaneDocuments};
 use super::plane::RuleRef;
-use super::rows::{PlaneRows, RouteInput};
+use super::rows::RouteInput;
 use crate::model::{Budget, DataPlaneKey, Reason, Refusal};
-
-/// Lowers the admitted rules of a data plane. When the budget does not suffice, objects are admitted oldest first and the
-/// others are refused ([`admission`]).
-///
-/// The charge is an upper bound of the size. If the bound fails nevertheless, a smaller budget is tried until the
-/// documents fit.
-pub(super) fn lower_admitted<'a>(
-    lowering: &Lowering<'a>,
-    rows: &PlaneRows<'a>,
-) -> (PlaneDocuments, Admission) {
-    let budget = lowering.options.budget;
-    let mut smaller = budget;
-    for _ in 0..MAX_SMALLER_BUDGETS {
-        let admission = admit(lowering, rows, smaller);
-        let written = lowering.lower(rows, &admission, &mut Room::of(budget));
-        match written {
-            Some(written) if written.data_plane.size.fits(budget) => return (written, admission),
-            Some(_) | None => {
-                let is_guarded = lowering.plane.zones.iter().any(|zone| zone.guarded);
-                debug_assert!(
-                    is_guarded || admission.is_closing(),
-                    "documents take more than they are charged"
-                );
-                smaller.bytes -= smaller.bytes / 4;
-                smaller.matcher_entries -= smaller.matcher_entries / 4;
-            }
-        }
-    }
-    let nothing = Budget { bytes: 0, matcher_entries: 0 };
-    let admission = admit(lowering, rows, nothing);
-    (lowering.lower(rows, &admission, &mut Room::unlimited()).unwrap_or_default(), admission)
-}
-
-/// Limit of attempts with a smaller budget.
-const MAX_SMALLER_BUDGETS: usize = 4;
 
 /// The older rules that keep a rule out of a data plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

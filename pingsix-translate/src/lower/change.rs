@@ -5,13 +5,14 @@
 //! depend on those; [`compile`] compiles these parts; [`patterns`] finds the Routes with other patterns; [`write`]
 //! writes the differences. Each module argues why other parts cannot change.
 //!
-//! Apart from these dependencies, a Route depends on its own rows alone. Rare cases that would need more state are
-//! lowered anew ([`FullTranslationNeeded`]): certificates without room, rows that are never reached, ids that collide, hosts that
+//! Apart from these dependencies, a Route depends on its own rows alone. In rare cases that would need more state, the data
+//! plane is [`Stale`] and lowered anew: certificates without room, rows that are never reached, ids that collide, hosts that
 //! begin or cease to redirect to HTTPS, and changes of most of the table.
 
 mod admit;
 mod compile;
 mod dirty;
+mod first;
 mod part;
 mod patterns;
 mod placement;
@@ -20,27 +21,25 @@ mod write;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use self::part::{part_key, segment};
 use self::patterns::{ChangedPatterns, HostPatterns};
 use self::placement::PlacementIndex;
 use self::write::Documents;
-use super::budget::{Admission, lower_admitted};
+use super::budget::Admission;
 use super::closure::Closed;
-use super::document::{Lowering, Naming, PartKey, PlaneDocuments, WrittenRoute, is_limitation};
+use super::document::{Lowering, Naming, PartKey, WrittenRoute, is_limitation};
 use super::plane::{Plane, RuleRef};
-use super::rows::{PlaneRows, RouteInput, ZoneRefusal, refusals, serving};
+use super::rows::{RouteInput, ZoneRefusal, refusals, serving};
 use super::ssl::SslKey;
 use super::table::TableKey;
 use super::upstream::UpstreamKey;
 use crate::lower::{DataPlane, Size};
 use crate::model::{ObjectKey, Problem, Refusal};
-use crate::packed::pack;
 use crate::pingsix;
 use crate::policy::PolicyChain;
 
-/// The data plane must be lowered anew.
+/// A change would need more state than there is, and the data plane must be lowered anew.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FullTranslationNeeded;
+struct Stale;
 
 /// The difference from the last time.
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +96,10 @@ pub(crate) struct LoweredPlane {
     is_recertified: bool,
     /// The number of Route documents that the last change wrote.
     routes_written: usize,
+    /// Whether certificates changed in a way that [`change`](Self::change) cannot follow.
+    is_stale: bool,
+    /// Whether the last change lowered everything anew.
+    is_lowered_anew: bool,
 }
 
 /// The intermediate results of a change.
@@ -119,73 +122,6 @@ struct Work {
 }
 
 impl LoweredPlane {
-    /// Lowers everything attached to the listeners of a data plane.
-    pub(crate) fn new(lowering: &Lowering<'_>) -> Self {
-        let rows = PlaneRows::new(lowering.plane, lowering.routes);
-        let (written, admission) = lower_admitted(lowering, &rows);
-        let PlaneDocuments { data_plane, table, naming, certificates, unreached, .. } = written;
-        let mut plane = Self {
-            documents: Documents::new(data_plane, lowering),
-            placed: PlacementIndex::new(lowering.plane),
-            written: None,
-            table: BTreeMap::new(),
-            patterns: HostPatterns::default(),
-            unreached,
-            naming,
-            certificates,
-            refused: BTreeMap::new(),
-            room: 0,
-            admission,
-            is_recertified: false,
-            routes_written: 0,
-        };
-        for (route, placement) in rows.placements() {
-            plane.placed.zones[placement.zone].count(&lowering.routes[*route], placement);
-        }
-        for (_, key, route) in &table {
-            for (rule, refusal) in &route.refused {
-                plane.refused.entry(*rule).or_default().insert(key.clone(), refusal.clone());
-            }
-        }
-        plane.written = Some(table);
-        plane
-    }
-
-    /// Builds the indexes that [`change`](Self::change) needs, from the routes as they were lowered.
-    pub(crate) fn prepare_for_changes(&mut self, plane: &Plane, routes: &[Arc<RouteInput>]) {
-        let Some(written) = self.written.take() else { return };
-        self.patterns = HostPatterns::new(written.iter().map(|(_, key, _)| key));
-        for (route, input) in routes.iter().enumerate() {
-            for placement in self.placed.places(plane, input) {
-                self.placed.add_parts(route, input, &placement, |_| {});
-            }
-        }
-        for (zone, key, route) in written {
-            for upstream in &route.uses {
-                self.naming.upstreams.named.add_use(upstream);
-            }
-            if let Some(chain) = &route.chain {
-                self.naming.services.add_use(chain);
-            }
-            if let Some(path) = &key.path {
-                let part = part_key(zone, key.original.as_ref(), segment(Some(path)));
-                self.placed.parts.make(part).keys.insert(key.clone());
-            }
-            self.room = self.room.saturating_add(route.room).saturating_add(route.pattern_bytes);
-            self.table.insert(key, route);
-        }
-        self.pack();
-    }
-
-    /// Frees unused capacity.
-    fn pack(&mut self) {
-        pack(&mut self.table);
-        self.placed.parts.pack();
-        self.naming.upstreams.named.pack();
-        self.naming.services.pack();
-        self.naming.ids.pack();
-    }
-
     /// Certificates without room, with their owners.
     pub(crate) fn refused_certificates(&self) -> &[(Arc<ObjectKey>, Refusal)] {
         self.admission.certificate_refusals()
@@ -232,20 +168,35 @@ impl LoweredPlane {
         }
     }
 
+    /// Whether the last change lowered everything anew.
+    pub(crate) const fn is_lowered_anew(&self) -> bool {
+        self.is_lowered_anew
+    }
+
     /// Changes the data plane into the result of lowering it anew. Returns the routes whose refusals may differ.
-    /// After [`FullTranslationNeeded`], the data plane is unusable.
     ///
-    /// The zones of the data plane are those of the last time; for its certificates, there is
-    /// [`change_certificates`](Self::change_certificates). A new data plane takes
-    /// [`prepare_for_changes`](Self::prepare_for_changes) first.
-    pub(crate) fn change(
+    /// The zones of the data plane are those of the last time; its certificates have changed by
+    /// [`change_certificates`](Self::change_certificates). [`prepare_for_changes`](Self::prepare_for_changes) comes before
+    /// the routes change.
+    pub(crate) fn change(&mut self, lowering: &Lowering<'_>, changed: LoweringDiff<'_>) -> BTreeSet<usize> {
+        (self.routes_written, self.is_lowered_anew) = (0, false);
+        self.change_parts(lowering, changed).unwrap_or_else(|Stale| {
+            *self = Self::new(lowering);
+            self.prepare_for_changes(lowering.plane, lowering.routes);
+            self.is_lowered_anew = true;
+            let all = lowering.routes.iter().enumerate().filter(|(_, input)| input.is_there());
+            all.map(|(route, _)| route).chain(changed.routes.keys().copied()).collect()
+        })
+    }
+
+    /// Changes the parts with other rows than before. After [`Stale`], the data plane is unusable.
+    fn change_parts(
         &mut self,
         lowering: &Lowering<'_>,
         changed: LoweringDiff<'_>,
-    ) -> Result<BTreeSet<usize>, FullTranslationNeeded> {
-        self.routes_written = 0;
-        if self.naming.ids.collided() {
-            return Err(FullTranslationNeeded);
+    ) -> Result<BTreeSet<usize>, Stale> {
+        if self.is_stale || self.naming.ids.collided() {
+            return Err(Stale);
         }
         let Lowering { plane, options, .. } = *lowering;
         let mut work = Work { to_judge: changed.routes.keys().copied().collect(), ..Work::default() };
@@ -263,7 +214,7 @@ impl LoweredPlane {
         let budget = options.budget;
         let fits = size.fits(budget) && self.room <= budget.bytes;
         if !fits || self.naming.ids.collided() || bytes == usize::MAX || matcher_entries == usize::MAX {
-            return Err(FullTranslationNeeded);
+            return Err(Stale);
         }
         self.update_charge(lowering, before, &work)?;
         Ok(work.to_judge)

@@ -3,37 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::budget::{Admission, Room};
-use super::closure::{Closed, Matched, close};
+use super::budget::Room;
+use super::closure::Closed;
 use super::decision::{Decided, origin_of};
 use super::id::{Ids, Name};
 use super::named::SharedDocuments;
 use super::plane::{Plane, RuleRef};
-use super::rows::{PlaneRows, RouteInput};
+use super::rows::RouteInput;
 use super::service::write_service;
-use super::ssl::{ServedCertificate, SslKey, id_of_certificate};
-use super::table::{Answer, Groups, RowIndex, TableKey, TableRoute, compile_zone};
-use super::upstream::{Upstreams, Uses};
+use super::ssl::{SslDocument, SslKey, id_of_certificate};
+use super::table::{Answer, Groups, RowIndex, TableKey, TableRoute};
+use super::upstream::{UpstreamKey, Upstreams, Uses};
 use crate::backends::Backends;
-use crate::lower::{DataPlane, Size};
 use crate::model::{Hostname, Options, Origin, Provenance, Reason, Refusal};
 use crate::normalise::{DirectResponse, PathKind, Rule};
 use crate::pingsix::{self, Document, DocumentKey, LazyDocument, Plugins, ResourceKind, RoutePatterns};
 use crate::policy::{Policies, PolicyChain};
 use thin_vec::ThinVec;
-
-/// The documents of a data plane.
-#[derive(Debug, Default)]
-pub(crate) struct PlaneDocuments {
-    pub(crate) data_plane: DataPlane,
-    /// The origin of the Routes: index of the zone, and key.
-    pub(super) table: Vec<(usize, Arc<TableKey>, WrittenRoute)>,
-    pub(super) naming: Naming,
-    /// The ids of the documents of certificates.
-    pub(super) certificates: BTreeMap<SslKey, String>,
-    /// The parts with cells that get no Route.
-    pub(super) unreached: BTreeSet<PartKey>,
-}
 
 /// The key of rows that may depend on each other: those of a group whose paths have the same first segment.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,6 +67,46 @@ impl Default for Naming {
     }
 }
 
+/// A document with its key, and where it comes from.
+pub(super) type WrittenDocument = (DocumentKey, LazyDocument, Provenance);
+
+impl Naming {
+    /// The document of an upstream; `None` if its id was never asked for.
+    pub(super) fn upstream(
+        &self,
+        lowering: &Lowering<'_>,
+        upstream: &UpstreamKey,
+    ) -> Option<WrittenDocument> {
+        let key = self.upstreams.named.document_key(upstream)?;
+        let (document, origin) = upstream.write(lowering.options.responder, lowering.backends)?;
+        Some((key, LazyDocument::written(&Document::Upstream(document)), origin))
+    }
+
+    /// The document of a service; `None` if its id was never asked for.
+    pub(super) fn service(
+        &self,
+        lowering: &Lowering<'_>,
+        chain: &Arc<PolicyChain>,
+    ) -> Option<WrittenDocument> {
+        let key = self.services.document_key(chain)?;
+        let (document, origin) = write_service(chain, lowering.policies);
+        Some((key, LazyDocument::written(&Document::Service(document)), origin))
+    }
+
+    /// The document of a certificate. It keeps its id among those of the others.
+    pub(super) fn certificate(
+        &mut self,
+        ids: &mut BTreeMap<SslKey, String>,
+        certificate: SslKey,
+        document: &SslDocument<'_>,
+    ) -> WrittenDocument {
+        let id = ids.entry(certificate);
+        let id = id.or_insert_with_key(|certificate| id_of_certificate(certificate, &mut self.ids)).clone();
+        let key = DocumentKey { kind: ResourceKind::Ssl, id };
+        (key, LazyDocument::written(&Document::Ssl(document.ssl())), document.provenance())
+    }
+}
+
 /// The inputs of a data plane.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lowering<'a> {
@@ -96,95 +122,6 @@ impl<'a> Lowering<'a> {
     pub(super) fn rule(&self, rule: RuleRef) -> (&'a RouteInput, &'a Rule) {
         let input: &'a RouteInput = &self.routes[rule.route];
         (input, &input.route.rules[rule.rule])
-    }
-
-    /// Lowers the admitted rules. `None` when the documents cannot fit the room; a result may exceed the room
-    /// slightly.
-    pub(crate) fn lower(
-        &self,
-        rows: &PlaneRows<'a>,
-        admission: &Admission,
-        room: &mut Room,
-    ) -> Option<PlaneDocuments> {
-        let mut groups = Vec::new();
-        let mut table = Vec::new();
-        let mut zone_of = Vec::new();
-        let mut unreached = BTreeSet::new();
-        for zone in 0..self.plane.zones.len() {
-            let compiled = compile_zone(rows.zone(zone, admission), None, room)?;
-            unreached.extend(compiled.unreached.iter().map(|(group, path)| PartKey {
-                zone,
-                original: compiled.groups[*group].0.clone(),
-                segment: path.first_segment().into(),
-            }));
-            zone_of.extend(std::iter::repeat_n(zone, compiled.routes.len()));
-            groups.push(compiled.groups);
-            table.extend(compiled.routes);
-        }
-        let matched: Vec<Matched<'_>> = table.iter().map(Matched::by).collect();
-        let closed = close(&matched, room)?;
-
-        let mut naming = Naming::default();
-        let mut documents: Vec<(DocumentKey, LazyDocument)> = Vec::with_capacity(table.len());
-        let mut provenance = Vec::with_capacity(table.len());
-        let mut written = Vec::with_capacity(table.len());
-        let mut requested = BTreeSet::new();
-        for ((route, closed), zone) in table.into_iter().zip(closed).zip(zone_of) {
-            let RouteDraft { mut document, origin, uses, chain, has_spellings, refused } =
-                self.draft(&route, zone, &groups[zone], &mut naming);
-            let closed = if has_spellings { closed.with_spellings() } else { closed };
-            let (room, id) = (route.room(&groups[zone]), naming.ids.assign(&name_of_route(&route.key)));
-            let (pattern_bytes, matcher_entries) = (closed.bytes(), closed.matcher_entries());
-            closed.into_patterns().put_into(&mut document);
-            let key = DocumentKey { kind: ResourceKind::Route, id };
-            let document = LazyDocument::written(&Document::Route(document));
-            provenance.push((key.clone(), origin));
-            documents.push((key, document));
-            requested.extend(uses.iter().copied());
-            let route_written =
-                WrittenRoute { uses, chain, has_spellings, refused, room, pattern_bytes, matcher_entries };
-            written.push((zone, route.key, route_written));
-        }
-        let mut certificates = BTreeMap::new();
-        let is_shown = |served: &ServedCertificate| admission.shows(&served.name);
-        for (certificate, document) in self.plane.certificates.documents(is_shown) {
-            let id = id_of_certificate(&certificate, &mut naming.ids);
-            let key = DocumentKey { kind: ResourceKind::Ssl, id: id.clone() };
-            documents.push((key.clone(), LazyDocument::written(&Document::Ssl(document.ssl()))));
-            provenance.push((key, document.provenance()));
-            certificates.insert(certificate, id);
-        }
-        if let Some((key, document, origin)) = self.plane.telemetry() {
-            provenance.push((key.clone(), origin));
-            documents.push((key, document));
-        }
-        for upstream in requested {
-            if let Some((key, (document, origin))) = naming
-                .upstreams
-                .named
-                .document_key(&upstream)
-                .zip(upstream.write(self.options.responder, self.backends))
-            {
-                documents.push((key.clone(), LazyDocument::written(&Document::Upstream(document))));
-                provenance.push((key, origin));
-            }
-        }
-        for chain in naming.services.keys() {
-            let Some(key) = naming.services.document_key(chain) else { continue };
-            let (document, origin) = write_service(chain, self.policies);
-            documents.push((key.clone(), LazyDocument::written(&Document::Service(document))));
-            provenance.push((key, origin));
-        }
-        let config: pingsix::Config = documents.into_iter().collect();
-        let bytes = config.size_in_bytes(&self.plane.key.prefix(&self.options.root));
-        let matcher_entries = written.iter().map(|(_, _, route)| route.matcher_entries).sum();
-        let data_plane = DataPlane {
-            config,
-            provenance: provenance.into_iter().collect(),
-            size: Size { bytes, matcher_entries },
-            charged_ratio: admission.charged_ratio(),
-        };
-        Some(PlaneDocuments { data_plane, table: written, naming, certificates, unreached })
     }
 
     /// A Route without its patterns.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddrV4;
 use std::sync::Arc;
 
+use super::document::WrittenDocument;
 use super::redirect::EntryPort;
 use super::ssl::{ServedCertificate, ServedCertificates, certificates};
 use crate::attach::{Listener, ListenerState, Protocol, claimed_protocol};
@@ -90,7 +91,7 @@ impl Plane {
     }
 
     /// The global rule for telemetry.
-    pub(super) fn telemetry(&self) -> Option<(DocumentKey, LazyDocument, Provenance)> {
+    pub(super) fn telemetry(&self) -> Option<WrittenDocument> {
         let telemetry = self.settings.telemetry.as_ref()?;
         let key = DocumentKey { kind: ResourceKind::GlobalRule, id: TELEMETRY_ID.to_owned() };
         let document = LazyDocument::written(&Document::GlobalRule(telemetry.rule.clone()));

@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::Translation;
 use super::diff::{LastReferents, ReferentsDiff};
-use super::owner::{Owner, OwnerDiff, OwnerUpdate, RouteResults};
+use super::owner::{FullTranslationNeeded, Owner, OwnerDiff, OwnerUpdate, RouteResults};
 use super::protected_services::ProtectedServices;
 use super::route_slab::{AttachContext, RouteSlab};
 use super::shared::Interners;
+use super::{Translation, TranslationMode};
 use crate::backends::Backends;
 use crate::lower::{
-    DataPlane, FullTranslationNeeded, LoweredPlane, LoweredStreams, Lowering, LoweringDiff, RouteChange,
-    RouteRefusals, StreamPlane, lower_streams,
+    DataPlane, LoweredPlane, LoweredStreams, Lowering, LoweringDiff, RouteChange, RouteRefusals, StreamPlane,
+    lower_streams,
 };
 use crate::model::{ObjectKey, ObjectName, Options};
 use crate::references::{ReferenceCache, References};
@@ -85,22 +85,27 @@ impl<O: Owner> TranslationCache<O> {
         (cache, translation)
     }
 
-    /// Builds the indexes that [`change`](Self::change) needs, and frees unused capacity.
+    /// Builds the indexes that [`change`](Self::change) would build at first, and frees unused capacity.
     pub(super) fn prepare_for_changes(&mut self) {
-        for (lowered, plane) in self.planes.iter_mut().zip(self.owner.planes()) {
-            lowered.prepare_for_changes(plane, &self.slab.inputs);
-        }
+        self.build_indexes();
         self.backends.pack();
         self.slab.pack();
     }
 
-    /// Translates a snapshot that differs from the last one. Also returns the number of attached routes. After
-    /// [`FullTranslationNeeded`], the cache is unusable, and a full translation is cheaper.
+    fn build_indexes(&mut self) {
+        for (lowered, plane) in self.planes.iter_mut().zip(self.owner.planes()) {
+            lowered.prepare_for_changes(plane, &self.slab.inputs);
+        }
+    }
+
+    /// Translates a snapshot that differs from the last one. After [`FullTranslationNeeded`], the cache is unusable, and a
+    /// full translation is cheaper.
     pub(super) fn change(
         &mut self,
         snapshot: &O::Snapshot,
         options: &Options,
-    ) -> Result<(Translation, usize), FullTranslationNeeded> {
+    ) -> Result<(Translation, TranslationMode), FullTranslationNeeded> {
+        self.build_indexes();
         let referents = O::referents(snapshot);
         let diff = self.last_referents.update(referents);
         if diff.of_own_addresses {
@@ -161,12 +166,17 @@ impl<O: Owner> TranslationCache<O> {
         for (lowered, plane) in self.planes.iter_mut().zip(self.owner.planes()) {
             let (routes, backends, policies) = (&*self.slab.inputs, &self.backends, self.owner.policies());
             let lowering = Lowering { plane, routes, backends, policies, options };
-            to_judge.extend(lowered.change(&lowering, difference)?);
+            to_judge.extend(lowered.change(&lowering, difference));
         }
         if has_new_context || self.concern_streams(&changes, &backends) {
             self.lower_streams(options, &mut to_judge);
         }
-        Ok((self.judge(snapshot, &references, to_judge), count))
+        let mode = if self.planes.iter().any(LoweredPlane::is_lowered_anew) {
+            TranslationMode::Full
+        } else {
+            TranslationMode::Incremental { routes: count }
+        };
+        Ok((self.judge(snapshot, &references, to_judge), mode))
     }
 
     /// Judges the policies, these routes and those with other policies, and assembles the translation.

@@ -7,13 +7,13 @@ use super::RouteOutcome;
 use super::Translation;
 use super::diff::{Identity, LastObjects, ReferentsDiff};
 use super::gateway_context::{EarlierVerdicts, GatewayContext};
-use super::owner::{Owner, OwnerDiff, OwnerUpdate, RouteResults, change_certificates};
+use super::owner::{FullTranslationNeeded, Owner, OwnerDiff, OwnerUpdate, RouteResults, change_certificates};
 use super::route_slab::Source;
 use super::shadowed_rules::ShadowedRules;
 use super::shared::Interners;
 use crate::attach::Listener;
 use crate::backends::Backends;
-use crate::lower::{FullTranslationNeeded, Plane, RouteInput, StreamListeners};
+use crate::lower::{Plane, RouteInput, StreamListeners};
 use crate::model::{Kind, ObjectKey, ObjectName, Options, Problem};
 use crate::normalise::{Extensions, Route, normalise_route};
 use crate::policy::Policies;
@@ -178,7 +178,7 @@ impl GatewayOwner {
         to_attach.extend(before.symmetric_difference(&now).flat_map(|set| slab.referring(set)));
         let targets = context.policies.changed(&self.context.policies);
         to_attach.extend(targets.into_iter().flat_map(|target| slab.of_target(target)));
-        change_certificates(planes, &self.context.planes, &context.planes)?;
+        change_certificates(planes, &self.context.planes, &context.planes);
         let policies = context.policies.changed_contents(&self.context.policies);
         self.context = context;
         Ok(policies)

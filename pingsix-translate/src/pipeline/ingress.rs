@@ -30,7 +30,7 @@ use super::RouteOutcome;
 use super::Translation;
 use super::diff::{LastObjects, ObjectDiff};
 use super::infrastructure;
-use super::owner::{Owner, OwnerDiff, OwnerUpdate, RouteResults, change_certificates};
+use super::owner::{FullTranslationNeeded, Owner, OwnerDiff, OwnerUpdate, RouteResults, change_certificates};
 use super::route_slab::Source;
 use super::shared::Interners;
 use crate::annotations::IngressAnnotations;
@@ -39,8 +39,7 @@ use crate::backends::{Backends, ResolvedRule};
 use crate::crd::{AnnotationDialect, HostOwnership};
 use crate::infrastructure::{INGRESS_PORTS, Infrastructure};
 use crate::lower::{
-    Attachments, FullTranslationNeeded, LoweredPlane, Plane, RouteInput, ServedCertificate, StreamListeners,
-    ingress_planes,
+    Attachments, LoweredPlane, Plane, RouteInput, ServedCertificate, StreamListeners, ingress_planes,
 };
 use crate::model::{
     DataPlaneKey, FieldPath, Hostname, Kind, Layout, ObjectKey, ObjectName, Options, Problem, Reason,
@@ -418,7 +417,7 @@ impl Owner for IngressClassOwner {
             routes.push((Source::Host(host), fallback.into_iter().collect()));
         }
         if has_other_tls {
-            self.replace_certificates(snapshot, references, planes)?;
+            self.replace_certificates(snapshot, references, planes);
         }
         Ok(OwnerDiff { routes, has_new_context, policies: contents })
     }
@@ -524,15 +523,14 @@ impl IngressClassOwner {
         snapshot: &IngressSnapshot,
         references: &References<'_>,
         planes: &mut [LoweredPlane],
-    ) -> Result<(), FullTranslationNeeded> {
+    ) {
         self.certificate_problems.clear();
         let with_tls = self.with_tls.iter();
         let shown =
             certificates(snapshot, (with_tls, &self.hosts), references, &mut self.certificate_problems);
         let now = self.context.planes(&shown);
-        change_certificates(planes, &self.planes, &now)?;
+        change_certificates(planes, &self.planes, &now);
         self.planes = now;
-        Ok(())
     }
 
     /// Replaces the ConfigMap that the annotations of an Ingress name.

@@ -13,9 +13,7 @@ use super::route_slab::{RouteSlab, Source};
 use super::shared::Interners;
 use crate::attach::Listener;
 use crate::backends::Backends;
-use crate::lower::{
-    DataPlane, FullTranslationNeeded, LoweredPlane, Plane, RouteInput, StreamListeners, StreamPlane,
-};
+use crate::lower::{DataPlane, LoweredPlane, Plane, RouteInput, StreamListeners, StreamPlane};
 use crate::model::{DataPlaneKey, ObjectKey, Options, Problem};
 use crate::normalise::Route;
 use crate::policy::Policies;
@@ -94,6 +92,10 @@ pub(super) trait Owner: Debug + Sized {
     ) -> Translation;
 }
 
+/// The cache does not help with a snapshot, or a full translation is cheaper.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FullTranslationNeeded;
+
 /// The difference of an owner.
 #[derive(Debug)]
 pub(super) struct OwnerDiff {
@@ -134,13 +136,8 @@ pub(super) struct RouteResults<'a> {
 }
 
 /// Changes the certificates of data planes whose zones stay. The slices have the same data planes in the same order.
-pub(super) fn change_certificates(
-    lowered: &mut [LoweredPlane],
-    before: &[Plane],
-    now: &[Plane],
-) -> Result<(), FullTranslationNeeded> {
+pub(super) fn change_certificates(lowered: &mut [LoweredPlane], before: &[Plane], now: &[Plane]) {
     for (lowered, (before, now)) in lowered.iter_mut().zip(before.iter().zip(now)) {
-        lowered.change_certificates(&before.certificates, &now.certificates)?;
+        lowered.change_certificates(&before.certificates, &now.certificates);
     }
-    Ok(())
 }

@@ -222,7 +222,7 @@ impl Admission {
     }
 
     /// Whether anything is closed.
-    pub(super) fn is_closing(&self) -> bool {
+    pub(crate) fn is_closing(&self) -> bool {
         !self.closed.is_empty()
     }
 

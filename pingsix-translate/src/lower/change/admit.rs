@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::part::part_key;
 use super::placement::parts_of;
-use super::{FullTranslationNeeded, LoweredPlane, LoweringDiff, Work};
+use super::{LoweredPlane, LoweringDiff, Stale, Work};
 use crate::attach::ServedName;
 use crate::backends::Target;
 use crate::lower::Size;
@@ -29,9 +29,9 @@ impl LoweredPlane {
         changed: LoweringDiff<'_>,
         parts: &mut BTreeSet<PartKey>,
         work: &mut Work,
-    ) -> Result<(), FullTranslationNeeded> {
+    ) -> Result<(), Stale> {
         if self.admission.is_smaller() {
-            return Err(FullTranslationNeeded);
+            return Err(Stale);
         }
         if !self.is_recertified && !self.concerns(lowering, changed) {
             return Ok(());
@@ -47,7 +47,7 @@ impl LoweredPlane {
         }
         let now = admit_anew(lowering);
         if !now.has_certificates_of(&self.admission) {
-            return Err(FullTranslationNeeded);
+            return Err(Stale);
         }
         let before = std::mem::replace(&mut self.admission, now);
         self.is_recertified = false;
@@ -62,13 +62,13 @@ impl LoweredPlane {
         lowering: &Lowering<'_>,
         before: Size,
         work: &Work,
-    ) -> Result<(), FullTranslationNeeded> {
+    ) -> Result<(), Stale> {
         if let Some(growth) = work.growth {
             self.admission.age(growth, before, self.data_plane().size);
             if self.admission.is_outdated() {
                 self.admission = admit_anew(lowering);
                 if !self.admission.is_all() {
-                    return Err(FullTranslationNeeded);
+                    return Err(Stale);
                 }
             }
         }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::dirty::Dirty;
 use super::part::{GroupKey, part_key, segment};
-use super::{FullTranslationNeeded, LoweredPlane, Work};
+use super::{LoweredPlane, Stale, Work};
 use crate::lower::budget::Room;
 use crate::lower::document::{Lowering, RouteDraft, WrittenRoute, document_key, name_of_route};
 use crate::lower::plane::RuleRef;
@@ -27,7 +27,7 @@ impl LoweredPlane {
         key: &GroupKey,
         dirty: &Dirty,
         work: &mut Work,
-    ) -> Result<(), FullTranslationNeeded> {
+    ) -> Result<(), Stale> {
         let &(zone, ref original) = key;
         let hostname = lowering.plane.zones[zone].hostname.clone();
         let mut groups: BTreeMap<Option<Hostname>, Vec<Row<'_>>> = BTreeMap::new();
@@ -41,9 +41,9 @@ impl LoweredPlane {
         let zone_rows = Zone { hostname, guarded: false, groups };
         let mut room = Room::of(lowering.options.budget);
         let Compiled { groups, routes, unreached } =
-            compile_zone(zone_rows, Some(only), &mut room).ok_or(FullTranslationNeeded)?;
+            compile_zone(zone_rows, Some(only), &mut room).ok_or(Stale)?;
         if !unreached.is_empty() {
-            return Err(FullTranslationNeeded);
+            return Err(Stale);
         }
         let mut before = self.take_keys(key, dirty);
         let is_dirty = |route: &&TableRoute| dirty.holds(segment(route.key.path.as_ref()));
@@ -67,7 +67,7 @@ impl LoweredPlane {
         lowering: &Lowering<'a>,
         group @ (zone, name): &GroupKey,
         dirty: &Dirty,
-    ) -> Result<Option<Vec<Row<'a>>>, FullTranslationNeeded> {
+    ) -> Result<Option<Vec<Row<'a>>>, Stale> {
         let (zone, original) = (*zone, name.as_ref());
         let guard = self.admission.guard(group, lowering.routes);
         if !self.placed.parts.has_group(zone, original) && guard.is_none() {
@@ -78,7 +78,7 @@ impl LoweredPlane {
             .range(part_key(zone, original, "")..)
             .take_while(|part| part.zone == zone && part.original == *name);
         if of_group.any(|part| dirty.reads(&part.segment)) {
-            return Err(FullTranslationNeeded);
+            return Err(Stale);
         }
         let read = dirty.read(&self.placed.parts, group);
         let routes: BTreeSet<usize> = read.into_iter().flat_map(|part| &part.routes).copied().collect();

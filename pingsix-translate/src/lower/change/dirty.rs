@@ -12,7 +12,7 @@
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::FullTranslationNeeded;
+use super::Stale;
 use super::part::{GroupKey, Part, Parts};
 use super::placement::PlacementIndex;
 use crate::lower::document::PartKey;
@@ -83,7 +83,7 @@ impl PlacementIndex {
         &self,
         plane: &Plane,
         parts: BTreeSet<PartKey>,
-    ) -> Result<BTreeMap<GroupKey, Dirty>, FullTranslationNeeded> {
+    ) -> Result<BTreeMap<GroupKey, Dirty>, Stale> {
         let mut dirty: BTreeMap<GroupKey, Dirty> = BTreeMap::new();
         let all: LazyCell<usize, _> =
             LazyCell::new(|| (0..self.zones.len()).map(|zone| self.parts.groups(zone).count()).sum());
@@ -97,7 +97,7 @@ impl PlacementIndex {
             }
             add(original);
             if dirty.len() > MIN_GROUPS_FOR_FULL && dirty.len() * 2 > *all {
-                return Err(FullTranslationNeeded);
+                return Err(Stale);
             }
         }
         Ok(dirty)

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{FullTranslationNeeded, LoweredPlane, Work};
+use super::{LoweredPlane, Stale, Work};
 use crate::lower::budget::Room;
 use crate::lower::closure::{Closed, HostTree, Matched, Pattern, close, in_order};
 use crate::lower::path_map::{common_prefix, without_last_letter};
@@ -250,7 +250,7 @@ impl HostPatterns {
 
 impl LoweredPlane {
     /// Lists the patterns of Routes that are new, or whose host has other patterns.
-    pub(super) fn close(&mut self, work: &mut Work, options: &Options) -> Result<(), FullTranslationNeeded> {
+    pub(super) fn close(&mut self, work: &mut Work, options: &Options) -> Result<(), Stale> {
         let mut to_close = std::mem::take(&mut work.to_close);
         for (host, of_host) in &work.patterns {
             to_close.extend(
@@ -280,7 +280,7 @@ impl LoweredPlane {
                 .zip(&hosts)
                 .map(|(key, host)| Matched { path: key.path.as_ref(), host: host.as_ref() })
                 .collect();
-            let closed = close(&matched, &mut Room::of(options.budget)).ok_or(FullTranslationNeeded)?;
+            let closed = close(&matched, &mut Room::of(options.budget)).ok_or(Stale)?;
             work.closed = together.into_iter().zip(closed).collect();
         }
         for key in to_close {

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::part::{Parts, ZoneCounts, part_key, segments};
-use super::{FullTranslationNeeded, RouteChange};
+use super::{RouteChange, Stale};
 use crate::lower::document::{Lowering, PartKey};
 use crate::lower::plane::Plane;
 use crate::lower::rows::{Placement, Placer, RouteInput, serve_over_tls};
@@ -93,7 +93,7 @@ impl PlacementIndex {
         &mut self,
         lowering: &Lowering<'_>,
         routes: &BTreeMap<usize, RouteChange>,
-    ) -> Result<BTreeSet<PartKey>, FullTranslationNeeded> {
+    ) -> Result<BTreeSet<PartKey>, Stale> {
         let plane = lowering.plane;
         let mut parts = BTreeSet::new();
         // By zone: whether it redirected and was divided.
@@ -115,7 +115,7 @@ impl PlacementIndex {
                 }
             }
         }
-        if self.redirecting_and_divided() == was { Ok(parts) } else { Err(FullTranslationNeeded) }
+        if self.redirecting_and_divided() == was { Ok(parts) } else { Err(Stale) }
     }
 
     fn redirecting_and_divided(&self) -> Vec<(bool, bool)> {

@@ -6,12 +6,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{FullTranslationNeeded, LoweredPlane, Work};
+use super::{LoweredPlane, Stale, Work};
 use crate::backends::Target;
 use crate::lower::DataPlane;
-use crate::lower::document::{Lowering, document_key};
-use crate::lower::service::write_service;
-use crate::lower::ssl::{ServedCertificates, id_of_certificate};
+use crate::lower::document::{Lowering, WrittenDocument, document_key};
+use crate::lower::ssl::ServedCertificates;
 use crate::lower::table::TableKey;
 use crate::lower::upstream::UpstreamKey;
 use crate::model::{ObjectKey, Provenance};
@@ -27,9 +26,23 @@ pub(super) struct Documents {
 }
 
 impl Documents {
-    pub(super) fn new(data_plane: DataPlane, lowering: &Lowering<'_>) -> Self {
+    /// No documents.
+    pub(super) fn new(lowering: &Lowering<'_>) -> Self {
         let prefix = canonical_prefix(&lowering.plane.key.prefix(&lowering.options.root)).len();
-        Self { data_plane, prefix }
+        Self { data_plane: DataPlane::default(), prefix }
+    }
+
+    /// Fills an empty set with documents, faster than one by one.
+    pub(super) fn fill(&mut self, documents: Vec<WrittenDocument>) {
+        let (mut contents, mut origins) =
+            (Vec::with_capacity(documents.len()), Vec::with_capacity(documents.len()));
+        for (key, document, origin) in documents {
+            self.data_plane.size.bytes += listed_bytes(&key, &document) + self.prefix;
+            origins.push((key.clone(), origin));
+            contents.push((key, document));
+        }
+        self.data_plane.config = contents.into_iter().collect();
+        self.data_plane.provenance = origins.into_iter().collect();
     }
 
     pub(super) const fn data_plane(&self) -> &DataPlane {
@@ -60,6 +73,14 @@ impl Documents {
         self.data_plane.config.put(key, document);
     }
 
+    /// Inserts a document, or replaces a different one, and sets its origins.
+    fn put(&mut self, (key, document, origin): WrittenDocument) {
+        if self.data_plane.config.get_lazy(&key) != Some(&document) {
+            self.set(key.clone(), document);
+        }
+        self.note_origin(key, origin);
+    }
+
     /// Removes a document, if it exists.
     pub(super) fn remove(&mut self, key: &DocumentKey) {
         self.data_plane.size.bytes -= self.bytes(key);
@@ -84,7 +105,7 @@ impl Documents {
 impl LoweredPlane {
     /// Writes Routes that are new or list other patterns. Of known documents, only the patterns are decoded, unless
     /// they have to be replaced.
-    pub(super) fn write(&mut self, work: &mut Work) -> Result<(), FullTranslationNeeded> {
+    pub(super) fn write(&mut self, work: &mut Work) -> Result<(), Stale> {
         let mut drafts = std::mem::take(&mut work.drafts);
         let mut closed = std::mem::take(&mut work.closed);
         let keys: BTreeSet<Arc<TableKey>> = drafts.keys().chain(closed.keys()).cloned().collect();
@@ -103,7 +124,7 @@ impl LoweredPlane {
             let (mut document, patterns) = match (drafts.remove(&key), patterns) {
                 (Some(draft), patterns) => {
                     let before = || held.and_then(LazyDocument::route_patterns);
-                    (draft, patterns.or_else(before).ok_or(FullTranslationNeeded)?)
+                    (draft, patterns.or_else(before).ok_or(Stale)?)
                 }
                 (None, Some(patterns)) => {
                     // Hosts that cover each other are closed together. Most of their Routes list the same patterns as
@@ -112,7 +133,7 @@ impl LoweredPlane {
                         continue;
                     }
                     let Some(Document::Route(route)) = held.map(|held| held.look().into_owned()) else {
-                        return Err(FullTranslationNeeded);
+                        return Err(Stale);
                     };
                     (route, patterns)
                 }
@@ -146,12 +167,8 @@ impl LoweredPlane {
                 self.naming.upstreams.named.release(&upstream, &mut self.naming.ids);
                 continue;
             }
-            let written = upstream.write(lowering.options.responder, lowering.backends);
-            let Some((document, origin)) = written else { continue };
-            let document = LazyDocument::written(&Document::Upstream(document));
-            if self.documents.data_plane.config.get_lazy(&key) != Some(&document) {
-                self.documents.set(key.clone(), document);
-                self.documents.note_origin(key, origin);
+            if let Some(written) = self.naming.upstream(lowering, &upstream) {
+                self.documents.put(written);
             }
         }
     }
@@ -179,23 +196,18 @@ impl LoweredPlane {
                 self.naming.services.release(&chain, &mut self.naming.ids);
                 continue;
             }
-            let (service, origin) = write_service(&chain, lowering.policies);
-            let document = LazyDocument::written(&Document::Service(service));
-            if self.documents.data_plane.config.get_lazy(&key) != Some(&document) {
-                self.documents.set(key.clone(), document);
+            if let Some(written) = self.naming.service(lowering, &chain) {
+                self.documents.put(written);
             }
-            self.documents.note_origin(key, origin);
         }
     }
 
-    /// Writes changed certificates, and removes old ones. Without room for all certificates, the data plane is stale.
-    pub(crate) fn change_certificates(
-        &mut self,
-        before: &ServedCertificates,
-        now: &ServedCertificates,
-    ) -> Result<(), FullTranslationNeeded> {
+    /// Writes changed certificates, and removes old ones. Without room for all certificates, the next
+    /// [`change`](Self::change) lowers the data plane anew.
+    pub(crate) fn change_certificates(&mut self, before: &ServedCertificates, now: &ServedCertificates) {
         if !self.admission.certificate_refusals().is_empty() {
-            return Err(FullTranslationNeeded);
+            self.is_stale = true;
+            return;
         }
         self.is_recertified |= before.served != now.served;
         let (before, now) = (before.documents(|_| true), now.documents(|_| true));
@@ -209,16 +221,8 @@ impl LoweredPlane {
             if before.get(&certificate) == Some(&document) {
                 continue;
             }
-            let ids = &mut self.naming.ids;
-            let id = self.certificates.entry(certificate);
-            let id = id.or_insert_with_key(|certificate| id_of_certificate(certificate, ids)).clone();
-            let key = DocumentKey { kind: ResourceKind::Ssl, id };
-            let held = LazyDocument::written(&Document::Ssl(document.ssl()));
-            if self.documents.data_plane.config.get_lazy(&key) != Some(&held) {
-                self.documents.set(key.clone(), held);
-            }
-            self.documents.note_origin(key, document.provenance());
+            let written = self.naming.certificate(&mut self.certificates, certificate, &document);
+            self.documents.put(written);
         }
-        Ok(())
     }
 }

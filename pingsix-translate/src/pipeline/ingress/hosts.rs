@@ -15,6 +15,7 @@
 use std::collections::{BTreeMap, BTreeSet, btree_map as map};
 use std::sync::Arc;
 
+use super::super::owner::FullTranslationNeeded;
 use super::annotations::Annotated;
 use super::bounded_problems::BoundedProblems;
 use super::host_ingresses::{HostIngresses, IngressByAge, NamedBy, NamingIngress, OldestIngresses};
@@ -22,7 +23,6 @@ use super::tls::tls_of;
 use crate::annotations::MoreHosts;
 use crate::bounds;
 use crate::crd::HostOwnership;
-use crate::lower::FullTranslationNeeded;
 use crate::model::{FieldPath, Hostname, ObjectKey, ObjectName, Problem, Reason, Severity, field};
 use crate::normalise::{Hostnames, Route};
 use crate::snapshot::Ingress;
