@@ -112,6 +112,7 @@ impl Route {
         compare_age((self.age, &self.key), (other.age, &other.key))
             .then_with(|| self.part.order().cmp(&other.part.order()))
             .then_with(|| self.hostnames.cmp(&other.hostnames))
+            .then_with(|| self.place().cmp(&other.place()))
     }
 
     /// The field of a rule.
