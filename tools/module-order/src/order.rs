@@ -1,7 +1,7 @@
 //! The declared order, and the imports that break it.
 
 use crate::imports::Path;
-use crate::sources::Sources;
+use crate::sources::{SiblingImport, Sources};
 
 /// The order of the modules of a crate, or of those below one of its modules.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub fn violations(order: &Order, sources: &Sources) -> Vec<String> {
     let declared = order.layers.iter().flatten();
     let invented = declared.filter(|module| !children.contains(module.as_str()));
     found.extend(invented.map(|module| format!("{} does not exist", named(module))));
-    for (module, path, own, target) in sources.imports_below(&order.parent) {
+    for SiblingImport { module, path, own, target } in sources.imports_below(&order.parent) {
         if let (Some(own_place), Some(place)) = (order.position(&own), order.position(&target))
             && place >= own_place
         {

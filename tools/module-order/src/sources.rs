@@ -6,6 +6,19 @@ use std::{fs, io};
 
 use crate::imports::{Import, Imports, Path, child};
 
+/// An import between two modules below one parent.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SiblingImport {
+    /// The importing module.
+    pub(crate) module: String,
+    /// The imported path, as written.
+    pub(crate) path: String,
+    /// The name directly below the parent that the importing module is in.
+    pub(crate) own: String,
+    /// The name directly below the parent that the path leads into.
+    pub(crate) target: String,
+}
+
 /// The sources of a crate, without its tests.
 #[derive(Debug, Default)]
 pub struct Sources {
@@ -79,9 +92,13 @@ impl Sources {
         below.filter_map(|rest| rest.first()).map(String::as_str).collect()
     }
 
-    /// Every import of a module below `parent` from another one there: the importing module, the path as written, and the
-    /// names of both directly below `parent`.
-    pub(crate) fn imports_below(&self, parent: &[String]) -> Vec<(String, String, String, String)> {
+    /// The modules with modules below them, and the root.
+    pub(crate) fn parents(&self) -> BTreeSet<&[String]> {
+        self.modules.iter().filter_map(|module| Some(module.split_last()?.1)).collect()
+    }
+
+    /// Every import of a module below `parent` from another one there.
+    pub(crate) fn imports_below(&self, parent: &[String]) -> Vec<SiblingImport> {
         let mut found = BTreeSet::new();
         for import in &self.imports {
             let Some(own) = import.module.strip_prefix(parent).and_then(|rest| rest.first()) else {
@@ -91,7 +108,12 @@ impl Sources {
                 && let Some(target) = self.child_of(parent, absolute)
                 && target != *own
             {
-                found.insert((import.module.join("::"), import.path.join("::"), own.clone(), target));
+                found.insert(SiblingImport {
+                    module: import.module.join("::"),
+                    path: import.path.join("::"),
+                    own: own.clone(),
+                    target,
+                });
             }
         }
         found.into_iter().collect()

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::*;
@@ -111,4 +112,56 @@ fn the_order_names_each_module() {
         ["a: other has no place in the order", "a: gone does not exist"]
     );
     assert_eq!(Order::parse("one"), Err("no crate is named before: one".to_owned()));
+}
+
+#[test]
+fn only_known_modules_of_the_workspace_import_each_other() {
+    let tool = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let crates = [
+        "pingsix-translate",
+        "pingsix-sink",
+        "pingsix-store",
+        "pingsix-gateway-api",
+        "bin/pingsix-gateway-controller",
+        "bin/pingsix-gateway-sidecar",
+        "bin/pingsix-gatewayctl",
+    ];
+    let known = std::fs::read_to_string(tool.join("knots.txt")).unwrap();
+    let mut known: BTreeSet<&str> = known.lines().filter(|line| !line.starts_with('#')).collect();
+    let mut faults = Vec::new();
+    for directory in crates {
+        for Knot { parent, imports } in
+            knots(&Sources::read(&tool.join("../..").join(directory).join("src")).unwrap())
+        {
+            let name =
+                if parent.is_empty() { directory.to_owned() } else { format!("{directory}::{parent}") };
+            if !known.remove(&*name) {
+                faults.push(format!("Modules of {name} import each other:\n  {}", imports.join("\n  ")));
+            }
+        }
+    }
+    faults.extend(known.iter().map(|name| format!("{name} has no knot any more: remove it from knots.txt")));
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn modules_that_import_each_other_are_a_knot() {
+    let files = [
+        ("lib", "mod engine; mod words;"),
+        ("engine", "mod one; mod other; mod third; struct Engine;"),
+        ("engine/one", "use super::{Engine, other::Other}; use crate::words::Word;"),
+        ("engine/other", "use super::third::Third;"),
+        ("engine/third", "fn f(one: super::one::One) {}"),
+        ("words", ""),
+    ];
+    let [knot] = knots(&Sources::new(files.iter().copied()).unwrap()).try_into().unwrap();
+    assert_eq!(knot.parent, "engine");
+    assert_eq!(
+        knot.imports,
+        [
+            "engine::one imports super::other::Other, and other leads back to one",
+            "engine::other imports super::third::Third, and third leads back to other",
+            "engine::third imports super::one::One, and one leads back to third",
+        ]
+    );
 }
