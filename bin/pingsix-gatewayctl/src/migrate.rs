@@ -80,8 +80,13 @@ pub(crate) fn run(
     let asked = asked::asked(&sources);
     let adopts = choices.name_suffix.is_none();
     let created = if arguments.replay.is_some() { sources.as_created() } else { Vec::new() };
-    let Converted { mut objects, origins, mut report } = convert::convert(sources, choices, report);
-    let translated = Translated::new(&objects, adopts, TranslationArguments::defaults()?.options());
+    let Converted { mut objects, origins, mut report, account } = convert::convert(sources, choices, report);
+    let options = TranslationArguments::defaults()?.options();
+    // Neither needs the result of the other, and each takes a good part of the time.
+    let (translated, ()) = rayon::join(
+        || Translated::new(&objects, adopts, options),
+        || account.complete(&objects, &mut report),
+    );
     if let Some(requests) = &arguments.replay {
         let replayed = replay::replay(
             &replay::read(requests)?,
@@ -110,6 +115,6 @@ pub(crate) fn run(
     }
     let exit = if report.has_losses() { Exit::Problems } else { Exit::Success };
     // The process ends, and freeing all values one by one takes a tenth of the time.
-    std::mem::forget((asked, objects, origins, translated, report));
+    std::mem::forget((asked, objects, origins, translated, report, account));
     Ok(exit)
 }

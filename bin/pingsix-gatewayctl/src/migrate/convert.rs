@@ -31,6 +31,7 @@ use super::output::Output;
 use super::plugin::{Effects, PluginUse};
 use super::report::{Place, Reason, Report, Verdict};
 use super::source::{Fields, SourceKind, Sources};
+use account::Account;
 use gateway::Parent;
 use upstream::Upstreams;
 
@@ -100,6 +101,7 @@ pub(crate) struct Converted {
     pub(crate) objects: Vec<(ObjectKey, Arc<Value>)>,
     pub(crate) origins: Origins,
     pub(crate) report: Report,
+    pub(crate) account: Account,
 }
 
 /// Plugins that rules refer to by name.
@@ -111,7 +113,7 @@ struct NamedPlugins {
     place: Place,
 }
 
-/// Converts all objects.
+/// Converts all objects. The report names all fields once [`Account::complete`] has completed it.
 pub(crate) fn convert(mut sources: Sources, choices: Choices, report: Report) -> Converted {
     let classes = sources.class_names();
     let only_class = if classes.len() == 1 { classes.into_iter().next() } else { None };
@@ -151,11 +153,9 @@ pub(crate) fn convert(mut sources: Sources, choices: Choices, report: Report) ->
     gateway::finish(&mut conversion);
     copies::write(&sources, &mut conversion);
     ownership::report(&mut conversion);
-    account::complete(&sources, &mut conversion);
-    conversion.note_weaker();
-    let Conversion { output, report, .. } = conversion;
+    let Conversion { output, report, choices, .. } = conversion;
     let (objects, origins) = output.finish();
-    Converted { objects, origins, report }
+    Converted { objects, origins, report, account: Account::new(sources, choices.allow_weaker) }
 }
 
 impl Conversion {
@@ -166,19 +166,6 @@ impl Conversion {
 
     fn is_named(&self, kind: &str, name: &ObjectName) -> bool {
         self.choices.allow_weaker.contains(&(kind.to_owned(), name.clone()))
-    }
-
-    /// Reports the objects of `--allow-weaker`.
-    fn note_weaker(&mut self) {
-        for (kind, name) in &self.choices.allow_weaker {
-            let place = Place::object(format!("{kind} {name}"));
-            if self.report.has_impossible(&place.object) {
-                let message = "The object is written without the parts that are impossible, because --allow-weaker names it.";
-                self.report.add(&place, Verdict::Weaker, Reason::WeakerProtection, message);
-            } else {
-                self.report.limited(&place, Reason::NoEffect, "--allow-weaker has no effect on the object.");
-            }
-        }
     }
 
     /// Notes that a part of an object is not written.

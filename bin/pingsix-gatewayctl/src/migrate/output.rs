@@ -49,10 +49,6 @@ impl Output {
         self.objects.insert(key, value.into());
     }
 
-    pub(crate) fn get(&self, key: &ObjectKey) -> Option<&Arc<Value>> {
-        self.objects.get(key)
-    }
-
     pub(crate) fn get_mut(&mut self, key: &ObjectKey) -> Option<&mut Value> {
         self.objects.get_mut(key).map(Arc::make_mut)
     }

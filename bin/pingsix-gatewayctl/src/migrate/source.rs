@@ -301,9 +301,9 @@ impl Sources {
         self.predecessors.insert((kind, name.clone()), Source { kind, name, place, spec });
     }
 
-    /// The objects of the predecessors as the input has them.
-    pub(crate) fn written(&self) -> &[(Place, Value)] {
-        &self.written
+    /// The objects of the predecessors as the input has them, and the objects that stay.
+    pub(crate) fn into_objects(self) -> (Vec<(Place, Value)>, BTreeMap<ObjectKey, Arc<Value>>) {
+        (self.written, self.kept)
     }
 
     /// Removes the objects of a kind, in the order of their names.

@@ -9,43 +9,77 @@
 //!
 //! An entry about the whole object counts if the object is impossible or withheld.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pingsix_translate::Kind;
+use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::Value;
 
-use super::Conversion;
 use crate::migrate::report::{Place, Reason, Report, Verdict};
 use crate::migrate::source::{LAST_APPLIED, SERVER_FIELDS, Sources};
 
-/// Gives each field without a verdict one, and names the objects that stay.
-pub(super) fn complete(sources: &Sources, conversion: &mut Conversion) {
-    for (place, value) in sources.written() {
-        complete_object(place, value, None, &mut conversion.report);
-        if conversion.report.of_object(&place.object).next().is_none() {
-            conversion.report.limited(
-                place,
-                Reason::NoEffect,
-                "The object asks for nothing, so it becomes nothing.",
-            );
-        }
+/// The input, and the objects that `--allow-weaker` names. It holds secrets, so the type has no `Debug`.
+pub(crate) struct Account {
+    /// The objects of the predecessors.
+    written: Vec<(Place, Value)>,
+    /// The objects that stay.
+    kept: BTreeMap<ObjectKey, Arc<Value>>,
+    allow_weaker: BTreeSet<(String, ObjectName)>,
+}
+
+impl Account {
+    pub(super) fn new(sources: Sources, allow_weaker: BTreeSet<(String, ObjectName)>) -> Self {
+        let (written, kept) = sources.into_objects();
+        Self { written, kept, allow_weaker }
     }
-    for (key, value) in &sources.kept {
-        let place = Place::object(key.to_string());
-        let stays = conversion.output.get(key);
-        if let Some(output) = stays {
-            annotations(key.kind, &place, value, &mut conversion.report);
-            let is_whole = output == value
-                && !conversion.report.of_object(&place.object).any(|entry| entry.place.field == "apiVersion");
-            let message = if is_whole {
-                "The object stays as it is."
-            } else {
-                "The rest of the object stays as it is."
-            };
-            conversion.report.exact(&place, message);
+
+    /// Gives each field without a verdict one, and names the objects that stay in the output.
+    pub(crate) fn complete(&self, output: &[(ObjectKey, Arc<Value>)], report: &mut Report) {
+        for (place, value) in &self.written {
+            complete_object(place, value, None, report);
+            if report.of_object(&place.object).next().is_none() {
+                report.limited(
+                    place,
+                    Reason::NoEffect,
+                    "The object asks for nothing, so it becomes nothing.",
+                );
+            }
         }
-        complete_object(&place, value, stays.map(Arc::as_ref), &mut conversion.report);
+        let output: BTreeMap<&ObjectKey, &Arc<Value>> = output
+            .iter()
+            .map(|(key, value)| (key, value))
+            .filter(|(key, _)| self.kept.contains_key(key))
+            .collect();
+        for (key, value) in &self.kept {
+            let place = Place::object(key.to_string());
+            let stays = output.get(key).copied();
+            if let Some(output) = stays {
+                annotations(key.kind, &place, value, report);
+                let is_whole = output == value
+                    && !report.of_object(&place.object).any(|entry| entry.place.field == "apiVersion");
+                let message = if is_whole {
+                    "The object stays as it is."
+                } else {
+                    "The rest of the object stays as it is."
+                };
+                report.exact(&place, message);
+            }
+            complete_object(&place, value, stays.map(Arc::as_ref), report);
+        }
+        self.note_weaker(report);
+    }
+
+    /// Reports the objects of `--allow-weaker`.
+    fn note_weaker(&self, report: &mut Report) {
+        for (kind, name) in &self.allow_weaker {
+            let place = Place::object(format!("{kind} {name}"));
+            if report.has_impossible(&place.object) {
+                let message = "The object is written without the parts that are impossible, because --allow-weaker names it.";
+                report.add(&place, Verdict::Weaker, Reason::WeakerProtection, message);
+            } else {
+                report.limited(&place, Reason::NoEffect, "--allow-weaker has no effect on the object.");
+            }
+        }
     }
 }
 

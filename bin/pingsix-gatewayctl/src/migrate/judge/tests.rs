@@ -212,7 +212,9 @@ fn what_check_refuses_or_explain_answers_with_an_error_has_a_loss() {
         let sources = Sources::of_values(values, &mut read).unwrap();
         let asked = asked::asked(&sources);
         let choices = Choices::of_tests(rng.random_ratio(1, 3));
-        let convert::Converted { objects, origins, mut report } = convert::convert(sources, choices, read);
+        let convert::Converted { objects, origins, mut report, account } =
+            convert::convert(sources, choices, read);
+        account.complete(&objects, &mut report);
         let options = TranslationArguments::defaults().unwrap().options();
         let own = crate::migrate::translated::Translated::new(&objects, true, options.clone());
         super::judge(&asked, &objects, &origins, &own, &mut report);

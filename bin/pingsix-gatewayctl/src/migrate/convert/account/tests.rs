@@ -160,7 +160,9 @@ fn shown(value: &Value) -> Option<String> {
 fn faults(objects: &[Value], keep_ingress: bool) -> Vec<String> {
     let mut report = Report::default();
     let sources = Sources::of_values(objects.to_vec(), &mut report).unwrap();
-    let Converted { objects: output, report, .. } = convert(sources, choices(keep_ingress), report);
+    let Converted { objects: output, mut report, account, .. } =
+        convert(sources, choices(keep_ingress), report);
+    account.complete(&output, &mut report);
     let entries = entries(&report);
     let mut faults = Vec::new();
     for (object, entries) in &entries {

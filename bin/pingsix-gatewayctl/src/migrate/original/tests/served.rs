@@ -90,8 +90,9 @@ fn migrated(objects: &[Value], keep_ingress: bool) -> Served {
     let mut report = Report::default();
     let sources = Sources::of_values(objects.to_vec(), &mut report).unwrap();
     let asked = asked::asked(&sources);
-    let Converted { objects: written, origins, mut report } =
+    let Converted { objects: written, origins, mut report, account } =
         convert::convert(sources, Choices::of_tests(keep_ingress), report);
+    account.complete(&written, &mut report);
     let translated = Translated::new(&written, true, options());
     judge::judge(&asked, &written, &origins, &translated, &mut report);
     let report: Value = serde_json::from_str(&report.render(MigrationReport::Json, true)).unwrap();
