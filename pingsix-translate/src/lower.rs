@@ -3,8 +3,10 @@
 //! The modules in the order of the data: [`plane`] spreads listeners over data planes and finds the zones of hosts of
 //! each; [`rows`] finds the rows of each zone, and [`budget`] the rows within the budget; [`table`] turns the rows of
 //! a zone into Routes with decision lists; [`closure`] makes the table independent of PingSIX's insertion order;
-//! [`decision`] lowers the lists, with [`plugins`] and [`redirect`] for filters, [`host`] for the hosts of requests, [`service`] for policies and
-//! [`upstream`] for targets; [`document`] writes the documents. [`change`] does the same for changes alone.
+//! [`decision`] lowers the lists, with [`redirect`] for filters, [`host`] for the hosts of requests, [`service`] for policies and
+//! [`upstream`] for targets; [`document`] writes Routes, and [`naming`] the documents that they share. [`change`] holds a
+//! lowered data plane: it writes the first documents in bulk, and then those that differ. [`lowering`] has the inputs of all of
+//! these, and [`room`] bounds a table while it is built.
 //! [`stream`] does the same for TCP, UDP and TLS, which have few criteria.
 
 mod budget;
@@ -15,10 +17,13 @@ mod decision;
 mod document;
 mod host;
 mod id;
+mod lowering;
 mod named;
+mod naming;
 mod path_map;
 mod plane;
 mod redirect;
+mod room;
 mod rows;
 mod service;
 mod ssl;
@@ -28,7 +33,7 @@ mod upstream;
 
 pub(crate) use change::{LoweredPlane, LoweringDiff, RouteChange, RouteRefusals};
 pub use data_plane::{DataPlane, Size, StreamPlane};
-pub(crate) use document::Lowering;
+pub(crate) use lowering::Lowering;
 pub(crate) use plane::{Plane, RuleRef, data_plane_of, ingress_planes, planes};
 pub(crate) use rows::{Attachments, RouteInput, ZoneRefusal, ZoneRefusalCause};
 pub(crate) use ssl::{FirstNames, NameBytes, PresentedCertificate, ServedCertificate, beyond_name_bytes};

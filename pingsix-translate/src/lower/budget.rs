@@ -1,6 +1,6 @@
 //! The rules and certificates within the budget of a data plane.
 //!
-//! [`mod@admit`] decides, by the upper bounds of documents in [`table`], [`patterns`] and [`certificates`];
+//! [`mod@admit`] decides, by the upper bounds of documents in [`row_sizes`], [`rule_sizes`], [`table`], [`patterns`] and [`certificates`];
 //! [`guards`] keeps the requests of refused rules from other rules. [`admission`] is the result, [`ledger`] the rest
 //! of a budget, [`share`] the limit of one namespace, and [`shared`] what documents of several rules are charged.
 
@@ -10,6 +10,8 @@ mod certificates;
 mod guards;
 mod ledger;
 mod patterns;
+mod row_sizes;
+mod rule_sizes;
 mod share;
 mod shared;
 mod table;
@@ -17,16 +19,20 @@ mod table;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+pub(crate) use self::admission::Admission;
 pub(super) use self::admission::UNAVAILABLE;
-pub(crate) use self::admission::{Admission, RowTreatment};
-pub(super) use self::admit::{RuleSizes, admit};
+pub(super) use self::admit::admit;
 pub(super) use self::patterns::QUOTED;
+pub(super) use self::row_sizes::{SPELLINGS_ROUTE, address_bytes, route_bytes, upstream_bytes};
+pub(super) use self::rule_sizes::RuleSizes;
 pub(super) use self::share::Share;
-pub(super) use self::table::{SPELLINGS_ROUTE, address_bytes, route_bytes, upstream_bytes};
 
 use super::plane::RuleRef;
 use super::rows::RouteInput;
-use crate::model::{Budget, DataPlaneKey, Reason, Refusal};
+use crate::model::{Budget, DataPlaneKey, Hostname, Reason, Refusal};
+
+/// A group of a zone: index of the zone, original hostname.
+pub(crate) type Group = (usize, Option<Hostname>);
 
 /// The older rules that keep a rule out of a data plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,39 +123,4 @@ pub(super) fn oldest_first(routes: &[Arc<RouteInput>], placed: &BTreeSet<usize>)
             order.into_iter().map(move |rule| RuleRef { route, rule })
         })
         .collect()
-}
-
-/// The rest of a budget while a table is built, by the lower bounds of documents. Conditions and wildcards multiply
-/// rules, so a table that cannot fit is abandoned as early as possible.
-#[derive(Debug)]
-pub(crate) struct Room {
-    bytes: usize,
-    matcher_entries: usize,
-}
-
-impl Room {
-    /// The key of a Route, and `{"uri":"","upstream_id":"nowhere","priority":2}`.
-    pub(crate) const ROUTE: usize = 64;
-    /// `{"vars":[["arg_a","!=",""]],"weighted_upstreams":[{"upstream_id":"status-500","weight":1}]},`
-    pub(crate) const SPLIT_RULE: usize = 90;
-
-    pub(crate) fn of(budget: Budget) -> Self {
-        Self { bytes: budget.bytes, matcher_entries: budget.matcher_entries }
-    }
-
-    pub(crate) fn unlimited() -> Self {
-        Self { bytes: usize::MAX, matcher_entries: usize::MAX }
-    }
-
-    /// Takes bytes; `None` when there are not as many.
-    pub(crate) fn take_bytes(&mut self, bytes: usize) -> Option<()> {
-        self.bytes = self.bytes.checked_sub(bytes)?;
-        Some(())
-    }
-
-    /// Takes matcher entries; `None` when there are not as many.
-    pub(crate) fn take_matcher_entries(&mut self, entries: usize) -> Option<()> {
-        self.matcher_entries = self.matcher_entries.checked_sub(entries)?;
-        Some(())
-    }
 }

@@ -21,21 +21,26 @@ mod write;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use self::part::PartKey;
 use self::patterns::{ChangedPatterns, HostPatterns};
 use self::placement::PlacementIndex;
 use self::write::Documents;
 use super::budget::Admission;
 use super::closure::Closed;
-use super::document::{Lowering, Naming, PartKey, WrittenRoute, is_limitation};
+use super::document::is_limitation;
+use super::lowering::Lowering;
+use super::naming::Naming;
+
 use super::plane::{Plane, RuleRef};
 use super::rows::{RouteInput, ZoneRefusal, refusals, serving};
 use super::ssl::SslKey;
 use super::table::TableKey;
-use super::upstream::UpstreamKey;
+use super::upstream::{UpstreamKey, Uses};
 use crate::lower::{DataPlane, Size};
 use crate::model::{ObjectKey, Problem, Refusal};
 use crate::pingsix;
 use crate::policy::PolicyChain;
+use thin_vec::ThinVec;
 
 /// A change would need more state than there is, and the data plane must be lowered anew.
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +105,24 @@ pub(crate) struct LoweredPlane {
     is_stale: bool,
     /// Whether the last change lowered everything anew.
     is_lowered_anew: bool,
+}
+
+/// The state for rewriting a written Route.
+#[derive(Debug)]
+pub(super) struct WrittenRoute {
+    /// The upstreams that were asked for.
+    pub(super) uses: Uses,
+    /// The policies of its service.
+    pub(super) chain: Option<Arc<PolicyChain>>,
+    /// Whether it lists other spellings of its hosts.
+    pub(super) has_spellings: bool,
+    /// The refusals because of the Route, each rule once.
+    pub(super) refused: ThinVec<(RuleRef, Refusal)>,
+    /// Bytes of room that it takes, without its patterns.
+    pub(super) room: usize,
+    /// Bytes of room that its patterns take.
+    pub(super) pattern_bytes: usize,
+    pub(super) matcher_entries: usize,
 }
 
 /// The intermediate results of a change.

@@ -19,7 +19,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::budget::Room;
+use super::room::Room;
 use super::table::TableRoute;
 use crate::model::Hostname;
 use crate::normalise::{Path, PathKind, SpellingEnds, other_spellings};

@@ -4,13 +4,15 @@
 //! Route. So every difference between rows is an upstream, statuses and redirects included. The rows must agree on
 //! the rest: on the filters of their rules, and on the chain of their policies.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
 
 use super::budget::UNAVAILABLE;
-use super::document::{Lowering, Naming, Writer};
 use super::host::{cache_off, fixed_host};
-use super::plane::Misdirected;
+use super::lowering::Lowering;
+use super::naming::Naming;
+use super::plane::{MISDIRECTED, Misdirected, RuleRef};
 use super::redirect::{EntryPort, headers, instruction, native, to_https as redirect_to_https};
 use super::rows::MISSPELLED;
 use super::service::id_of_service;
@@ -23,10 +25,28 @@ use crate::pingsix::plugin::{self, SplitRule, TrafficSplit, WeightedUpstream};
 use crate::pingsix::{self, Plugins};
 use crate::policy::{BrokenPolicy, ChainError, EvaluatedChain, PolicyChain};
 
-/// The status for a request whose host belongs to another listener than its connection (RFC 9110, 15.5.20).
-pub(super) const MISDIRECTED: u16 = 421;
+/// A Route being written.
+pub(super) struct Writer<'a, 'l> {
+    pub(super) lowering: &'l Lowering<'a>,
+    pub(super) naming: &'l mut Naming,
+    pub(super) refused: BTreeMap<RuleRef, Refusal>,
+}
 
 impl<'a> Writer<'a, '_> {
+    /// A Route that gives a status itself.
+    pub(super) fn native_status(&mut self, status: u16) -> pingsix::Route {
+        self.native_response(&DirectResponse { status, body: None })
+    }
+
+    /// A Route that answers itself.
+    pub(super) fn native_response(&mut self, response: &DirectResponse) -> pingsix::Route {
+        pingsix::Route {
+            plugins: Plugins::default().with(&response.lower()),
+            upstream_id: Some(self.naming.upstreams.nowhere().to_owned()),
+            ..pingsix::Route::default()
+        }
+    }
+
     /// A row as a step of a list.
     fn step(&mut self, row: &Row<'a>, zone: usize) -> Step<'a> {
         let lowering = self.lowering;

@@ -3,127 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::budget::Room;
 use super::closure::Closed;
-use super::decision::{Decided, origin_of};
-use super::id::{Ids, Name};
-use super::named::SharedDocuments;
-use super::plane::{Plane, RuleRef};
-use super::rows::RouteInput;
-use super::service::write_service;
-use super::ssl::{SslDocument, SslKey, id_of_certificate};
+use super::decision::{Decided, Writer, origin_of};
+use super::id::Name;
+use super::lowering::Lowering;
+use super::naming::Naming;
+use super::plane::RuleRef;
+use super::room::Room;
 use super::table::{Answer, Groups, RowIndex, TableKey, TableRoute};
-use super::upstream::{UpstreamKey, Upstreams, Uses};
-use crate::backends::Backends;
-use crate::model::{Hostname, Options, Origin, Provenance, Reason, Refusal};
-use crate::normalise::{DirectResponse, PathKind, Rule};
-use crate::pingsix::{self, Document, DocumentKey, LazyDocument, Plugins, ResourceKind, RoutePatterns};
-use crate::policy::{Policies, PolicyChain};
+use super::upstream::Uses;
+use crate::model::{Hostname, Origin, Provenance, Reason, Refusal};
+use crate::normalise::PathKind;
+use crate::pingsix::{self, DocumentKey, ResourceKind, RoutePatterns};
+use crate::policy::PolicyChain;
 use thin_vec::ThinVec;
 
-/// The key of rows that may depend on each other: those of a group whose paths have the same first segment.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct PartKey {
-    /// Index of the zone.
-    pub(super) zone: usize,
-    pub(super) original: Option<Hostname>,
-    /// Empty for the root, and for paths that may cover several first segments.
-    pub(super) segment: Box<str>,
-}
-
-/// The state for rewriting a written Route.
-#[derive(Debug)]
-pub(super) struct WrittenRoute {
-    /// The upstreams that were asked for.
-    pub(super) uses: Uses,
-    /// The policies of its service.
-    pub(super) chain: Option<Arc<PolicyChain>>,
-    /// Whether it lists other spellings of its hosts.
-    pub(super) has_spellings: bool,
-    /// The refusals because of the Route, each rule once.
-    pub(super) refused: ThinVec<(RuleRef, Refusal)>,
-    /// Bytes of room that it takes, without its patterns.
-    pub(super) room: usize,
-    /// Bytes of room that its patterns take.
-    pub(super) pattern_bytes: usize,
-    pub(super) matcher_entries: usize,
-}
-
-/// The names of documents.
-#[derive(Debug)]
-pub(crate) struct Naming {
-    pub(super) upstreams: Upstreams,
-    pub(super) services: SharedDocuments<Arc<PolicyChain>>,
-    pub(super) ids: Ids,
-}
-
-impl Default for Naming {
-    fn default() -> Self {
-        Self {
-            upstreams: Upstreams::default(),
-            services: SharedDocuments::new(ResourceKind::Service),
-            ids: Ids::default(),
-        }
-    }
-}
-
-/// A document with its key, and where it comes from.
-pub(super) type WrittenDocument = (DocumentKey, LazyDocument, Provenance);
-
-impl Naming {
-    /// The document of an upstream; `None` if its id was never asked for.
-    pub(super) fn upstream(
-        &self,
-        lowering: &Lowering<'_>,
-        upstream: &UpstreamKey,
-    ) -> Option<WrittenDocument> {
-        let key = self.upstreams.named.document_key(upstream)?;
-        let (document, origin) = upstream.write(lowering.options.responder, lowering.backends)?;
-        Some((key, LazyDocument::written(&Document::Upstream(document)), origin))
-    }
-
-    /// The document of a service; `None` if its id was never asked for.
-    pub(super) fn service(
-        &self,
-        lowering: &Lowering<'_>,
-        chain: &Arc<PolicyChain>,
-    ) -> Option<WrittenDocument> {
-        let key = self.services.document_key(chain)?;
-        let (document, origin) = write_service(chain, lowering.policies);
-        Some((key, LazyDocument::written(&Document::Service(document)), origin))
-    }
-
-    /// The document of a certificate. It keeps its id among those of the others.
-    pub(super) fn certificate(
-        &mut self,
-        ids: &mut BTreeMap<SslKey, String>,
-        certificate: SslKey,
-        document: &SslDocument<'_>,
-    ) -> WrittenDocument {
-        let id = ids.entry(certificate);
-        let id = id.or_insert_with_key(|certificate| id_of_certificate(certificate, &mut self.ids)).clone();
-        let key = DocumentKey { kind: ResourceKind::Ssl, id };
-        (key, LazyDocument::written(&Document::Ssl(document.ssl())), document.provenance())
-    }
-}
-
-/// The inputs of a data plane.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Lowering<'a> {
-    pub(crate) plane: &'a Plane,
-    pub(crate) routes: &'a [Arc<RouteInput>],
-    pub(crate) backends: &'a Backends,
-    pub(crate) policies: &'a Policies,
-    pub(crate) options: &'a Options,
-}
-
 impl<'a> Lowering<'a> {
-    /// A rule with its route.
-    pub(super) fn rule(&self, rule: RuleRef) -> (&'a RouteInput, &'a Rule) {
-        let input: &'a RouteInput = &self.routes[rule.route];
-        (input, &input.route.rules[rule.rule])
-    }
-
     /// A Route without its patterns.
     pub(super) fn draft(
         &self,
@@ -186,13 +81,6 @@ impl Closed {
     }
 }
 
-/// A Route being written.
-pub(super) struct Writer<'a, 'l> {
-    pub(super) lowering: &'l Lowering<'a>,
-    pub(super) naming: &'l mut Naming,
-    pub(super) refused: BTreeMap<RuleRef, Refusal>,
-}
-
 impl<'a> Writer<'a, '_> {
     fn write(
         &mut self,
@@ -240,20 +128,6 @@ impl<'a> Writer<'a, '_> {
                     (document, provenance, chain)
                 }
             }
-        }
-    }
-
-    /// A Route that gives a status itself.
-    pub(super) fn native_status(&mut self, status: u16) -> pingsix::Route {
-        self.native_response(&DirectResponse { status, body: None })
-    }
-
-    /// A Route that answers itself.
-    pub(super) fn native_response(&mut self, response: &DirectResponse) -> pingsix::Route {
-        pingsix::Route {
-            plugins: Plugins::default().with(&response.lower()),
-            upstream_id: Some(self.naming.upstreams.nowhere().to_owned()),
-            ..pingsix::Route::default()
         }
     }
 }

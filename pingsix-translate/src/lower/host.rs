@@ -27,7 +27,7 @@
 use std::sync::Arc;
 
 use super::closure::Closed;
-use super::document::Lowering;
+use super::lowering::Lowering;
 use super::plane::{Plane, RuleRef};
 use super::redirect::EntryPort;
 use super::table::{Answer, Groups, RowState, TableRoute};

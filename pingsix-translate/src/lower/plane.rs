@@ -4,18 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddrV4;
 use std::sync::Arc;
 
-use super::document::WrittenDocument;
 use super::redirect::EntryPort;
 use super::ssl::{ServedCertificate, ServedCertificates, certificates};
 use crate::attach::{Listener, ListenerState, Protocol, claimed_protocol};
 use crate::infrastructure::INGRESS_PORTS;
-use crate::model::{Age, DataPlaneKey, Hostname, Layout, ObjectKey, ObjectName, Provenance, compare_age};
+use crate::model::{Age, DataPlaneKey, Hostname, Layout, ObjectKey, ObjectName, compare_age};
 use crate::parameters::PlaneSettings;
-use crate::pingsix::{Document, DocumentKey, LazyDocument, ResourceKind};
 use crate::small_set::SmallSet;
-
-/// The id of the global rule for telemetry.
-const TELEMETRY_ID: &str = "telemetry";
 
 /// A rule of the translation: index of the route, index of the rule in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,6 +51,9 @@ pub(crate) struct ZoneListeners {
     pub(crate) exposed_on: Option<u16>,
 }
 
+/// The status for a request whose host belongs to another listener than its connection (RFC 9110, 15.5.20).
+pub(super) const MISDIRECTED: u16 = 421;
+
 /// Requests for a zone that came in by a connection to another listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Misdirected {
@@ -88,14 +86,6 @@ impl Plane {
     pub(crate) fn served_listeners(&self, all: &[Listener]) -> impl Iterator<Item = usize> {
         let listeners = self.zones.iter().flat_map(|zone| &zone.listeners).copied();
         listeners.filter(|&listener| all.get(listener).is_some_and(Listener::is_served))
-    }
-
-    /// The global rule for telemetry.
-    pub(super) fn telemetry(&self) -> Option<WrittenDocument> {
-        let telemetry = self.settings.telemetry.as_ref()?;
-        let key = DocumentKey { kind: ResourceKind::GlobalRule, id: TELEMETRY_ID.to_owned() };
-        let document = LazyDocument::written(&Document::GlobalRule(telemetry.rule.clone()));
-        Some((key, document, Provenance::Telemetry { proxies: telemetry.proxies.clone() }))
     }
 
     /// Whether routes are placed and admitted as in another one, whatever certificates are shown.

@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::budget::{Admission, RowTreatment};
 use super::plane::{Plane, RuleRef, ZoneListeners};
 use super::redirect::{is_to_https, to_https};
-use super::table::{Access, RequestScheme, Row, RowState, Zone};
+use super::table::{Access, RequestScheme, Row, RowState};
 use crate::attach::{Attachment, Protocol, ServedName, attached_listeners, served_names};
 use crate::backends::ResolvedRule;
 #[cfg(doc)]
@@ -228,10 +227,10 @@ pub(crate) enum ZoneRefusalCause {
 /// The zones of a data plane, each with the routes that have a name there.
 #[derive(Debug)]
 pub(crate) struct PlaneRows<'a> {
-    plane: &'a Plane,
-    routes: &'a [Arc<RouteInput>],
+    pub(super) plane: &'a Plane,
+    pub(super) routes: &'a [Arc<RouteInput>],
     /// By zone: index of the route, and its placement.
-    zones: Vec<Vec<(usize, Placement)>>,
+    pub(super) zones: Vec<Vec<(usize, Placement)>>,
 }
 
 /// The served names, at least one.
@@ -317,35 +316,23 @@ impl<'a> PlaneRows<'a> {
         }
         by_route
     }
+}
 
-    /// The rows of a zone.
-    pub(crate) fn zone(&self, zone: usize, admission: &Admission) -> Zone<'a> {
-        let members = &self.plane.zones[zone];
-        let mut groups: BTreeMap<Option<Hostname>, Vec<Row<'a>>> = BTreeMap::new();
-        for (route, placement) in &self.zones[zone] {
-            for name in &placement.names {
-                let (group, original) = ((zone, name.original.clone()), name.original.as_ref());
-                let kept = |rule, matched: &Match| admission.kept(rule, matched, &group);
-                let mut rows =
-                    rows(*route, &self.routes[*route], original, placement.scheme, kept).peekable();
-                if rows.peek().is_some() {
-                    groups.entry(name.original.clone()).or_default().extend(rows);
-                }
-            }
-        }
-        for group in admission.guarded(zone) {
-            groups.entry(group.1.clone()).or_default().extend(admission.guard(group, self.routes));
-        }
-        Zone {
-            hostname: members.hostname.clone(),
-            guarded: members.guarded && admission.guards_zone(zone),
-            groups,
-        }
-    }
+/// The treatment of a rule's rows in a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowTreatment {
+    Served,
+    /// The rows answer 503.
+    InPlace,
+    /// The rows answer 503 without their conditions.
+    Closed,
+    /// The rows answer 503 without their conditions, after other rows of the same path and method.
+    Behind,
+    Nothing,
 }
 
 /// The rows of a route in a zone, under one of its names.
-pub(super) fn rows<'a>(
+pub(super) fn rows_of<'a>(
     position: usize,
     input: &'a RouteInput,
     original: Option<&Hostname>,

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::document::Lowering;
 use super::id::{Ids, Name};
+use super::lowering::Lowering;
 use super::plane::RuleRef;
 use super::upstream::NOWHERE;
 use crate::backends::Target;

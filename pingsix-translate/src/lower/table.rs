@@ -89,7 +89,7 @@ use std::sync::Arc;
 use self::cell::SchemeSet;
 use self::chain::{Decided, DecidedGroups, decide_groups};
 use super::RuleRef;
-use super::budget::Room;
+use super::room::Room;
 use crate::model::{Age, Hostname, ObjectKey, Section, compare_age, hostname_precedence};
 use crate::normalise::{Condition, Path};
 use crate::policy::ListenerChains;

@@ -3,18 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
-use super::admit::room;
-use super::ledger::Ledger;
+use super::ledger::{Ledger, room};
 use super::share::Share;
 use super::shared::SharedCharges;
-use super::table::Group;
-use super::{OlderRules, refusal};
+use super::{Group, OlderRules, refusal};
 use crate::attach::ServerName;
 use crate::lower::Size;
 use crate::lower::plane::RuleRef;
-use crate::lower::rows::{Placement, RouteInput};
-use crate::lower::table::{Access, RequestScheme, Row, RowState};
-use crate::model::{Budget, DataPlaneKey, ObjectKey, Problem, Reason, Refusal, hostname_precedence};
+use crate::lower::rows::{Placement, PlaneRows, RouteInput, RowTreatment, rows_of};
+use crate::lower::table::{Access, RequestScheme, Row, RowState, Zone};
+use crate::model::{
+    Budget, DataPlaneKey, Hostname, ObjectKey, Problem, Reason, Refusal, hostname_precedence,
+};
 use crate::normalise::{Match, Path};
 
 /// The response to requests of refused rules.
@@ -85,19 +85,6 @@ pub(super) enum KeptPart {
     Matches,
     /// Their paths and methods, without conditions, behind all other rules with the same.
     Paths,
-}
-
-/// The treatment of a rule's rows in a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RowTreatment {
-    Served,
-    /// The rows answer 503.
-    InPlace,
-    /// The rows answer 503 without their conditions.
-    Closed,
-    /// The rows answer 503 without their conditions, after other rows of the same path and method.
-    Behind,
-    Nothing,
 }
 
 impl Admission {
@@ -245,6 +232,31 @@ impl Admission {
             is_closing: false,
             access: Access::NONE,
         })
+    }
+
+    /// The rows of a zone, as far as they are admitted, with the guards.
+    pub(crate) fn zone<'a>(&self, rows: &PlaneRows<'a>, zone: usize) -> Zone<'a> {
+        let members = &rows.plane.zones[zone];
+        let mut groups: BTreeMap<Option<Hostname>, Vec<Row<'a>>> = BTreeMap::new();
+        for (route, placement) in &rows.zones[zone] {
+            for name in &placement.names {
+                let (group, original) = ((zone, name.original.clone()), name.original.as_ref());
+                let kept = |rule, matched: &Match| self.kept(rule, matched, &group);
+                let mut of_route =
+                    rows_of(*route, &rows.routes[*route], original, placement.scheme, kept).peekable();
+                if of_route.peek().is_some() {
+                    groups.entry(name.original.clone()).or_default().extend(of_route);
+                }
+            }
+        }
+        for group in self.guarded(zone) {
+            groups.entry(group.1.clone()).or_default().extend(self.guard(group, rows.routes));
+        }
+        Zone {
+            hostname: members.hostname.clone(),
+            guarded: members.guarded && self.guards_zone(zone),
+            groups,
+        }
     }
 
     /// The hostnames of a zone that have a guard.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::attach::ServerName;
-use crate::lower::document::Lowering;
+use crate::lower::lowering::Lowering;
 use crate::lower::ssl::{PresentedCertificate, SslKey};
 use crate::model::{CertificateReference, ObjectKey, compare_age};
 use crate::pingsix::canonical_prefix;

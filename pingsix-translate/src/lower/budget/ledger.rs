@@ -48,3 +48,15 @@ impl Ledger {
 pub(super) const fn divided(Budget { bytes, matcher_entries }: Budget, parts: usize) -> Size {
     Size { bytes: bytes / parts, matcher_entries: matcher_entries / parts }
 }
+
+/// The divisor of the budget for the part of guards.
+pub(super) const GUARDS: usize = 16;
+
+/// The room that there is for rules and certificates.
+pub(super) fn room(budget: Budget) -> Size {
+    let guards = divided(budget, GUARDS);
+    Size {
+        bytes: budget.bytes - guards.bytes,
+        matcher_entries: budget.matcher_entries - guards.matcher_entries,
+    }
+}

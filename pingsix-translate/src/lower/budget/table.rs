@@ -9,52 +9,27 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::admit::RuleSizes;
+use super::Group;
 use super::ledger::Ledger;
 use super::patterns::PatternSizes;
+use super::row_sizes::{
+    ROUTE, SPELLINGS_ROUTE, SPLIT, STATUS, address_bytes, fits, route_bytes, upstream_bytes,
+};
+use super::rule_sizes::RuleSizes;
 use super::shared::SharedCharges;
 use crate::backends::{Action, Target};
-use crate::lower::decision::MISDIRECTED;
-use crate::lower::document::Lowering;
 use crate::lower::host::{SPELLING, SPELLINGS};
+use crate::lower::lowering::Lowering;
 use crate::lower::path_map::{PathEntry, PathMap};
-use crate::lower::plane::{Misdirected, ZoneListeners};
-use crate::lower::redirect::{headers, instruction, native, to_https};
+use crate::lower::plane::MISDIRECTED;
 use crate::lower::rows::MISSPELLED;
 use crate::lower::service::service_bytes;
-use crate::lower::table::{RequestScheme, host_of};
+use crate::lower::table::host_of;
 use crate::lower::upstream::UpstreamKey;
 use crate::model::Hostname;
-use crate::normalise::{Condition, Conditions, Filters, Path, VarsSize};
-use crate::pingsix::{
-    Document, DocumentKey, Plugins, ResourceKind, canonical_prefix, json_len, listed_bytes,
-};
+use crate::normalise::Path;
+use crate::pingsix::canonical_prefix;
 use crate::policy::PolicyChain;
-
-/// The key of a Route, its overhead in a list response, and its JSON without hosts, patterns and method:
-/// `{"uris":[],"hosts":[],"priority":2147483647,"upstream_id":"u234567234567"}`, with an id after a collision.
-pub(super) const ROUTE: usize = 150;
-/// `,"methods":[""]`
-const METHOD: usize = 15;
-/// `,"plugins":{"fault-injection":{"abort":{"http_status":503}}}`
-pub(super) const STATUS: usize = 62;
-/// A Route for other spellings, without its name.
-pub(in crate::lower) const SPELLINGS_ROUTE: usize = ROUTE + STATUS;
-/// `,"plugins":{"traffic-split":{"rules":[]}}`
-const SPLIT: usize = 44;
-/// `{"vars":,"weighted_upstreams":[]},`
-const SPLIT_RULE: usize = 34;
-/// `[["server_addr","!=","127.255.255.64:7087"]]`
-const ADDRESS: usize = 44;
-/// `{"upstream_id":"u234567234567","weight":4294967295},`
-const SHARE: usize = 54;
-/// `,"name":"kind///rule"`, with the number of the rule.
-const NAME: usize = 48;
-/// `,"service_id":"s234567234567234567234567"`
-pub(super) const SERVICE_ID: usize = 43;
-
-/// A group of a zone: index of the zone, original hostname.
-pub(crate) type Group = (usize, Option<Hostname>);
 
 /// A row, as far as sizes depend on it.
 #[derive(Clone, Copy, Debug)]
@@ -463,47 +438,6 @@ impl<'a> TableSizes<'a> {
     }
 }
 
-/// Bytes of a Route without hosts, patterns, rows and the prefix of its key.
-pub(in crate::lower) fn route_bytes(method: Option<&str>) -> usize {
-    ROUTE + method.map_or(0, |method| METHOD + method.len())
-}
-
-/// The bytes of the rule that answers 421, in a Route of a zone. It matches requests at another address than the zone's.
-pub(in crate::lower) const fn address_bytes(zone: &ZoneListeners) -> usize {
-    match zone.misdirected {
-        Some(Misdirected::UnlessAt(_)) => SPLIT + SPLIT_RULE + ADDRESS + SHARE,
-        Some(Misdirected::All) | None => 0,
-    }
-}
-
-/// Bytes of the name of a Route whose first row is of a route.
-pub(super) fn name_bytes(lowering: &Lowering<'_>, route: usize) -> usize {
-    let name = &lowering.routes[route].route.key.name;
-    if lowering.options.route_names { NAME + name.namespace.len() + name.name.len() } else { 0 }
-}
-
-/// Bytes of the global rule for telemetry.
-pub(super) fn telemetry_bytes(lowering: &Lowering<'_>) -> usize {
-    let Some((key, document, _)) = lowering.plane.telemetry() else { return 0 };
-    canonical_prefix(&lowering.plane.key.prefix(&lowering.options.root)).len() + listed_bytes(&key, &document)
-}
-
-/// The step of the charges of upstreams, in bytes. So most changes of a few endpoints change no charge.
-const UPSTREAM_STEP: usize = 64;
-
-/// Bytes of the document of an upstream at most; 0 for a target that needs a responder when there is none.
-pub(in crate::lower) fn upstream_bytes(
-    lowering: &Lowering<'_>,
-    prefix: usize,
-    upstream: UpstreamKey,
-) -> usize {
-    let written = upstream.write(lowering.options.responder, lowering.backends);
-    written.map_or(0, |(document, _)| {
-        let key = DocumentKey { kind: ResourceKind::Upstream, id: "u".repeat(13) };
-        (prefix + listed_bytes(&key, &Document::Upstream(document).into())).next_multiple_of(UPSTREAM_STEP)
-    })
-}
-
 /// Whether a hostname strictly covers another one; none covers every name.
 fn covers(wider: Option<&Hostname>, narrower: Option<&Hostname>) -> bool {
     match (wider, narrower) {
@@ -511,56 +445,4 @@ fn covers(wider: Option<&Hostname>, narrower: Option<&Hostname>) -> bool {
         (None, Some(_)) => true,
         (Some(wider), Some(narrower)) => wider.covers_strictly(narrower),
     }
-}
-
-/// Whether some request has both methods; none stands for every method.
-pub(super) fn fits(one: Option<&'static str>, other: Option<&'static str>) -> bool {
-    one.is_none() || other.is_none() || one == other
-}
-
-/// Bytes that a row without filters adds to the list of its cell, and to every other one it stands in.
-pub(super) fn row_bytes(conditions: &Conditions, action: &Action) -> usize {
-    let shares = action.targets.len().saturating_mul(SHARE);
-    if conditions.is_empty() && action.targets.len() == 1 {
-        return if action.only_status().is_some() { STATUS } else { 0 };
-    }
-    let VarsSize { lists, bytes } = conditions.vars_size();
-    bytes as usize + (SPLIT_RULE + shares).saturating_mul(lists as usize) + SPLIT
-}
-
-/// Bytes of all plugins that may come of filters, with the charge for the memory of their patterns.
-pub(super) fn filter_bytes(
-    lowering: &Lowering<'_>,
-    zone: usize,
-    filters: &Filters,
-    host: Option<&Hostname>,
-) -> usize {
-    let entrances = &lowering.plane.zones[zone].entrances;
-    let mut plugins = Plugins::default();
-    let mut bytes = 0;
-    if let Some(redirect) = &filters.redirect {
-        let all = entrances.iter().map(std::slice::from_ref).chain([entrances.as_slice()]);
-        for entrances in all {
-            for plugin in [native(redirect, host, entrances), to_https(redirect, host)].into_iter().flatten()
-            {
-                let mut alone = Plugins::default();
-                alone.insert(&plugin);
-                bytes = bytes.max(json_len(&alone));
-            }
-        }
-        let instruction = instruction(redirect, entrances)
-            .or_else(|| instruction(redirect, entrances.get(..1).unwrap_or_default()));
-        filters.lower(instruction.as_ref().map(headers), None, &mut plugins);
-    } else if let Some(response) = &filters.response {
-        plugins.insert(&response.lower());
-    } else {
-        filters.lower(None, None, &mut plugins);
-    }
-    // `,"plugins":`
-    bytes + json_len(&plugins) + 12 + filters.pattern_charge()
-}
-
-/// Whether requests may go on after a row.
-pub(super) fn is_conditional(conditions: &[Condition], scheme: RequestScheme) -> bool {
-    !conditions.is_empty() || scheme != RequestScheme::Any
 }

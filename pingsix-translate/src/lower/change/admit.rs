@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::part::PartKey;
 use super::part::part_key;
 use super::placement::parts_of;
 use super::{LoweredPlane, LoweringDiff, Stale, Work};
@@ -12,8 +13,8 @@ use crate::lower::budget::{
     Admission, QUOTED, RuleSizes, SPELLINGS_ROUTE, address_bytes, admit, route_bytes, upstream_bytes,
 };
 use crate::lower::closure::Pattern;
-use crate::lower::document::{Lowering, PartKey};
 use crate::lower::host::{SPELLING, SPELLINGS};
+use crate::lower::lowering::Lowering;
 use crate::lower::plane::RuleRef;
 use crate::lower::rows::{Placement, PlaneRows};
 use crate::lower::service::service_bytes;

@@ -9,13 +9,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::WrittenRoute;
 use super::dirty::Dirty;
 use super::part::{GroupKey, part_key, segment};
 use super::{LoweredPlane, Stale, Work};
-use crate::lower::budget::Room;
-use crate::lower::document::{Lowering, RouteDraft, WrittenRoute, document_key, name_of_route};
+use crate::lower::document::{RouteDraft, document_key, name_of_route};
+use crate::lower::lowering::Lowering;
 use crate::lower::plane::RuleRef;
-use crate::lower::rows::rows;
+use crate::lower::room::Room;
+use crate::lower::rows::rows_of;
 use crate::lower::table::{Compiled, Only, Row, TableKey, TableRoute, Zone, compile_zone, host_of};
 use crate::model::{Hostname, Refusal};
 
@@ -87,7 +89,7 @@ impl LoweredPlane {
             let places = self.placed.places(lowering.plane, input).into_iter();
             let schemes = places.filter(move |place| place.zone == zone).map(|place| place.scheme);
             schemes.flat_map(move |scheme| {
-                rows(route, input, original, scheme, |rule, matched| {
+                rows_of(route, input, original, scheme, |rule, matched| {
                     self.admission.kept(rule, matched, group)
                 })
             })

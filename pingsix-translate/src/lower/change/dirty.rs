@@ -13,9 +13,9 @@ use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Stale;
+use super::part::PartKey;
 use super::part::{GroupKey, Part, Parts};
 use super::placement::PlacementIndex;
-use crate::lower::document::PartKey;
 use crate::lower::plane::Plane;
 use crate::lower::table::host_of;
 use crate::model::Hostname;

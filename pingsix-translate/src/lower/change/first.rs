@@ -4,16 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::LoweredPlane;
+use super::WrittenRoute;
+use super::part::PartKey;
 use super::part::{part_key, segment};
 use super::patterns::HostPatterns;
 use super::placement::PlacementIndex;
 use super::write::Documents;
-use crate::lower::budget::{Admission, Room, admit};
+use crate::lower::budget::{Admission, admit};
 use crate::lower::closure::{Matched, close};
-use crate::lower::document::{
-    Lowering, Naming, PartKey, RouteDraft, WrittenDocument, WrittenRoute, name_of_route,
-};
+use crate::lower::document::{RouteDraft, name_of_route};
+use crate::lower::lowering::Lowering;
+use crate::lower::naming::{Naming, WrittenDocument, telemetry};
 use crate::lower::plane::Plane;
+use crate::lower::room::Room;
 use crate::lower::rows::{PlaneRows, RouteInput};
 use crate::lower::ssl::ServedCertificate;
 use crate::lower::table::compile_zone;
@@ -83,7 +86,7 @@ impl LoweredPlane {
         let mut lowered = Self::empty(lowering, admission);
         let (mut zones, mut table) = (Vec::new(), Vec::new());
         for zone in 0..lowering.plane.zones.len() {
-            let compiled = compile_zone(rows.zone(zone, &lowered.admission), None, room)?;
+            let compiled = compile_zone(lowered.admission.zone(rows, zone), None, room)?;
             lowered.unreached.extend(compiled.unreached.iter().map(|(group, path)| PartKey {
                 zone,
                 original: compiled.groups[*group].0.clone(),
@@ -124,7 +127,7 @@ impl LoweredPlane {
             let written = lowered.naming.certificate(&mut lowered.certificates, certificate, &document);
             documents.push(written);
         }
-        documents.extend(lowering.plane.telemetry());
+        documents.extend(telemetry(lowering.plane));
         documents.extend(used.iter().filter_map(|upstream| lowered.naming.upstream(lowering, upstream)));
         let chains = lowered.naming.services.keys();
         documents.extend(chains.filter_map(|chain| lowered.naming.service(lowering, chain)));

@@ -10,13 +10,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::lower::document::PartKey;
 use crate::lower::rows::{Placement, RouteInput};
 use crate::lower::table::{RequestScheme, TableKey};
 use crate::model::Hostname;
 use crate::normalise::Path;
 use crate::packed::pack;
 use crate::small_set::SmallSet;
+
+/// The key of rows that may depend on each other: those of a group whose paths have the same first segment.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PartKey {
+    /// Index of the zone.
+    pub(crate) zone: usize,
+    pub(crate) original: Option<Hostname>,
+    /// Empty for the root, and for paths that may cover several first segments.
+    pub(crate) segment: Box<str>,
+}
 
 /// The rows and Routes of a group whose paths have one first segment.
 #[derive(Debug, Default)]

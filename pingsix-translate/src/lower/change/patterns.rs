@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{LoweredPlane, Stale, Work};
-use crate::lower::budget::Room;
 use crate::lower::closure::{Closed, HostTree, Matched, Pattern, close, in_order};
 use crate::lower::path_map::{common_prefix, without_last_letter};
+use crate::lower::room::Room;
 use crate::lower::table::TableKey;
 use crate::model::{Hostname, Options};
 use crate::normalise::{Path, PathKind, SpellingEnds, other_spellings};

@@ -7,9 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::part::PartKey;
 use super::part::{Parts, ZoneCounts, part_key, segments};
 use super::{RouteChange, Stale};
-use crate::lower::document::{Lowering, PartKey};
+use crate::lower::lowering::Lowering;
 use crate::lower::plane::Plane;
 use crate::lower::rows::{Placement, Placer, RouteInput, serve_over_tls};
 

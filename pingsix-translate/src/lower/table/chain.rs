@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::cell::{Cell, ReachedSchemes, SchemeSet, cells};
 use super::{Groups, Row, RowIndex};
-use crate::lower::budget::Room;
 use crate::lower::path_map::{PathEntry, PathMap};
+use crate::lower::room::Room;
 use crate::model::{Hostname, hostname_precedence};
 use crate::normalise::{Condition, Path};
 

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::lower::Size;
+use crate::lower::budget::Group;
 use crate::lower::budget::admission::Closed;
 use crate::lower::budget::ledger::Ledger;
-use crate::lower::budget::table::{Group, ROUTE, Region, STATUS, TableSizes, fits};
-use crate::lower::document::Lowering;
+use crate::lower::budget::row_sizes::{ROUTE, STATUS, fits};
+use crate::lower::budget::table::{Region, TableSizes};
+use crate::lower::lowering::Lowering;
 use crate::lower::path_map::{PathEntry, PathMap};
 use crate::lower::plane::RuleRef;
 use crate::lower::table::host_of;
