@@ -16,7 +16,9 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tonic::Request;
 
+use super::connection::Peer;
 use super::log_limiter::LogLimiter;
 use super::replica::Replica;
 use crate::proto::etcdserverpb::ResponseHeader;
@@ -113,6 +115,12 @@ impl Services {
     fn header(&self) -> ResponseHeader {
         header(self.replica.read(super::store::Store::header))
     }
+}
+
+/// The connection of a request.
+fn peer<T>(request: &Request<T>) -> Arc<Peer> {
+    let peer = request.extensions().get::<Arc<Peer>>();
+    Arc::clone(peer.expect("the server adds the peer of its connection to each request"))
 }
 
 fn header(revision: i64) -> ResponseHeader {

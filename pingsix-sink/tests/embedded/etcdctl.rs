@@ -12,7 +12,6 @@ use crate::wire::{Served, WAIT_TIMEOUT};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use pingsix_sink::contract::documents::{desired, document, scope};
-use pingsix_sink::embedded::{Access, Clients};
 use pingsix_sink::{Desired, EmbeddedEtcd, Key, Sink};
 use pingsix_test_programs::{Output, find, run};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -349,26 +348,4 @@ async fn with_a_client_ca_a_certificate_of_it_is_needed() {
         assert!(!refused.ok && refused.out.is_empty(), "{refused:?}");
     }
     assert_eq!(served.etcd.stats().lists, 1);
-}
-
-#[tokio::test]
-async fn a_user_logs_in_and_reads_its_prefix() {
-    let Some(program) = find("etcdctl") else { return };
-    let clients = Clients::new().user("web", "s3cret", [scope("/p/web")]);
-    let served = Served::start(EmbeddedEtcd::builder().access(Access::of(clients))).await;
-    served.etcd.publish(&desired("/p/web", &[("routes/a", "A")])).await.unwrap();
-    served.etcd.publish(&desired("/p/api", &[("routes/a", "A")])).await.unwrap();
-    served.etcd.open();
-    let ctl = Etcdctl { program, served };
-    assert_eq!(ctl.out("--user=web:s3cret get --prefix /p/web/").await, "/p/web/routes/a\nA\n");
-    for (command, expected) in [
-        ("--user=web:s3cret get --prefix /p/", "permission denied"),
-        ("--user=web:s3cret watch --prefix /p/", "permission denied"),
-        ("--user=web:wrong get --prefix /p/web/", "authentication failed"),
-        ("get --prefix /p/web/", "user name is empty"),
-    ] {
-        let output = ctl.run(command).await;
-        assert!(!output.ok && output.err.contains(expected), "{command}: {output:?}");
-    }
-    assert!(ctl.run("--user=web:s3cret endpoint health").await.ok, "etcdctl takes a refusal as health");
 }

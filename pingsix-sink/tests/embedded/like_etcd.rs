@@ -3,12 +3,9 @@
 //!
 //! Revisions differ in value; they are compared as the number of their publication.
 
-use crate::wire::{Served, WAIT_TIMEOUT, Watcher, channel, under, watch_under, with_token};
+use crate::wire::{Served, Watcher, channel, under, watch_under};
 use bytes::Bytes;
-use pingsix_sink::contract::documents::{desired, scope};
-use pingsix_sink::embedded::{Access, Clients};
-use pingsix_sink::proto::etcdserverpb::AuthenticateRequest;
-use pingsix_sink::proto::etcdserverpb::auth_client::AuthClient;
+use pingsix_sink::contract::documents::desired;
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
 use pingsix_sink::proto::etcdserverpb::range_request::{SortOrder, SortTarget};
 use pingsix_sink::proto::etcdserverpb::request_op::Request as Operation;
@@ -17,9 +14,9 @@ use pingsix_sink::proto::etcdserverpb::{
 };
 use pingsix_sink::proto::mvccpb::KeyValue;
 use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Sink, Step, plan};
-use pingsix_test_programs::{Etcd, find};
+use pingsix_test_programs::Etcd;
+use tonic::Status;
 use tonic::transport::Channel;
-use tonic::{Code, Status};
 
 /// One of the two servers, and the revision of each publication on it.
 struct ServerUnderTest {
@@ -249,99 +246,4 @@ async fn a_watch_stream_is_controlled_like_one_of_etcd() {
     write(channel(real.address()).await).await;
     publish(&served).await;
     assert_eq!(controls(served.channel().await).await, controls(channel(real.address()).await).await);
-}
-
-/// Creates etcd users with one prefix each, and enables authentication.
-async fn enable_auth(real: &Etcd, users: &[(&str, &str)]) -> bool {
-    let Some(_) = find("etcdctl") else { return false };
-    let mut commands = vec!["user add root:root".to_owned(), "user grant-role root root".to_owned()];
-    for (name, prefix) in users {
-        commands.push(format!("user add {name}:secret-of-{name}"));
-        commands.push(format!("role add {name}"));
-        commands.push(format!("role grant-permission {name} --prefix=true read {prefix}"));
-        commands.push(format!("user grant-role {name} {name}"));
-    }
-    commands.push("auth enable".to_owned());
-    for command in commands {
-        real.control(&command.split(' ').collect::<Vec<_>>()).await;
-    }
-    true
-}
-
-fn result_of<T>(answer: Result<T, Status>) -> Result<(), (Code, String)> {
-    answer.map(drop).map_err(|status| (status.code(), status.message().to_owned()))
-}
-
-/// Responses to clients with good, bad and no credentials.
-async fn authentication_results(channel: Channel) -> Vec<(String, Result<(), (Code, String)>)> {
-    let mut told = Vec::new();
-    let mut tokens = vec![("nobody".to_owned(), None), ("a guess".to_owned(), Some("guess.12".to_owned()))];
-    for (name, password) in [
-        ("web", "secret-of-web"),
-        ("api", "secret-of-api"),
-        ("web", "secret-of-api"),
-        ("none", "secret-of-web"),
-    ] {
-        let request = AuthenticateRequest { name: name.into(), password: password.into() };
-        let answer = AuthClient::new(channel.clone()).authenticate(request).await;
-        if let Ok(answer) = &answer {
-            tokens.push((name.to_owned(), Some(answer.get_ref().token.clone())));
-        }
-        told.push((format!("{name} with {password}"), result_of(answer)));
-    }
-    for (who, token) in tokens {
-        let mut kv = KvClient::new(channel.clone());
-        let one = |key: &'static str| RangeRequest { key: key.into(), ..RangeRequest::default() };
-        let everything =
-            RangeRequest { key: b"\0"[..].into(), range_end: b"\0"[..].into(), ..RangeRequest::default() };
-        let within = RangeRequest { range_end: "/p/web/s".into(), ..one("/p/web/routes/") };
-        for (what, range) in [
-            ("its prefix", under("/p/web/")),
-            ("a part", within),
-            ("a key", one("/p/web/routes/b")),
-            ("the prefix without its slash", under("/p/web")),
-            ("all prefixes", under("/p/")),
-            ("everything", everything),
-            ("health", one("health")),
-        ] {
-            let answer = kv.range(with_token(token.as_deref(), range.clone())).await;
-            told.push((format!("{who} reads {what}"), result_of(answer)));
-            let request = RequestOp { request: Some(Operation::RequestRange(range)) };
-            let txn = TxnRequest { success: vec![request], ..TxnRequest::default() };
-            let answer = kv.txn(with_token(token.as_deref(), txn)).await;
-            told.push((format!("{who} reads {what} in a transaction"), result_of(answer)));
-        }
-        for (what, prefix) in [("its prefix", "/p/web/"), ("all prefixes", "/p/")] {
-            let request = Some(watch_under(prefix, 0));
-            let opening = Watcher::open_as(channel.clone(), token.as_deref(), request);
-            let response = match tokio::time::timeout(WAIT_TIMEOUT, opening).await.unwrap() {
-                Ok(mut watcher) => watcher.next().await,
-                Err(status) => panic!("{who} watches {what}: {status}"),
-            };
-            let answer = format!("{} {} {}", response.created, response.canceled, response.cancel_reason);
-            told.push((format!("{who} watches {what}: {answer}"), Ok(())));
-        }
-    }
-    told
-}
-
-#[tokio::test]
-async fn clients_are_admitted_like_etcd_admits_them() {
-    let Some(real) = Etcd::start().await else { return };
-    write(channel(real.address()).await).await;
-    if !enable_auth(&real, &[("web", "/p/web/"), ("api", "/p/api/")]).await {
-        return;
-    }
-    let clients = Clients::new().user("web", "secret-of-web", [scope("/p/web")]).user(
-        "api",
-        "secret-of-api",
-        [scope("/p/api")],
-    );
-    let served = Served::start(EmbeddedEtcd::builder().access(Access::of(clients))).await;
-    publish(&served).await;
-    let expected = authentication_results(channel(real.address()).await).await;
-    assert!(expected.len() > 60);
-    for (answer, expected) in authentication_results(served.channel().await).await.into_iter().zip(expected) {
-        assert_eq!(answer, expected);
-    }
 }

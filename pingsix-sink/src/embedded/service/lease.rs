@@ -117,7 +117,7 @@ impl lease_server::Lease for Lease {
         &self,
         request: Request<LeaseGrantRequest>,
     ) -> Result<Response<LeaseGrantResponse>, Status> {
-        self.0.reader(&request)?;
+        self.0.reader(&super::peer(&request))?;
         let request = request.into_inner();
         let id = self.table().grant(request.id, request.ttl, Instant::now())?;
         let header = Some(self.0.header());
@@ -128,7 +128,7 @@ impl lease_server::Lease for Lease {
         &self,
         request: Request<LeaseRevokeRequest>,
     ) -> Result<Response<LeaseRevokeResponse>, Status> {
-        self.0.reader(&request)?;
+        self.0.reader(&super::peer(&request))?;
         self.table().revoke(request.into_inner().id, Instant::now())?;
         Ok(Response::new(LeaseRevokeResponse { header: Some(self.0.header()) }))
     }
@@ -137,7 +137,7 @@ impl lease_server::Lease for Lease {
         &self,
         request: Request<Streaming<LeaseKeepAliveRequest>>,
     ) -> Result<Response<Self::LeaseKeepAliveStream>, Status> {
-        self.0.reader(&request)?;
+        self.0.reader(&super::peer(&request))?;
         let services = self.0.clone();
         let ended = services.shutdown.clone().cancelled_owned();
         let responses = request.into_inner().map(move |request| {
@@ -152,7 +152,7 @@ impl lease_server::Lease for Lease {
         &self,
         request: Request<LeaseTimeToLiveRequest>,
     ) -> Result<Response<LeaseTimeToLiveResponse>, Status> {
-        self.0.reader(&request)?;
+        self.0.reader(&super::peer(&request))?;
         let id = request.into_inner().id;
         // etcd answers -1 for an unknown lease instead of an error.
         let (ttl, granted_ttl) = self.table().time_to_live(id, Instant::now()).unwrap_or((-1, 0));
@@ -164,7 +164,7 @@ impl lease_server::Lease for Lease {
         &self,
         request: Request<LeaseLeasesRequest>,
     ) -> Result<Response<LeaseLeasesResponse>, Status> {
-        self.0.reader(&request)?;
+        self.0.reader(&super::peer(&request))?;
         let leases = self.table().alive(Instant::now()).into_iter().map(|id| LeaseStatus { id }).collect();
         Ok(Response::new(LeaseLeasesResponse { header: Some(self.0.header()), leases }))
     }

@@ -12,7 +12,7 @@ use tonic::{Status, Streaming};
 
 use super::channel::{ResponseSender, StreamClosed};
 use super::state::{DeliveryMode, WatchPermits, WatchState};
-use crate::embedded::access::Credentials;
+use crate::embedded::connection::Peer;
 use crate::embedded::service::{Services, header, refusal};
 use crate::embedded::store::{Compacted, EVENT_OVERHEAD, KeyRange, Refusal, ScopeSize, Store};
 use crate::proto::etcdserverpb::watch_request::RequestUnion;
@@ -86,7 +86,7 @@ impl Progress {
 
 pub(super) struct WatchStream {
     services: Services,
-    credentials: Credentials,
+    peer: Arc<Peer>,
     /// Changes when the watches have to be authorised again.
     access: watch::Receiver<u64>,
     requests: Streaming<WatchRequest>,
@@ -101,14 +101,14 @@ pub(super) struct WatchStream {
 impl WatchStream {
     pub(super) fn new(
         services: Services,
-        credentials: Credentials,
+        peer: Arc<Peer>,
         requests: Streaming<WatchRequest>,
         sender: ResponseSender,
     ) -> Self {
         Self {
             access: services.replica.access.changes(),
             services,
-            credentials,
+            peer,
             requests,
             sender,
             watches: BTreeMap::new(),
@@ -127,9 +127,7 @@ impl WatchStream {
                     watches = self.watches.len(),
                     "connection closed: its client left a watch response unread"
                 );
-                if let Some(peer) = self.credentials.peer() {
-                    peer.close();
-                }
+                self.peer.close();
             }
             Err(StreamEnd::Status(status)) => self.sender.end(status),
         }
@@ -241,7 +239,7 @@ impl WatchStream {
 
     /// Counts one more watch; `None` if the connection has too many, or its client has its share.
     fn admit(&self) -> Option<WatchPermits> {
-        let peer = self.credentials.peer()?;
+        let peer = &self.peer;
         let on_connection = peer.watches().try_enter(MAX_WATCHES);
         let replica = &self.services.replica;
         let permits = on_connection.and_then(|on_connection| {
@@ -254,7 +252,7 @@ impl WatchStream {
     /// Checks that the client may watch all of `range`; the error is etcd's text.
     fn permit(&self, range: &KeyRange) -> Result<(), String> {
         let access = &self.services.replica.access;
-        let permitted = access.reader(&self.credentials).and_then(|reader| reader.check(range));
+        let permitted = access.reader(&self.peer).and_then(|reader| reader.check(range));
         permitted.map_err(|denied| {
             // etcd writes the status into the text as Go does.
             let status = self.services.deny(denied);
