@@ -42,8 +42,7 @@
 //! - **Fairness.** Clients share connections, watch streams and watches: at a limit, the client with the most gives
 //!   one to a client with at least two fewer. See [`Builder::connection_limit`].
 //! - **Read only.** `Put`, `DeleteRange`, `Compact` and a `Txn` with a write in either branch are refused with
-//!   `FAILED_PRECONDITION`. Leases can be granted and kept alive, for clients that require them, but keys cannot be
-//!   attached.
+//!   `FAILED_PRECONDITION`. There are no leases, because a reader has nothing to attach to one.
 //! - **Security.** The documents contain private keys. Plaintext is served on loopback addresses alone, unless
 //!   [`Builder::allow_plaintext_beyond_loopback`] allows it; [`Builder::tls`] serves on any address over TLS, to all
 //!   clients or to those with a certificate of a given CA. See [`ServerTls`].

@@ -18,7 +18,6 @@ use super::readers::Readers;
 use super::responses::PendingResponses;
 use super::resting_watches::RestingWatches;
 use super::revisions::{Clock, Reservations, ReserveError, RevisionAllocator};
-use super::service::lease::LeaseTable;
 use super::stats::{Counters, Stats};
 use super::store::{EVENT_OVERHEAD, Store};
 use super::tls::LiveTls;
@@ -51,7 +50,6 @@ pub(super) struct Replica {
     pub(super) connections: FairLimit,
     pub(super) streams: FairLimit,
     pub(super) watches: FairLimit,
-    pub(super) leases: LeaseTable,
     pub(super) readers: Readers,
     /// The resting watches.
     pub(super) resting_watches: RestingWatches,
@@ -102,7 +100,6 @@ impl Replica {
             connections: FairLimit::new(options.connection_limit),
             streams: FairLimit::new(options.connection_limit.saturating_mul(STREAMS_PER_CONNECTION)),
             watches: FairLimit::new(options.watch_limit),
-            leases: LeaseTable::default(),
             readers: Readers::default(),
             resting_watches: RestingWatches::default(),
             batches: BatchCache::default(),

@@ -42,7 +42,6 @@ pub(super) async fn serve(
         .http2_keepalive_timeout(Some(options.keepalive_timeout))
         .add_service(services.kv())
         .add_service(services.watch())
-        .add_service(services.lease())
         .add_service(services.cluster())
         .add_service(services.maintenance())
         .add_service(services.auth());

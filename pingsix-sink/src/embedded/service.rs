@@ -3,7 +3,6 @@
 mod auth;
 mod cluster;
 mod kv;
-pub(super) mod lease;
 mod maintenance;
 mod range;
 mod refusal;
@@ -25,7 +24,6 @@ use crate::proto::etcdserverpb::ResponseHeader;
 use crate::proto::etcdserverpb::auth_server::AuthServer;
 use crate::proto::etcdserverpb::cluster_server::ClusterServer;
 use crate::proto::etcdserverpb::kv_server::KvServer;
-use crate::proto::etcdserverpb::lease_server::LeaseServer;
 use crate::proto::etcdserverpb::maintenance_server::MaintenanceServer;
 use crate::proto::etcdserverpb::watch_server::WatchServer;
 pub(crate) use refusal::UNKNOWN_SCOPE;
@@ -93,10 +91,6 @@ impl Services {
     pub(super) fn watch(&self) -> WithSharedBodies<WatchServer<watch::Watch>> {
         let watch = WatchServer::new(watch::Watch(self.clone()));
         WithSharedBodies(watch.max_decoding_message_size(SMALL_LIMIT))
-    }
-
-    pub(super) fn lease(&self) -> LeaseServer<lease::Lease> {
-        LeaseServer::new(lease::Lease(self.clone())).max_decoding_message_size(SMALL_LIMIT)
     }
 
     pub(super) fn cluster(&self) -> ClusterServer<cluster::Cluster> {
