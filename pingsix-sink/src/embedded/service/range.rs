@@ -44,11 +44,6 @@ impl Cost {
         (self.examined <= MAX_EXAMINED).then_some(()).ok_or(RangeError::TooLarge)
     }
 
-    #[cfg(test)]
-    pub(super) const fn examined(&self) -> usize {
-        self.examined
-    }
-
     fn add_list(&mut self, bytes: usize) -> Result<(), RangeError> {
         self.listed += bytes;
         (self.listed <= MAX_LIST_BYTES).then_some(()).ok_or(RangeError::TooLarge)
@@ -165,5 +160,44 @@ fn sort_by_number(records: &mut [&Arc<Record>], number: impl Fn(&Record) -> i64,
         records.sort_by_key(|record| Reverse(number(record)));
     } else {
         records.sort_by_key(|record| number(record));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::embedded::store::testing::Publisher;
+
+    #[test]
+    fn a_list_costs_the_keys_that_it_shows() {
+        let mut publisher = Publisher::new(1 << 20);
+        let state: BTreeMap<u8, u8> = (0..=u8::MAX).map(|id| (id, 0)).collect();
+        publisher.publish(&state);
+        publisher.store.complete();
+        let list = RangeRequest {
+            key: "/p/web/".into(),
+            range_end: "/p/web0".into(),
+            limit: 1,
+            ..RangeRequest::default()
+        };
+        let examined = |request: &RangeRequest| {
+            let mut cost = Cost::default();
+            respond(&publisher.store, request, &mut cost).unwrap();
+            cost.examined
+        };
+        // The scope and a key.
+        assert_eq!(examined(&list), 2);
+        assert_eq!(examined(&RangeRequest { count_only: true, ..list.clone() }), 1);
+        assert_eq!(examined(&RangeRequest { limit: 0, keys_only: true, ..list.clone() }), 257);
+
+        // A filter examines every key, which is refused for too many keys.
+        let mut cost = Cost::default();
+        let filtered = RangeRequest { min_mod_revision: i64::MAX, ..list };
+        for _ in 0..1_020 {
+            respond(&publisher.store, &filtered, &mut cost).unwrap();
+        }
+        assert_eq!(respond(&publisher.store, &filtered, &mut cost), Err(RangeError::TooLarge));
     }
 }
