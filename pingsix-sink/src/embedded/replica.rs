@@ -16,7 +16,6 @@ use super::log_limiter::LogLimiter;
 use super::publication::{commits, split};
 use super::readers::Readers;
 use super::responses::PendingResponses;
-use super::resting_watches::RestingWatches;
 use super::revisions::{Clock, Reservations, ReserveError, RevisionAllocator};
 use super::stats::{Counters, Stats};
 use super::store::{EVENT_OVERHEAD, Store};
@@ -51,8 +50,6 @@ pub(super) struct Replica {
     pub(super) streams: FairLimit,
     pub(super) watches: FairLimit,
     pub(super) readers: Readers,
-    /// The resting watches.
-    pub(super) resting_watches: RestingWatches,
     pub(super) batches: BatchCache,
     pub(super) shared_lists: ListCache,
     /// Log messages about connections.
@@ -101,7 +98,6 @@ impl Replica {
             streams: FairLimit::new(options.connection_limit.saturating_mul(STREAMS_PER_CONNECTION)),
             watches: FairLimit::new(options.watch_limit),
             readers: Readers::default(),
-            resting_watches: RestingWatches::default(),
             batches: BatchCache::default(),
             shared_lists: ListCache::default(),
             log_limiter: LogLimiter::default(),
@@ -173,9 +169,8 @@ impl Replica {
 
         let mut store = self.store.read().clone();
         let Some(revisions) = store.next_revisions(parts.len()) else { return Ok(None) };
-        let commits = commits(&store, scope, &steps, &parts, revisions);
         store.add_scope(scope);
-        store.commit(scope, commits, self.resting_watches.earliest());
+        store.commit(scope, &commits(&steps, &parts, revisions));
         let changed = steps.changed();
         let header = Revision::new(store.header()).unwrap_or(Revision::MIN);
         let revision = current.filter(|_| changed.is_empty()).map_or(header, |published| published.revision);

@@ -171,14 +171,20 @@ mod tests {
     use crate::embedded::store::testing::Publisher;
 
     #[test]
-    fn a_list_costs_the_keys_that_it_shows() {
+    fn a_list_costs_the_keys_that_it_shows_at_every_revision() {
         let mut publisher = Publisher::new(1 << 20);
-        let state: BTreeMap<u8, u8> = (0..=u8::MAX).map(|id| (id, 0)).collect();
+        let mut state: BTreeMap<u8, u8> = (0..=u8::MAX).map(|id| (id, 0)).collect();
         publisher.publish(&state);
         publisher.store.complete();
+        let oldest = publisher.store.header();
+        for round in 0..200 {
+            state.insert(round, 1);
+            publisher.publish(&state);
+        }
         let list = RangeRequest {
             key: "/p/web/".into(),
             range_end: "/p/web0".into(),
+            revision: oldest,
             limit: 1,
             ..RangeRequest::default()
         };
@@ -191,6 +197,9 @@ mod tests {
         assert_eq!(examined(&list), 2);
         assert_eq!(examined(&RangeRequest { count_only: true, ..list.clone() }), 1);
         assert_eq!(examined(&RangeRequest { limit: 0, keys_only: true, ..list.clone() }), 257);
+
+        let past = respond(&publisher.store, &list, &mut Cost::default()).unwrap();
+        assert_eq!((past.count, past.more, past.kvs[0].mod_revision), (256, true, oldest));
 
         // A filter examines every key, which is refused for too many keys.
         let mut cost = Cost::default();

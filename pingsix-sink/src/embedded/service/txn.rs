@@ -7,6 +7,7 @@ use tonic::Status;
 
 use super::range::{self, Cost, RangeError};
 use super::refusal;
+use crate::document::OrderHint;
 use crate::embedded::store::{KeyRange, Record, Store};
 use crate::proto::etcdserverpb::compare::{CompareResult, CompareTarget, TargetUnion};
 use crate::proto::etcdserverpb::request_op::Request as Operation;
@@ -92,7 +93,7 @@ fn holds(store: &Store, compare: &Compare, cost: &mut Cost) -> Result<bool, Rang
             create_revision: 0,
             mod_revision: 0,
             version: 0,
-            ordinal: 0,
+            order: OrderHint(0),
         };
         return Ok(compare.target() != CompareTarget::Value && holds_for(compare, &missing));
     }

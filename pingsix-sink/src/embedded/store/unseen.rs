@@ -1,24 +1,68 @@
-//! Changes that a watch has not seen.
+//! What a watch has not seen.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
-use super::record::Commit;
-use super::state::State;
-use super::{KeyRange, Store};
+use super::state::{Seen, State};
+use super::{KeyRange, Log, Store};
+use crate::desired::Scope;
 
-/// The next change for the watch is compacted; this is the compaction revision.
+/// A state that a watch needs is compacted; this is the compaction revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::embedded) struct Compacted(pub(in crate::embedded) i64);
 
-/// Changes that a watch has not seen.
+/// The states of all scopes in the range of a watch that its client has.
+pub(in crate::embedded) type HeldStates = BTreeMap<Scope, State>;
+
+/// What a watch has seen of the scopes in its range.
 #[derive(Debug)]
-pub(in crate::embedded) struct Unseen {
-    /// Commits of the scopes in its range, oldest first.
-    pub(in crate::embedded) commits: Vec<Arc<Commit>>,
-    /// The revision up to which the commits are complete.
-    pub(in crate::embedded) reached: i64,
-    /// Whether there are later commits.
-    pub(in crate::embedded) more: bool,
+pub(in crate::embedded) struct Position<'s> {
+    /// Each scope with what the client has of it.
+    scopes: Vec<(Seen, &'s Log)>,
+    /// The revision since which the history of all scopes is complete.
+    floor: i64,
+}
+
+impl<'s> Position<'s> {
+    /// The revisions of the last change that the client has, and of the last change.
+    pub(in crate::embedded) fn span(&self) -> (i64, i64) {
+        let seen = self.scopes.iter().map(|(seen, _)| seen.revision());
+        let last = self.scopes.iter().map(|(_, log)| log.current.revision());
+        (seen.max().unwrap_or_default(), last.max().unwrap_or_default())
+    }
+
+    /// Whether there are changes that the client does not have.
+    pub(in crate::embedded) fn is_behind(&self) -> bool {
+        self.scopes.iter().any(|(seen, log)| seen.revision() < log.current.revision())
+    }
+
+    /// For each scope that changed until `until`: what the client has of it, and the later state.
+    ///
+    /// # Errors
+    /// [`Compacted`] when a state at `until` is compacted.
+    pub(in crate::embedded) fn until(
+        &self,
+        until: i64,
+    ) -> impl Iterator<Item = Result<(&Seen, &'s State), Compacted>> {
+        let is_changed =
+            move |(seen, log): &&(Seen, &Log)| seen.revision() < log.current.revision().min(until);
+        let changed = self.scopes.iter().filter(is_changed);
+        changed.map(move |(seen, log)| log.at(until).map(|after| (seen, after)).ok_or(Compacted(self.floor)))
+    }
+
+    /// The revisions from `next` on at which every scope is known and one differs from before.
+    pub(in crate::embedded) fn revisions(&self, next: i64) -> Vec<i64> {
+        let known = next.max(self.floor - 1);
+        let commits = self.scopes.iter().flat_map(|(_, log)| log.since(known));
+        let mut revisions: Vec<i64> = commits.chain((known > next).then_some(known)).collect();
+        revisions.sort_unstable();
+        revisions.dedup();
+        revisions
+    }
+
+    /// The compaction revision, if the history lacks states from `next` on.
+    pub(in crate::embedded) fn compacted(&self, next: i64) -> Option<Compacted> {
+        (next < self.floor).then_some(Compacted(self.floor))
+    }
 }
 
 impl Store {
@@ -36,74 +80,39 @@ impl Store {
         }
     }
 
-    /// The changes for a watch of `range` that has seen everything below `next`; at most `most` commits.
-    pub(in crate::embedded) fn unseen(
-        &self,
-        range: &KeyRange,
-        next: i64,
-        most: usize,
-    ) -> Result<Unseen, Compacted> {
-        let floor = self.floor_of(range);
-        if next < floor {
-            return Err(Compacted(floor));
-        }
-        let enough = most.saturating_add(1);
-        let overlapping = self.overlapping(range).filter(|log| log.changed >= next);
-        let mut commits: Vec<_> = overlapping.flat_map(|log| log.since(next).take(enough).cloned()).collect();
-        commits.sort_unstable_by_key(|commit| commit.revision);
-        let more = commits.len() > most;
-        commits.truncate(most);
-        let reached = match commits.last() {
-            Some(last) if more => last.revision,
-            Some(_) | None => self.header,
-        };
-        Ok(Unseen { commits, reached, more })
-    }
-
-    /// For each scope in `range`: its state as of `next - 1` if that is known, and its state as of `until`.
+    /// The position of a watch of `range` that has seen everything below `next`. Without the states that its client
+    /// has, the history supplies them.
     ///
     /// # Errors
-    /// [`Compacted`] when a deletion between the two, or `until`, may be compacted.
-    pub(in crate::embedded) fn between(
+    /// [`Compacted`] when the history has lost a state before a deletion.
+    pub(in crate::embedded) fn position(
         &self,
         range: &KeyRange,
         next: i64,
-        until: i64,
-    ) -> Result<Vec<(Option<&State>, &State)>, Compacted> {
-        let compacted = || {
-            let floors = self
-                .overlapping(range)
-                .map(|log| log.deletions_floor.max(if until < log.changed { log.floor } else { 0 }));
-            Compacted(floors.fold(self.opened, i64::max))
-        };
+        held: Option<&HeldStates>,
+    ) -> Result<Position<'_>, Compacted> {
+        let floor = self.floor_of(range);
         if next < self.opened {
-            return Err(compacted());
+            return Err(Compacted(floor));
         }
-        let changed = self.overlapping(range).filter(|log| log.changed >= next);
-        let states = changed.map(|log| {
-            let after = log.at(until).filter(|_| next >= log.deletions_floor);
-            after.map(|after| (log.at(next - 1), after)).ok_or_else(compacted)
+        let scopes = self.overlapping(range).map(|log| {
+            let state = match held {
+                // A scope that the client does not have appeared later.
+                Some(held) => Some(held.get(&log.scope).cloned().unwrap_or_default()),
+                None => log.at(next - 1).cloned(),
+            };
+            let seen = match state {
+                Some(state) => Seen::State(state),
+                None if log.current.deletion_since(next).is_none() => Seen::Below(next),
+                None => return Err(Compacted(floor)),
+            };
+            Ok((seen, &**log))
         });
-        states.collect()
+        Ok(Position { scopes: scopes.collect::<Result<_, _>>()?, floor })
     }
 
-    /// The revisions from `next` on at which the whole of `range` is known and differs from before.
-    pub(in crate::embedded) fn revisions(&self, range: &KeyRange, next: i64) -> Vec<i64> {
-        let known = self.overlapping(range).map(|log| log.floor - 1).fold(next, i64::max);
-        let commits = self.overlapping(range).flat_map(|log| log.since(known)).map(|commit| commit.revision);
-        let mut revisions: Vec<i64> = commits.chain((known > next).then_some(known)).collect();
-        revisions.sort_unstable();
-        revisions.dedup();
-        revisions
-    }
-
-    /// The revision of the first change in `range` from `next` on, or `next` if that is unknown.
-    pub(in crate::embedded) fn first_change(&self, range: &KeyRange, next: i64) -> i64 {
-        let overlapping = self.overlapping(range).filter(|log| log.changed >= next);
-        let first = overlapping.map(|log| match log.since(next).next() {
-            Some(commit) if next >= log.floor => commit.revision,
-            Some(_) | None => next,
-        });
-        first.min().unwrap_or(next)
+    /// The current states of the scopes in `range`.
+    pub(in crate::embedded) fn states(&self, range: &KeyRange) -> HeldStates {
+        self.overlapping(range).map(|log| (log.scope.clone(), log.current.clone())).collect()
     }
 }
