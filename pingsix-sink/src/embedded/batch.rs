@@ -16,13 +16,12 @@
 //!
 //! Watches of the same keys and the same changes share the encoded bytes.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
-use parking_lot::Mutex;
 use prost::Message;
 
+use super::shared_cache::SharedCache;
 use super::store::{Compacted, HeldStates, KeyChange, KeyRange, Position, Store};
 use crate::proto::etcdserverpb::WatchResponse;
 
@@ -49,13 +48,43 @@ pub(super) struct Wanted {
     pub(super) with_previous: bool,
 }
 
+/// Cache of batches, by the request and the revisions of the last change that the clients have and of the last change.
+pub(super) type BatchCache = SharedCache<(Wanted, (i64, i64)), Result<Arc<Batch>, Compacted>>;
+
+/// Byte limit of the cached batches: one message.
+pub(super) const BATCH_CACHE_BYTES: usize = super::LIST_LIMIT;
+
 impl Batch {
+    /// The batch for a watch that has seen everything below `next`, if there are changes, and whether this call
+    /// encoded it. The client has the states `held`, or those of the history.
+    ///
+    /// # Errors
+    /// [`Compacted`] when the history no longer has a state that the watch needs.
+    pub(super) fn shared(
+        cache: &BatchCache,
+        store: &Store,
+        wanted: &Wanted,
+        (next, held): (i64, Option<&HeldStates>),
+        limit: usize,
+    ) -> Result<Option<(Arc<Self>, bool)>, Compacted> {
+        let position = store.position(&wanted.range, next, held)?;
+        if !position.is_behind() {
+            return Ok(None);
+        }
+        let (batch, made) = cache.get((wanted.clone(), position.span()), || {
+            let batch = Self::of(store, &position, wanted, next, limit).map(Arc::new);
+            let bytes = batch.as_ref().map_or(0, |batch| batch.events.len());
+            (batch, bytes)
+        });
+        Ok(Some((batch?, made)))
+    }
+
     /// The batch for a watch that has seen everything below `next`. If the current state takes more than `limit`
     /// bytes, without previous versions, the batch ends at the latest revision that fits.
     ///
     /// # Errors
     /// [`Compacted`] when the history no longer has a state that fits.
-    pub(super) fn of(
+    fn of(
         store: &Store,
         position: &Position<'_>,
         wanted: &Wanted,
@@ -123,72 +152,6 @@ impl<'p> StateDiff<'p> {
         let events = WatchResponse { events, ..WatchResponse::default() }.encode_to_vec().into();
         let merged = usize::try_from(self.changes).unwrap_or(usize::MAX).saturating_sub(event_count);
         Batch { events, event_count, merged, reached, more }
-    }
-}
-
-/// Cache of recent batches, for watches with the same changes.
-#[derive(Debug, Default)]
-pub(super) struct BatchCache {
-    recent: Mutex<VecDeque<CachedBatch>>,
-}
-
-/// A batch that its first user encodes.
-#[derive(Clone, Debug)]
-struct CachedBatch {
-    wanted: Wanted,
-    /// The revisions of the last change that the clients have, and of the last change.
-    span: (i64, i64),
-    batch: Arc<OnceLock<Result<Arc<Batch>, Compacted>>>,
-}
-
-impl BatchCache {
-    /// Limit of cached batches. Watches with the same changes ask within moments of one another.
-    const MAX_ENTRIES: usize = 16;
-
-    /// Byte limit of cached batches besides the newest: one message.
-    const MAX_BYTES: usize = super::LIST_LIMIT;
-
-    /// The batch for a watch that has seen everything below `next`, if there are changes, and whether this call
-    /// encoded it. The client has the states `held`, or those of the history.
-    pub(super) fn get(
-        &self,
-        store: &Store,
-        wanted: &Wanted,
-        (next, held): (i64, Option<&HeldStates>),
-        limit: usize,
-    ) -> Result<Option<(Arc<Batch>, bool)>, Compacted> {
-        let position = store.position(&wanted.range, next, held)?;
-        if !position.is_behind() {
-            return Ok(None);
-        }
-        let span = position.span();
-        let slot = {
-            let mut recent = self.recent.lock();
-            let known = recent.iter().rev().find(|shared| shared.span == span && shared.wanted == *wanted);
-            if let Some(shared) = known {
-                Arc::clone(&shared.batch)
-            } else {
-                let batch = Arc::<OnceLock<_>>::default();
-                recent.push_back(CachedBatch { wanted: wanted.clone(), span, batch: Arc::clone(&batch) });
-                Self::forget(&mut recent);
-                batch
-            }
-        };
-        let mut made = false;
-        let batch = slot.get_or_init(|| {
-            made = true;
-            Batch::of(store, &position, wanted, next, limit).map(Arc::new)
-        });
-        Ok(Some((Arc::clone(batch.as_ref().map_err(|compacted| *compacted)?), made)))
-    }
-
-    fn forget(recent: &mut VecDeque<CachedBatch>) {
-        let made = |shared: &CachedBatch| shared.batch.get().and_then(|made| made.as_ref().ok()).cloned();
-        let bytes = |shared: &CachedBatch| made(shared).map_or(0, |batch| batch.events.len());
-        let mut all: usize = recent.iter().map(bytes).sum();
-        while recent.len() > Self::MAX_ENTRIES || (all > Self::MAX_BYTES && recent.len() > 1) {
-            all -= recent.pop_front().as_ref().map_or(0, bytes);
-        }
     }
 }
 

@@ -8,15 +8,15 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::access::LiveAccess;
-use super::batch::BatchCache;
+use super::batch::{BATCH_CACHE_BYTES, BatchCache};
 use super::builder::Options;
 use super::fair_limit::FairLimit;
-use super::lists::ListCache;
 use super::log_limiter::LogLimiter;
 use super::publication::{commits, split};
 use super::readers::Readers;
 use super::responses::PendingResponses;
 use super::revisions::{Clock, Reservations, ReserveError, RevisionAllocator};
+use super::service::{LIST_CACHE_BYTES, ListCache};
 use super::stats::{Counters, Stats};
 use super::store::{EVENT_OVERHEAD, Store};
 use super::tls::LiveTls;
@@ -51,7 +51,7 @@ pub(super) struct Replica {
     pub(super) watches: FairLimit,
     pub(super) readers: Readers,
     pub(super) batches: BatchCache,
-    pub(super) shared_lists: ListCache,
+    pub(super) lists: ListCache,
     /// Log messages about connections.
     pub(super) log_limiter: LogLimiter,
 }
@@ -98,8 +98,8 @@ impl Replica {
             streams: FairLimit::new(options.connection_limit.saturating_mul(STREAMS_PER_CONNECTION)),
             watches: FairLimit::new(options.watch_limit),
             readers: Readers::default(),
-            batches: BatchCache::default(),
-            shared_lists: ListCache::default(),
+            batches: BatchCache::new(BATCH_CACHE_BYTES),
+            lists: ListCache::new(LIST_CACHE_BYTES),
             log_limiter: LogLimiter::default(),
         }
     }

@@ -26,6 +26,7 @@ use crate::proto::etcdserverpb::cluster_server::ClusterServer;
 use crate::proto::etcdserverpb::kv_server::KvServer;
 use crate::proto::etcdserverpb::maintenance_server::MaintenanceServer;
 use crate::proto::etcdserverpb::watch_server::WatchServer;
+pub(super) use range::{LIST_CACHE_BYTES, ListCache};
 pub(crate) use refusal::UNKNOWN_SCOPE;
 use shared_body::WithSharedBodies;
 

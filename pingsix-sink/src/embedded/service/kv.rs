@@ -6,11 +6,12 @@ use bytes::Bytes;
 use prost::Message;
 use tonic::{Request, Response, Status};
 
-use super::range::{Cost, RangeError};
+use super::range::Cost;
 use super::{Services, range, refusal, shared_body, txn};
 use crate::embedded::LIST_LIMIT;
 use crate::embedded::connection::Peer;
 use crate::embedded::responses::{PendingResponses, ResponseRoom};
+use crate::embedded::store::Store;
 use crate::proto::etcdserverpb::kv_server;
 use crate::proto::etcdserverpb::{
     CompactionRequest, CompactionResponse, DeleteRangeRequest, DeleteRangeResponse, PutRequest, PutResponse,
@@ -36,13 +37,10 @@ impl kv_server::Kv for Kv {
         let replica = &services.replica;
         let (bytes, body) = if range::is_plain(&request) {
             let respond = || {
-                let (list, header) = replica
-                    .read(|store| Ok((replica.shared_lists.get(store, &range)?, store.header())))
-                    .map_err(|refusal| services.refuse(&range, refusal))?;
-                if !list.is_within(range::MAX_LIST_BYTES) {
-                    return Err(services.range_error(RangeError::TooLarge));
-                }
-                let pairs = list.encoded(|| replica.counters.lists_encoded.add(1)).clone();
+                let read = |store: &Store| Ok((range::plain(store, &range, &replica.lists)?, store.header()));
+                let ((pairs, is_new), header) =
+                    replica.read(read).map_err(|range_error| services.range_error(range_error))?;
+                replica.counters.lists_encoded.add(usize::from(is_new));
                 Ok((pairs.len(), (pairs, header)))
             };
             let ((pairs, header), room) = services.with_room(&peer, respond).await?;

@@ -3,9 +3,11 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use prost::Message as _;
 
 use crate::embedded::LIST_LIMIT;
+use crate::embedded::shared_cache::SharedCache;
 use crate::embedded::store::{KeyRange, Record, Refusal, Store};
 use crate::proto::etcdserverpb::range_request::{SortOrder, SortTarget};
 use crate::proto::etcdserverpb::{RangeRequest, RangeResponse};
@@ -64,6 +66,34 @@ pub(super) fn is_plain(request: &RangeRequest) -> bool {
         ..RangeRequest::default()
     };
     !request.range_end.is_empty() && *request == plain
+}
+
+/// Cache of plain lists, by their range and the revision of its last change. A list above the byte limit is `None`.
+pub(in crate::embedded) type ListCache = SharedCache<(KeyRange, i64), Option<Bytes>>;
+
+/// Byte limit of the cached lists: two full ones.
+pub(in crate::embedded) const LIST_CACHE_BYTES: usize = 2 * LIST_LIMIT;
+
+/// The encoded fields `kvs` and `count` of the response to a plain list, and whether this call encoded them.
+pub(super) fn plain(store: &Store, range: &KeyRange, lists: &ListCache) -> Result<(Bytes, bool), RangeError> {
+    let refused = |refusal| RangeError::Range(range.clone(), refusal);
+    store.admit(range).map_err(refused)?;
+    let records = store.select(range, None).map_err(refused)?;
+    let (list, is_new) = lists.get((range.clone(), store.changed(range)), || {
+        let mut bytes = 0;
+        let fits = records.iter().all(|record| {
+            bytes += record.event_bytes();
+            bytes <= MAX_LIST_BYTES
+        });
+        let list = fits.then(|| {
+            let kvs = records.iter().map(|record| record.to_proto()).collect();
+            let count = i64::try_from(records.len()).unwrap_or(i64::MAX);
+            Bytes::from(RangeResponse { kvs, count, ..RangeResponse::default() }.encode_to_vec())
+        });
+        let bytes = list.as_ref().map_or(0, Bytes::len);
+        (list, bytes)
+    });
+    Ok((list.ok_or(RangeError::TooLarge)?, is_new))
 }
 
 /// The response to `request` as in etcd: the count is that of the range, filters precede the sort, the limit comes
@@ -168,7 +198,28 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::embedded::store::testing::Publisher;
+    use crate::embedded::store::testing::{Publisher, everything};
+
+    #[test]
+    fn a_plain_list_is_made_once_for_each_state_of_its_range() {
+        let mut publisher = Publisher::new(1 << 20);
+        publisher.publish(&[(1, 1)].into());
+        publisher.store.complete();
+        let lists = ListCache::new(LIST_CACHE_BYTES);
+        for is_first in [true, false] {
+            let (list, is_new) = plain(&publisher.store, &everything(), &lists).unwrap();
+            let response = RangeResponse::decode(&*list).unwrap();
+            assert_eq!((response.count, response.kvs.len(), response.header), (1, 1, None));
+            assert_eq!(is_new, is_first);
+        }
+        publisher.publish(&[(1, 1), (2, 1)].into());
+        let (list, is_new) = plain(&publisher.store, &everything(), &lists).unwrap();
+        assert_eq!((RangeResponse::decode(&*list).unwrap().count, is_new), (2, true));
+
+        let elsewhere = KeyRange::new(b"/q/", b"/q0");
+        let refused = plain(&publisher.store, &elsewhere, &lists).unwrap_err();
+        assert_eq!(refused, RangeError::Range(elsewhere, Refusal::UnknownScope));
+    }
 
     #[test]
     fn a_list_costs_the_keys_that_it_shows_at_every_revision() {

@@ -71,12 +71,12 @@ impl<'s> KeyChange<'s> {
     }
 
     /// The change as an event, on request with the version that the client had.
-    pub(in crate::embedded) fn to_event(&self, with_previous: bool) -> Event {
+    pub(in crate::embedded) fn to_event(self, with_previous: bool) -> Event {
         let (kind, kv, before) = match self {
             Self::Put { record, before } => (EventType::Put, record.to_proto(), before),
             Self::Delete { key, revision, before } => {
                 let key = Bytes::copy_from_slice(key);
-                (EventType::Delete, KeyValue { key, mod_revision: *revision, ..KeyValue::default() }, before)
+                (EventType::Delete, KeyValue { key, mod_revision: revision, ..KeyValue::default() }, before)
             }
         };
         let prev_kv = before.filter(|_| with_previous).map(|before| before.to_proto());

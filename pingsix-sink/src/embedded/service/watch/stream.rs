@@ -12,7 +12,7 @@ use tonic::{Status, Streaming};
 
 use super::channel::{ResponseSender, StreamClosed};
 use super::state::{WatchPermits, WatchState};
-use crate::embedded::batch::Wanted;
+use crate::embedded::batch::{Batch, Wanted};
 use crate::embedded::connection::Peer;
 use crate::embedded::service::{Services, header, refusal};
 use crate::embedded::store::{Compacted, EVENT_OVERHEAD, KeyRange, Refusal, Store};
@@ -366,7 +366,7 @@ impl WatchStream {
         let wanted = &watch.wanted;
         let read = |store: &Store| {
             let seen = (watch.next, held.as_ref());
-            let changes = replica.batches.get(store, wanted, seen, limit);
+            let changes = Batch::shared(&replica.batches, store, wanted, seen, limit);
             changes.map(|changes| changes.map(|changes| (changes, store.clone())))
         };
         let ((batch, made), store) = match replica.read(read) {
