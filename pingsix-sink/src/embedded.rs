@@ -77,12 +77,12 @@ pub mod revisions;
 mod server;
 mod service;
 mod shared_cache;
-mod stable_read;
 mod stats;
 mod store;
 mod target;
 mod tls;
 mod unread_bytes;
+mod watched_files;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

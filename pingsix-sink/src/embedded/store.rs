@@ -10,9 +10,9 @@
 
 mod key_range;
 mod log;
+mod position;
 mod record;
 mod state;
-mod unseen;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -20,9 +20,9 @@ use std::sync::Arc;
 
 pub(super) use key_range::KeyRange;
 use log::Log;
+pub(super) use position::{Compacted, HeldStates, Position};
 pub(super) use record::{EVENT_OVERHEAD, Record};
 pub(super) use state::KeyChange;
-pub(super) use unseen::{Compacted, HeldStates, Position};
 
 use super::revisions::Block;
 use crate::chunks::Chunks;

@@ -1,6 +1,7 @@
 //! The current clients and their replacement.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +9,6 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
-use tokio::time::MissedTickBehavior;
 
 use super::clients::{Clients, ClientsError, ClientsProblem};
 use super::uri::Grant;
@@ -17,8 +17,8 @@ use crate::desired::{Desired, Scope};
 use crate::document::Digest;
 use crate::embedded::connection::Peer;
 use crate::embedded::revisions::Clock;
-use crate::embedded::stable_read::read_stable;
 use crate::embedded::store::KeyRange;
+use crate::embedded::watched_files::{read_stable, refresh_every};
 
 /// The current access rules.
 pub(in crate::embedded) struct LiveAccess {
@@ -141,17 +141,11 @@ impl LiveAccess {
         self.changes.subscribe()
     }
 
-    /// Reads the file periodically. Returns at once when there is no file.
-    pub(in crate::embedded) async fn keep_current(self: Arc<Self>) {
-        let Some(watched) = &self.source else { return };
-        let mut interval = tokio::time::interval(watched.interval);
-        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            interval.tick().await;
-            let live = Arc::clone(&self);
-            if let Err(error) = tokio::task::spawn_blocking(move || live.refresh()).await {
-                tracing::error!(%error, "the file of clients could not be checked");
-            }
+    /// Reads the file periodically, if there is one. Never ends.
+    pub(in crate::embedded) async fn keep_current(self: Arc<Self>) -> Infallible {
+        match &self.source {
+            Some(watched) => refresh_every(watched.interval, move || self.refresh()).await,
+            None => std::future::pending().await,
         }
     }
 

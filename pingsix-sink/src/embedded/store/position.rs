@@ -1,4 +1,4 @@
-//! What a watch has not seen.
+//! How far a watch has come.
 
 use std::collections::BTreeMap;
 
