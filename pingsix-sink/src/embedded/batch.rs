@@ -24,6 +24,7 @@ use prost::Message;
 use super::shared_cache::SharedCache;
 use super::store::{Compacted, HeldStates, KeyChange, KeyRange, Position, Store};
 use crate::proto::etcdserverpb::WatchResponse;
+use crate::proto::mvccpb::Event;
 
 /// The changes in a range, encoded.
 #[derive(Debug)]
@@ -135,8 +136,8 @@ impl<'p> StateDiff<'p> {
         }
         KeyChange::sort(&mut events);
         // The deletion of a key that the client never had is harmless.
-        let reached = events.last().map_or(0, KeyChange::revision);
-        let is_missing = |deletion: &KeyChange<'_>| reached < last && range.contains(deletion.key());
+        let reached = events.last().map_or(0, |change| change.revision);
+        let is_missing = |deletion: &KeyChange<'_>| reached < last && range.contains(deletion.key);
         events.extend(last_deletion.filter(is_missing));
         Ok(Self { events, changes })
     }
@@ -147,7 +148,11 @@ impl<'p> StateDiff<'p> {
     }
 
     fn encode(&self, wanted: &Wanted, reached: i64, more: bool) -> Batch {
-        let events = self.events.iter().map(|change| change.to_event(wanted.with_previous)).collect();
+        let event = |change: &KeyChange<'_>| {
+            let previous = change.before.filter(|_| wanted.with_previous);
+            Event { prev_kv: previous.map(|record| record.to_proto()), ..change.to_event() }
+        };
+        let events = self.events.iter().map(event).collect();
         let event_count = self.events.len();
         let events = WatchResponse { events, ..WatchResponse::default() }.encode_to_vec().into();
         let merged = usize::try_from(self.changes).unwrap_or(usize::MAX).saturating_sub(event_count);

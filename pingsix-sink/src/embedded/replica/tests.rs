@@ -13,7 +13,6 @@ use super::*;
 use crate::document::{Document, Key, OrderHint, Owner};
 use crate::embedded::EmbeddedEtcd;
 use crate::embedded::revisions::{Block, Reserving, SharedTime, clock_revision};
-use crate::embedded::store::KeyChange;
 use crate::embedded::store::testing::everything;
 
 const SERVERS: usize = 3;
@@ -245,13 +244,9 @@ impl Client {
             prop_assert!(after.revision() > self.seen, "it would not take that in");
             self.seen = after.revision();
             for change in after.since(before, &everything()) {
-                match change {
-                    KeyChange::Put { record, .. } => {
-                        self.mirror.extend([read(&record.key, &record.value)]);
-                    }
-                    KeyChange::Delete { key, .. } => {
-                        self.mirror.remove(&read(key, b"0").0);
-                    }
+                match change.after {
+                    Some(record) => self.mirror.extend([read(&record.key, &record.value)]),
+                    None => drop(self.mirror.remove(&read(change.key, b"0").0)),
                 }
             }
         }

@@ -47,59 +47,46 @@ impl Seen {
 
 /// The change of a key from one state to a later one.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::embedded) enum KeyChange<'s> {
-    /// The key has a new version.
-    Put { record: &'s Arc<Record>, before: Option<&'s Arc<Record>> },
-    /// The key is absent from the later state, which has this revision.
-    Delete { key: &'s [u8], revision: i64, before: Option<&'s Arc<Record>> },
+pub(in crate::embedded) struct KeyChange<'s> {
+    pub(in crate::embedded) key: &'s [u8],
+    /// The revision of the new version; of a deletion, the revision of the later state.
+    pub(in crate::embedded) revision: i64,
+    /// The version in the earlier state, if that is known.
+    pub(in crate::embedded) before: Option<&'s Arc<Record>>,
+    /// The version in the later state; `None` for a deletion.
+    pub(in crate::embedded) after: Option<&'s Arc<Record>>,
 }
 
 impl<'s> KeyChange<'s> {
-    pub(in crate::embedded) fn key(&self) -> &'s [u8] {
-        match self {
-            Self::Put { record, .. } => &record.key,
-            Self::Delete { key, .. } => key,
-        }
+    fn put(after: &'s Arc<Record>, before: Option<&'s Arc<Record>>) -> Self {
+        Self { key: &after.key, revision: after.mod_revision, before, after: Some(after) }
     }
 
-    /// The revision of the put; of a deletion, the revision of the later state.
-    pub(in crate::embedded) fn revision(&self) -> i64 {
-        match self {
-            Self::Put { record, .. } => record.mod_revision,
-            Self::Delete { revision, .. } => *revision,
-        }
-    }
-
-    /// The change as an event, on request with the version that the client had.
-    pub(in crate::embedded) fn to_event(self, with_previous: bool) -> Event {
-        let (kind, kv, before) = match self {
-            Self::Put { record, before } => (EventType::Put, record.to_proto(), before),
-            Self::Delete { key, revision, before } => {
-                let key = Bytes::copy_from_slice(key);
-                (EventType::Delete, KeyValue { key, mod_revision: revision, ..KeyValue::default() }, before)
-            }
+    /// The change as an event without the previous version.
+    pub(in crate::embedded) fn to_event(self) -> Event {
+        let kind = if self.after.is_some() { EventType::Put } else { EventType::Delete };
+        let deletion = || {
+            let key = Bytes::copy_from_slice(self.key);
+            KeyValue { key, mod_revision: self.revision, ..KeyValue::default() }
         };
-        let prev_kv = before.filter(|_| with_previous).map(|before| before.to_proto());
-        Event { r#type: kind.into(), kv: Some(kv), prev_kv }
+        let kv = self.after.map_or_else(deletion, |record| record.to_proto());
+        Event { r#type: kind.into(), kv: Some(kv), prev_kv: None }
     }
 
-    /// Upper bound of the bytes of the change in a watch response, without the previous version.
+    /// Upper bound of the bytes of the event.
     pub(in crate::embedded) fn event_bytes(&self) -> usize {
-        match self {
-            Self::Put { record, .. } => record.event_bytes(),
-            Self::Delete { key, .. } => key.len() + EVENT_OVERHEAD,
-        }
+        self.after.map_or(self.key.len() + EVENT_OVERHEAD, |record| record.event_bytes())
     }
 
     /// Sorts changes by revision, and those of one revision as a plan does: puts in ascending order of their hint,
     /// then deletions in descending order.
     pub(in crate::embedded) fn sort(changes: &mut [Self]) {
         changes.sort_by_key(|change| {
-            let rank = match change {
-                Self::Put { record, .. } => (false, record.order.0),
-                Self::Delete { before, .. } => (true, before.map_or(0, |before| u32::MAX - before.order.0)),
+            let rank = match change.after {
+                Some(record) => (false, record.order.0),
+                None => (true, change.before.map_or(0, |before| u32::MAX - before.order.0)),
             };
-            (change.revision(), rank, change.key())
+            (change.revision, rank, change.key)
         });
     }
 }
@@ -125,19 +112,19 @@ impl State {
             Seen::State(state) => &state.records,
             Seen::Below(next) => {
                 let new = self.records.iter().filter(|record| record.mod_revision >= *next);
-                return new.filter(is_wanted).map(|record| KeyChange::Put { record, before: None }).collect();
+                return new.filter(is_wanted).map(|record| KeyChange::put(record, None)).collect();
             }
         };
         let (now, gone) = self.records.unshared(then);
         let puts = now.filter(is_wanted).filter_map(|record| {
             let before = then.get(&record.key);
             let is_same = before.is_some_and(|before| before.mod_revision == record.mod_revision);
-            (!is_same).then_some(KeyChange::Put { record, before })
+            (!is_same).then(|| KeyChange::put(record, before))
         });
         let gone = gone.filter(is_wanted).filter(|record| self.records.get(&record.key).is_none());
         let revision = self.revision;
         let deletes =
-            gone.map(|before| KeyChange::Delete { key: &before.key, revision, before: Some(before) });
+            gone.map(|before| KeyChange { key: &before.key, revision, before: Some(before), after: None });
         puts.chain(deletes).collect()
     }
 
@@ -152,7 +139,7 @@ impl State {
     /// The last deletion from `revision` on.
     pub(in crate::embedded) fn deletion_since(&self, revision: i64) -> Option<KeyChange<'_>> {
         let (deleted, key) = self.last_deletion.as_ref().filter(|(deleted, _)| *deleted >= revision)?;
-        Some(KeyChange::Delete { key, revision: *deleted, before: None })
+        Some(KeyChange { key, revision: *deleted, before: None, after: None })
     }
 
     /// The state after the steps of one commit, and the bytes that this state then keeps alone.

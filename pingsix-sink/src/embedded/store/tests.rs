@@ -77,10 +77,10 @@ proptest! {
                 let (before, after) = states.unwrap();
                 prop_assert_eq!(after.revision(), revision);
                 for change in after.since(before, &everything()) {
-                    prop_assert_eq!(change.revision(), revision);
-                    match change {
-                        KeyChange::Put { record, .. } => mirror.insert(record.key.clone(), Arc::clone(record)),
-                        KeyChange::Delete { key, .. } => mirror.remove(key),
+                    prop_assert_eq!(change.revision, revision);
+                    match change.after {
+                        Some(record) => mirror.insert(record.key.clone(), Arc::clone(record)),
+                        None => mirror.remove(change.key),
                     };
                 }
             }
