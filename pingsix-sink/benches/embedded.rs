@@ -112,45 +112,40 @@ fn burst(criterion: &mut Criterion) {
     for documents in [1_000, 5_000] {
         let pace = Pace::per_document(PER_DOCUMENT);
         let reading = PER_DOCUMENT * u32::try_from(documents).unwrap();
-        for (name, builder) in [
-            ("told_together", EmbeddedEtcd::builder().pace(pace)),
-            ("told_one_by_one", EmbeddedEtcd::builder().send_each_change()),
-        ] {
-            let states: Vec<Desired> = (0..CHANGES).map(|changed| routes(documents, changed)).collect();
-            let (served, mut watcher) = runtime.block_on(async {
-                let served = Served::start(builder).await;
-                served.etcd.publish(&states[0]).await.unwrap();
-                served.etcd.open();
-                let mut watcher = served.watch().await;
-                watcher.create(watch_under("/p/web/", 0)).await;
-                (served, watcher)
+        let states: Vec<Desired> = (0..CHANGES).map(|changed| routes(documents, changed)).collect();
+        let (served, mut watcher) = runtime.block_on(async {
+            let served = Served::start(EmbeddedEtcd::builder().pace(pace)).await;
+            served.etcd.publish(&states[0]).await.unwrap();
+            served.etcd.open();
+            let mut watcher = served.watch().await;
+            watcher.create(watch_under("/p/web/", 0)).await;
+            (served, watcher)
+        });
+        group.bench_function(BenchmarkId::new("told_together", documents), |bencher| {
+            bencher.iter_custom(|rounds| {
+                runtime.block_on(async {
+                    let mut spent = Duration::ZERO;
+                    for _ in 0..rounds {
+                        let etcd = served.etcd.clone();
+                        let states = states.clone();
+                        let started = Instant::now();
+                        let publishing = tokio::spawn(async move {
+                            let mut last = Revision::MIN;
+                            for state in states.iter().skip(1).chain([&states[0]]) {
+                                last = etcd.publish(state).await.unwrap().revision;
+                            }
+                            last.get()
+                        });
+                        let seen = read_slowly(&mut watcher, reading, publishing).await;
+                        assert!(seen > 0);
+                        spent += started.elapsed();
+                    }
+                    spent
+                })
             });
-            group.bench_function(BenchmarkId::new(name, documents), |bencher| {
-                bencher.iter_custom(|rounds| {
-                    runtime.block_on(async {
-                        let mut spent = Duration::ZERO;
-                        for _ in 0..rounds {
-                            let etcd = served.etcd.clone();
-                            let states = states.clone();
-                            let started = Instant::now();
-                            let publishing = tokio::spawn(async move {
-                                let mut last = Revision::MIN;
-                                for state in states.iter().skip(1).chain([&states[0]]) {
-                                    last = etcd.publish(state).await.unwrap().revision;
-                                }
-                                last.get()
-                            });
-                            let seen = read_slowly(&mut watcher, reading, publishing).await;
-                            assert!(seen > 0);
-                            spent += started.elapsed();
-                        }
-                        spent
-                    })
-                });
-            });
-            drop(watcher);
-            runtime.block_on(served.stop());
-        }
+        });
+        drop(watcher);
+        runtime.block_on(served.stop());
     }
     group.finish();
 }

@@ -7,8 +7,8 @@
 //! publish ─► plan ─► commits ─► Store (scopes now, each with a bounded past) ◄─ Range, Txn: read a copy that shares it
 //!                                 │ header advanced
 //!                                 ▼
-//!                         one task per watch stream: tells what it has not told, at the pace of its client
-//!                                 │ batches, encoded once for all watches that are told the same
+//!                         one task per watch stream: sends the difference, at the pace of its client
+//!                                 │ batches, encoded once for all watches with the same difference
 //!                                 ▼
 //!                         one response on its way: the next is made when HTTP/2 has written it
 //! ```
@@ -22,16 +22,15 @@
 //! - **One publication, one response.** All events of a publication share one revision and one watch response. Only a
 //!   publication above the message limit is cut, in the order of its plan, into several revisions.
 //! - **Coalescing.** PingSIX reads its whole configuration again for every response, so the number of responses
-//!   matters, and the number of changes does not. An idle watch of whole scopes receives a change at once. Changes
-//!   while its response is unwritten, or while it rests ([`Pace`]), become one response with the last change of each
-//!   key; keys that were created and deleted meanwhile are left out. The last event has the revision of the last
-//!   publication. The response leads from one state of the store to a later one. A diff that exceeds a message is cut
-//!   only between two publications. A watch with previous values, with a filter, or of a part of a scope receives
-//!   each change, as in etcd; with [`Builder::send_each_change`] every watch does.
-//! - **History.** Every scope has a history of its own; the bytes of all of them are bounded, and the scope with the
-//!   most forgets first. A coalescing watch needs no history: the store indexes the last change of each key,
-//!   deletions included while a resting watch needs them. A watch that receives each change and falls behind the
-//!   history is cancelled with the compaction revision, as in etcd.
+//!   matters, and the number of changes does not. An idle watch receives a change at once. Changes while its response
+//!   is unwritten, or while it rests ([`Pace`]), become one response with the last change of each key; keys that were
+//!   created and deleted meanwhile are left out. The last event has the revision of the last publication, and so have
+//!   the deletions. The response leads from one state of the store to a later one. A difference that exceeds a message
+//!   is cut only between two publications.
+//! - **History.** Every scope has a history of its own: its states from a revision on. The bytes of all histories are
+//!   bounded, and the scope with the most forgets first. A watch receives the difference between the state that its
+//!   client has and the current one. A resting watch keeps this state, and any other watch needs it from the history,
+//!   unless no key was deleted since. Without it, the watch is cancelled with the compaction revision, as in etcd.
 //! - **Slow clients.** Neither a publication nor another client ever waits for a client or for a request in progress.
 //!   At most one response of a stream is in memory. A client that leaves a watch response or a large list unread for
 //!   long loses its connection, as does one without an HTTP/2 preface or a ping response.
@@ -42,8 +41,7 @@
 //! - **Fairness.** Clients share connections, watch streams and watches: at a limit, the client with the most gives
 //!   one to a client with at least two fewer. See [`Builder::connection_limit`].
 //! - **Read only.** `Put`, `DeleteRange`, `Compact` and a `Txn` with a write in either branch are refused with
-//!   `FAILED_PRECONDITION`. Leases can be granted and kept alive, for clients that require them, but keys cannot be
-//!   attached.
+//!   `FAILED_PRECONDITION`. There are no leases, because a reader has nothing to attach to one.
 //! - **Security.** The documents contain private keys. Plaintext is served on loopback addresses alone, unless
 //!   [`Builder::allow_plaintext_beyond_loopback`] allows it; [`Builder::tls`] serves on any address over TLS, to all
 //!   clients or to those with a certificate of a given CA. See [`ServerTls`].
@@ -69,23 +67,22 @@ mod builder;
 mod connection;
 mod error;
 mod fair_limit;
-mod lists;
 mod log_limiter;
 mod pace;
 mod publication;
 mod readers;
 mod replica;
 mod responses;
-mod resting_watches;
 pub mod revisions;
 mod server;
 mod service;
-mod stable_read;
+mod shared_cache;
 mod stats;
 mod store;
 mod target;
 mod tls;
 mod unread_bytes;
+mod watched_files;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -278,12 +278,12 @@ pub(crate) struct Feed {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) state_file: Option<PathBuf>,
 
-    /// A file with the clients to serve, and the prefixes of each. A line has a name, then password PASSWORD or
-    /// certificate, then prefixes. A name with certificate is a common name, and needs feed.tls.client-ca or
-    /// feed.authority.secret. With feed.authority.secret, every client needs a certificate, and the file adds prefixes
-    /// to those of the certificate. The file is read again after a change.
+    /// A file with the clients to serve, and the prefixes of each. A line has the common name of a certificate, then
+    /// the word certificate, then prefixes. Needs feed.tls.client-ca or feed.authority.secret. With
+    /// feed.authority.secret, the file adds prefixes to those that certificates name. The file is read again after a
+    /// change.
     #[arg(id = "feed.clients-file", value_name = "FILE")]
-    #[garde(skip)]
+    #[garde(custom(rules::needs("feed.tls.client-ca or feed.authority.secret", self.tls.client_ca.is_some() || self.authority.secret.is_some())))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) clients_file: Option<PathBuf>,
 

@@ -1,14 +1,11 @@
 //! Authentication and authorisation of clients.
 //!
-//! Without access control, every client that can connect reads all keys. With it, a client authenticates and reads
-//! only below its own prefixes, with the calls and the responses of etcd's authentication.
+//! Without access control, every client that can connect reads all keys. With it, a client authenticates by its
+//! certificate and reads only below its own prefixes; refusals have the codes and texts of etcd.
 //!
-//! - **Users** send a password to `Authenticate` and get a token for the other calls. The token is signed with a key
-//!   derived from the password, and not stored: every server with the same users accepts it, so a client may move
-//!   between servers. It is void as soon as its user is removed or has another password. It expires for new
-//!   connections; a connection that has presented it may go on.
-//! - **Certificates** authenticate their holders by their common name, when the server verifies clients with a CA. A
-//!   certificate does not authenticate the user of the same name.
+//! - **Certificates** authenticate their holders by their common name, when the server verifies clients with a CA.
+//!   There are no passwords: a password would need its own tokens, and would open the keys to whoever reads it in a
+//!   configuration file.
 //! - **URIs of certificates** grant prefixes to their holders, with [`Access::certificate_uris`]. Each alternative
 //!   name of the form `pingsix-feed:///pingsix/shop/web:80` ([`feed_uri`]) is a prefix; a malformed one with the
 //!   scheme is ignored and logged. Such clients need no configuration, because the CA vouches for the certificates
@@ -31,39 +28,34 @@ mod certificate;
 mod certificate_connections;
 mod clients;
 mod live;
-mod token;
 mod uri;
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 pub(super) use certificate::Certificate;
 pub(super) use certificate_connections::{CertificateConnections, Lapse};
 pub use clients::{Clients, ClientsError, ClientsProblem};
-pub(super) use live::{Credentials, Denied, LiveAccess, Reader};
+pub(super) use live::{Denied, LiveAccess, Reader};
 pub use uri::{feed_uri, feed_uri_of_owner};
 
-/// Default lifetime of a token for new connections.
-const TOKEN_LIFETIME: Duration = Duration::from_hours(24);
-
-/// Access control of a server: its clients, and the lifetime of tokens.
+/// Access control of a server: its clients.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// use pingsix_sink::embedded::{Access, Clients, EmbeddedEtcd};
+/// use pingsix_sink::embedded::{Access, Clients, EmbeddedEtcd, ServerTls};
 /// use pingsix_sink::Scope;
 ///
-/// let clients = Clients::new().user("web", "a long random word", [Scope::new("/pingsix/shop/web")?]);
-/// let etcd = EmbeddedEtcd::builder().access(Access::of(clients)).start().await?;
+/// let clients = Clients::new().certificate("web", [Scope::new("/pingsix/shop/web")?]);
+/// let tls = ServerTls::from_files("/tls/tls.crt", "/tls/tls.key").client_ca_file("/tls/ca.crt");
+/// let etcd = EmbeddedEtcd::builder().tls(tls).access(Access::of(clients)).start().await?;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Access {
     source: Source,
     certificate_uris: bool,
-    token_lifetime: Duration,
     reread_interval: Duration,
 }
 
@@ -72,17 +64,6 @@ pub struct Access {
 enum Source {
     Given(Clients),
     File(PathBuf),
-}
-
-impl fmt::Debug for Access {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Access")
-            .field("source", &self.source)
-            .field("certificate_uris", &self.certificate_uris)
-            .field("token_lifetime", &self.token_lifetime)
-            .field("reread_interval", &self.reread_interval)
-            .finish()
-    }
 }
 
 impl Access {
@@ -101,12 +82,7 @@ impl Access {
     }
 
     fn from(source: Source) -> Self {
-        Self {
-            source,
-            certificate_uris: false,
-            token_lifetime: TOKEN_LIFETIME,
-            reread_interval: Duration::from_secs(10),
-        }
+        Self { source, certificate_uris: false, reread_interval: Duration::from_secs(10) }
     }
 
     /// Grants access by the [URIs](feed_uri) of certificates, besides the configured clients. The server must verify
@@ -115,13 +91,6 @@ impl Access {
     #[must_use]
     pub fn certificate_uris(mut self) -> Self {
         self.certificate_uris = true;
-        self
-    }
-
-    /// Lifetime of a token for new connections. Default: 24 h.
-    #[must_use]
-    pub fn token_lifetime(mut self, lifetime: Duration) -> Self {
-        self.token_lifetime = lifetime;
         self
     }
 

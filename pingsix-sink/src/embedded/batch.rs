@@ -1,30 +1,30 @@
-//! The diff of two states of the store as one response.
+//! The difference between two states of the store as one response.
 //!
-//! A watch that lags receives the current state: the last change of each key, and nothing of a key that was created
-//! and deleted meanwhile. The exception is a deletion in the last commit when there is no other event.
+//! A watch receives the difference between the state that its client has and the current one: the last version of each
+//! changed key, and nothing of a key that was created and deleted meanwhile. The exception is a deletion in the last
+//! commit when there is no other event of it.
 //!
-//! Changes keep the order of their revisions. The last event has the revision of the last commit, as clients of etcd
-//! expect, so a client that reports its revision is known to have that commit.
+//! Puts have the revisions of their commits. Deletions have the revision of the state that the client has afterwards,
+//! because states keep nothing of deleted keys. Events are in the order of their revisions. The last event has the
+//! revision of the last commit, as clients of etcd expect, so a client that reports its revision is known to have that
+//! commit.
 //!
-//! The store indexes the last version of each key by its change. A diff therefore costs its own events, however many
-//! changes led there and however old the watch is.
+//! States share what they have in common, so a difference costs about its own events, however many changes led there.
 //!
-//! Each state is closed under reference. A diff that exceeds a message is therefore cut only between two commits; the
-//! history keeps the states between.
+//! Each state is closed under reference. A difference that exceeds a message is therefore cut only between two commits;
+//! the history keeps the states between.
 //!
 //! Watches of the same keys and the same changes share the encoded bytes.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
-use parking_lot::Mutex;
 use prost::Message;
 
-use super::store::{Compacted, KeyRange, LastVersion, Store};
+use super::shared_cache::SharedCache;
+use super::store::{Compacted, HeldStates, KeyChange, KeyRange, Position, Store};
 use crate::proto::etcdserverpb::WatchResponse;
 use crate::proto::mvccpb::Event;
-use crate::proto::mvccpb::event::EventType;
 
 /// The changes in a range, encoded.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(super) struct Batch {
     pub(super) events: Bytes,
     /// The number of events.
     pub(super) event_count: usize,
-    /// The number of changes that a later change of the same key replaced, among those in the history.
+    /// The number of changes that later changes replaced.
     pub(super) merged: usize,
     /// The revision up to which the batch is complete.
     pub(super) reached: i64,
@@ -41,152 +41,122 @@ pub(super) struct Batch {
     pub(super) more: bool,
 }
 
+/// What a watch wants to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) range: KeyRange,
+    /// Whether events have the versions that their client had.
+    pub(super) with_previous: bool,
+}
+
+/// Cache of batches, by the request and the revisions of the last change that the clients have and of the last change.
+pub(super) type BatchCache = SharedCache<(Wanted, (i64, i64)), Result<Arc<Batch>, Compacted>>;
+
+/// Byte limit of the cached batches: one message.
+pub(super) const BATCH_CACHE_BYTES: usize = super::LIST_LIMIT;
+
 impl Batch {
-    /// The batch for a watch of `range` that has seen everything below `next`. If the current state takes more than
-    /// `limit` bytes, the batch ends at the latest revision that fits.
+    /// The batch for a watch that has seen everything below `next`, if there are changes, and whether this call
+    /// encoded it. The client has the states `held`, or those of the history.
     ///
     /// # Errors
-    /// [`Compacted`] when the history no longer has the changes.
-    pub(super) fn of(store: &Store, range: &KeyRange, next: i64, limit: usize) -> Result<Self, Compacted> {
-        let now = StoreDiff::between(store, range, next, store.header())?;
-        if now.bytes() <= limit {
-            return Ok(now.encode(store.header(), false));
-        }
-        let revisions = store.revisions(range, next);
-        let until = |revision: &i64| StoreDiff::between(store, range, next, *revision);
-        let fits = |revision: &i64| until(revision).is_ok_and(|diff| diff.bytes() <= limit);
-        let fitting = revisions.partition_point(fits).saturating_sub(1);
-        let Some(revision) = revisions.get(fitting) else { return Ok(now.encode(store.header(), false)) };
-        let diff = until(revision)?;
-        // One commit always fits. Several commits may exceed the limit when the history no longer separates them.
-        if diff.bytes() > limit && store.unseen(range, next, 0).is_err() {
-            return Err(Compacted(store.floor()));
-        }
-        Ok(diff.encode(*revision, fitting + 1 < revisions.len()))
-    }
-}
-
-/// The diff from one state to a later one.
-struct StoreDiff<'s> {
-    /// The events in order of their revisions.
-    last: Vec<LastVersion<'s>>,
-    /// The number of changes.
-    changes: usize,
-}
-
-impl<'s> StoreDiff<'s> {
-    /// The diff from the state below `next` to the state at `until`.
-    fn between(store: &'s Store, range: &KeyRange, next: i64, until: i64) -> Result<Self, Compacted> {
-        let mut last = Vec::new();
-        let mut changes = 0;
-        for (before, after) in store.between(range, next, until)? {
-            let since = after.since(next, range);
-            changes += before.map_or(since.len(), |before| {
-                usize::try_from(after.changes() - before.changes()).unwrap_or(usize::MAX)
-            });
-            let client_had = |key: &[u8]| before.is_none_or(|before| before.record(key).is_some());
-            last.extend(since.into_iter().map(|last| match last {
-                LastVersion::Live(_) => (last, true),
-                // The deletion of a key that the client never had is harmless.
-                LastVersion::Deletion(deletion) => (last, client_had(&deletion.key)),
-            }));
-        }
-        // A commit belongs to one scope, so revisions alone order the changes of several scopes.
-        last.sort_by_key(|(last, _)| last.revision());
-        let last_commit = last.last().map(|(last_commit, _)| *last_commit);
-        last.retain(|(_, is_sent)| *is_sent);
-        let mut last: Vec<_> = last.into_iter().map(|(last, _)| last).collect();
-        let reached = last.last().map(LastVersion::revision);
-        last.extend(last_commit.filter(|last_commit| reached != Some(last_commit.revision())));
-        Ok(Self { last, changes })
-    }
-
-    /// Upper bound of the size in a watch response.
-    fn bytes(&self) -> usize {
-        let bytes = |last: &LastVersion<'_>| match last {
-            LastVersion::Live(record) => record.event_bytes(),
-            LastVersion::Deletion(deletion) => deletion.event_bytes(),
-        };
-        self.last.iter().map(bytes).sum()
-    }
-
-    fn encode(&self, reached: i64, more: bool) -> Batch {
-        let event = |last: &LastVersion<'_>| {
-            let (kind, kv) = match last {
-                LastVersion::Live(record) => (EventType::Put, record.to_proto()),
-                LastVersion::Deletion(deletion) => (EventType::Delete, deletion.to_proto()),
-            };
-            Event { r#type: kind.into(), kv: Some(kv), prev_kv: None }
-        };
-        let events = self.last.iter().map(event).collect();
-        let event_count = self.last.len();
-        let events = WatchResponse { events, ..WatchResponse::default() }.encode_to_vec().into();
-        Batch { events, event_count, merged: self.changes.saturating_sub(event_count), reached, more }
-    }
-}
-
-/// Cache of recent batches, for watches with the same changes.
-#[derive(Debug, Default)]
-pub(super) struct BatchCache {
-    recent: Mutex<VecDeque<CachedBatch>>,
-}
-
-/// A batch that its first user encodes.
-#[derive(Clone, Debug)]
-struct CachedBatch {
-    range: KeyRange,
-    /// The revisions of the first and the last change.
-    span: (i64, i64),
-    batch: Arc<OnceLock<Result<Arc<Batch>, Compacted>>>,
-}
-
-impl BatchCache {
-    /// Limit of cached batches. Watches with the same changes ask within moments of one another.
-    const MAX_ENTRIES: usize = 16;
-
-    /// Byte limit of cached batches besides the newest: one message.
-    const MAX_BYTES: usize = super::LIST_LIMIT;
-
-    /// The batch for a watch of `range` that has seen everything below `next`, if there are changes, and whether this
-    /// call encoded it.
-    pub(super) fn get(
-        &self,
+    /// [`Compacted`] when the history no longer has a state that the watch needs.
+    pub(super) fn shared(
+        cache: &BatchCache,
         store: &Store,
-        range: &KeyRange,
-        next: i64,
+        wanted: &Wanted,
+        (next, held): (i64, Option<&HeldStates>),
         limit: usize,
-    ) -> Result<Option<(Arc<Batch>, bool)>, Compacted> {
-        let span = (store.first_change(range, next), store.changed(range));
-        if span.1 < next {
+    ) -> Result<Option<(Arc<Self>, bool)>, Compacted> {
+        let position = store.position(&wanted.range, next, held)?;
+        if !position.is_behind() {
             return Ok(None);
         }
-        let slot = {
-            let mut recent = self.recent.lock();
-            let known = recent.iter().rev().find(|shared| shared.span == span && shared.range == *range);
-            if let Some(shared) = known {
-                Arc::clone(&shared.batch)
-            } else {
-                let batch = Arc::<OnceLock<_>>::default();
-                recent.push_back(CachedBatch { range: range.clone(), span, batch: Arc::clone(&batch) });
-                Self::forget(&mut recent);
-                batch
-            }
-        };
-        let mut made = false;
-        let batch = slot.get_or_init(|| {
-            made = true;
-            Batch::of(store, range, next, limit).map(Arc::new)
+        let (batch, made) = cache.get((wanted.clone(), position.span()), || {
+            let batch = Self::of(store, &position, wanted, next, limit).map(Arc::new);
+            let bytes = batch.as_ref().map_or(0, |batch| batch.events.len());
+            (batch, bytes)
         });
-        Ok(Some((Arc::clone(batch.as_ref().map_err(|compacted| *compacted)?), made)))
+        Ok(Some((batch?, made)))
     }
 
-    fn forget(recent: &mut VecDeque<CachedBatch>) {
-        let made = |shared: &CachedBatch| shared.batch.get().and_then(|made| made.as_ref().ok()).cloned();
-        let bytes = |shared: &CachedBatch| made(shared).map_or(0, |batch| batch.events.len());
-        let mut all: usize = recent.iter().map(bytes).sum();
-        while recent.len() > Self::MAX_ENTRIES || (all > Self::MAX_BYTES && recent.len() > 1) {
-            all -= recent.pop_front().as_ref().map_or(0, bytes);
+    /// The batch for a watch that has seen everything below `next`. If the current state takes more than `limit`
+    /// bytes, without previous versions, the batch ends at the latest revision that fits.
+    ///
+    /// # Errors
+    /// [`Compacted`] when the history no longer has a state that fits.
+    fn of(
+        store: &Store,
+        position: &Position<'_>,
+        wanted: &Wanted,
+        next: i64,
+        limit: usize,
+    ) -> Result<Self, Compacted> {
+        let now = StateDiff::until(position, &wanted.range, store.header())?;
+        if now.bytes() <= limit {
+            return Ok(now.encode(wanted, store.header(), false));
         }
+        let revisions = position.revisions(next);
+        let until = |revision: &i64| StateDiff::until(position, &wanted.range, *revision);
+        let fits = |revision: &i64| until(revision).is_ok_and(|diff| diff.bytes() <= limit);
+        let fitting = revisions.partition_point(fits).saturating_sub(1);
+        let Some(revision) = revisions.get(fitting) else {
+            return Ok(now.encode(wanted, store.header(), false));
+        };
+        let diff = until(revision)?;
+        // One commit always fits. Several commits may exceed the limit when the history no longer separates them.
+        if diff.bytes() > limit
+            && let Some(compacted) = position.compacted(next)
+        {
+            return Err(compacted);
+        }
+        Ok(diff.encode(wanted, *revision, fitting + 1 < revisions.len()))
+    }
+}
+
+/// The difference between the state that a client has and a later one.
+struct StateDiff<'p> {
+    /// The events in order of their revisions.
+    events: Vec<KeyChange<'p>>,
+    /// The number of changes.
+    changes: u64,
+}
+
+impl<'p> StateDiff<'p> {
+    fn until(position: &'p Position<'_>, range: &KeyRange, until: i64) -> Result<Self, Compacted> {
+        let (mut events, mut changes, mut last_deletion) = (Vec::new(), 0, None);
+        let mut last = 0;
+        for states in position.until(until) {
+            let (seen, after) = states?;
+            events.extend(after.since(seen, range));
+            changes += after.changes_since(seen);
+            if after.revision() > last {
+                (last, last_deletion) = (after.revision(), after.deletion_since(after.revision()));
+            }
+        }
+        KeyChange::sort(&mut events);
+        // The deletion of a key that the client never had is harmless.
+        let reached = events.last().map_or(0, |change| change.revision);
+        let is_missing = |deletion: &KeyChange<'_>| reached < last && range.contains(deletion.key);
+        events.extend(last_deletion.filter(is_missing));
+        Ok(Self { events, changes })
+    }
+
+    /// Upper bound of the size in a watch response, without previous versions.
+    fn bytes(&self) -> usize {
+        self.events.iter().map(KeyChange::event_bytes).sum()
+    }
+
+    fn encode(&self, wanted: &Wanted, reached: i64, more: bool) -> Batch {
+        let event = |change: &KeyChange<'_>| {
+            let previous = change.before.filter(|_| wanted.with_previous);
+            Event { prev_kv: previous.map(|record| record.to_proto()), ..change.to_event() }
+        };
+        let events = self.events.iter().map(event).collect();
+        let event_count = self.events.len();
+        let events = WatchResponse { events, ..WatchResponse::default() }.encode_to_vec().into();
+        let merged = usize::try_from(self.changes).unwrap_or(usize::MAX).saturating_sub(event_count);
+        Batch { events, event_count, merged, reached, more }
     }
 }
 

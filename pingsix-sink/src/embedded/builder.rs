@@ -21,7 +21,6 @@ pub(super) const RESPONSE_LIMIT: usize = 3_584 * 1024;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Options {
     pub(super) response_limit: usize,
-    pub(super) coalesce: bool,
     pub(super) pace: Pace,
     pub(super) progress_interval: Duration,
     pub(super) stall_timeout: Duration,
@@ -64,7 +63,6 @@ impl Builder {
         Self {
             options: Options {
                 response_limit: RESPONSE_LIMIT,
-                coalesce: true,
                 pace: Pace::default(),
                 progress_interval: Duration::from_secs(15),
                 stall_timeout: Duration::from_secs(30),
@@ -111,8 +109,8 @@ impl Builder {
     }
 
     /// Limits of the history: revisions of each scope, and bytes of all scopes. Above the byte limit, the scope with
-    /// the most history forgets first. A watch that receives each change and falls behind the history is cancelled,
-    /// and its client lists again. Default: 10,000 and 64 MiB.
+    /// the most history forgets first. A watch that falls behind the history is cancelled, and its client lists again.
+    /// Default: 10,000 and 64 MiB.
     #[must_use]
     pub fn history(mut self, revisions: usize, bytes: usize) -> Self {
         self.bounds = HistoryBounds { commits: revisions, bytes };
@@ -126,18 +124,10 @@ impl Builder {
         self
     }
 
-    /// The interval between responses to a watch of whole scopes.
+    /// The interval between responses to a watch.
     #[must_use]
     pub fn pace(mut self, pace: Pace) -> Self {
         self.options.pace = pace;
-        self
-    }
-
-    /// Sends every watch each change of each revision, as etcd does. By default a watch of whole scopes receives the
-    /// last change of each key since its previous response.
-    #[must_use]
-    pub fn send_each_change(mut self) -> Self {
-        self.options.coalesce = false;
         self
     }
 

@@ -17,7 +17,6 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
-use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
@@ -30,7 +29,6 @@ use super::fair_limit::{FairPermit, Holder, Identity};
 use super::replica::Replica;
 use super::responses::UNREAD_PER_CONNECTION;
 use super::stats::Gauge;
-use crate::document::Digest;
 
 /// Length of the HTTP/2 client preface.
 const PREFACE: usize = 24;
@@ -44,10 +42,8 @@ pub(super) struct Peer {
     certificate: Option<Certificate>,
     close: CancellationToken,
     /// The client to whom its connection, streams and watches are charged.
-    holder: Mutex<Holder>,
+    holder: Holder,
     slot: FairPermit,
-    /// The last valid token of this connection.
-    token: Mutex<Option<Digest>>,
     /// The room for unread responses.
     room: Arc<Semaphore>,
     /// The watches of all its streams.
@@ -57,31 +53,12 @@ pub(super) struct Peer {
 impl Peer {
     /// The client to whom streams and watches are charged.
     pub(super) fn holder(&self) -> Holder {
-        self.holder.lock().clone()
-    }
-
-    /// Charges the connection to a user, after a valid token.
-    pub(super) fn charge_to(&self, user: &Arc<str>) {
-        let mut holder = self.holder.lock();
-        if !matches!(&holder.identity, Identity::User(name) if name == user) {
-            holder.identity = Identity::User(Arc::clone(user));
-            self.slot.charge_to(holder.identity.clone());
-        }
+        self.holder.clone()
     }
 
     /// The verified client certificate.
     pub(super) fn certificate(&self) -> Option<&Certificate> {
         self.certificate.as_ref()
-    }
-
-    /// Records the digest of a valid token.
-    pub(super) fn record_token(&self, token: Digest) {
-        *self.token.lock() = Some(token);
-    }
-
-    /// Whether the token with this digest was valid on this connection.
-    pub(super) fn has_shown(&self, token: &Digest) -> bool {
-        self.token.lock().as_ref() == Some(token)
     }
 
     /// The room for responses, in bytes.
@@ -146,7 +123,6 @@ impl<S> Connection<S> {
         let network = from.into();
         let identity = match &certificate {
             Some(certificate) => Identity::Certificate(certificate.identity()),
-            None if replica.access.is_enabled() => Identity::Unproven(network),
             None => Identity::Address(network),
         };
         let (holder, close) = (Holder { identity, network }, CancellationToken::new());
@@ -162,9 +138,8 @@ impl<S> Connection<S> {
         let peer = Arc::new(Peer {
             certificate,
             close: close.clone(),
-            holder: Mutex::new(holder),
+            holder,
             slot,
-            token: Mutex::default(),
             room: Arc::new(Semaphore::new(UNREAD_PER_CONNECTION)),
             watches: Gauge::default(),
         });

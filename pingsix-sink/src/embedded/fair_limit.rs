@@ -9,9 +9,6 @@
 //!
 //! An identity is therefore admitted as long as another one has two more, and loses nothing to an identity with as
 //! many. The connection of a lost place is closed.
-//!
-//! An unauthenticated client on a server with authentication gives way to the next one of its address, as an
-//! unfinished handshake does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
@@ -31,12 +28,8 @@ const MAX_EXAMINED: usize = 64;
 pub(super) enum Identity {
     /// Clients with certificates of one subject and the same alternative names.
     Certificate(Digest),
-    /// A user with a valid token on the connection.
-    User(Arc<str>),
-    /// Clients without either, on a server without authentication.
+    /// Clients without a certificate.
     Address(Network),
-    /// Clients that are not authenticated yet.
-    Unproven(Network),
 }
 
 /// The network of a client: for IPv6 the first 64 bits, because one host usually has all addresses with this prefix.
@@ -137,23 +130,17 @@ impl FairLimit {
 impl Slots {
     /// The place that a newcomer takes over at the limit.
     fn displaced_by(&self, newcomer: &Holder) -> Option<u64> {
-        let own = self.identities.get(&newcomer.identity);
-        let count = own.map_or(0, BTreeSet::len);
-        largest(&self.identities, count)
-            .and_then(|slots| slots.last().copied())
-            .or_else(|| {
-                let slots =
-                    largest(&self.networks, self.networks.get(&newcomer.network).map_or(0, BTreeSet::len))?;
-                let has_more = |number: &&u64| {
-                    let holder = self.occupied.get(number).map(|occupied| &occupied.holder.identity);
-                    holder
-                        .and_then(|holder| self.identities.get(holder))
-                        .is_some_and(|slots| slots.len() > count)
-                };
-                slots.iter().rev().take(MAX_EXAMINED).find(has_more).copied()
-            })
-            // A good client authenticates within milliseconds, so the oldest unauthenticated one is suspect.
-            .or_else(|| own.filter(|_| matches!(newcomer.identity, Identity::Unproven(_)))?.first().copied())
+        let count = self.identities.get(&newcomer.identity).map_or(0, BTreeSet::len);
+        if let Some(slots) = largest(&self.identities, count) {
+            return slots.last().copied();
+        }
+        let at_address = self.networks.get(&newcomer.network).map_or(0, BTreeSet::len);
+        let slots = largest(&self.networks, at_address)?;
+        let has_more = |number: &&u64| {
+            let holder = self.occupied.get(number).map(|occupied| &occupied.holder.identity);
+            holder.and_then(|holder| self.identities.get(holder)).is_some_and(|slots| slots.len() > count)
+        };
+        slots.iter().rev().take(MAX_EXAMINED).find(has_more).copied()
     }
 
     fn take(&mut self, number: u64, occupied: OccupiedSlot) {
@@ -185,15 +172,6 @@ fn remove<K: Ord>(all: &mut BTreeMap<K, BTreeSet<u64>>, key: &K, number: u64) {
 }
 
 impl FairPermit {
-    /// Charges the place to another identity.
-    pub(super) fn charge_to(&self, identity: Identity) {
-        let mut slots = self.fair_limit.0.slots.lock();
-        if let Some(occupied) = slots.release(self.number) {
-            let holder = Holder { identity, ..occupied.holder };
-            slots.take(self.number, OccupiedSlot { holder, ..occupied });
-        }
-    }
-
     /// Frees the place.
     pub(super) fn release(&self) {
         self.fair_limit.0.slots.lock().release(self.number);
@@ -218,8 +196,8 @@ mod tests {
         IpAddr::from(Ipv4Addr::new(10, 0, 0, number)).into()
     }
 
-    fn user(name: &str, at: u8) -> Holder {
-        Holder { identity: Identity::User(name.into()), network: network(at) }
+    fn client(name: &str, at: u8) -> Holder {
+        Holder { identity: Identity::Certificate(Digest::of(name.as_bytes())), network: network(at) }
     }
 
     /// A place and the token that closes its connection.
@@ -237,14 +215,15 @@ mod tests {
     #[test]
     fn a_client_with_all_slots_gives_its_newest_only_to_clients_with_fewer() {
         let fair_limit = FairLimit::new(6);
-        let heavy: Vec<Open> = (0..6).map(|_| open(&fair_limit, &user("greedy", 1)).unwrap()).collect();
-        assert!(open(&fair_limit, &user("greedy", 1)).is_none() && heavy.iter().all(is_open));
+        let heavy: Vec<Open> = (0..6).map(|_| open(&fair_limit, &client("greedy", 1)).unwrap()).collect();
+        assert!(open(&fair_limit, &client("greedy", 1)).is_none() && heavy.iter().all(is_open));
         let other_clients: Vec<Open> =
-            (0..3).map(|_| open(&fair_limit, &user("other", 1)).unwrap()).collect();
+            (0..3).map(|_| open(&fair_limit, &client("other", 1)).unwrap()).collect();
         assert_eq!(heavy.iter().map(is_open).collect::<Vec<_>>(), [true, true, true, false, false, false]);
         // Both have three now.
         assert!(
-            open(&fair_limit, &user("other", 1)).is_none() && open(&fair_limit, &user("greedy", 2)).is_none()
+            open(&fair_limit, &client("other", 1)).is_none()
+                && open(&fair_limit, &client("greedy", 2)).is_none()
         );
         assert!(other_clients.iter().all(is_open) && fair_limit.occupied() == 6);
         // A lost place is not freed twice.
@@ -256,23 +235,11 @@ mod tests {
     fn an_address_with_many_identities_gives_way_to_another_address() {
         let fair_limit = FairLimit::new(4);
         let many: Vec<Open> =
-            ["a", "b", "c", "d"].iter().map(|name| open(&fair_limit, &user(name, 1)).unwrap()).collect();
-        assert!(open(&fair_limit, &user("e", 1)).is_none());
-        let other = open(&fair_limit, &user("victim", 2)).unwrap();
+            ["a", "b", "c", "d"].iter().map(|name| open(&fair_limit, &client(name, 1)).unwrap()).collect();
+        assert!(open(&fair_limit, &client("e", 1)).is_none());
+        let other = open(&fair_limit, &client("victim", 2)).unwrap();
         assert_eq!(many.iter().map(is_open).collect::<Vec<_>>(), [true, true, true, false]);
-        assert!(open(&fair_limit, &user("f", 1)).is_none() && is_open(&other));
-    }
-
-    #[test]
-    fn an_unauthenticated_client_gives_way_to_the_next_of_its_address() {
-        let fair_limit = FairLimit::new(3);
-        let unproven = Holder { identity: Identity::Unproven(network(1)), network: network(1) };
-        let silent: Vec<Open> = (0..3).map(|_| open(&fair_limit, &unproven).unwrap()).collect();
-        let modest = open(&fair_limit, &unproven).unwrap();
-        assert_eq!(silent.iter().map(is_open).collect::<Vec<_>>(), [false, true, true]);
-        modest.0.charge_to(Identity::User("honest".into()));
-        let _more: Vec<Open> = (0..9).map(|_| open(&fair_limit, &unproven).unwrap()).collect();
-        assert!(is_open(&modest));
+        assert!(open(&fair_limit, &client("f", 1)).is_none() && is_open(&other));
     }
 
     #[test]
@@ -295,12 +262,12 @@ mod tests {
             let fair_limit = FairLimit::new(limit);
             // At most six others.
             let share = limit / 7;
-            let victim = user("victim", 99);
+            let victim = client("victim", 99);
             let mut kept = Vec::new();
             let mut other_clients: Vec<Open> = Vec::new();
             for (at, (who, address, opens)) in happenings.into_iter().enumerate() {
                 if opens {
-                    other_clients.extend(open(&fair_limit, &user(&who.to_string(), address)));
+                    other_clients.extend(open(&fair_limit, &client(&who.to_string(), address)));
                 } else if !other_clients.is_empty() {
                     other_clients.swap_remove(at % other_clients.len());
                 }

@@ -5,12 +5,9 @@
 //! units of the plan, unless a unit is larger than a message. Every prefix of the plan is valid, so a client that
 //! applies the responses in order never sees a dangling reference. A client that lists sees all commits or none.
 
-use std::sync::Arc;
-
-use super::store::{Change, Commit, Deletion, Record, Store};
 use crate::desired::{DesiredError, DocumentSet, Scope};
 use crate::error::SinkError;
-use crate::plan::{Step, Steps, net_steps, units};
+use crate::plan::{Step, Steps, units};
 
 /// The steps in the order of their events, and the number of steps in each commit.
 ///
@@ -63,44 +60,17 @@ fn event_bytes(scope: &Scope, step: &Step) -> usize {
     scope.as_str().len() + 1 + step.key().as_str().len() + value + super::store::EVENT_OVERHEAD
 }
 
-/// The commits of `steps`, cut by `parts`, with one of `revisions` each.
-pub(super) fn commits(
-    store: &Store,
-    scope: &Scope,
-    steps: &Steps,
+/// The steps of each commit, cut by `parts`, with one of `revisions` each.
+pub(super) fn commits<'s>(
+    steps: &'s Steps,
     parts: &[usize],
     revisions: impl Iterator<Item = i64>,
-) -> Vec<Commit> {
+) -> Vec<(i64, &'s [Step])> {
     let mut rest = steps.as_slice();
-    let mut commits = Vec::with_capacity(parts.len());
-    let mut ordinals = store.changes_of(scope)..;
-    for (part, revision) in parts.iter().zip(revisions) {
+    let commits = parts.iter().zip(revisions).map(|(part, revision)| {
         let (now, later) = rest.split_at(*part);
         rest = later;
-        let changes = net_steps(now).zip(&mut ordinals);
-        let changes =
-            changes.map(|(step, ordinal)| change(store, scope, step, (revision, ordinal))).collect();
-        commits.push(Commit { revision, changes });
-    }
-    commits
-}
-
-fn change(store: &Store, scope: &Scope, step: &Step, (revision, ordinal): (i64, u64)) -> Change {
-    let key = scope.full_key(step.key()).into_bytes().into_boxed_slice();
-    let before = store.record(scope, &key).map(Arc::clone);
-    match step {
-        Step::Create(document) | Step::Update(document) => {
-            let (create_revision, version) = match &before {
-                Some(before) => (before.create_revision, before.version + 1),
-                None => (revision, 1),
-            };
-            let value = document.value.clone();
-            let record =
-                Arc::new(Record { key, value, create_revision, mod_revision: revision, version, ordinal });
-            Change::Put { record, before }
-        }
-        Step::Delete { .. } => {
-            Change::Delete { deletion: Arc::new(Deletion { key, revision, ordinal }), before }
-        }
-    }
+        (revision, now)
+    });
+    commits.collect()
 }

@@ -8,17 +8,15 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::access::LiveAccess;
-use super::batch::BatchCache;
+use super::batch::{BATCH_CACHE_BYTES, BatchCache};
 use super::builder::Options;
 use super::fair_limit::FairLimit;
-use super::lists::ListCache;
 use super::log_limiter::LogLimiter;
 use super::publication::{commits, split};
 use super::readers::Readers;
 use super::responses::PendingResponses;
-use super::resting_watches::RestingWatches;
 use super::revisions::{Clock, Reservations, ReserveError, RevisionAllocator};
-use super::service::lease::LeaseTable;
+use super::service::{LIST_CACHE_BYTES, ListCache};
 use super::stats::{Counters, Stats};
 use super::store::{EVENT_OVERHEAD, Store};
 use super::tls::LiveTls;
@@ -51,12 +49,9 @@ pub(super) struct Replica {
     pub(super) connections: FairLimit,
     pub(super) streams: FairLimit,
     pub(super) watches: FairLimit,
-    pub(super) leases: LeaseTable,
     pub(super) readers: Readers,
-    /// The resting watches.
-    pub(super) resting_watches: RestingWatches,
     pub(super) batches: BatchCache,
-    pub(super) shared_lists: ListCache,
+    pub(super) lists: ListCache,
     /// Log messages about connections.
     pub(super) log_limiter: LogLimiter,
 }
@@ -102,11 +97,9 @@ impl Replica {
             connections: FairLimit::new(options.connection_limit),
             streams: FairLimit::new(options.connection_limit.saturating_mul(STREAMS_PER_CONNECTION)),
             watches: FairLimit::new(options.watch_limit),
-            leases: LeaseTable::default(),
             readers: Readers::default(),
-            resting_watches: RestingWatches::default(),
-            batches: BatchCache::default(),
-            shared_lists: ListCache::default(),
+            batches: BatchCache::new(BATCH_CACHE_BYTES),
+            lists: ListCache::new(LIST_CACHE_BYTES),
             log_limiter: LogLimiter::default(),
         }
     }
@@ -176,9 +169,8 @@ impl Replica {
 
         let mut store = self.store.read().clone();
         let Some(revisions) = store.next_revisions(parts.len()) else { return Ok(None) };
-        let commits = commits(&store, scope, &steps, &parts, revisions);
         store.add_scope(scope);
-        store.commit(scope, commits, self.resting_watches.earliest());
+        store.commit(scope, &commits(&steps, &parts, revisions));
         let changed = steps.changed();
         let header = Revision::new(store.header()).unwrap_or(Revision::MIN);
         let revision = current.filter(|_| changed.is_empty()).map_or(header, |published| published.revision);

@@ -38,9 +38,9 @@ pub(super) struct PendingResponses {
 
 /// The room of a response on its connection.
 #[derive(Debug)]
-pub(super) struct ResponseRoom {
-    _of_connection: Option<OwnedSemaphorePermit>,
-}
+pub(super) struct ResponseRoom(
+    #[expect(dead_code, reason = "held until the response is written")] OwnedSemaphorePermit,
+);
 
 /// A response that is not written yet.
 struct PendingResponse {
@@ -56,27 +56,18 @@ impl PendingResponses {
     }
 
     /// Room for a response of so many bytes, if there is any now.
-    pub(super) fn try_reserve(peer: Option<&Peer>, bytes: usize) -> Option<ResponseRoom> {
-        let take = |peer: &Peer| Arc::clone(peer.room()).try_acquire_many_owned(Self::permits(bytes));
-        Some(ResponseRoom { _of_connection: peer.map(take).transpose().ok()? })
+    pub(super) fn try_reserve(peer: &Peer, bytes: usize) -> Option<ResponseRoom> {
+        Arc::clone(peer.room()).try_acquire_many_owned(Self::permits(bytes)).ok().map(ResponseRoom)
     }
 
     /// Waits for room until a timeout.
-    pub(super) async fn wait_for_room(
-        &self,
-        peer: Option<&Peer>,
-        bytes: usize,
-    ) -> Result<ResponseRoom, Status> {
-        let waiting = async {
-            let unread_permits = match peer {
-                Some(peer) => Arc::clone(peer.room()).acquire_many_owned(Self::permits(bytes)).await.ok(),
-                None => None,
-            };
-            ResponseRoom { _of_connection: unread_permits }
-        };
-        // etcd's message under overload.
-        let too_many = |_| Status::resource_exhausted("etcdserver: too many requests");
-        timeout(self.stall_timeout, waiting).await.map_err(too_many)
+    pub(super) async fn wait_for_room(&self, peer: &Peer, bytes: usize) -> Result<ResponseRoom, Status> {
+        let waiting = Arc::clone(peer.room()).acquire_many_owned(Self::permits(bytes));
+        match timeout(self.stall_timeout, waiting).await {
+            Ok(Ok(room)) => Ok(ResponseRoom(room)),
+            // etcd's message under overload.
+            Ok(Err(_)) | Err(_) => Err(Status::resource_exhausted("etcdserver: too many requests")),
+        }
     }
 
     /// The permits of a response. The largest responses take all of a connection.
@@ -88,13 +79,13 @@ impl PendingResponses {
     /// client left the response unread.
     pub(super) fn track(
         &self,
-        peer: Option<&Peer>,
+        peer: &Peer,
         bytes: Bytes,
         wait_for_room: ResponseRoom,
         stalled: impl FnOnce() + Send + 'static,
     ) -> Bytes {
         let (sender, written) = oneshot::channel();
-        let close = peer.map_or_else(CancellationToken::new, Peer::close_token);
+        let close = peer.close_token();
         let counted = self.unread.count(&bytes, close.clone());
         if bytes.len() > SMALL_RESPONSE {
             let to_read = Duration::from_secs((bytes.len() / MIN_READ_RATE) as u64);

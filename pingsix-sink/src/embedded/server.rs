@@ -42,7 +42,6 @@ pub(super) async fn serve(
         .http2_keepalive_timeout(Some(options.keepalive_timeout))
         .add_service(services.kv())
         .add_service(services.watch())
-        .add_service(services.lease())
         .add_service(services.cluster())
         .add_service(services.maintenance())
         .add_service(services.auth());
@@ -61,8 +60,7 @@ pub(super) async fn serve(
             (server.boxed(), tls.keep_current(replica).boxed())
         }
     };
-    // Like the rotation, this future never ends before the server.
-    let access = replica_access.keep_current().then(|()| pending::<Infallible>());
+    let access = replica_access.keep_current();
     tracing::info!(%address, scheme = scheme.as_str(), "serving the etcd protocol");
 
     // The last stream ends with the last connection; afterwards the listener holds no reference to the replica.

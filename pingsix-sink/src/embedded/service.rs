@@ -3,7 +3,6 @@
 mod auth;
 mod cluster;
 mod kv;
-pub(super) mod lease;
 mod maintenance;
 mod range;
 mod refusal;
@@ -16,16 +15,18 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tonic::Request;
 
+use super::connection::Peer;
 use super::log_limiter::LogLimiter;
 use super::replica::Replica;
 use crate::proto::etcdserverpb::ResponseHeader;
 use crate::proto::etcdserverpb::auth_server::AuthServer;
 use crate::proto::etcdserverpb::cluster_server::ClusterServer;
 use crate::proto::etcdserverpb::kv_server::KvServer;
-use crate::proto::etcdserverpb::lease_server::LeaseServer;
 use crate::proto::etcdserverpb::maintenance_server::MaintenanceServer;
 use crate::proto::etcdserverpb::watch_server::WatchServer;
+pub(super) use range::{LIST_CACHE_BYTES, ListCache};
 pub(crate) use refusal::UNKNOWN_SCOPE;
 use shared_body::WithSharedBodies;
 
@@ -93,10 +94,6 @@ impl Services {
         WithSharedBodies(watch.max_decoding_message_size(SMALL_LIMIT))
     }
 
-    pub(super) fn lease(&self) -> LeaseServer<lease::Lease> {
-        LeaseServer::new(lease::Lease(self.clone())).max_decoding_message_size(SMALL_LIMIT)
-    }
-
     pub(super) fn cluster(&self) -> ClusterServer<cluster::Cluster> {
         ClusterServer::new(cluster::Cluster(self.clone())).max_decoding_message_size(SMALL_LIMIT)
     }
@@ -113,6 +110,12 @@ impl Services {
     fn header(&self) -> ResponseHeader {
         header(self.replica.read(super::store::Store::header))
     }
+}
+
+/// The connection of a request.
+fn peer<T>(request: &Request<T>) -> Arc<Peer> {
+    let peer = request.extensions().get::<Arc<Peer>>();
+    Arc::clone(peer.expect("the server adds the peer of its connection to each request"))
 }
 
 fn header(revision: i64) -> ResponseHeader {

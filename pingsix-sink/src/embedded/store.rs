@@ -3,21 +3,16 @@
 //! A store is a value: a copy shares everything with it, costs two reference counts, and does not change with later
 //! publications. A reader takes a copy and reads it without a lock, so a publication never waits for readers.
 //!
-//! Every scope has a history of its own ([`Log`]): its commits from a revision on, each with the state after it. From
-//! that revision on, a watch receives every commit, and a range is answered as of any revision at the cost of finding
-//! the state. Older revisions are refused as in etcd.
-//!
-//! The *last* version of each key is indexed by its revision ([`State::since`]), however old it is. Deleted keys are
-//! in the index while the history has the deletion, or a resting watch needs it. A coalescing watch reads only this
-//! index.
+//! Every scope has a history of its own ([`Log`]): its states from a revision on. A watch continues from any of them,
+//! and a range is answered as of any of them at the cost of finding it. Older revisions are refused as in etcd.
 //!
 //! Above the limits of the history, the scope with the most history forgets first.
 
 mod key_range;
 mod log;
+mod position;
 mod record;
 mod state;
-mod unseen;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -25,15 +20,14 @@ use std::sync::Arc;
 
 pub(super) use key_range::KeyRange;
 use log::Log;
-pub(super) use record::{Change, Commit, Deletion, EVENT_OVERHEAD, Record};
-pub(super) use state::{ByKey, LastVersion};
-pub(super) use unseen::Compacted;
-#[cfg(test)]
-pub(super) use unseen::Unseen;
+pub(super) use position::{Compacted, HeldStates, Position};
+pub(super) use record::{EVENT_OVERHEAD, Record};
+pub(super) use state::KeyChange;
 
 use super::revisions::Block;
 use crate::chunks::Chunks;
 use crate::desired::Scope;
+use crate::plan::Step;
 use crate::revision::Revision;
 
 /// Limit of remembered blocks of revisions. A server with a shared store takes one for each list, and the client that
@@ -74,7 +68,7 @@ pub(super) enum Refusal {
 /// The records of a range at one revision.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Selection {
-    parts: Vec<(Chunks<ByKey<Record>>, Range<usize>)>,
+    parts: Vec<(Chunks<Arc<Record>>, Range<usize>)>,
     /// The number of scopes that the range overlaps.
     pub(super) scopes: usize,
 }
@@ -87,10 +81,7 @@ impl Selection {
 
     /// The records in the order of their keys.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Record>> {
-        self.parts
-            .iter()
-            .flat_map(|(records, ranks)| records.between(ranks.clone()))
-            .map(|ByKey(record)| record)
+        self.parts.iter().flat_map(|(records, ranks)| records.between(ranks.clone()))
     }
 }
 
@@ -138,7 +129,7 @@ impl Store {
             self.complete = true;
             self.opened = self.header;
             for log in self.scopes.clone().iter() {
-                self.forget(log, log.commits_before(self.header), i64::MAX);
+                self.forget(log, log.commits_before(self.header));
             }
         }
     }
@@ -238,42 +229,30 @@ impl Store {
         self.log(scope).map(|log| log.current.size())
     }
 
-    /// The number of changes of `scope`.
-    pub(super) fn changes_of(&self, scope: &Scope) -> u64 {
-        self.log(scope).map_or(0, |log| log.current.changes())
-    }
-
-    pub(super) fn record(&self, scope: &Scope, key: &[u8]) -> Option<&Arc<Record>> {
-        self.log(scope)?.current.record(key)
-    }
-
     /// The number of commits of the scope with the most, and the bytes of all histories.
     pub(super) fn history_size(&self) -> (usize, usize) {
         (self.scopes.iter().map(|log| log.commits()).max().unwrap_or_default(), self.bytes)
     }
 
-    /// Applies the commits of one publication of `scope`; their revisions follow the header. Deletions at the
-    /// revision `needed` or later are kept.
-    pub(super) fn commit(&mut self, scope: &Scope, commits: Vec<Commit>, needed: i64) {
-        let (Some(first), Some(last)) = (commits.first(), commits.last()) else { return };
-        let newest = first.revision;
-        self.header = last.revision;
+    /// Applies the commits of one publication of `scope`: the steps of each revision. The revisions follow the header.
+    pub(super) fn commit(&mut self, scope: &Scope, commits: &[(i64, &[Step])]) {
+        let (Some((newest, _)), Some((last, _))) = (commits.first(), commits.last()) else { return };
+        self.header = *last;
         let mut log = self.log(scope).cloned().unwrap_or_else(|| Log::new(scope.clone()));
         self.bytes -= log.bytes;
-        for commit in commits {
-            log.commit(commit);
+        for (revision, steps) in commits {
+            log.commit(*revision, steps);
         }
-        let older = log.commits_before(newest);
+        let older = log.commits_before(*newest);
         log.forget(log.commits().saturating_sub(self.bounds.commits).min(older));
-        log.forget_deletions(needed);
         self.bytes += log.bytes;
         self.replace(log);
-        self.enforce_limit(scope, newest, needed);
+        self.enforce_limit(scope, *newest);
     }
 
     /// Drops history of the largest scopes until the bytes are within the limit, except commits of `scope` from
     /// `newest` on.
-    fn enforce_limit(&mut self, scope: &Scope, newest: i64, needed: i64) {
+    fn enforce_limit(&mut self, scope: &Scope, newest: i64) {
         while let Some(excess) = self.bytes.checked_sub(self.bounds.bytes).filter(|excess| *excess > 0) {
             let may_forget = |log: &Log| {
                 if log.scope == *scope { log.commits_before(newest) } else { log.commits() }
@@ -282,16 +261,15 @@ impl Store {
             let Some(largest) = others.max_by_key(|log| log.bytes).cloned() else { break };
             // At most half of its history, because another scope may then be the largest.
             let bytes = excess.min(largest.bytes / 2 + 1);
-            self.forget(&largest, largest.commits_to_free(bytes, may_forget(&largest)), needed);
+            self.forget(&largest, largest.commits_to_free(bytes, may_forget(&largest)));
         }
     }
 
     /// Drops the first `count` commits of a scope.
-    fn forget(&mut self, log: &Log, count: usize, needed: i64) {
+    fn forget(&mut self, log: &Log, count: usize) {
         let mut log = log.clone();
         self.bytes -= log.bytes;
         log.forget(count);
-        log.forget_deletions(needed);
         self.bytes += log.bytes;
         self.replace(log);
     }
@@ -316,7 +294,7 @@ impl Store {
         }
         let mut selection = Selection::default();
         for log in self.overlapping(range) {
-            let known = |revision: &i64| *revision >= log.floor.min(log.changed);
+            let known = |revision: &i64| *revision >= log.floor.min(log.current.revision());
             let state = match revision {
                 Some(revision) => Some(revision).filter(known).and_then(|revision| log.at(revision)),
                 None => Some(&log.current),
@@ -333,15 +311,13 @@ impl Store {
 
     /// The revision of the last change in `range`.
     pub(super) fn changed(&self, range: &KeyRange) -> i64 {
-        self.overlapping(range).map(|log| log.changed).max().unwrap_or_default()
+        self.overlapping(range).map(|log| log.current.revision()).max().unwrap_or_default()
     }
 
-    /// The size of the scopes that `range` covers completely; `None` without such a scope.
-    pub(super) fn covered(&self, range: &KeyRange) -> Option<ScopeSize> {
-        let covered = self.overlapping(range).filter(|log| range.covers(&log.scope));
-        covered.map(|log| log.current.size()).reduce(|sum, size| ScopeSize {
-            documents: sum.documents + size.documents,
-            bytes: sum.bytes + size.bytes,
+    /// The size of the scopes that `range` overlaps.
+    pub(super) fn size_of_range(&self, range: &KeyRange) -> ScopeSize {
+        self.overlapping(range).map(|log| log.current.size()).fold(ScopeSize::default(), |sum, size| {
+            ScopeSize { documents: sum.documents + size.documents, bytes: sum.bytes + size.bytes }
         })
     }
 }

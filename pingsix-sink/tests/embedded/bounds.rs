@@ -233,19 +233,21 @@ async fn wait_for_closed_connections(served: &Served, reading: u64) {
     until(served, |stats| stats.connections <= most && stats.answer_bytes_unread <= ALL_UNREAD).await;
 }
 
-fn watch_with_previous() -> WatchCreateRequest {
-    WatchCreateRequest { prev_kv: true, ..watch_under("/p/web/", 0) }
+/// A watch with previous values of a range that no other watch has.
+fn watch_with_previous(number: u64) -> WatchCreateRequest {
+    let range_end = format!("/p/web/s{number}").into();
+    WatchCreateRequest { prev_kv: true, range_end, ..watch_under("/p/web/", 0) }
 }
 
-/// The response of a watch with previous values is encoded for that watch alone.
+/// The response of a watch of a range of its own is encoded for that watch alone.
 #[tokio::test]
 async fn the_slowest_of_a_hundred_stalled_watches_with_previous_values_are_closed() {
     const WATCHES: u64 = 100;
     let served = served(EmbeddedEtcd::builder().unread_limit(8 << 20), "0").await;
     let mut stalled = Vec::new();
-    for _ in 0..WATCHES {
+    for number in 0..WATCHES {
         let mut watcher = Watcher::open(slow_channel(&served, 1_024).await).await.unwrap();
-        assert!(!watcher.create(watch_with_previous()).await.canceled);
+        assert!(!watcher.create(watch_with_previous(number)).await.canceled);
         stalled.push(watcher);
     }
     publish_large(&served, 0).await;
@@ -255,7 +257,7 @@ async fn the_slowest_of_a_hundred_stalled_watches_with_previous_values_are_close
 
     // A client that reads receives every change, whatever others do.
     let mut reading_watch = served.watch().await;
-    reading_watch.create(watch_with_previous()).await;
+    reading_watch.create(watch_with_previous(WATCHES)).await;
     for round in 1..5 {
         publish_large(&served, round).await;
         let response = reading_watch.next().await;

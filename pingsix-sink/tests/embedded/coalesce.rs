@@ -230,15 +230,3 @@ async fn a_backlog_above_the_message_limit_comes_in_states_that_were() {
     let commits = last - listed_at;
     assert!(responses > 1 && responses < commits / 2, "{responses} responses for {commits} commits");
 }
-
-#[tokio::test]
-async fn without_coalescing_every_change_is_a_response() {
-    let served = served(EmbeddedEtcd::builder().send_each_change()).await;
-    let mut watcher = watcher(&served).await;
-    for value in 1..=50 {
-        served.etcd.publish(&numbered(&[value], 9)).await.unwrap();
-    }
-    for value in 1..=50 {
-        assert_eq!(events(&watcher.next().await), [format!("PUT /p/web/routes/0={value}")]);
-    }
-}

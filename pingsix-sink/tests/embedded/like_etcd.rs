@@ -3,23 +3,21 @@
 //!
 //! Revisions differ in value; they are compared as the number of their publication.
 
-use crate::wire::{Served, WAIT_TIMEOUT, Watcher, channel, under, watch_under, with_token};
+use crate::wire::{Served, Watcher, channel, under, watch_under};
 use bytes::Bytes;
-use pingsix_sink::contract::documents::{desired, scope};
-use pingsix_sink::embedded::{Access, Clients};
-use pingsix_sink::proto::etcdserverpb::AuthenticateRequest;
-use pingsix_sink::proto::etcdserverpb::auth_client::AuthClient;
+use pingsix_sink::contract::documents::desired;
+use pingsix_sink::embedded::Pace;
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
 use pingsix_sink::proto::etcdserverpb::range_request::{SortOrder, SortTarget};
 use pingsix_sink::proto::etcdserverpb::request_op::Request as Operation;
 use pingsix_sink::proto::etcdserverpb::{
-    DeleteRangeRequest, PutRequest, RangeRequest, RequestOp, TxnRequest,
+    DeleteRangeRequest, PutRequest, RangeRequest, RequestOp, TxnRequest, WatchCreateRequest, WatchResponse,
 };
-use pingsix_sink::proto::mvccpb::KeyValue;
+use pingsix_sink::proto::mvccpb::{Event, KeyValue};
 use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Sink, Step, plan};
-use pingsix_test_programs::{Etcd, find};
+use pingsix_test_programs::Etcd;
+use tonic::Status;
 use tonic::transport::Channel;
-use tonic::{Code, Status};
 
 /// One of the two servers, and the revision of each publication on it.
 struct ServerUnderTest {
@@ -50,26 +48,14 @@ impl ServerUnderTest {
         Ok((kvs, response.count, response.more, self.number(response.header.unwrap().revision)))
     }
 
-    /// The events from `start` on, up to the last publication.
-    async fn watched(&self, request: pingsix_sink::proto::etcdserverpb::WatchCreateRequest) -> Vec<String> {
-        let mut watcher = Watcher::open_with(self.channel.clone(), Some(request)).await.unwrap();
-        assert!(watcher.next().await.created);
-        let mut told = Vec::new();
-        loop {
-            let response = watcher.next().await;
-            for event in &response.events {
-                let kv = event.kv.as_ref().unwrap();
-                let before = event.prev_kv.as_ref().map(|kv| self.describe(kv));
-                told.push(format!(
-                    "{} {} before {before:?}",
-                    event.r#type().as_str_name(),
-                    self.describe(kv)
-                ));
-                if kv.mod_revision == *self.revisions.last().unwrap() && told.len() > 1 {
-                    return told;
-                }
-            }
-        }
+    /// The events of a response, in its order.
+    fn events(&self, response: &WatchResponse) -> Vec<String> {
+        let event = |event: &Event| {
+            let kv = self.describe(event.kv.as_ref().unwrap());
+            let before = event.prev_kv.as_ref().map(|kv| self.describe(kv));
+            format!("{} {kv} before {before:?}", event.r#type().as_str_name())
+        };
+        response.events.iter().map(event).collect()
     }
 }
 
@@ -84,29 +70,34 @@ fn states() -> Vec<Desired> {
     states.into_iter().map(|documents| desired("/p/web", documents)).collect()
 }
 
-/// Writes the states to etcd, each in one transaction with the operations of its plan.
+/// Writes a state to etcd in one transaction with the operations of its plan, and returns its revision.
+async fn write_state(channel: &Channel, current: &DocumentSet, state: &Desired) -> i64 {
+    let steps = plan(current, state.documents());
+    let operations = steps.iter().map(|step| {
+        let key = Bytes::from(state.scope().full_key(step.key()));
+        let request = match step {
+            Step::Create(document) | Step::Update(document) => Operation::RequestPut(PutRequest {
+                key,
+                value: document.value.clone(),
+                ..PutRequest::default()
+            }),
+            Step::Delete { .. } => {
+                Operation::RequestDeleteRange(DeleteRangeRequest { key, ..DeleteRangeRequest::default() })
+            }
+        };
+        RequestOp { request: Some(request) }
+    });
+    let request = TxnRequest { success: operations.collect(), ..TxnRequest::default() };
+    let response = KvClient::new(channel.clone()).txn(request).await.unwrap();
+    response.into_inner().header.unwrap().revision
+}
+
+/// Writes the states to etcd.
 async fn write(channel: Channel) -> ServerUnderTest {
-    let mut kv = KvClient::new(channel.clone());
     let mut revisions = Vec::new();
     let mut current = DocumentSet::default();
     for state in states() {
-        let steps = plan(&current, state.documents());
-        let operations = steps.iter().map(|step| {
-            let key = Bytes::from(state.scope().full_key(step.key()));
-            let request = match step {
-                Step::Create(document) | Step::Update(document) => Operation::RequestPut(PutRequest {
-                    key,
-                    value: document.value.clone(),
-                    ..PutRequest::default()
-                }),
-                Step::Delete { .. } => {
-                    Operation::RequestDeleteRange(DeleteRangeRequest { key, ..DeleteRangeRequest::default() })
-                }
-            };
-            RequestOp { request: Some(request) }
-        });
-        let request = TxnRequest { success: operations.collect(), ..TxnRequest::default() };
-        revisions.push(kv.txn(request).await.unwrap().into_inner().header.unwrap().revision);
+        revisions.push(write_state(&channel, &current, &state).await);
         current = state.documents().clone();
     }
     ServerUnderTest { channel, revisions }
@@ -172,9 +163,9 @@ fn requests(server: &ServerUnderTest) -> Vec<RangeRequest> {
 }
 
 #[tokio::test]
-async fn ranges_and_watches_are_answered_like_etcd_answers_them() {
+async fn ranges_are_answered_like_etcd_answers_them() {
     let Some(real) = Etcd::start().await else { return };
-    let served = Served::start(EmbeddedEtcd::builder().send_each_change()).await;
+    let served = Served::start(EmbeddedEtcd::builder()).await;
     let theirs = write(channel(real.address()).await).await;
     let ours = publish(&served).await;
 
@@ -193,33 +184,45 @@ async fn ranges_and_watches_are_answered_like_etcd_answers_them() {
             (expected, answer) => panic!("{our_request:?}: {answer:?} but etcd says {expected:?}"),
         }
     }
+}
 
-    for start in 0..4 {
-        for (prev_kv, filters) in [(false, vec![]), (true, vec![]), (true, vec![1])] {
-            let request = |server: &ServerUnderTest| pingsix_sink::proto::etcdserverpb::WatchCreateRequest {
-                prev_kv,
-                filters: filters.clone(),
-                ..watch_under("/p/web/", server.revisions[start])
-            };
-            let expected = theirs.watched(request(&theirs)).await;
-            assert_eq!(
-                ours.watched(request(&ours)).await,
-                expected,
-                "from {start}, prev_kv {prev_kv}, {filters:?}"
-            );
+/// A client that has read the response to the previous publication is told each publication as by etcd.
+#[tokio::test]
+async fn a_watch_is_told_each_publication_like_etcd_tells_it() {
+    let Some(real) = Etcd::start().await else { return };
+    let served = Served::start(EmbeddedEtcd::builder().pace(Pace::NONE)).await;
+    served.etcd.publish(&desired("/p/web", &[])).await.unwrap();
+    served.etcd.open();
+    let mut theirs = ServerUnderTest { channel: channel(real.address()).await, revisions: Vec::new() };
+    let mut ours = ServerUnderTest { channel: served.channel().await, revisions: Vec::new() };
+    let mut watchers = Vec::new();
+    for prev_kv in [false, true] {
+        for server in [&theirs, &ours] {
+            let request = WatchCreateRequest { prev_kv, ..watch_under("/p/web/", 0) };
+            let mut watcher = Watcher::open_with(server.channel.clone(), Some(request)).await.unwrap();
+            assert!(watcher.next().await.created);
+            watchers.push(watcher);
+        }
+    }
+    let mut current = DocumentSet::default();
+    for state in states() {
+        theirs.revisions.push(write_state(&theirs.channel, &current, &state).await);
+        ours.revisions.push(served.etcd.publish(&state).await.unwrap().revision.get());
+        current = state.documents().clone();
+        for pair in watchers.as_chunks_mut::<2>().0 {
+            let [their_watcher, our_watcher] = pair;
+            let expected = theirs.events(&their_watcher.next().await);
+            assert_eq!(ours.events(&our_watcher.next().await), expected);
         }
     }
 }
 
 /// The control responses of a watch stream without revisions.
 async fn controls(channel: Channel) -> Vec<String> {
-    let with_id = |watch_id| pingsix_sink::proto::etcdserverpb::WatchCreateRequest {
-        watch_id,
-        ..watch_under("/p/web/", 0)
-    };
+    let with_id = |watch_id| WatchCreateRequest { watch_id, ..watch_under("/p/web/", 0) };
     let mut watcher = Watcher::open_with(channel, Some(with_id(0))).await.unwrap();
     let mut told = Vec::new();
-    let mut tell = |response: pingsix_sink::proto::etcdserverpb::WatchResponse| {
+    let mut tell = |response: WatchResponse| {
         told.push(format!(
             "{} created {} canceled {} {:?} compacted {}",
             response.watch_id,
@@ -249,99 +252,4 @@ async fn a_watch_stream_is_controlled_like_one_of_etcd() {
     write(channel(real.address()).await).await;
     publish(&served).await;
     assert_eq!(controls(served.channel().await).await, controls(channel(real.address()).await).await);
-}
-
-/// Creates etcd users with one prefix each, and enables authentication.
-async fn enable_auth(real: &Etcd, users: &[(&str, &str)]) -> bool {
-    let Some(_) = find("etcdctl") else { return false };
-    let mut commands = vec!["user add root:root".to_owned(), "user grant-role root root".to_owned()];
-    for (name, prefix) in users {
-        commands.push(format!("user add {name}:secret-of-{name}"));
-        commands.push(format!("role add {name}"));
-        commands.push(format!("role grant-permission {name} --prefix=true read {prefix}"));
-        commands.push(format!("user grant-role {name} {name}"));
-    }
-    commands.push("auth enable".to_owned());
-    for command in commands {
-        real.control(&command.split(' ').collect::<Vec<_>>()).await;
-    }
-    true
-}
-
-fn result_of<T>(answer: Result<T, Status>) -> Result<(), (Code, String)> {
-    answer.map(drop).map_err(|status| (status.code(), status.message().to_owned()))
-}
-
-/// Responses to clients with good, bad and no credentials.
-async fn authentication_results(channel: Channel) -> Vec<(String, Result<(), (Code, String)>)> {
-    let mut told = Vec::new();
-    let mut tokens = vec![("nobody".to_owned(), None), ("a guess".to_owned(), Some("guess.12".to_owned()))];
-    for (name, password) in [
-        ("web", "secret-of-web"),
-        ("api", "secret-of-api"),
-        ("web", "secret-of-api"),
-        ("none", "secret-of-web"),
-    ] {
-        let request = AuthenticateRequest { name: name.into(), password: password.into() };
-        let answer = AuthClient::new(channel.clone()).authenticate(request).await;
-        if let Ok(answer) = &answer {
-            tokens.push((name.to_owned(), Some(answer.get_ref().token.clone())));
-        }
-        told.push((format!("{name} with {password}"), result_of(answer)));
-    }
-    for (who, token) in tokens {
-        let mut kv = KvClient::new(channel.clone());
-        let one = |key: &'static str| RangeRequest { key: key.into(), ..RangeRequest::default() };
-        let everything =
-            RangeRequest { key: b"\0"[..].into(), range_end: b"\0"[..].into(), ..RangeRequest::default() };
-        let within = RangeRequest { range_end: "/p/web/s".into(), ..one("/p/web/routes/") };
-        for (what, range) in [
-            ("its prefix", under("/p/web/")),
-            ("a part", within),
-            ("a key", one("/p/web/routes/b")),
-            ("the prefix without its slash", under("/p/web")),
-            ("all prefixes", under("/p/")),
-            ("everything", everything),
-            ("health", one("health")),
-        ] {
-            let answer = kv.range(with_token(token.as_deref(), range.clone())).await;
-            told.push((format!("{who} reads {what}"), result_of(answer)));
-            let request = RequestOp { request: Some(Operation::RequestRange(range)) };
-            let txn = TxnRequest { success: vec![request], ..TxnRequest::default() };
-            let answer = kv.txn(with_token(token.as_deref(), txn)).await;
-            told.push((format!("{who} reads {what} in a transaction"), result_of(answer)));
-        }
-        for (what, prefix) in [("its prefix", "/p/web/"), ("all prefixes", "/p/")] {
-            let request = Some(watch_under(prefix, 0));
-            let opening = Watcher::open_as(channel.clone(), token.as_deref(), request);
-            let response = match tokio::time::timeout(WAIT_TIMEOUT, opening).await.unwrap() {
-                Ok(mut watcher) => watcher.next().await,
-                Err(status) => panic!("{who} watches {what}: {status}"),
-            };
-            let answer = format!("{} {} {}", response.created, response.canceled, response.cancel_reason);
-            told.push((format!("{who} watches {what}: {answer}"), Ok(())));
-        }
-    }
-    told
-}
-
-#[tokio::test]
-async fn clients_are_admitted_like_etcd_admits_them() {
-    let Some(real) = Etcd::start().await else { return };
-    write(channel(real.address()).await).await;
-    if !enable_auth(&real, &[("web", "/p/web/"), ("api", "/p/api/")]).await {
-        return;
-    }
-    let clients = Clients::new().user("web", "secret-of-web", [scope("/p/web")]).user(
-        "api",
-        "secret-of-api",
-        [scope("/p/api")],
-    );
-    let served = Served::start(EmbeddedEtcd::builder().access(Access::of(clients))).await;
-    publish(&served).await;
-    let expected = authentication_results(channel(real.address()).await).await;
-    assert!(expected.len() > 60);
-    for (answer, expected) in authentication_results(served.channel().await).await.into_iter().zip(expected) {
-        assert_eq!(answer, expected);
-    }
 }

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use crate::authority::Authority;
 use crate::data_plane::{PingSix, backend, state};
 use crate::wire::Served;
 use pingsix_sink::contract::documents::{desired, scope};
 use pingsix_sink::embedded::{Access, Clients};
 use pingsix_sink::{EmbeddedEtcd, Sink};
 use pingsix_test_programs::free_address;
+use rcgen::DnType;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pingsix_follows_publications_and_survives_a_restart_of_the_server() {
@@ -71,16 +73,20 @@ async fn pingsix_follows_publications_and_survives_a_restart_of_the_server() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pingsix_logs_in_once_and_is_told_a_burst_in_few_responses() {
+async fn pingsix_shows_its_certificate_and_is_told_a_burst_in_few_responses() {
     const CHANGES: usize = 200;
     let Some(binary) = pingsix_test_programs::pingsix() else { return };
     let directory = tempfile::tempdir().unwrap();
     let revisions = directory.path().join("revisions");
     let backends = [("one", backend("one").await), ("two", backend("two").await)];
+    let (servers, authority) = (Authority::new("servers"), Authority::new("clients"));
+    let certificate =
+        authority.issue_with(2, |params| params.distinguished_name.push(DnType::CommonName, "web"));
     let start = async || {
-        let clients = Clients::new().user("web", "s3cret", [scope("/p/web")]);
-        let etcd =
-            EmbeddedEtcd::builder().access(Access::of(clients)).state_file(&revisions).start().await.unwrap();
+        let access = Access::of(Clients::new().certificate("web", [scope("/p/web")]));
+        let tls = servers.issue(1).server().client_ca_pem(authority.pem());
+        let builder = EmbeddedEtcd::builder().tls(tls).access(access).state_file(&revisions);
+        let etcd = builder.start().await.unwrap();
         etcd.publish(&desired("/p/api", &[("routes/a", "not for this client")])).await.unwrap();
         etcd
     };
@@ -89,8 +95,18 @@ async fn pingsix_logs_in_once_and_is_told_a_burst_in_few_responses() {
     etcd.open();
     let address = free_address();
     let served = Served::serve_on(etcd, address).await;
-    let options = "\x20   user: web\n\x20   password: s3cret\n";
-    let pingsix = PingSix::start_with(&binary, directory.path(), address, options);
+    let file = |name: &str, content: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path.display().to_string()
+    };
+    let options = format!(
+        "\x20   tls: {{ ca_cert: {}, client_cert: {}, client_key: {} }}\n",
+        file("ca.crt", &servers.pem()),
+        file("client.crt", &certificate.certificate),
+        file("client.key", &certificate.key)
+    );
+    let pingsix = PingSix::start_with(&binary, directory.path(), &format!("https://{address}"), &options);
     pingsix.wait_published(published).await;
 
     let (before, mut last) = (served.etcd.stats(), 0);
@@ -108,7 +124,7 @@ async fn pingsix_logs_in_once_and_is_told_a_burst_in_few_responses() {
     let responses = after.watch_responses - before.watch_responses;
     assert!(responses < CHANGES as u64 / 2, "{responses} responses for {CHANGES} changes");
 
-    // The new server accepts PingSIX's token although it did not issue it.
+    // The next server admits PingSIX by the same certificate.
     drop(served.stop().await);
     let etcd = start().await;
     let published = etcd.publish(&state(&backends, &[("a", "two")])).await.unwrap().revision.get();

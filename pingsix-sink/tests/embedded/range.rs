@@ -219,17 +219,12 @@ async fn every_write_is_refused_and_says_that_the_server_is_read_only() {
         failure: vec![operation(Operation::RequestDeleteRange(delete.clone()))],
         ..Default::default()
     };
-    let nested = TxnRequest {
-        failure: vec![operation(Operation::RequestTxn(in_success.clone()))],
-        ..Default::default()
-    };
     let refusals = [
         kv.put(put).await.unwrap_err(),
         kv.delete_range(delete).await.unwrap_err(),
         kv.compact(CompactionRequest { revision: 1, physical: false }).await.unwrap_err(),
         kv.txn(in_success).await.unwrap_err(),
         kv.txn(in_failure).await.unwrap_err(),
-        kv.txn(nested).await.unwrap_err(),
     ];
     for refusal in refusals {
         assert_eq!(refusal.code(), Code::FailedPrecondition);
@@ -297,10 +292,9 @@ async fn a_reading_transaction_compares_and_answers_the_branch() {
     ];
     let read = |prefix: &str| RequestOp { request: Some(Operation::RequestRange(under(prefix))) };
     for (compare, holds) in cases {
-        let inner = TxnRequest { success: vec![read("/p/web/routes/a")], ..Default::default() };
         let request = TxnRequest {
             compare: vec![compare.clone()],
-            success: vec![read("/p/web/"), RequestOp { request: Some(Operation::RequestTxn(inner)) }],
+            success: vec![read("/p/web/"), read("/p/web/routes/a")],
             failure: vec![read("/p/webinar/")],
         };
         let response = kv.txn(request).await.unwrap().into_inner();
@@ -310,11 +304,12 @@ async fn a_reading_transaction_compares_and_answers_the_branch() {
             .iter()
             .map(|response| match response.response.as_ref().unwrap() {
                 Outcome::ResponseRange(range) => range.count,
-                Outcome::ResponseTxn(txn) => -i64::from(txn.succeeded),
-                other @ (Outcome::ResponsePut(_) | Outcome::ResponseDeleteRange(_)) => panic!("{other:?}"),
+                other @ (Outcome::ResponsePut(_)
+                | Outcome::ResponseDeleteRange(_)
+                | Outcome::ResponseTxn(_)) => panic!("{other:?}"),
             })
             .collect();
-        assert_eq!(counts, if holds { vec![4, -1] } else { vec![1] });
+        assert_eq!(counts, if holds { vec![4, 1] } else { vec![1] });
     }
     let unknown = TxnRequest { success: vec![read("/q/")], ..Default::default() };
     assert_eq!(kv.txn(unknown).await.unwrap_err().code(), Code::Unavailable);
@@ -322,28 +317,22 @@ async fn a_reading_transaction_compares_and_answers_the_branch() {
     assert_eq!(kv.txn(many).await.unwrap_err().message(), "etcdserver: too many operations in txn request");
 }
 
-/// Nested levels multiply the number of their operations.
+/// The lists of a transaction are in memory together.
 #[tokio::test]
-async fn a_nested_transaction_is_bounded_by_all_of_its_levels() {
+async fn a_transaction_is_bounded_by_the_bytes_of_its_lists_and_holds_no_other() {
     let served = served().await;
     let mut kv = served.kv().await;
-    let read = |prefix: &str| RequestOp { request: Some(Operation::RequestRange(under(prefix))) };
-    let nest = |inner: &TxnRequest, times: usize| TxnRequest {
-        success: vec![RequestOp { request: Some(Operation::RequestTxn(inner.clone())) }; times],
-        ..Default::default()
-    };
-    // 8 times 127 reads, besides the 8 transactions around them.
-    let inner = TxnRequest { success: vec![read("/p/webinar/"); 127], ..Default::default() };
-    assert_eq!(kv.txn(nest(&inner, 8)).await.unwrap().get_ref().responses.len(), 8);
-    for txn in [nest(&inner, 9), nest(&nest(&inner, 4), 4)] {
-        assert_eq!(kv.txn(txn).await.unwrap_err().code(), Code::ResourceExhausted);
-    }
+    let read = RequestOp { request: Some(Operation::RequestRange(under("/p/webinar/"))) };
+    let inner = TxnRequest { success: vec![read.clone()], ..Default::default() };
+    let nested = vec![RequestOp { request: Some(Operation::RequestTxn(inner)) }];
+    let nested = TxnRequest { failure: nested, ..Default::default() };
+    assert_eq!(kv.txn(nested).await.unwrap_err().code(), Code::Unimplemented);
 
     let large = "x".repeat(1 << 20);
     served.etcd.publish(&desired("/p/webinar", &[("routes/z", &large)])).await.unwrap();
-    let inner = TxnRequest { success: vec![read("/p/webinar/"); 9], ..Default::default() };
-    kv.txn(nest(&inner, 6)).await.unwrap();
-    assert_eq!(kv.txn(nest(&inner, 8)).await.unwrap_err().code(), Code::ResourceExhausted);
+    let lists = |times: usize| TxnRequest { success: vec![read.clone(); times], ..Default::default() };
+    kv.txn(lists(60)).await.unwrap();
+    assert_eq!(kv.txn(lists(64)).await.unwrap_err().code(), Code::ResourceExhausted);
 }
 
 #[tokio::test]

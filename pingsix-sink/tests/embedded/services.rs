@@ -8,11 +8,9 @@ use pingsix_sink::contract::documents::desired;
 use pingsix_sink::embedded::EmbeddedError;
 use pingsix_sink::proto::etcdserverpb::auth_client::AuthClient;
 use pingsix_sink::proto::etcdserverpb::cluster_client::ClusterClient;
-use pingsix_sink::proto::etcdserverpb::lease_client::LeaseClient;
 use pingsix_sink::proto::etcdserverpb::maintenance_client::MaintenanceClient;
 use pingsix_sink::proto::etcdserverpb::{
-    AlarmRequest, AuthStatusRequest, AuthenticateRequest, LeaseGrantRequest, LeaseKeepAliveRequest,
-    LeaseLeasesRequest, LeaseRevokeRequest, LeaseTimeToLiveRequest, MemberListRequest, StatusRequest,
+    AlarmRequest, AuthStatusRequest, AuthenticateRequest, MemberListRequest, StatusRequest,
 };
 use pingsix_sink::{EmbeddedEtcd, Sink};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -25,43 +23,6 @@ async fn served() -> Served {
     served.etcd.publish(&desired("/p/web", &[("routes/a", "A")])).await.unwrap();
     served.etcd.open();
     served
-}
-
-#[tokio::test]
-async fn leases_are_granted_kept_and_revoked() {
-    let served = served().await;
-    let mut client = LeaseClient::new(served.channel().await);
-    let granted = client.lease_grant(LeaseGrantRequest { ttl: 60, id: 0 }).await.unwrap().into_inner();
-    assert!(granted.id != 0 && granted.ttl == 60 && granted.error.is_empty());
-    assert_eq!(granted.header.unwrap().revision, served.etcd.revision().get());
-    let named = client.lease_grant(LeaseGrantRequest { ttl: 0, id: 77 }).await.unwrap().into_inner();
-    assert_eq!((named.id, named.ttl), (77, 1));
-    let again = client.lease_grant(LeaseGrantRequest { ttl: 9, id: 77 }).await.unwrap_err();
-    assert_eq!(
-        (again.code(), again.message()),
-        (Code::FailedPrecondition, "etcdserver: lease already exists")
-    );
-    let long = client.lease_grant(LeaseGrantRequest { ttl: i64::MAX, id: 0 }).await.unwrap_err();
-    assert_eq!(long.message(), "etcdserver: too large lease TTL");
-
-    let asked = [granted.id, 12_345].map(|id| LeaseKeepAliveRequest { id });
-    let mut kept = client.lease_keep_alive(tokio_stream::iter(asked)).await.unwrap().into_inner();
-    assert_eq!(kept.message().await.unwrap().unwrap().ttl, 60);
-    assert_eq!(kept.message().await.unwrap().unwrap().ttl, 0, "an unknown lease has no time left");
-    assert!(kept.message().await.unwrap().is_none());
-
-    let all = client.lease_leases(LeaseLeasesRequest {}).await.unwrap().into_inner().leases;
-    assert!(all.iter().any(|lease| lease.id == granted.id));
-    let id = granted.id;
-    let left =
-        client.lease_time_to_live(LeaseTimeToLiveRequest { id, keys: true }).await.unwrap().into_inner();
-    assert!((58..=60).contains(&left.ttl) && left.granted_ttl == 60 && left.keys.is_empty());
-    client.lease_revoke(LeaseRevokeRequest { id }).await.unwrap();
-    let gone =
-        client.lease_time_to_live(LeaseTimeToLiveRequest { id, keys: false }).await.unwrap().into_inner();
-    assert_eq!((gone.ttl, gone.granted_ttl), (-1, 0));
-    let twice = client.lease_revoke(LeaseRevokeRequest { id }).await.unwrap_err();
-    assert_eq!((twice.code(), twice.message()), (Code::NotFound, "etcdserver: requested lease not found"));
 }
 
 #[tokio::test]

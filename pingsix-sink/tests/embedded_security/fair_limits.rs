@@ -5,17 +5,14 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Instant;
 
 use crate::authority::{Authority, Pair};
-use crate::wire::{Served, WAIT_TIMEOUT, Watcher, events, pairs, under, watch_under, with_token};
+use crate::wire::{Served, WAIT_TIMEOUT, Watcher, events, watch_under};
 use pingsix_sink::contract::documents::{desired, scope};
 use pingsix_sink::embedded::{Access, Builder, Clients, Stats, feed_uri};
-use pingsix_sink::proto::etcdserverpb::auth_client::AuthClient;
-use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
-use pingsix_sink::proto::etcdserverpb::{AuthStatusRequest, AuthenticateRequest};
 use pingsix_sink::{EmbeddedEtcd, Sink};
 use rcgen::{DistinguishedName, SanType};
 use tokio::net::TcpStream;
+use tonic::Code;
 use tonic::transport::Channel;
-use tonic::{Code, Status};
 
 async fn served(builder: Builder) -> Served {
     let served = Served::start(builder).await;
@@ -42,8 +39,8 @@ async fn from(served: &Served, host: u8) -> Channel {
 }
 
 /// An open watch; `None` when the server closes the connection instead.
-async fn watch(channel: Channel, token: Option<&str>, prefix: &str) -> Option<Watcher> {
-    let mut watcher = Watcher::open_as(channel, token, Some(watch_under(prefix, 0))).await.ok()?;
+async fn watch(channel: Channel, prefix: &str) -> Option<Watcher> {
+    let mut watcher = Watcher::open_with(channel, Some(watch_under(prefix, 0))).await.ok()?;
     let created = watcher.try_next().await.ok()??;
     (created.created && !created.canceled).then_some(watcher)
 }
@@ -63,20 +60,20 @@ async fn an_address_with_every_connection_makes_room_for_another_address() {
     let served = served(EmbeddedEtcd::builder().connection_limit(4)).await;
     let mut heavy = Vec::new();
     for _ in 0..4 {
-        heavy.push(watch(from(&served, 1).await, None, "/p/web/").await.unwrap());
+        heavy.push(watch(from(&served, 1).await, "/p/web/").await.unwrap());
     }
     for attempt in 1..=3 {
         // Any number of further connections may be refused.
         TcpStream::connect(served.address).await.unwrap();
         until(&served, "refused", |stats| stats.connections_refused == attempt).await;
     }
-    let mut other = watch(from(&served, 2).await, None, "/p/api/").await.unwrap();
+    let mut other = watch(from(&served, 2).await, "/p/api/").await.unwrap();
     assert!(ends(&mut heavy.pop().unwrap()).await, "its newest is closed");
     for watcher in &mut heavy {
         watcher.settle().await;
     }
     // Of two clients with equally many, neither takes over one of the other's.
-    let _second = watch(from(&served, 2).await, None, "/p/api/").await.unwrap();
+    let _second = watch(from(&served, 2).await, "/p/api/").await.unwrap();
     TcpStream::connect(served.address).await.unwrap();
     until(&served, "refused", |stats| stats.connections_refused == 4).await;
     assert_eq!(served.etcd.stats().connections_displaced, 2);
@@ -101,7 +98,7 @@ async fn a_certificate_with_every_connection_makes_room_for_another_certificate(
     let served = served(builder).await;
     let open = async |pair: &Pair, prefix: &str| {
         let tls = authority::client(&servers, Some(pair));
-        watch(authority::channel(served.address, tls).await.ok()?, None, prefix).await
+        watch(authority::channel(served.address, tls).await.ok()?, prefix).await
     };
     // A certificate and its successor are one client.
     let heavy = [issue(&clients, 2, "/p/web"), issue(&clients, 3, "/p/web")];
@@ -131,51 +128,6 @@ async fn a_certificate_with_every_connection_makes_room_for_another_certificate(
     until(&served, "the handshake fails", |stats| stats.handshakes_failed == 1).await;
 }
 
-async fn log_in(channel: &Channel, name: &str) -> Result<String, Status> {
-    let request = AuthenticateRequest { name: name.into(), password: name.into() };
-    Ok(AuthClient::new(channel.clone()).authenticate(request).await?.into_inner().token)
-}
-
-#[tokio::test]
-async fn a_user_with_every_connection_keeps_out_neither_another_user_nor_a_probe() {
-    const LIMIT: usize = 6;
-    let clients = Clients::new().user("web", "web", [scope("/p/web")]).user("api", "api", [scope("/p/api")]);
-    let access = Access::of(clients);
-    let served = served(EmbeddedEtcd::builder().access(access).connection_limit(LIMIT)).await;
-    let token = log_in(&served.channel().await, "web").await.unwrap();
-    until(&served, "the connection ends", |stats| stats.connections == 0).await;
-    let mut open = Vec::new();
-    for _ in 0..LIMIT {
-        open.push(watch(served.channel().await, Some(&token), "/p/web/").await.unwrap());
-    }
-
-    // A probe neither authenticates nor asks for keys.
-    let probe = served.channel().await;
-    assert!(
-        AuthClient::new(probe.clone()).auth_status(AuthStatusRequest {}).await.unwrap().get_ref().enabled
-    );
-    assert_eq!(
-        KvClient::new(probe.clone()).range(under("/p/web/")).await.unwrap_err().code(),
-        Code::InvalidArgument
-    );
-    // Silent connections from its address change nothing either.
-    let mut silent = Vec::new();
-    for _ in 0..4 * LIMIT {
-        silent.push(TcpStream::connect(served.address).await.unwrap());
-    }
-    let api = served.channel().await;
-    let token = log_in(&api, "api").await.unwrap();
-    let listed = KvClient::new(api.clone()).range(with_token(Some(&token), under("/p/api/"))).await.unwrap();
-    assert_eq!(pairs(listed.get_ref()), ["/p/api/routes/a=1"]);
-    let mut reader = watch(api, Some(&token), "/p/api/").await.unwrap();
-    for _ in 0..4 * LIMIT {
-        silent.push(TcpStream::connect(served.address).await.unwrap());
-    }
-    reader.settle().await;
-    // One connection of the first user remains, and it was not closed without need.
-    open[0].settle().await;
-}
-
 #[tokio::test]
 async fn a_client_with_every_watch_makes_room_for_another() {
     let served = served(EmbeddedEtcd::builder().watch_limit(8)).await;
@@ -190,7 +142,7 @@ async fn a_client_with_every_watch_makes_room_for_another() {
     let refused = heavy[0].create(watch_under("/p/web/", 0)).await;
     assert_eq!((refused.canceled, &*refused.cancel_reason), (true, "too many watches"));
     assert_eq!(served.etcd.stats().watches_refused, 1);
-    let mut other = watch(from(&served, 2).await, None, "/p/api/").await.unwrap();
+    let mut other = watch(from(&served, 2).await, "/p/api/").await.unwrap();
     assert!(ends(&mut heavy.pop().unwrap()).await, "the connection of its newest watch is closed");
     heavy[0].settle().await;
     other.settle().await;
@@ -207,7 +159,7 @@ async fn a_client_with_every_stream_makes_room_for_another() {
     }
     let refused = Watcher::open(heavy).await.err().unwrap();
     assert_eq!(refused.code(), Code::ResourceExhausted);
-    let mut other = watch(from(&served, 2).await, None, "/p/api/").await.unwrap();
+    let mut other = watch(from(&served, 2).await, "/p/api/").await.unwrap();
     assert!(ends(&mut streams.pop().unwrap()).await);
     other.settle().await;
 }

@@ -1,4 +1,4 @@
-//! The embedded etcd server: TLS, certificates, tokens, and the clients that they admit. Tests read the log of the
+//! The embedded etcd server: TLS, certificates, and the clients that they admit. Tests read the log of the
 //! whole program.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used, reason = "a test that cannot go on fails")]
 

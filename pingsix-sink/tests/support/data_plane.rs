@@ -22,11 +22,11 @@ pub(crate) struct PingSix {
 
 impl PingSix {
     pub(crate) fn start(binary: &Path, directory: &Path, etcd: SocketAddr) -> Self {
-        Self::start_with(binary, directory, etcd, "")
+        Self::start_with(binary, directory, &etcd.to_string(), "")
     }
 
     /// Starts a PingSIX with more options of its section on etcd, each a line with a line break.
-    pub(crate) fn start_with(binary: &Path, directory: &Path, etcd: SocketAddr, options: &str) -> Self {
+    pub(crate) fn start_with(binary: &Path, directory: &Path, etcd: &str, options: &str) -> Self {
         let (proxy, status, metrics) = (free_address(), free_address(), free_address());
         let config = format!(
             "{}pingsix:\n  listeners:\n    - address: {proxy}\n  etcd:\n    host: [\"{etcd}\"]\n    prefix: /p/web\n\

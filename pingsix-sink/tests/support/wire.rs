@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::transport::Channel;
-use tonic::{Request, Status, Streaming};
+use tonic::{Status, Streaming};
 
 /// Timeout of all waits, longer than any of them takes.
 pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
@@ -83,15 +83,6 @@ pub(crate) async fn channel(address: SocketAddr) -> Channel {
     Channel::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap()
 }
 
-/// A request of a client with this token.
-pub(crate) fn with_token<T>(token: Option<&str>, message: T) -> Request<T> {
-    let mut request = Request::new(message);
-    if let Some(token) = token {
-        request.metadata_mut().insert("token", token.parse().unwrap());
-    }
-    request
-}
-
 /// A range over all keys that start with `prefix`, as clients make it.
 pub(crate) fn under(prefix: &str) -> RangeRequest {
     RangeRequest { key: Bytes::from(prefix.to_owned()), range_end: end_of(prefix), ..RangeRequest::default() }
@@ -128,22 +119,13 @@ impl Watcher {
         channel: Channel,
         first: Option<WatchCreateRequest>,
     ) -> Result<Self, Status> {
-        Self::open_as(channel, None, first).await
-    }
-
-    /// Opens a stream of a client with this token.
-    pub(crate) async fn open_as(
-        channel: Channel,
-        token: Option<&str>,
-        first: Option<WatchCreateRequest>,
-    ) -> Result<Self, Status> {
         let (requests, receiver) = mpsc::channel(16);
         if let Some(first) = first {
             let request_union = Some(RequestUnion::CreateRequest(first));
             requests.send(WatchRequest { request_union }).await.unwrap();
         }
         let mut client = WatchClient::new(channel).max_decoding_message_size(64 << 20);
-        let opening = client.watch(with_token(token, ReceiverStream::new(receiver)));
+        let opening = client.watch(ReceiverStream::new(receiver));
         let responses =
             tokio::time::timeout(WAIT_TIMEOUT, opening).await.expect("headers in time")?.into_inner();
         Ok(Self { requests, responses })

@@ -217,6 +217,7 @@ fn every_value_that_cannot_be_used_is_named_as_it_was_given() {
         ("--sink=stdout:", "begins with one of embedded:"),
         ("--sink=etcds://127.0.0.1:2379", "ca"),
         ("--feed-clients-file=", "is no value"),
+        ("--feed-clients-file=/clients", "needs feed.tls.client-ca or feed.authority.secret as well"),
         ("--feed-connection-limit=0", "lower than 1"),
         ("--feed-stream-limit=-1", "expected a whole number"),
         ("--leader-elect=yes", "expected true or false"),

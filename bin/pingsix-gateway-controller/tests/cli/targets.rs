@@ -5,18 +5,17 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use pingsix_sink::admin::PUBLISHER_LABEL;
-use pingsix_sink::proto::etcdserverpb::auth_client::AuthClient;
+use pingsix_sink::proto::etcdserverpb::RangeRequest;
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
-use pingsix_sink::proto::etcdserverpb::{AuthenticateRequest, RangeRequest};
 use pingsix_sink::{Desired, Document, DocumentSet, EtcdSink, Key, OrderHint, Owner, Scope, Sink as _};
 use pingsix_test_cluster::Process;
 use pingsix_test_programs::free_address;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tonic::metadata::MetadataValue;
-use tonic::transport::{Channel, Endpoint};
-use tonic::{Request, Status};
+use tonic::Status;
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
 use crate::cluster::{SHOP, Shop, until};
 use crate::process::get;
@@ -291,28 +290,46 @@ async fn the_admin_api_of_a_real_pingsix_is_a_target_and_what_is_left_there_is_w
     assert_eq!(second.ended(), Some(0), "{:?}", second.logged);
 }
 
-/// The keys that a user may read below a prefix; without a password, those of an anonymous user.
-async fn read_as(feed: SocketAddr, user: Option<(&str, &str)>, prefix: &str) -> Result<usize, Status> {
-    let endpoint = Endpoint::from_shared(format!("http://{feed}")).unwrap();
-    let channel: Channel = endpoint.connect().await.map_err(|_| Status::unavailable("no connection"))?;
-    let mut request = Request::new(RangeRequest {
-        key: format!("{prefix}/").into(),
-        range_end: format!("{prefix}0").into(),
-        ..RangeRequest::default()
-    });
-    if let Some((name, password)) = user {
-        let login = AuthenticateRequest { name: name.to_owned(), password: password.to_owned() };
-        let token = AuthClient::new(channel.clone()).authenticate(login).await?.into_inner().token;
-        let token: MetadataValue<_> = token.parse().map_err(|_| Status::internal("no token"))?;
-        request.metadata_mut().insert("token", token);
+/// An authority of certificates.
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
-    Ok(KvClient::new(channel).range(request).await?.into_inner().kvs.len())
+
+    /// A certificate for the loopback address with a common name, and its key.
+    fn issue(&self, common_name: &str) -> (String, String) {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, common_name);
+        (params.signed_by(&key, &self.0).unwrap().pem(), key.serialize_pem())
+    }
+
+    /// The number of keys below a prefix that the holder of a certificate with this common name reads.
+    async fn read_as(&self, feed: SocketAddr, common_name: &str, prefix: &str) -> Result<usize, Status> {
+        let (certificate, key) = self.issue(common_name);
+        let tls = ClientTlsConfig::new()
+            .ca_certificate(Certificate::from_pem(self.0.pem()))
+            .identity(Identity::from_pem(certificate, key));
+        let endpoint = Endpoint::from_shared(format!("https://{feed}")).unwrap().tls_config(tls).unwrap();
+        let channel = endpoint.connect().await.map_err(|_| Status::unavailable("no connection"))?;
+        let request = RangeRequest {
+            key: format!("{prefix}/").into(),
+            range_end: format!("{prefix}0").into(),
+            ..RangeRequest::default()
+        };
+        Ok(KvClient::new(channel).range(request).await?.into_inner().kvs.len())
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_of_a_file_read_only_their_own_prefixes() {
     const WEB: &str = "/pingsix/default/web";
-    const PASSWORD: &str = "canary-password";
+    const OTHER_PREFIX: &str = "/pingsix/default/other";
     let Some(shop) = Shop::start().await else { return };
     shop.cluster.apply(OTHER).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -323,37 +340,44 @@ async fn clients_of_a_file_read_only_their_own_prefixes() {
         std::fs::write(&other, text).unwrap();
         std::fs::rename(other, file).unwrap();
     };
-    write(&file, &format!("web password {PASSWORD} {WEB}\n"));
-    let argument = format!("--feed-clients-file={}", file.display());
-    let mut controller = shop.controller(&["--debug-address=off", "--leader-elect=false", &argument], &[]);
+    write(&file, &format!("web certificate {WEB}\n"));
+    let authority = Authority::new();
+    let (certificate, key) = authority.issue("feed");
+    let pem = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let arguments = [
+        "--debug-address=off".to_owned(),
+        "--leader-elect=false".to_owned(),
+        format!("--feed-clients-file={}", file.display()),
+        format!("--feed-tls-cert={}", pem("tls.crt", &certificate)),
+        format!("--feed-tls-key={}", pem("tls.key", &key)),
+        format!("--feed-tls-client-ca={}", pem("ca.crt", &authority.0.pem())),
+    ];
+    let mut controller = shop.controller(&arguments.each_ref().map(String::as_str), &[]);
     let health = controller.address_of("health");
     let feed = controller.line(|line| line["message"] == "serving the etcd protocol");
     let feed: SocketAddr = feed["address"].as_str().unwrap().parse().unwrap();
     until("it is ready", async || get(health, "/readyz").0 == 200).await;
 
-    let web = Some(("web", PASSWORD));
-    assert!(read_as(feed, web, WEB).await.unwrap() > 2);
-    for (who, prefix) in [
-        (None, WEB),
-        (Some(("web", "wrong")), WEB),
-        (Some(("nobody", PASSWORD)), WEB),
-        (web, "/pingsix/default/other"),
-        (web, "/pingsix"),
-    ] {
-        let refused = read_as(feed, who, prefix).await;
+    assert!(authority.read_as(feed, "web", WEB).await.unwrap() > 2);
+    for (who, prefix) in [("nobody", WEB), ("web", OTHER_PREFIX), ("web", "/pingsix")] {
+        let refused = authority.read_as(feed, who, prefix).await;
         assert!(refused.is_err(), "{who:?} reads {prefix}: {refused:?}");
     }
     assert!(get(health, "/metrics").1.contains("pingsix_gateway_feed_denied_total "));
 
-    // The file is read again with another password and a new client. An invalid file changes nothing.
-    write(&file, &format!("web password another {WEB}\nother password {PASSWORD} /pingsix/default/other\n"));
-    let another = Some(("web", "another"));
-    until("the new password is good", async || read_as(feed, another, WEB).await.is_ok()).await;
-    assert!(read_as(feed, web, WEB).await.is_err(), "the old password");
-    assert!(read_as(feed, Some(("other", PASSWORD)), "/pingsix/default/other").await.is_ok());
-    write(&file, "web password\n");
+    // The file is read again with another client and a new one. An invalid file changes nothing.
+    write(&file, &format!("another certificate {WEB}\nother certificate {OTHER_PREFIX}\n"));
+    let another = async || authority.read_as(feed, "another", WEB).await.is_ok();
+    until("the new client is admitted", another).await;
+    assert!(authority.read_as(feed, "web", WEB).await.is_err(), "the former client");
+    assert!(authority.read_as(feed, "other", OTHER_PREFIX).await.is_ok());
+    write(&file, "web password canary-password /pingsix\n");
     controller.line(|line| line["level"] == "WARN" || line["level"] == "ERROR");
-    assert!(read_as(feed, another, WEB).await.is_ok());
+    assert!(another().await);
     controller.signal("-TERM");
     assert_eq!(controller.ended(), Some(0), "{:?}", controller.logged);
     assert!(!format!("{:?}", controller.logged).contains("canary"), "a password is in the log");

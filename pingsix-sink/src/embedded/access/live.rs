@@ -1,6 +1,7 @@
 //! The current clients and their replacement.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,28 +9,21 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
-use tokio::time::MissedTickBehavior;
-use tonic::metadata::MetadataMap;
 
-use super::clients::{Clients, ClientsError, ClientsProblem, User};
-use super::token::{self, UnverifiedToken};
+use super::clients::{Clients, ClientsError, ClientsProblem};
 use super::uri::Grant;
-use super::{Access, Certificate, Source, TOKEN_LIFETIME};
+use super::{Access, Certificate, Source};
 use crate::desired::{Desired, Scope};
 use crate::document::Digest;
 use crate::embedded::connection::Peer;
 use crate::embedded::revisions::Clock;
-use crate::embedded::stable_read::read_stable;
 use crate::embedded::store::KeyRange;
-
-/// The metadata key of etcd's token in gRPC.
-const TOKEN: &str = "token";
+use crate::embedded::watched_files::{read_stable, refresh_every};
 
 /// The current access rules.
 pub(in crate::embedded) struct LiveAccess {
     clock: Arc<dyn Clock>,
     certificate_uris: bool,
-    token_lifetime: Duration,
     source: Option<ClientsFile>,
     /// `None` while access is unrestricted.
     clients: RwLock<Option<Arc<Clients>>>,
@@ -54,13 +48,6 @@ struct ClientsFile {
     digest: Mutex<Digest>,
 }
 
-/// Credentials of a client in one request.
-#[derive(Clone)]
-pub(in crate::embedded) struct Credentials {
-    token: Option<String>,
-    peer: Option<Arc<Peer>>,
-}
-
 /// An authorised reader.
 #[derive(Clone, Debug)]
 pub(in crate::embedded) enum Reader {
@@ -73,18 +60,12 @@ pub(in crate::embedded) enum Reader {
 /// Reason of a denied request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::embedded) enum Denied {
-    /// The request has no credentials.
+    /// The client has no certificate, or none with a name.
     Unauthenticated,
-    /// The token is invalid or has expired.
-    InvalidToken,
     /// The certificate has expired since the handshake.
     Expired,
     /// The range is outside the client's prefixes, or the client is unknown.
     NotPermitted,
-    /// The user is unknown or the password is wrong.
-    WrongPassword,
-    /// Authentication is off.
-    NotEnabled,
 }
 
 impl fmt::Debug for LiveAccess {
@@ -97,42 +78,31 @@ impl fmt::Debug for LiveAccess {
     }
 }
 
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credentials").field("token", &self.token.is_some()).field("peer", &self.peer).finish()
-    }
-}
-
 impl LiveAccess {
     /// Reads the clients once; an invalid file is an error.
     pub(in crate::embedded) fn load(
         access: Option<Access>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, ClientsError> {
-        let Some(Access { source, certificate_uris, token_lifetime, reread_interval }) = access else {
-            return Ok(Self::new(clock, TOKEN_LIFETIME, None, None));
+        let Some(Access { source, certificate_uris, reread_interval }) = access else {
+            return Ok(Self::new(clock, None, None));
         };
         let live = match source {
-            Source::Given(clients) => Self::new(clock, token_lifetime, None, Some(clients)),
+            Source::Given(clients) => Self::new(clock, None, Some(clients)),
             Source::File(path) => {
                 let (digest, clients) = read_stable(None, || read(&path));
                 let watched = ClientsFile { path, interval: reread_interval, digest: Mutex::new(digest) };
-                Self::new(clock, token_lifetime, Some(watched), Some(clients?))
+                Self::new(clock, Some(watched), Some(clients?))
             }
         };
         Ok(Self { certificate_uris, ..live })
     }
 
-    fn new(
-        clock: Arc<dyn Clock>,
-        token_lifetime: Duration,
-        source: Option<ClientsFile>,
-        clients: Option<Clients>,
-    ) -> Self {
+    fn new(clock: Arc<dyn Clock>, source: Option<ClientsFile>, clients: Option<Clients>) -> Self {
         let clients = RwLock::new(clients.map(Arc::new));
         let changes = watch::Sender::new(0);
         let owners = RwLock::default();
-        Self { clock, certificate_uris: false, token_lifetime, source, clients, changes, owners }
+        Self { clock, certificate_uris: false, source, clients, changes, owners }
     }
 
     pub(in crate::embedded) fn is_enabled(&self) -> bool {
@@ -171,17 +141,11 @@ impl LiveAccess {
         self.changes.subscribe()
     }
 
-    /// Reads the file periodically. Returns at once when there is no file.
-    pub(in crate::embedded) async fn keep_current(self: Arc<Self>) {
-        let Some(watched) = &self.source else { return };
-        let mut interval = tokio::time::interval(watched.interval);
-        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            interval.tick().await;
-            let live = Arc::clone(&self);
-            if let Err(error) = tokio::task::spawn_blocking(move || live.refresh()).await {
-                tracing::error!(%error, "the file of clients could not be checked");
-            }
+    /// Reads the file periodically, if there is one. Never ends.
+    pub(in crate::embedded) async fn keep_current(self: Arc<Self>) -> Infallible {
+        match &self.source {
+            Some(watched) => refresh_every(watched.interval, move || self.refresh()).await,
+            None => std::future::pending().await,
         }
     }
 
@@ -207,27 +171,10 @@ impl LiveAccess {
         }
     }
 
-    /// Issues a token for a user with the right password.
-    pub(in crate::embedded) fn authenticate(&self, name: &str, password: &str) -> Result<String, Denied> {
-        let clients = self.clients.read().clone().ok_or(Denied::NotEnabled)?;
-        let placeholder = User::placeholder();
-        let known = clients.user_named(name);
-        let (_, user) = known.unzip();
-        let has_password = user.unwrap_or(&placeholder).has_password(password);
-        match known.filter(|_| has_password) {
-            Some((name, user)) => Ok(token::issue(name, user.key(), self.clock.now(), self.token_lifetime)),
-            None => Err(Denied::WrongPassword),
-        }
-    }
-
-    /// Authenticates a request. As in etcd, a token takes precedence over a certificate.
-    pub(in crate::embedded) fn reader(&self, credentials: &Credentials) -> Result<Reader, Denied> {
+    /// Authenticates a client by its certificate.
+    pub(in crate::embedded) fn reader(&self, peer: &Peer) -> Result<Reader, Denied> {
         let Some(clients) = self.clients.read().clone() else { return Ok(Reader::Anyone) };
-        if let Some(token) = &credentials.token {
-            let scopes = self.scopes_of_token(&clients, token, credentials.peer());
-            return scopes.map(Reader::Client).ok_or(Denied::InvalidToken);
-        }
-        let certificate = credentials.peer().and_then(Peer::certificate).ok_or(Denied::Unauthenticated)?;
+        let certificate = peer.certificate().ok_or(Denied::Unauthenticated)?;
         if self.certificate_uris && certificate.has_ended(self.clock.now()) {
             return Err(Denied::Expired);
         }
@@ -252,36 +199,6 @@ impl LiveAccess {
             Some(Ownership::Transferring) => false,
         };
         certificate.grants().iter().filter(is_open).map(|grant| grant.scope.clone()).collect()
-    }
-
-    fn scopes_of_token(&self, clients: &Clients, token: &str, peer: Option<&Peer>) -> Option<Arc<[Scope]>> {
-        let unverified = UnverifiedToken::read(token)?;
-        let (name, user) = clients.user_named(&unverified.name)?;
-        if !unverified.is_signed_with(user.key()) {
-            return None;
-        }
-        let digest = Digest::of(token.as_bytes());
-        if unverified.has_expired(self.clock.now()) {
-            peer.filter(|peer| peer.has_shown(&digest))?;
-        } else if let Some(peer) = peer {
-            peer.record_token(digest);
-        }
-        if let Some(peer) = peer {
-            peer.charge_to(name);
-        }
-        Some(Arc::clone(&user.scopes))
-    }
-}
-
-impl Credentials {
-    pub(in crate::embedded) fn of<T>(request: &tonic::Request<T>) -> Self {
-        let token =
-            |metadata: &MetadataMap| Some(metadata.get(TOKEN)?.to_str().unwrap_or_default().to_owned());
-        Self { token: token(request.metadata()), peer: request.extensions().get::<Arc<Peer>>().cloned() }
-    }
-
-    pub(in crate::embedded) fn peer(&self) -> Option<&Peer> {
-        self.peer.as_deref()
     }
 }
 

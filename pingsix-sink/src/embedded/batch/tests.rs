@@ -2,11 +2,26 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
+use super::super::store::EVENT_OVERHEAD;
 use super::super::store::testing::{Publisher, everything, state};
-use super::super::store::{EVENT_OVERHEAD, Unseen};
 use super::*;
 use crate::proto::mvccpb::KeyValue;
 use crate::proto::mvccpb::event::EventType;
+
+fn wanted(range: KeyRange) -> Wanted {
+    Wanted { range, with_previous: false }
+}
+
+/// The batch for a watch of everything that has seen everything below `next`, by the history.
+fn batch(store: &Store, next: i64, limit: usize) -> Result<Batch, Compacted> {
+    let position = store.position(&everything(), next, None)?;
+    Batch::of(store, &position, &wanted(everything()), next, limit)
+}
+
+/// The revisions of the commits from `next` on.
+fn commits(store: &Store, next: i64) -> Vec<i64> {
+    store.position(&everything(), next, None).unwrap().revisions(next)
+}
 
 /// The decoded events of a batch: a pair, or the key of a deletion.
 fn events(batch: &Batch) -> Vec<(i64, Result<KeyValue, Bytes>)> {
@@ -37,20 +52,17 @@ proptest! {
             publisher.publish(state);
             if !*reads { continue; }
             loop {
-                let Unseen { commits, .. } =
-                    publisher.store.unseen(&everything(), revision + 1, usize::MAX).unwrap();
+                let commits = commits(&publisher.store, revision + 1);
                 if commits.is_empty() { break; }
-                let batch = Batch::of(&publisher.store, &everything(), revision + 1, limit).unwrap();
-                let event_count: Vec<_> = commits.iter().filter(|commit| commit.revision <= batch.reached).collect();
-                revision = event_count.last().unwrap().revision;
-                prop_assert_eq!((revision, batch.more), (batch.reached, event_count.len() < commits.len()));
+                let batch = batch(&publisher.store, revision + 1, limit).unwrap();
+                let told = commits.iter().filter(|commit| **commit <= batch.reached).count();
+                revision = commits[told - 1];
+                prop_assert_eq!((revision, batch.more), (batch.reached, told < commits.len()));
 
                 let events = events(&batch);
                 let bytes = batch.events.len();
-                prop_assert!(bytes <= limit || event_count.len() == 1, "{} of {}", bytes, limit);
+                prop_assert!(bytes <= limit || told == 1, "{} of {}", bytes, limit);
                 prop_assert_eq!(events.len(), batch.event_count);
-                let changes: usize = event_count.iter().map(|commit| commit.changes.len()).sum();
-                prop_assert_eq!(batch.event_count + batch.merged, changes);
                 prop_assert!(events.is_sorted_by_key(|(revision, _)| *revision));
                 prop_assert_eq!(events.last().map(|(last, _)| *last), Some(revision), "the last commit is reached");
                 let last = events.len() - 1;
@@ -81,15 +93,19 @@ proptest! {
         publisher.publish(&states[0].0);
         publisher.store.complete();
         let mut next = publisher.store.header() + 1;
+        let mut held = publisher.store.states(&everything());
         let list = |publisher: &Publisher| -> BTreeMap<Bytes, KeyValue> {
             let now = publisher.store.select(&everything(), None).unwrap();
             now.iter().map(|record| record.to_proto()).map(|kv| (kv.key.clone(), kv)).collect()
         };
         let mut mirror = list(&publisher);
         for (state, reads) in &states[1..] {
-            publisher.publish_needed(state, if rests { next } else { i64::MAX });
+            publisher.publish(state);
             if !*reads { continue; }
-            if let Ok(batch) = Batch::of(&publisher.store, &everything(), next, 10_000) {
+            let position = publisher.store.position(&everything(), next, Some(&held).filter(|_| rests));
+            if let Ok(position) = position {
+                let batch =
+                    Batch::of(&publisher.store, &position, &wanted(everything()), next, 10_000).unwrap();
                 for (_, event) in events(&batch) {
                     match event {
                         Ok(kv) => mirror.insert(kv.key.clone(), kv),
@@ -102,6 +118,7 @@ proptest! {
             }
             prop_assert_eq!(&mirror, &list(&publisher));
             next = publisher.store.header() + 1;
+            held = publisher.store.states(&everything());
         }
     }
 }
@@ -114,30 +131,48 @@ fn a_batch_has_the_last_change_of_each_key_and_no_short_lived_keys() {
     publisher.publish(&[(1, 2), (2, 1), (3, 1)].into());
     publisher.publish(&[(1, 3), (3, 1)].into());
     publisher.publish(&[(1, 3)].into());
-    let commits = publisher.store.unseen(&everything(), start, usize::MAX).unwrap().commits;
-    let batch = Batch::of(&publisher.store, &everything(), start, 10_000).unwrap();
-    let [put, deleted, last_commit]: [_; 3] = events(&batch).try_into().unwrap();
-    assert_eq!((put.0, put.1.unwrap().value.len()), (commits[1].revision, 3));
-    assert!(deleted.0 == commits[1].revision && deleted.1.unwrap_err().ends_with(b"k/2"));
-    assert!(last_commit.0 == commits[2].revision && last_commit.1.unwrap_err().ends_with(b"k/3"));
-    assert_eq!((batch.event_count, batch.merged, batch.reached), (3, 2, commits[2].revision));
+    let commits = commits(&publisher.store, start);
+    let whole = batch(&publisher.store, start, 10_000).unwrap();
+    let [put, deleted]: [_; 2] = events(&whole).try_into().unwrap();
+    assert_eq!((put.0, put.1.unwrap().value.len()), (commits[1], 3));
+    assert!(deleted.0 == commits[2] && deleted.1.unwrap_err().ends_with(b"k/2"));
+    assert_eq!((whole.event_count, whole.merged, whole.reached), (2, 3, commits[2]));
 
-    let batch = StoreDiff::between(&publisher.store, &everything(), start, commits[1].revision).unwrap();
-    let batch = batch.encode(commits[1].revision, true);
-    assert_eq!((batch.event_count, batch.merged), (3, 1), "what is there is told though it will go");
+    let position = publisher.store.position(&everything(), start, None).unwrap();
+    let diff = StateDiff::until(&position, &everything(), commits[1]).unwrap();
+    let part = diff.encode(&wanted(everything()), commits[1], true);
+    assert_eq!((part.event_count, part.merged), (3, 1), "what is there is told though it will go");
 
     publisher.publish(&[(1, 3), (9, 9)].into());
     publisher.publish(&[(1, 3)].into());
-    let next = commits[2].revision + 1;
-    let batch = Batch::of(&publisher.store, &everything(), next, 10_000).unwrap();
-    assert_eq!(events(&batch).len(), 1, "nothing has changed in the end but the revision");
-    assert_eq!((batch.event_count, batch.merged, batch.reached), (1, 1, publisher.store.header()));
+    let next = commits[2] + 1;
+    let last = batch(&publisher.store, next, 10_000).unwrap();
+    assert_eq!(events(&last).len(), 1, "nothing has changed in the end but the revision");
+    assert_eq!((last.event_count, last.merged, last.reached), (1, 1, publisher.store.header()));
 
     let other = KeyRange::new(Bytes::from_static(b"/q"), Bytes::from_static(b"/r"));
-    assert!(
-        Batch::of(&publisher.store, &other, next, 10_000).unwrap().events.is_empty(),
-        "nothing of it is wanted"
-    );
+    let position = publisher.store.position(&other, next, None).unwrap();
+    let nothing = Batch::of(&publisher.store, &position, &wanted(other), next, 10_000).unwrap();
+    assert!(nothing.events.is_empty(), "nothing of it is wanted");
+}
+
+#[test]
+fn previous_versions_are_those_that_the_client_had() {
+    let mut publisher = Publisher::new(10_000);
+    publisher.publish(&[(1, 1), (2, 2)].into());
+    let start = publisher.store.header() + 1;
+    publisher.publish(&[(1, 3), (2, 2)].into());
+    publisher.publish(&[(1, 4), (5, 5)].into());
+    let position = publisher.store.position(&everything(), start, None).unwrap();
+    let wanted = Wanted { range: everything(), with_previous: true };
+    let batch = Batch::of(&publisher.store, &position, &wanted, start, 10_000).unwrap();
+    let response = WatchResponse::decode(&*batch.events).unwrap();
+    let lengths = |event: &crate::proto::mvccpb::Event| {
+        let before = event.prev_kv.as_ref().map(|kv| kv.value.len());
+        (event.kv.as_ref().unwrap().value.len(), before)
+    };
+    let told: Vec<_> = response.events.iter().map(lengths).collect();
+    assert_eq!(told, [(4, Some(1)), (5, None), (0, Some(2))]);
 }
 
 #[test]
@@ -149,12 +184,12 @@ fn an_oversized_batch_is_cut_between_commits_as_late_as_possible() {
     publisher.publish(&[(1, 100), (2, 100)].into());
     let two = publisher.store.header();
     publisher.publish(&[(1, 100), (2, 100), (3, 100)].into());
-    let batch = Batch::of(&publisher.store, &everything(), start, limit).unwrap();
-    assert_eq!((batch.reached, batch.more), (two, true), "all three are too large");
+    let cut = batch(&publisher.store, start, limit).unwrap();
+    assert_eq!((cut.reached, cut.more), (two, true), "all three are too large");
     publisher.publish(&[(3, 100)].into());
-    let batch = Batch::of(&publisher.store, &everything(), start, limit).unwrap();
+    let whole = batch(&publisher.store, start, limit).unwrap();
     assert_eq!(
-        (batch.reached, batch.more),
+        (whole.reached, whole.more),
         (publisher.store.header(), false),
         "with the last they are small again"
     );
@@ -166,9 +201,9 @@ fn watches_with_the_same_changes_share_encoded_bytes() {
     publisher.publish(&[(1, 1)].into());
     let start = publisher.store.header() + 1;
     publisher.publish(&[(1, 2)].into());
-    let batches = BatchCache::default();
+    let batches = BatchCache::new(BATCH_CACHE_BYTES);
     let get = |publisher: &Publisher, range: &KeyRange, next: i64| {
-        batches.get(&publisher.store, range, next, 1 << 20).unwrap()
+        Batch::shared(&batches, &publisher.store, &wanted(range.clone()), (next, None), 1 << 20).unwrap()
     };
     let (one, made) = get(&publisher, &everything(), start).unwrap();
     assert!(made);
@@ -177,11 +212,4 @@ fn watches_with_the_same_changes_share_encoded_bytes() {
     let other = KeyRange::new(Bytes::from_static(b"/"), Bytes::from_static(b"0"));
     assert!(get(&publisher, &other, start).unwrap().1, "another range is told something else");
     assert!(get(&publisher, &other, publisher.store.header() + 1).is_none());
-
-    for round in 0..2 * BatchCache::MAX_ENTRIES {
-        let value = u8::try_from(round).unwrap();
-        publisher.publish(&[(1, value + 10)].into());
-        get(&publisher, &everything(), start).unwrap();
-        assert!(batches.recent.lock().len() <= BatchCache::MAX_ENTRIES);
-    }
 }

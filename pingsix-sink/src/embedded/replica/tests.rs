@@ -234,28 +234,23 @@ impl Client {
     /// Applies the pending events of its watch; the client then has the server's state.
     fn read(&mut self, servers: &[Server]) -> Result<(), TestCaseError> {
         let Some((at, next)) = self.watch else { return Ok(()) };
-        let (unseen, header) = servers[at]
-            .replica()
-            .read(|store| (store.unseen(&everything(), next, usize::MAX), store.header()));
-        let Ok(unseen) = unseen else {
+        let (store, header) = servers[at].replica().read(|store| (store.clone(), store.header()));
+        let Ok(position) = store.position(&everything(), next, None) else {
             self.watch = None;
             return Ok(());
         };
-        for commit in &unseen.commits {
-            prop_assert!(commit.revision > self.seen, "it would not take that in");
-            self.seen = commit.revision;
-            for change in &commit.changes {
-                match change {
-                    crate::embedded::store::Change::Put { record, .. } => {
-                        self.mirror.extend([read(&record.key, &record.value)]);
-                    }
-                    crate::embedded::store::Change::Delete { deletion, .. } => {
-                        self.mirror.remove(&read(&deletion.key, b"0").0);
-                    }
+        for states in position.until(header) {
+            let (before, after) = states.unwrap();
+            prop_assert!(after.revision() > self.seen, "it would not take that in");
+            self.seen = after.revision();
+            for change in after.since(before, &everything()) {
+                match change.after {
+                    Some(record) => self.mirror.extend([read(&record.key, &record.value)]),
+                    None => drop(self.mirror.remove(&read(change.key, b"0").0)),
                 }
             }
         }
-        self.watch = Some((at, header.max(unseen.reached) + 1));
+        self.watch = Some((at, header + 1));
         prop_assert_eq!(&self.mirror, &state(servers[at].step));
         Ok(())
     }

@@ -6,11 +6,12 @@ use bytes::Bytes;
 use prost::Message;
 use tonic::{Request, Response, Status};
 
-use super::range::{Cost, RangeError};
+use super::range::Cost;
 use super::{Services, range, refusal, shared_body, txn};
 use crate::embedded::LIST_LIMIT;
 use crate::embedded::connection::Peer;
 use crate::embedded::responses::{PendingResponses, ResponseRoom};
+use crate::embedded::store::Store;
 use crate::proto::etcdserverpb::kv_server;
 use crate::proto::etcdserverpb::{
     CompactionRequest, CompactionResponse, DeleteRangeRequest, DeleteRangeResponse, PutRequest, PutResponse,
@@ -23,8 +24,8 @@ pub(in crate::embedded) struct Kv(pub(super) Services);
 impl kv_server::Kv for Kv {
     async fn range(&self, request: Request<RangeRequest>) -> Result<Response<RangeResponse>, Status> {
         let services = &self.0;
-        let reader = services.reader(&request);
-        let peer = request.extensions().get::<Arc<Peer>>().cloned();
+        let peer = super::peer(&request);
+        let reader = services.reader(&peer);
         let request = request.into_inner();
         if request.key.is_empty() {
             return Err(refusal::empty_key());
@@ -36,20 +37,17 @@ impl kv_server::Kv for Kv {
         let replica = &services.replica;
         let (bytes, body) = if range::is_plain(&request) {
             let respond = || {
-                let (list, header) = replica
-                    .read(|store| Ok((replica.shared_lists.get(store, &range)?, store.header())))
-                    .map_err(|refusal| services.refuse(&range, refusal))?;
-                if !list.is_within(range::MAX_LIST_BYTES) {
-                    return Err(services.range_error(RangeError::TooLarge));
-                }
-                let pairs = list.encoded(|| replica.counters.lists_encoded.add(1)).clone();
+                let read = |store: &Store| Ok((range::plain(store, &range, &replica.lists)?, store.header()));
+                let ((pairs, is_new), header) =
+                    replica.read(read).map_err(|range_error| services.range_error(range_error))?;
+                replica.counters.lists_encoded.add(usize::from(is_new));
                 Ok((pairs.len(), (pairs, header)))
             };
-            let ((pairs, header), room) = services.with_room(peer.as_deref(), respond).await?;
+            let ((pairs, header), room) = services.with_room(&peer, respond).await?;
             let own = RangeResponse { header: Some(super::header(header)), ..RangeResponse::default() };
             let head = shared_body::head(&own, pairs.len());
             let bytes = own.encoded_len() + pairs.len();
-            let pairs = services.track(peer.as_deref(), pairs, room);
+            let pairs = services.track(&peer, pairs, room);
             (bytes, shared_body::message([head, pairs]))
         } else {
             let respond = || {
@@ -58,9 +56,9 @@ impl kv_server::Kv for Kv {
                     .map_err(|range_error| services.range_error(range_error))?;
                 Ok((response.encoded_len(), response))
             };
-            let (response, room) = services.with_room(peer.as_deref(), respond).await?;
+            let (response, room) = services.with_room(&peer, respond).await?;
             let whole = shared_body::head(&response, 0);
-            (response.encoded_len(), shared_body::message([services.track(peer.as_deref(), whole, room)]))
+            (response.encoded_len(), shared_body::message([services.track(&peer, whole, room)]))
         };
         replica.counters.lists.add(1);
         replica.counters.list_bytes.add(bytes);
@@ -73,8 +71,8 @@ impl kv_server::Kv for Kv {
 
     async fn txn(&self, request: Request<TxnRequest>) -> Result<Response<TxnResponse>, Status> {
         let services = &self.0;
-        let reader = services.reader(&request);
-        let peer = request.extensions().get::<Arc<Peer>>().cloned();
+        let peer = super::peer(&request);
+        let reader = services.reader(&peer);
         let request = request.into_inner();
         txn::check(&request)?;
         let reader = reader?;
@@ -87,9 +85,9 @@ impl kv_server::Kv for Kv {
                 .map_err(|range_error| services.range_error(range_error))?;
             Ok((response.encoded_len(), response))
         };
-        let (response, room) = services.with_room(peer.as_deref(), respond).await?;
+        let (response, room) = services.with_room(&peer, respond).await?;
         let whole = shared_body::head(&response, 0);
-        let body = shared_body::message([services.track(peer.as_deref(), whole, room)]);
+        let body = shared_body::message([services.track(&peer, whole, room)]);
         Ok(shared_body::with_body(TxnResponse::default(), body))
     }
 
@@ -122,7 +120,7 @@ impl Services {
     /// later, because a waiting request must neither occupy room nor return old data.
     async fn with_room<T>(
         &self,
-        peer: Option<&Peer>,
+        peer: &Peer,
         respond: impl Fn() -> Result<(usize, T), Status>,
     ) -> Result<(T, ResponseRoom), Status> {
         let bytes = {
@@ -139,7 +137,7 @@ impl Services {
     }
 
     /// The bytes of a response, which take room until the client has read them.
-    fn track(&self, peer: Option<&Peer>, bytes: Bytes, room: ResponseRoom) -> Bytes {
+    fn track(&self, peer: &Peer, bytes: Bytes, room: ResponseRoom) -> Bytes {
         let replica = Arc::downgrade(&self.replica);
         self.replica.responses.track(peer, bytes, room, move || {
             if let Some(replica) = replica.upgrade() {

@@ -3,9 +3,11 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use prost::Message as _;
 
 use crate::embedded::LIST_LIMIT;
+use crate::embedded::shared_cache::SharedCache;
 use crate::embedded::store::{KeyRange, Record, Refusal, Store};
 use crate::proto::etcdserverpb::range_request::{SortOrder, SortTarget};
 use crate::proto::etcdserverpb::{RangeRequest, RangeResponse};
@@ -44,11 +46,6 @@ impl Cost {
         (self.examined <= MAX_EXAMINED).then_some(()).ok_or(RangeError::TooLarge)
     }
 
-    #[cfg(test)]
-    pub(super) const fn examined(&self) -> usize {
-        self.examined
-    }
-
     fn add_list(&mut self, bytes: usize) -> Result<(), RangeError> {
         self.listed += bytes;
         (self.listed <= MAX_LIST_BYTES).then_some(()).ok_or(RangeError::TooLarge)
@@ -69,6 +66,34 @@ pub(super) fn is_plain(request: &RangeRequest) -> bool {
         ..RangeRequest::default()
     };
     !request.range_end.is_empty() && *request == plain
+}
+
+/// Cache of plain lists, by their range and the revision of its last change. A list above the byte limit is `None`.
+pub(in crate::embedded) type ListCache = SharedCache<(KeyRange, i64), Option<Bytes>>;
+
+/// Byte limit of the cached lists: two full ones.
+pub(in crate::embedded) const LIST_CACHE_BYTES: usize = 2 * LIST_LIMIT;
+
+/// The encoded fields `kvs` and `count` of the response to a plain list, and whether this call encoded them.
+pub(super) fn plain(store: &Store, range: &KeyRange, lists: &ListCache) -> Result<(Bytes, bool), RangeError> {
+    let refused = |refusal| RangeError::Range(range.clone(), refusal);
+    store.admit(range).map_err(refused)?;
+    let records = store.select(range, None).map_err(refused)?;
+    let (list, is_new) = lists.get((range.clone(), store.changed(range)), || {
+        let mut bytes = 0;
+        let fits = records.iter().all(|record| {
+            bytes += record.event_bytes();
+            bytes <= MAX_LIST_BYTES
+        });
+        let list = fits.then(|| {
+            let kvs = records.iter().map(|record| record.to_proto()).collect();
+            let count = i64::try_from(records.len()).unwrap_or(i64::MAX);
+            Bytes::from(RangeResponse { kvs, count, ..RangeResponse::default() }.encode_to_vec())
+        });
+        let bytes = list.as_ref().map_or(0, Bytes::len);
+        (list, bytes)
+    });
+    Ok((list.ok_or(RangeError::TooLarge)?, is_new))
 }
 
 /// The response to `request` as in etcd: the count is that of the range, filters precede the sort, the limit comes
@@ -165,5 +190,74 @@ fn sort_by_number(records: &mut [&Arc<Record>], number: impl Fn(&Record) -> i64,
         records.sort_by_key(|record| Reverse(number(record)));
     } else {
         records.sort_by_key(|record| number(record));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::embedded::store::testing::{Publisher, everything};
+
+    #[test]
+    fn a_plain_list_is_made_once_for_each_state_of_its_range() {
+        let mut publisher = Publisher::new(1 << 20);
+        publisher.publish(&[(1, 1)].into());
+        publisher.store.complete();
+        let lists = ListCache::new(LIST_CACHE_BYTES);
+        for is_first in [true, false] {
+            let (list, is_new) = plain(&publisher.store, &everything(), &lists).unwrap();
+            let response = RangeResponse::decode(&*list).unwrap();
+            assert_eq!((response.count, response.kvs.len(), response.header), (1, 1, None));
+            assert_eq!(is_new, is_first);
+        }
+        publisher.publish(&[(1, 1), (2, 1)].into());
+        let (list, is_new) = plain(&publisher.store, &everything(), &lists).unwrap();
+        assert_eq!((RangeResponse::decode(&*list).unwrap().count, is_new), (2, true));
+
+        let elsewhere = KeyRange::new(b"/q/", b"/q0");
+        let refused = plain(&publisher.store, &elsewhere, &lists).unwrap_err();
+        assert_eq!(refused, RangeError::Range(elsewhere, Refusal::UnknownScope));
+    }
+
+    #[test]
+    fn a_list_costs_the_keys_that_it_shows_at_every_revision() {
+        let mut publisher = Publisher::new(1 << 20);
+        let mut state: BTreeMap<u8, u8> = (0..=u8::MAX).map(|id| (id, 0)).collect();
+        publisher.publish(&state);
+        publisher.store.complete();
+        let oldest = publisher.store.header();
+        for round in 0..200 {
+            state.insert(round, 1);
+            publisher.publish(&state);
+        }
+        let list = RangeRequest {
+            key: "/p/web/".into(),
+            range_end: "/p/web0".into(),
+            revision: oldest,
+            limit: 1,
+            ..RangeRequest::default()
+        };
+        let examined = |request: &RangeRequest| {
+            let mut cost = Cost::default();
+            respond(&publisher.store, request, &mut cost).unwrap();
+            cost.examined
+        };
+        // The scope and a key.
+        assert_eq!(examined(&list), 2);
+        assert_eq!(examined(&RangeRequest { count_only: true, ..list.clone() }), 1);
+        assert_eq!(examined(&RangeRequest { limit: 0, keys_only: true, ..list.clone() }), 257);
+
+        let past = respond(&publisher.store, &list, &mut Cost::default()).unwrap();
+        assert_eq!((past.count, past.more, past.kvs[0].mod_revision), (256, true, oldest));
+
+        // A filter examines every key, which is refused for too many keys.
+        let mut cost = Cost::default();
+        let filtered = RangeRequest { min_mod_revision: i64::MAX, ..list };
+        for _ in 0..1_020 {
+            respond(&publisher.store, &filtered, &mut cost).unwrap();
+        }
+        assert_eq!(respond(&publisher.store, &filtered, &mut cost), Err(RangeError::TooLarge));
     }
 }

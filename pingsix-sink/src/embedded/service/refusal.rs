@@ -4,7 +4,8 @@ use tonic::Status;
 
 use super::Services;
 use super::range::RangeError;
-use crate::embedded::access::{Credentials, Denied, Reader};
+use crate::embedded::access::{Denied, Reader};
+use crate::embedded::connection::Peer;
 use crate::embedded::store::{KeyRange, Refusal};
 
 /// Message for a range without a published scope. Readers of a feed distinguish it from other reasons to wait.
@@ -53,21 +54,16 @@ impl From<Denied> for Status {
     fn from(denied: Denied) -> Self {
         match denied {
             Denied::Unauthenticated => Status::invalid_argument("etcdserver: user name is empty"),
-            Denied::InvalidToken => Status::unauthenticated("etcdserver: invalid auth token"),
             Denied::Expired => Status::unauthenticated("the certificate of the client is no longer valid"),
             Denied::NotPermitted => Status::permission_denied("etcdserver: permission denied"),
-            Denied::WrongPassword => {
-                Status::invalid_argument("etcdserver: authentication failed, invalid user ID or password")
-            }
-            Denied::NotEnabled => Status::failed_precondition("etcdserver: authentication is not enabled"),
         }
     }
 }
 
 impl Services {
-    /// Authenticates a request.
-    pub(super) fn reader<T>(&self, request: &tonic::Request<T>) -> Result<Reader, Status> {
-        self.replica.access.reader(&Credentials::of(request)).map_err(|denied| self.deny(denied))
+    /// Authenticates a client.
+    pub(super) fn reader(&self, peer: &Peer) -> Result<Reader, Status> {
+        self.replica.access.reader(peer).map_err(|denied| self.deny(denied))
     }
 
     /// Checks that `reader` may read all of `range`.

@@ -8,7 +8,6 @@ use tonic::body::Body;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{Services, shared_body};
-use crate::embedded::access::Credentials;
 use crate::embedded::store::{KeyRange, Refusal, Store};
 use crate::proto::etcdserverpb::{WatchRequest, WatchResponse, watch_server};
 use stream::WatchStream;
@@ -29,17 +28,13 @@ impl watch_server::Watch for Watch {
             let everything = KeyRange::new(b"\0", b"\0");
             return Err(services.refuse(&everything, Refusal::NotComplete));
         }
-        let credentials = Credentials::of(&request);
-        let admitted = credentials.peer().and_then(|peer| {
-            let close = peer.close_token();
-            Some((services.replica.streams.take(peer.holder(), close.clone())?, close))
-        });
-        let (place, close) = admitted.ok_or_else(|| {
+        let peer = super::peer(&request);
+        let place = services.replica.streams.take(peer.holder(), peer.close_token()).ok_or_else(|| {
             services.replica.counters.watches_refused.add(1);
             Status::resource_exhausted("etcdserver: too many requests")
         })?;
-        let (channel, body) = channel::channel(services.replica.unread.clone(), close);
-        let stream = WatchStream::new(services.clone(), credentials, request.into_inner(), channel);
+        let (channel, body) = channel::channel(services.replica.unread.clone(), peer.close_token());
+        let stream = WatchStream::new(services.clone(), peer, request.into_inner(), channel);
         services.tasks.spawn(async move {
             stream.run().await;
             drop(place);

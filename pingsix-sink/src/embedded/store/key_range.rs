@@ -76,18 +76,6 @@ impl KeyRange {
         }
     }
 
-    /// Whether the range contains all keys of `scope`.
-    pub(in crate::embedded) fn covers(&self, scope: &Scope) -> bool {
-        let prefix = scope.as_str().as_bytes();
-        match self {
-            Self::One(_) => false,
-            Self::Span { start, end } => {
-                start.iter().le(prefix.iter().chain(b"/"))
-                    && end.as_ref().is_none_or(|end| end.iter().ge(prefix.iter().chain(b"0")))
-            }
-        }
-    }
-
     /// Whether the range contains only keys of `scope`.
     pub(in crate::embedded) fn within(&self, scope: &Scope) -> bool {
         let prefix = scope.as_str().as_bytes();
@@ -164,23 +152,6 @@ mod tests {
     }
 
     #[test]
-    fn a_range_covers_the_scopes_that_it_contains() {
-        let scope = Scope::new("/p/web").unwrap();
-        for (key, end) in [("/p/web/", "/p/web0"), ("/p/", "/p0"), ("\0", "\0"), ("/p/web", "/p/wec")] {
-            assert!(range(key, end).covers(&scope), "{key:?} {end:?}");
-        }
-        for (key, end) in [
-            ("/p/web/a", "/p/web0"),
-            ("/p/web/", "/p/web/z"),
-            ("/p/web/", ""),
-            ("/p/web0", "/p/web/"),
-            ("/p/api/", "/p/api0"),
-        ] {
-            assert!(!range(key, end).covers(&scope), "{key:?} {end:?}");
-        }
-    }
-
-    #[test]
     fn a_range_is_within_a_scope_when_it_has_no_other_keys() {
         let scope = Scope::new("/p/web").unwrap();
         for (key, end) in [("/p/web/", "/p/web0"), ("/p/web/a", "/p/web/b"), ("/p/web/a", "")] {
@@ -210,7 +181,6 @@ mod tests {
             let range = range(&start, &end);
             let key = format!("/a/a/{rest}");
             prop_assert!(!range.contains(key.as_bytes()) || range.overlaps(&scope));
-            prop_assert!(!range.covers(&scope) || range.contains(key.as_bytes()));
         }
 
         #[test]

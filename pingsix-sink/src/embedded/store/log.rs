@@ -2,36 +2,31 @@
 
 use std::sync::Arc;
 
-use super::record::Commit;
 use super::state::State;
 use crate::chunks::{Chunks, Sorted};
 use crate::desired::Scope;
+use crate::plan::Step;
 
 /// A scope. Clones share everything.
 #[derive(Clone, Debug)]
 pub(super) struct Log {
     pub(super) scope: Scope,
     pub(super) current: State,
-    /// The commits of the history, oldest first.
+    /// The states of the history, oldest first. The last one is the current state.
     history: Chunks<Arc<HistoryEntry>>,
     /// The state before the first of them.
     base: State,
-    /// The history has every change of this revision or a later one.
+    /// The history has the state of every revision from the one before this on.
     pub(super) floor: i64,
-    /// Every deletion of this revision or a later one is known.
-    pub(super) deletions_floor: i64,
-    /// The revision of the last change.
-    pub(super) changed: i64,
     /// The bytes of the history.
     pub(super) bytes: usize,
 }
 
-/// A commit of the history with the state after it.
+/// A state of the history.
 #[derive(Debug)]
-pub(super) struct HistoryEntry {
-    pub(super) commit: Arc<Commit>,
-    after: State,
-    /// The bytes of the entry.
+struct HistoryEntry {
+    state: State,
+    /// The bytes that the state before this one keeps alone.
     bytes: usize,
 }
 
@@ -39,7 +34,7 @@ impl Sorted for Arc<HistoryEntry> {
     type SortKey = i64;
 
     fn sort_key(&self) -> &i64 {
-        &self.commit.revision
+        &self.state.revision
     }
 }
 
@@ -51,8 +46,6 @@ impl Log {
             history: Chunks::default(),
             base: State::default(),
             floor: 0,
-            deletions_floor: 0,
-            changed: 0,
             bytes: 0,
         }
     }
@@ -61,28 +54,25 @@ impl Log {
         self.history.len()
     }
 
-    pub(super) fn commit(&mut self, commit: Commit) {
-        let after = self.current.with(&commit.changes);
-        let bytes = commit.kept_bytes() + after.bytes_of_changes(commit.changes.len());
-        self.changed = commit.revision;
+    pub(super) fn commit(&mut self, revision: i64, steps: &[Step]) {
+        let (state, bytes) = self.current.with(&self.scope, steps, revision);
         self.bytes += bytes;
-        self.current = after.clone();
-        let revision = commit.revision;
-        let history = Arc::new(HistoryEntry { commit: Arc::new(commit), after, bytes });
-        self.history = self.history.with_changes([(revision, Some(history))]);
+        self.current = state.clone();
+        let entry = Arc::new(HistoryEntry { state, bytes });
+        self.history = self.history.with_changes([(revision, Some(entry))]);
     }
 
     /// The number of commits below `revision`.
     pub(super) fn commits_before(&self, revision: i64) -> usize {
-        self.history.partition_point(|history| history.commit.revision < revision)
+        self.history.partition_point(|entry| entry.state.revision < revision)
     }
 
     /// The number of the first `most` commits that frees so many bytes.
     pub(super) fn commits_to_free(&self, bytes: usize, most: usize) -> usize {
         let mut sum = 0;
-        let fewer = self.history.between(0..most).take_while(|history| {
+        let fewer = self.history.between(0..most).take_while(|entry| {
             let is_short = sum < bytes;
-            sum += history.bytes;
+            sum += entry.bytes;
             is_short
         });
         fewer.count()
@@ -91,32 +81,25 @@ impl Log {
     /// Drops the first `count` commits.
     pub(super) fn forget(&mut self, count: usize) {
         let Some(last) = count.checked_sub(1).and_then(|last| self.history.at(last)) else { return };
-        self.floor = last.commit.revision + 1;
-        self.base = last.after.clone();
-        self.bytes -= self.history.between(0..count).map(|history| history.bytes).sum::<usize>();
+        self.floor = last.state.revision + 1;
+        self.base = last.state.clone();
+        self.bytes -= self.history.between(0..count).map(|entry| entry.bytes).sum::<usize>();
         self.history = self.history.without_first(count);
     }
 
-    /// Drops the deletions that are older than both the history and `needed`.
-    pub(super) fn forget_deletions(&mut self, needed: i64) {
-        if let Some(last) = self.current.forget_deletions(self.floor.min(needed)) {
-            self.deletions_floor = last + 1;
-        }
-    }
-
-    /// The commits from `revision` on.
-    pub(super) fn since(&self, revision: i64) -> impl Iterator<Item = &Arc<Commit>> {
+    /// The revisions of the history from `revision` on.
+    pub(super) fn since(&self, revision: i64) -> impl Iterator<Item = i64> {
         let first = self.commits_before(revision);
-        self.history.between(first..self.history.len()).map(|history| &history.commit)
+        self.history.between(first..self.history.len()).map(|entry| entry.state.revision)
     }
 
     /// The state as of `revision`, if it is known.
     pub(super) fn at(&self, revision: i64) -> Option<&State> {
-        if revision >= self.changed {
+        if revision >= self.current.revision() {
             return Some(&self.current);
         }
         match self.commits_before(revision + 1).checked_sub(1) {
-            Some(last) => self.history.at(last).map(|history| &history.after),
+            Some(last) => self.history.at(last).map(|entry| &entry.state),
             None => Some(&self.base).filter(|_| revision + 1 >= self.floor),
         }
     }

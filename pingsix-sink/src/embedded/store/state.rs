@@ -1,66 +1,93 @@
-//! The state of a scope at one revision.
+//! The state of a scope at one revision, and the difference between two of them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::record::{Change, Deletion, Record, Version};
-use super::{KeyRange, ScopeSize};
-use crate::chunks::{Chunks, Sorted};
+use bytes::Bytes;
 
-/// The last version of every key of a scope at one revision. Consecutive states and clones share memory.
+use super::record::{EVENT_OVERHEAD, Record};
+use super::{KeyRange, ScopeSize};
+use crate::chunks::Chunks;
+use crate::desired::Scope;
+use crate::plan::{Step, net_steps};
+use crate::proto::mvccpb::event::EventType;
+use crate::proto::mvccpb::{Event, KeyValue};
+
+/// The documents of a scope at one revision. Consecutive states and clones share memory.
 #[derive(Clone, Debug, Default)]
 pub(in crate::embedded) struct State {
-    live: Versions<Record>,
-    /// Deleted keys, as far back as deletions are known.
-    deletions: Versions<Deletion>,
+    records: Chunks<Arc<Record>>,
     size: ScopeSize,
+    /// The revision of the commit that made the state; zero before the first.
+    pub(super) revision: i64,
     /// The number of changes since the scope appeared.
     changes: u64,
+    /// The last deletion: its revision, and the key.
+    last_deletion: Option<(i64, Arc<[u8]>)>,
 }
 
-/// Versions of different keys.
-#[derive(Debug)]
-struct Versions<T> {
-    by_key: Chunks<ByKey<T>>,
-    /// Sorted by change: the changes since a revision are at the end.
-    by_change: Chunks<ByChange<T>>,
+/// What a client has of a scope.
+#[derive(Clone, Debug)]
+pub(in crate::embedded) enum Seen {
+    /// This state.
+    State(State),
+    /// Everything below this revision; the history has lost the state. There were no deletions since.
+    Below(i64),
 }
 
-/// A version sorted by key.
-#[derive(Debug)]
-pub(in crate::embedded) struct ByKey<T>(pub(in crate::embedded) Arc<T>);
+impl Seen {
+    /// The revision of the last change that the client has, or an upper bound of it.
+    pub(in crate::embedded) const fn revision(&self) -> i64 {
+        match self {
+            Self::State(state) => state.revision,
+            Self::Below(next) => *next - 1,
+        }
+    }
+}
 
-/// A version sorted by change.
-#[derive(Debug)]
-struct ByChange<T>(Arc<T>);
-
-/// The last version of a key.
+/// The change of a key from one state to a later one.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::embedded) enum LastVersion<'s> {
-    Live(&'s Arc<Record>),
-    Deletion(&'s Arc<Deletion>),
+pub(in crate::embedded) struct KeyChange<'s> {
+    pub(in crate::embedded) key: &'s [u8],
+    /// The revision of the new version; of a deletion, the revision of the later state.
+    pub(in crate::embedded) revision: i64,
+    /// The version in the earlier state, if that is known.
+    pub(in crate::embedded) before: Option<&'s Arc<Record>>,
+    /// The version in the later state; `None` for a deletion.
+    pub(in crate::embedded) after: Option<&'s Arc<Record>>,
 }
 
-impl LastVersion<'_> {
-    pub(in crate::embedded) fn key(&self) -> &[u8] {
-        match self {
-            Self::Live(record) => &record.key,
-            Self::Deletion(deletion) => &deletion.key,
-        }
+impl<'s> KeyChange<'s> {
+    fn put(after: &'s Arc<Record>, before: Option<&'s Arc<Record>>) -> Self {
+        Self { key: &after.key, revision: after.mod_revision, before, after: Some(after) }
     }
 
-    pub(in crate::embedded) fn revision(&self) -> i64 {
-        match self {
-            Self::Live(record) => record.mod_revision,
-            Self::Deletion(deletion) => deletion.revision,
-        }
+    /// The change as an event without the previous version.
+    pub(in crate::embedded) fn to_event(self) -> Event {
+        let kind = if self.after.is_some() { EventType::Put } else { EventType::Delete };
+        let deletion = || {
+            let key = Bytes::copy_from_slice(self.key);
+            KeyValue { key, mod_revision: self.revision, ..KeyValue::default() }
+        };
+        let kv = self.after.map_or_else(deletion, |record| record.to_proto());
+        Event { r#type: kind.into(), kv: Some(kv), prev_kv: None }
     }
 
-    pub(in crate::embedded) fn ordinal(&self) -> u64 {
-        match self {
-            Self::Live(record) => record.ordinal,
-            Self::Deletion(deletion) => deletion.ordinal,
-        }
+    /// Upper bound of the bytes of the event.
+    pub(in crate::embedded) fn event_bytes(&self) -> usize {
+        self.after.map_or(self.key.len() + EVENT_OVERHEAD, |record| record.event_bytes())
+    }
+
+    /// Sorts changes by revision, and those of one revision as a plan does: puts in ascending order of their hint,
+    /// then deletions in descending order.
+    pub(in crate::embedded) fn sort(changes: &mut [Self]) {
+        changes.sort_by_key(|change| {
+            let rank = match change.after {
+                Some(record) => (false, record.order.0),
+                None => (true, change.before.map_or(0, |before| u32::MAX - before.order.0)),
+            };
+            (change.revision, rank, change.key)
+        });
     }
 }
 
@@ -69,149 +96,87 @@ impl State {
         self.size
     }
 
-    pub(in crate::embedded) const fn changes(&self) -> u64 {
-        self.changes
+    pub(in crate::embedded) const fn revision(&self) -> i64 {
+        self.revision
     }
 
-    pub(in crate::embedded) const fn records(&self) -> &Chunks<ByKey<Record>> {
-        &self.live.by_key
+    pub(in crate::embedded) const fn records(&self) -> &Chunks<Arc<Record>> {
+        &self.records
     }
 
-    pub(in crate::embedded) fn record(&self, key: &[u8]) -> Option<&Arc<Record>> {
-        self.live.by_key.get(key).map(|ByKey(record)| record)
+    /// The changes in `range` that a client does not have. The cost is that of the chunks that the two states do not
+    /// share, or of all documents if the history has lost the state of the client.
+    pub(in crate::embedded) fn since<'s>(&'s self, seen: &'s Seen, range: &KeyRange) -> Vec<KeyChange<'s>> {
+        let is_wanted = |record: &&Arc<Record>| range.contains(&record.key);
+        let then = match seen {
+            Seen::State(state) => &state.records,
+            Seen::Below(next) => {
+                let new = self.records.iter().filter(|record| record.mod_revision >= *next);
+                return new.filter(is_wanted).map(|record| KeyChange::put(record, None)).collect();
+            }
+        };
+        let (now, gone) = self.records.unshared(then);
+        let puts = now.filter(is_wanted).filter_map(|record| {
+            let before = then.get(&record.key);
+            let is_same = before.is_some_and(|before| before.mod_revision == record.mod_revision);
+            (!is_same).then(|| KeyChange::put(record, before))
+        });
+        let gone = gone.filter(is_wanted).filter(|record| self.records.get(&record.key).is_none());
+        let revision = self.revision;
+        let deletes =
+            gone.map(|before| KeyChange { key: &before.key, revision, before: Some(before), after: None });
+        puts.chain(deletes).collect()
     }
 
-    /// The last versions of keys of `range` since `revision`, in the order of their changes.
-    pub(in crate::embedded) fn since<'s>(&'s self, revision: i64, range: &KeyRange) -> Vec<LastVersion<'s>> {
-        let live = self.live.since(revision).map(LastVersion::Live);
-        let mut all: Vec<_> = live.chain(self.deletions.since(revision).map(LastVersion::Deletion)).collect();
-        all.retain(|last| range.contains(last.key()));
-        all.sort_unstable_by_key(LastVersion::ordinal);
-        all
+    /// The number of changes that a client does not have, if the state of the client is known.
+    pub(in crate::embedded) fn changes_since(&self, seen: &Seen) -> u64 {
+        match seen {
+            Seen::State(state) => self.changes - state.changes,
+            Seen::Below(_) => 0,
+        }
     }
 
-    /// The state after `changes`.
-    pub(super) fn with(&self, changes: &[Change]) -> Self {
-        let (mut live, mut deletions) = (Edits::default(), Edits::default());
-        let mut size = self.size;
-        for change in changes {
-            if let Some(before) = change.before() {
-                live.remove(before);
+    /// The last deletion from `revision` on.
+    pub(in crate::embedded) fn deletion_since(&self, revision: i64) -> Option<KeyChange<'_>> {
+        let (deleted, key) = self.last_deletion.as_ref().filter(|(deleted, _)| *deleted >= revision)?;
+        Some(KeyChange { key, revision: *deleted, before: None, after: None })
+    }
+
+    /// The state after the steps of one commit, and the bytes that this state then keeps alone.
+    pub(super) fn with(&self, scope: &Scope, steps: &[Step], revision: i64) -> (Self, usize) {
+        let (mut size, mut changes, mut bytes) = (self.size, self.changes, 0);
+        let mut last_deletion = self.last_deletion.clone();
+        let mut edits: BTreeMap<Box<[u8]>, Option<Arc<Record>>> = BTreeMap::new();
+        for step in net_steps(steps) {
+            let key = scope.full_key(step.key()).into_bytes().into_boxed_slice();
+            let before = self.records.get(&key);
+            if let Some(before) = before {
                 size.documents -= 1;
                 size.bytes -= before.listed_bytes();
-            } else if let Some(ByKey(before)) = self.deletions.by_key.get(change.key()) {
-                deletions.remove(before);
+                bytes += before.event_bytes();
             }
-            match change {
-                Change::Put { record, .. } => {
-                    live.insert(record);
-                    size.documents += 1;
-                    size.bytes += record.listed_bytes();
-                }
-                Change::Delete { deletion: deleted, .. } => deletions.insert(deleted),
+            changes += 1;
+            let record = match step {
+                Step::Create(document) | Step::Update(document) => Some(Arc::new(Record {
+                    key: key.clone(),
+                    value: document.value.clone(),
+                    create_revision: before.map_or(revision, |before| before.create_revision),
+                    mod_revision: revision,
+                    version: before.map_or(1, |before| before.version + 1),
+                    order: document.order,
+                })),
+                Step::Delete { .. } => None,
+            };
+            if let Some(record) = &record {
+                size.documents += 1;
+                size.bytes += record.listed_bytes();
+            } else {
+                last_deletion = Some((revision, key.clone().into()));
             }
+            edits.insert(key, record);
         }
-        let (live, deletions) = (self.live.with(live), self.deletions.with(deletions));
-        Self { live, deletions, size, changes: self.changes + changes.len() as u64 }
-    }
-
-    /// Drops the deletions below `revision` and returns the revision of the last of these.
-    pub(super) fn forget_deletions(&mut self, revision: i64) -> Option<i64> {
-        let old = self.deletions.by_change.partition_point(|ByChange(deletion)| deletion.revision < revision);
-        let last = self.deletions.by_change.at(old.checked_sub(1)?)?.0.revision;
-        let mut edits = Edits::default();
-        let forgotten: Vec<_> =
-            self.deletions.by_change.between(0..old).map(|ByChange(deletion)| Arc::clone(deletion)).collect();
-        for deletion in &forgotten {
-            edits.remove(deletion);
-        }
-        self.deletions = self.deletions.with(edits);
-        Some(last)
-    }
-
-    /// Estimate of the bytes that a state owns which is so many changes away from the next one.
-    pub(super) fn bytes_of_changes(&self, changes: usize) -> usize {
-        self.live.by_key.bytes_of_changes(changes)
-            + self.live.by_change.bytes_of_changes(2 * changes)
-            + self.deletions.by_key.bytes_of_changes(changes)
-            + self.deletions.by_change.bytes_of_changes(changes)
-    }
-}
-
-impl<T: Version> Versions<T> {
-    fn since(&self, revision: i64) -> impl Iterator<Item = &Arc<T>> {
-        let first = self.by_change.partition_point(|ByChange(version)| version.revision() < revision);
-        self.by_change.between(first..self.by_change.len()).map(|ByChange(version)| version)
-    }
-
-    fn with(&self, edits: Edits<'_, T>) -> Self {
-        let by_key = edits.by_key.into_iter().map(|(key, version)| (key, version.map(ByKey)));
-        let by_change =
-            edits.by_change.into_iter().map(|(ordinal, version)| (ordinal, version.map(ByChange)));
-        Self { by_key: self.by_key.with_changes(by_key), by_change: self.by_change.with_changes(by_change) }
-    }
-}
-
-/// Inserted and removed versions.
-struct Edits<'a, T> {
-    by_key: BTreeMap<&'a [u8], Option<Arc<T>>>,
-    by_change: BTreeMap<u64, Option<Arc<T>>>,
-}
-
-impl<'a, T: Version> Edits<'a, T> {
-    fn insert(&mut self, version: &'a Arc<T>) {
-        self.by_key.insert(version.key(), Some(Arc::clone(version)));
-        self.by_change.insert(*version.ordinal(), Some(Arc::clone(version)));
-    }
-
-    fn remove(&mut self, version: &'a Arc<T>) {
-        self.by_key.insert(version.key(), None);
-        self.by_change.insert(*version.ordinal(), None);
-    }
-}
-
-impl<T> Default for Edits<'_, T> {
-    fn default() -> Self {
-        Self { by_key: BTreeMap::new(), by_change: BTreeMap::new() }
-    }
-}
-
-impl<T> Clone for Versions<T> {
-    fn clone(&self) -> Self {
-        Self { by_key: self.by_key.clone(), by_change: self.by_change.clone() }
-    }
-}
-
-impl<T> Default for Versions<T> {
-    fn default() -> Self {
-        Self { by_key: Chunks::default(), by_change: Chunks::default() }
-    }
-}
-
-impl<T> Clone for ByKey<T> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<T> Clone for ByChange<T> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<T: Version> Sorted for ByKey<T> {
-    type SortKey = [u8];
-
-    fn sort_key(&self) -> &[u8] {
-        self.0.key()
-    }
-}
-
-impl<T: Version> Sorted for ByChange<T> {
-    type SortKey = u64;
-
-    fn sort_key(&self) -> &u64 {
-        self.0.ordinal()
+        bytes += self.records.bytes_of_changes(edits.len());
+        let records = self.records.with_changes(edits);
+        (Self { records, size, revision, changes, last_deletion }, bytes)
     }
 }

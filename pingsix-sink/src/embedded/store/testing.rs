@@ -34,22 +34,10 @@ pub(in crate::embedded) fn publish(
     to: &DocumentSet,
     limit: usize,
 ) {
-    publish_needed(store, scope, (from, to), limit, i64::MAX);
-}
-
-/// A publication while a resting watch needs the deletions from a revision on.
-pub(in crate::embedded) fn publish_needed(
-    store: &mut Store,
-    scope: &Scope,
-    (from, to): (&DocumentSet, &DocumentSet),
-    limit: usize,
-    needed: i64,
-) {
     store.add_scope(scope);
     let (steps, parts) = split(scope, plan(from, to), from, limit).unwrap();
     let revisions = store.next_revisions(parts.len()).unwrap();
-    let commits = commits(store, scope, &steps, &parts, revisions);
-    store.commit(scope, commits, needed);
+    store.commit(scope, &commits(&steps, &parts, revisions));
 }
 
 pub(in crate::embedded) fn everything() -> KeyRange {
@@ -86,13 +74,8 @@ impl Publisher {
     }
 
     pub(in crate::embedded) fn publish(&mut self, state: &BTreeMap<u8, u8>) {
-        self.publish_needed(state, i64::MAX);
-    }
-
-    /// A publication while a resting watch has seen everything below `needed`.
-    pub(in crate::embedded) fn publish_needed(&mut self, state: &BTreeMap<u8, u8>, needed: i64) {
         let documents = documents(state);
-        publish_needed(&mut self.store, &self.scope, (&self.held, &documents), self.limit, needed);
+        publish(&mut self.store, &self.scope, &self.held, &documents, self.limit);
         self.held = documents;
     }
 }

@@ -5,7 +5,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
-use tokio::time::MissedTickBehavior;
 use tokio_rustls::rustls::ServerConfig;
 
 use super::ServerTls;
@@ -14,6 +13,7 @@ use super::sources::{Fingerprint, LoadedTls, Sources};
 use crate::embedded::access::{Certificate, CertificateConnections, Lapse};
 use crate::embedded::replica::Replica;
 use crate::embedded::revisions::Clock;
+use crate::embedded::watched_files::refresh_every;
 
 /// The current TLS configuration of handshakes.
 pub(in crate::embedded) struct LiveTls {
@@ -88,16 +88,7 @@ impl LiveTls {
 
     /// Checks the files and the validity periodically. Never ends.
     pub(in crate::embedded) async fn keep_current(self: Arc<Self>, replica: Arc<Replica>) -> Infallible {
-        let mut interval = tokio::time::interval(self.options.reread_interval);
-        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            interval.tick().await;
-            let (live, replica) = (Arc::clone(&self), Arc::clone(&replica));
-            let refreshed = tokio::task::spawn_blocking(move || live.refresh(&replica)).await;
-            if let Err(error) = refreshed {
-                tracing::error!(%error, "the TLS files could not be checked");
-            }
-        }
+        refresh_every(self.options.reread_interval, move || self.refresh(&replica)).await
     }
 
     /// Replaces the configuration; on an error, the current one stays.

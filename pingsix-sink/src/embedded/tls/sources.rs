@@ -17,7 +17,7 @@ use x509_cert::certificate::{CertificateInner, Raw};
 use x509_cert::der::Decode as _;
 
 use super::fault::{TlsError, TlsFault, TlsPart};
-use crate::embedded::stable_read::read_stable;
+use crate::embedded::watched_files::read_stable;
 use crate::pem::{PemFault, PemSource, authorities, certificates};
 
 /// The error of a part.

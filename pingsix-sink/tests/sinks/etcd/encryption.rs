@@ -78,7 +78,7 @@ async fn pingsix_reads_what_is_encrypted_with_its_keyring() {
 
     // The key with which an instance encrypts, and one with which it only decrypts.
     let mut last = sink(&etcd_test, &["old"]).publish(&state("before", &upstream)).await.unwrap().revision;
-    let pingsix = PingSix::start_with(&binary, directory.path(), etcd, options);
+    let pingsix = PingSix::start_with(&binary, directory.path(), &etcd.to_string(), options);
     for (keyring, key) in [("old", "sesame"), ("new", "other"), ("new", "open-sesame")] {
         let published = sink(&etcd_test, &[keyring]).publish(&state(key, &upstream)).await.unwrap();
         last = published.revision;

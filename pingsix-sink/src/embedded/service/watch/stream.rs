@@ -11,18 +11,16 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout
 use tonic::{Status, Streaming};
 
 use super::channel::{ResponseSender, StreamClosed};
-use super::state::{DeliveryMode, WatchPermits, WatchState};
-use crate::embedded::access::Credentials;
+use super::state::{WatchPermits, WatchState};
+use crate::embedded::batch::{Batch, Wanted};
+use crate::embedded::connection::Peer;
 use crate::embedded::service::{Services, header, refusal};
-use crate::embedded::store::{Compacted, EVENT_OVERHEAD, KeyRange, Refusal, ScopeSize, Store};
+use crate::embedded::store::{Compacted, EVENT_OVERHEAD, KeyRange, Refusal, Store};
 use crate::proto::etcdserverpb::watch_request::RequestUnion;
 use crate::proto::etcdserverpb::{WatchCreateRequest, WatchRequest, WatchResponse};
 
 /// Limit of the watches on all streams of one connection. PingSIX has one.
 const MAX_WATCHES: usize = 256;
-
-/// Limit of the responses to one watch before the others have their turn.
-const MAX_RESPONSES_PER_TURN: usize = 64;
 
 /// The id of a response without a watch.
 const NO_WATCH: i64 = -1;
@@ -86,7 +84,7 @@ impl Progress {
 
 pub(super) struct WatchStream {
     services: Services,
-    credentials: Credentials,
+    peer: Arc<Peer>,
     /// Changes when the watches have to be authorised again.
     access: watch::Receiver<u64>,
     requests: Streaming<WatchRequest>,
@@ -101,14 +99,14 @@ pub(super) struct WatchStream {
 impl WatchStream {
     pub(super) fn new(
         services: Services,
-        credentials: Credentials,
+        peer: Arc<Peer>,
         requests: Streaming<WatchRequest>,
         sender: ResponseSender,
     ) -> Self {
         Self {
             access: services.replica.access.changes(),
             services,
-            credentials,
+            peer,
             requests,
             sender,
             watches: BTreeMap::new(),
@@ -127,9 +125,7 @@ impl WatchStream {
                     watches = self.watches.len(),
                     "connection closed: its client left a watch response unread"
                 );
-                if let Some(peer) = self.credentials.peer() {
-                    peer.close();
-                }
+                self.peer.close();
             }
             Err(StreamEnd::Status(status)) => self.sender.end(status),
         }
@@ -198,6 +194,9 @@ impl WatchStream {
             Ok(id) => id,
             Err(reason) => return self.refuse(NO_WATCH, reason.to_owned()).await,
         };
+        if !request.filters.is_empty() {
+            return self.refuse(NO_WATCH, "filters of events are not supported".to_owned()).await;
+        }
         if let Err(denied) = self.permit(&range) {
             return self.refuse(NO_WATCH, denied).await;
         }
@@ -235,13 +234,14 @@ impl WatchStream {
         }
         let replica = &self.services.replica;
         let present = (present, replica.readers.enter(range.clone(), Arc::clone(&self.changed)));
-        self.watches.insert(id, WatchState::new(id, range, next, &request, present));
+        let wanted = Wanted { range, with_previous: request.prev_kv };
+        self.watches.insert(id, WatchState::new(id, wanted, next, &request, present));
         Ok(())
     }
 
     /// Counts one more watch; `None` if the connection has too many, or its client has its share.
     fn admit(&self) -> Option<WatchPermits> {
-        let peer = self.credentials.peer()?;
+        let peer = &self.peer;
         let on_connection = peer.watches().try_enter(MAX_WATCHES);
         let replica = &self.services.replica;
         let permits = on_connection.and_then(|on_connection| {
@@ -254,7 +254,7 @@ impl WatchStream {
     /// Checks that the client may watch all of `range`; the error is etcd's text.
     fn permit(&self, range: &KeyRange) -> Result<(), String> {
         let access = &self.services.replica.access;
-        let permitted = access.reader(&self.credentials).and_then(|reader| reader.check(range));
+        let permitted = access.reader(&self.peer).and_then(|reader| reader.check(range));
         permitted.map_err(|denied| {
             // etcd writes the status into the text as Go does.
             let status = self.services.deny(denied);
@@ -264,7 +264,8 @@ impl WatchStream {
 
     /// Cancels the watches that the client may no longer read.
     async fn check_all(&mut self) -> Result<(), StreamEnd> {
-        let ranges: Vec<_> = self.watches.iter().map(|(id, watch)| (*id, watch.range.clone())).collect();
+        let ranges: Vec<_> =
+            self.watches.iter().map(|(id, watch)| (*id, watch.wanted.range.clone())).collect();
         for (id, range) in ranges {
             if let Err(reason) = self.permit(&range) {
                 self.watches.remove(&id);
@@ -332,10 +333,8 @@ impl WatchStream {
         watch: &mut WatchState,
     ) -> Result<Result<Progress, WatchEnd>, StreamEnd> {
         let replica = Arc::clone(&self.services.replica);
-        let read = |store: &Store| {
-            (store.has_changes(&watch.range, watch.next), store.header(), watch.delivery_mode(store))
-        };
-        let (changes, header, delivery_mode) = replica.read(read);
+        let range = &watch.wanted.range;
+        let (changes, header) = replica.read(|store| (store.has_changes(range, watch.next), store.header()));
         match changes {
             Ok(true) => {}
             Ok(false) => {
@@ -344,34 +343,33 @@ impl WatchStream {
             }
             Err(compacted) => return Ok(Err(compacted.into())),
         }
-        match delivery_mode {
-            DeliveryMode::Latest { size } if replica.options.coalesce => {
-                if let Some(rest) = watch.rest_end().filter(|rest| *rest > Instant::now()) {
-                    return Ok(Ok(Progress { rest: Some(rest), more: false, all_rest: true }));
-                }
-                self.send_latest(watch, size).await
-            }
-            DeliveryMode::Latest { .. } | DeliveryMode::Each => self.send_each(watch).await,
+        if let Some(rest) = watch.rest_end().filter(|rest| *rest > Instant::now()) {
+            return Ok(Ok(Progress { rest: Some(rest), more: false, all_rest: true }));
         }
+        self.send_latest(watch).await
     }
 
     /// Sends a watch the current state, in one response if it fits. Changes until the previous response is written
     /// belong to it.
-    async fn send_latest(
-        &mut self,
-        watch: &mut WatchState,
-        size: ScopeSize,
-    ) -> Result<Result<Progress, WatchEnd>, StreamEnd> {
+    async fn send_latest(&mut self, watch: &mut WatchState) -> Result<Result<Progress, WatchEnd>, StreamEnd> {
         let replica = Arc::clone(&self.services.replica);
-        // A client that has not taken the previous response is slow, and a slow watch does not rest.
-        let rest = watch.end_rest().filter(|_| self.sender.is_written());
-        if let Err(end) = self.ready(&watch.range).await? {
+        let held = watch.end_rest().filter(|_| self.sender.is_written());
+        if held.is_none() {
+            // A client that has not taken the previous response is slow, and nothing is kept for it.
+            self.watches.values_mut().for_each(WatchState::forget_held);
+        }
+        if let Err(end) = self.ready(&watch.wanted.range).await? {
             return Ok(Err(end));
         }
         // The subtracted room is for the header of the response.
         let limit = replica.options.response_limit.saturating_sub(2 * EVENT_OVERHEAD);
-        let changes = replica.read(|store| replica.batches.get(store, &watch.range, watch.next, limit));
-        let (batch, made) = match changes {
+        let wanted = &watch.wanted;
+        let read = |store: &Store| {
+            let seen = (watch.next, held.as_ref());
+            let changes = Batch::shared(&replica.batches, store, wanted, seen, limit);
+            changes.map(|changes| changes.map(|changes| (changes, store.clone())))
+        };
+        let ((batch, made), store) = match replica.read(read) {
             Ok(Some(changes)) => changes,
             Ok(None) => return Ok(Ok(Progress::default())),
             Err(compacted) => return Ok(Err(compacted.into())),
@@ -382,55 +380,19 @@ impl WatchStream {
         counters.changes_merged.add(batch.merged);
         if !batch.events.is_empty() {
             watch.record_sent();
-            let response = watch.response(batch.reached, Vec::new());
+            let response = watch.response(batch.reached);
             let bytes = self.sender.send(&response, batch.events.clone());
             counters.watch_responses.add(1);
             counters.watch_events.add(batch.event_count);
             counters.watch_bytes.add(bytes);
             // A state of several messages is sent without a rest between them, so that the client has it whole.
-            let until = Instant::now().checked_add(replica.options.pace.of(size));
+            let range = &watch.wanted.range;
+            let until = Instant::now().checked_add(replica.options.pace.of(store.size_of_range(range)));
             if let Some(until) = until.filter(|_| !batch.more) {
-                watch.begin_rest(until, replica.resting_watches.enter(watch.next));
+                watch.begin_rest(until, store.states(range));
             }
         }
-        drop(rest);
         Ok(Ok(Progress { more: batch.more, ..Progress::default() }))
-    }
-
-    /// Sends a watch each change of each revision, up to a bounded number.
-    ///
-    /// Each response waits until the previous one is written, so a stream whose client does not read keeps one
-    /// response.
-    async fn send_each(&mut self, watch: &mut WatchState) -> Result<Result<Progress, WatchEnd>, StreamEnd> {
-        let replica = Arc::clone(&self.services.replica);
-        for _ in 0..MAX_RESPONSES_PER_TURN {
-            if let Err(end) = self.ready(&watch.range).await? {
-                return Ok(Err(end));
-            }
-            let unseen = match replica.read(|store| store.unseen(&watch.range, watch.next, 1)) {
-                Ok(unseen) => unseen,
-                Err(compacted) => return Ok(Err(compacted.into())),
-            };
-            let Some(commit) = unseen.commits.first() else {
-                watch.next = watch.next.max(unseen.reached + 1);
-                return Ok(Ok(Progress::default()));
-            };
-            let Some((response, is_last)) = watch.next_response(commit, replica.options.response_limit)
-            else {
-                continue;
-            };
-            watch.record_sent();
-            let events = response.events.len();
-            let bytes = self.sender.send(&response, Bytes::new());
-            replica.counters.watch_responses.add(1);
-            replica.counters.watch_events.add(events);
-            replica.counters.watch_bytes.add(bytes);
-            if is_last && !unseen.more {
-                watch.next = watch.next.max(unseen.reached + 1);
-                return Ok(Ok(Progress::default()));
-            }
-        }
-        Ok(Ok(Progress { more: true, ..Progress::default() }))
     }
 
     /// Answers a progress request; with `tick`, also notifies the silent watches that asked for progress.

@@ -1,4 +1,9 @@
-//! Reading data that another process may be writing.
+//! Files that another process may change at any time.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use tokio::time::MissedTickBehavior;
 
 /// Limit of repeated reads until two agree.
 const MAX_READS: usize = 5;
@@ -23,6 +28,21 @@ pub(super) fn read_stable<D: Copy + PartialEq, T>(
         }
     }
     (digest, found)
+}
+
+/// Calls `refresh` at intervals, on a thread that may block.
+pub(super) async fn refresh_every(
+    interval: Duration,
+    refresh: impl Fn() + Clone + Send + 'static,
+) -> Infallible {
+    let mut interval = tokio::time::interval(interval);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        if let Err(error) = tokio::task::spawn_blocking(refresh.clone()).await {
+            tracing::error!(%error, "watched files could not be checked");
+        }
+    }
 }
 
 #[cfg(test)]
