@@ -9,9 +9,9 @@ use std::fmt;
 use crate::desired::{DocumentSet, Scope};
 use crate::dyn_sink::DynSink;
 
-pub use credential::{Credential, CredentialError, CredentialPart, Secret, ServerCredentials};
-pub use error::{OpenError, TargetError};
-pub use parameters::{Parameters, Query, TargetTls};
+pub use credential::{Credential, Secret, ServerCredentials, TargetTls};
+pub use error::{CredentialError, CredentialPart, OpenError, TargetError};
+pub use parameters::{Parameters, Query};
 pub(crate) use parameters::{decoded, encoded};
 
 /// Reads an environment variable.

@@ -2,10 +2,9 @@
 
 use std::fmt;
 use std::fs;
-use std::io;
 use std::path::PathBuf;
 
-use super::{TargetError, TargetTls};
+use super::error::{CredentialError, CredentialPart, TargetError};
 use crate::pem::{IdentityFault, PemSource, authorities, identity};
 
 /// The location of a secret.
@@ -23,25 +22,13 @@ pub enum Credential {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
-/// A secret is missing. Messages never contain secrets.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CredentialError {
-    /// The environment variable is not set.
-    #[error("the environment variable {0} is not set")]
-    Unset(String),
-    /// The file cannot be read.
-    #[error("{} cannot be read", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        #[source]
-        source: io::Error,
-    },
-    /// The variable or the file is empty.
-    #[error("{0} holds no secret")]
-    Empty(String),
+/// The certificates for connections over TLS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetTls {
+    /// The CAs that verify the server: `ca`.
+    pub ca: PemSource,
+    /// The certificate chain of the client, `cert`, and its key.
+    pub client: Option<(PemSource, PemSource)>,
 }
 
 impl Credential {
@@ -99,23 +86,6 @@ pub struct ServerCredentials {
     pub key: Option<Vec<u8>>,
 }
 
-/// A field of [`ServerCredentials`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CredentialPart {
-    /// [`user`](field@ServerCredentials::user)
-    User,
-    /// [`password`](field@ServerCredentials::password)
-    Password,
-    /// [`api_key`](field@ServerCredentials::api_key)
-    ApiKey,
-    /// [`ca`](field@ServerCredentials::ca)
-    Ca,
-    /// [`certificate`](field@ServerCredentials::certificate)
-    Certificate,
-    /// [`key`](field@ServerCredentials::key)
-    Key,
-}
-
 impl ServerCredentials {
     pub(crate) fn user(&self) -> Result<Option<(String, Credential)>, TargetError> {
         let user = (CredentialPart::User, &self.user);
@@ -164,18 +134,5 @@ fn paired<T: Clone>(
 impl fmt::Debug for ServerCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerCredentials").finish_non_exhaustive()
-    }
-}
-
-impl fmt::Display for CredentialPart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::User => "the user",
-            Self::Password => "the password",
-            Self::ApiKey => "the API key",
-            Self::Ca => "the CA",
-            Self::Certificate => "the client certificate",
-            Self::Key => "the key of the client certificate",
-        })
     }
 }

@@ -1,10 +1,12 @@
 //! Errors of [targets](crate::Target).
 
+use std::fmt;
+use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use tonic::Status;
 
-use super::{CredentialError, CredentialPart};
 use crate::error::SinkError;
 use crate::resource::KeyringError;
 
@@ -98,4 +100,55 @@ pub enum OpenError {
         /// The status of the response.
         status: Box<Status>,
     },
+}
+
+/// A secret is missing. Messages never contain secrets.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CredentialError {
+    /// The environment variable is not set.
+    #[error("the environment variable {0} is not set")]
+    Unset(String),
+    /// The file cannot be read.
+    #[error("{} cannot be read", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The variable or the file is empty.
+    #[error("{0} holds no secret")]
+    Empty(String),
+}
+
+/// A field of [`ServerCredentials`](crate::ServerCredentials).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CredentialPart {
+    /// [`user`](field@crate::ServerCredentials::user)
+    User,
+    /// [`password`](field@crate::ServerCredentials::password)
+    Password,
+    /// [`api_key`](field@crate::ServerCredentials::api_key)
+    ApiKey,
+    /// [`ca`](field@crate::ServerCredentials::ca)
+    Ca,
+    /// [`certificate`](field@crate::ServerCredentials::certificate)
+    Certificate,
+    /// [`key`](field@crate::ServerCredentials::key)
+    Key,
+}
+
+impl fmt::Display for CredentialPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::User => "the user",
+            Self::Password => "the password",
+            Self::ApiKey => "the API key",
+            Self::Ca => "the CA",
+            Self::Certificate => "the client certificate",
+            Self::Key => "the key of the client certificate",
+        })
+    }
 }

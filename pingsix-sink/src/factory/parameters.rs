@@ -7,7 +7,8 @@ use std::str::FromStr;
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
-use super::{Credential, ServerCredentials, TargetError};
+use super::credential::{Credential, ServerCredentials, TargetTls};
+use super::error::TargetError;
 use crate::pem::PemSource;
 
 /// The characters that are percent-encoded in a path or a value.
@@ -20,15 +21,6 @@ pub struct Parameters<'a> {
     scheme: &'static str,
     values: BTreeMap<&'a str, &'a str>,
     credentials: Option<&'a ServerCredentials>,
-}
-
-/// The certificates for connections over TLS.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TargetTls {
-    /// The CAs that verify the server: `ca`.
-    pub ca: PemSource,
-    /// The certificate chain of the client, `cert`, and its key.
-    pub client: Option<(PemSource, PemSource)>,
 }
 
 impl<'a> Parameters<'a> {

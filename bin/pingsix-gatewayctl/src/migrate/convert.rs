@@ -5,6 +5,7 @@ mod backend;
 mod competition;
 mod conditions;
 mod copies;
+mod covering;
 mod gateway;
 mod gateway_api;
 mod global;

@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use pingsix_translate::{Kind, ObjectKey, ObjectName, PINGSIX_GROUP};
 use serde_json::{Map, Value, json};
 
+use super::covering::covering;
 use super::rules::Section;
-use super::tls::covering;
 use super::{Choices, Conversion, ingress};
 use crate::finding::counted;
 use crate::migrate::report::{Place, Reason};
@@ -32,11 +32,11 @@ const NAME: &str = "pingsix";
 const KINDS: [SourceKind; 2] = [SourceKind::ApisixRoute, SourceKind::ApisixTls];
 
 /// A listener for HTTPS.
-pub(super) struct HttpsListener {
-    pub(super) place: Place,
+struct HttpsListener {
+    place: Place,
     /// Empty for all hosts.
-    pub(super) host: String,
-    pub(super) certificate: ObjectName,
+    host: String,
+    certificate: ObjectName,
 }
 
 /// A listener that is written, with the field that asks for it, and its certificate.
@@ -186,10 +186,11 @@ impl Parent {
         self.is_needed = true;
     }
 
-    pub(super) fn listen_https(&mut self, listener: HttpsListener) {
+    /// Adds a listener for HTTPS; an empty host means all hosts.
+    pub(super) fn listen_https(&mut self, place: Place, host: String, certificate: ObjectName) {
         self.is_needed = true;
-        self.https_hosts.insert(listener.host.clone());
-        self.https.push(listener);
+        self.https_hosts.insert(host.clone());
+        self.https.push(HttpsListener { place, host, certificate });
     }
 
     /// Adds a listener for TCP or UDP. Returns its name.

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use pingsix_translate::{Kind, ObjectName};
 use serde_json::{Value, json};
 
+use super::covering::covering;
 use super::matches::{self, Matching};
 use super::rules::{self, Document, Rule, Section};
-use super::{Conversion, backend, competition, layer4, plugin_config, tls};
+use super::{Conversion, backend, competition, layer4, plugin_config};
 use crate::migrate::consumer::Owner;
 use crate::migrate::output::label;
 use crate::migrate::plugin::{self, Effects, Level, PluginUse, Scope, Switch};
@@ -150,7 +151,7 @@ impl Conversion {
 impl Conversion {
     /// Refuses hosts whose clients need certificates in the original. Returns whether there are any.
     pub(super) fn refuse_certificates(&mut self, hosts: &[String], place: &Place) -> bool {
-        let mut covering = hosts.iter().flat_map(|host| tls::covering(host));
+        let mut covering = hosts.iter().flat_map(|host| covering(host));
         let is_refused = covering.any(|host| self.all_refused_hosts.contains(&*host));
         if is_refused {
             let message = "The clients of a host need certificates, and PingSIX asks for none.";

@@ -1,12 +1,10 @@
 //! ApisixTls: listeners for HTTPS with certificates.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use pingsix_translate::ObjectName;
 
 use super::Conversion;
-use super::gateway::HttpsListener;
 use crate::migrate::report::{Place, Reason};
 use crate::migrate::source::{Source, SourceKind, Sources, is_name};
 
@@ -58,16 +56,9 @@ pub(super) fn convert(sources: &mut Sources, conversion: &mut Conversion) {
             }
             conversion.report.exact(&host_place, "The host has a listener for HTTPS on port 443.");
             let certificate = secret.clone();
-            conversion.parent.listen_https(HttpsListener { place: host_place, host, certificate });
+            conversion.parent.listen_https(host_place, host, certificate);
         }
     }
-}
-
-/// The hostnames that take the requests of one: the hostname, wildcards, and the empty one for all hosts.
-pub(super) fn covering(host: &str) -> impl Iterator<Item = Cow<'_, str>> {
-    let wildcards = host.match_indices('.').map(|(dot, _)| Cow::Owned(format!("*{}", &host[dot..])));
-    let own = (!host.is_empty()).then_some(Cow::Borrowed(host));
-    own.into_iter().chain(wildcards.filter(move |wildcard| wildcard != host)).chain([Cow::Borrowed("")])
 }
 
 fn read(source: Source, conversion: &mut Conversion) -> Option<Tls> {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::annotated::{Annotated, Entry};
 use super::dialect::Dialect;
 use super::paths::stem;
-use crate::migrate::convert::tls::covering;
+use crate::migrate::convert::covering::covering;
 
 /// Whether an annotation of a controller limits who may send requests.
 pub(super) fn is_protecting(name: &str) -> bool {

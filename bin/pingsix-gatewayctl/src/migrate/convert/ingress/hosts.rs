@@ -10,8 +10,8 @@ use super::annotated::Annotated;
 use super::routes::name_of;
 use super::tls::TlsHosts;
 use crate::migrate::convert::Conversion;
+use crate::migrate::convert::covering::covering;
 use crate::migrate::convert::rules::{Document, Rule, Section};
-use crate::migrate::convert::tls::covering;
 use crate::migrate::plugin::Effects;
 use crate::migrate::report::{Place, Reason, Report};
 

@@ -11,7 +11,7 @@ use super::hosts::WWW;
 use super::paths;
 use super::tls::TlsHosts;
 use crate::migrate::convert::Conversion;
-use crate::migrate::convert::tls::covering;
+use crate::migrate::convert::covering::covering;
 use crate::migrate::report::Reason;
 
 /// Reports such requests. `ingresses` are in the order of their age.

@@ -8,7 +8,6 @@ use super::annotated::{Annotated, Tls};
 use super::hosts::AddedHosts;
 use super::passthrough::Passthrough;
 use crate::migrate::convert::Conversion;
-use crate::migrate::convert::gateway::HttpsListener;
 use crate::migrate::report::{Place, Reason};
 use crate::migrate::source::is_name;
 
@@ -120,7 +119,7 @@ fn listeners(
                 conversion.report.exact(&place, "The host has a listener for HTTPS.");
                 let certificate = secret.clone();
                 taken.insert(host.clone());
-                conversion.parent.listen_https(HttpsListener { place, host, certificate });
+                conversion.parent.listen_https(place, host, certificate);
             }
         }
     }
