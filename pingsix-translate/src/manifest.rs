@@ -15,6 +15,7 @@
 //! ```
 
 mod decode;
+mod document;
 mod fault;
 mod lines;
 mod misread;
@@ -29,10 +30,10 @@ use serde_json::Value;
 
 use decode::DEFAULT_NAMESPACE;
 pub use decode::{Decoded, decode, decode_known_fields};
+pub use document::{Document, YamlError, documents};
 pub use fault::{Fault, FaultReason};
 pub use lines::Lines;
 pub use misread::{how_to_quote, metadata_fault, type_in_words};
-pub use yaml::{Document, YamlError, documents};
 
 use crate::model::{Kind, ObjectKey, Severity};
 use crate::snapshot::{Objects, key_of};

@@ -4,6 +4,7 @@
 
 mod assemble;
 mod backend;
+mod backend_ref;
 mod canary;
 mod condition;
 mod conditions;
@@ -14,10 +15,12 @@ mod ingress;
 mod mirror;
 mod path;
 mod rule;
+mod rule_match;
 mod spelling;
 mod stream;
 mod timeouts;
 
+pub(crate) use backend_ref::{BackendPort, BackendRef, OtherKind};
 pub(crate) use canary::{Canary, PathKey, path_key};
 pub(crate) use condition::{Condition, Expectation, Variable};
 pub(crate) use conditions::{Conditions, VarsSize, vars_of};
@@ -29,10 +32,8 @@ pub(crate) use filter::{
 pub(crate) use ingress::{Neighbours, PLAINTEXT, host_fallback, normalise_ingress};
 pub(crate) use mirror::Mirror;
 pub(crate) use path::{Path, PathKind};
-pub(crate) use rule::{
-    BackendPort, BackendProtocol, BackendRef, BackendSettings, Hostnames, Match, OtherKind, Part, Route,
-    Rule, RuleRole,
-};
+pub(crate) use rule::{BackendProtocol, BackendSettings, Hostnames, Part, Route, Rule, RuleRole};
+pub(crate) use rule_match::Match;
 pub(crate) use spelling::{SpellingEnds, beginnings, other_spellings};
 pub(crate) use timeouts::{MAX_TIMEOUT, TimeoutsAndRetries};
 

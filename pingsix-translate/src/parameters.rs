@@ -5,7 +5,7 @@
 //! destination of configuration.
 
 mod attached;
-mod flaw;
+mod flaws;
 mod layers;
 mod managed;
 mod overrides;
@@ -14,10 +14,10 @@ mod reference;
 mod sink;
 mod telemetry;
 
+use std::fmt;
 use std::sync::Arc;
 
-use self::flaw::Flaw;
-pub(crate) use self::flaw::{api_path, flaws};
+pub(crate) use self::flaws::{api_path, flaws};
 pub(crate) use self::plane_settings::PlaneSettings;
 use self::reference::{named_by_class, named_by_gateway, named_by_ingress_class};
 use crate::crd::{IngressSettings, PingsixProxy};
@@ -27,6 +27,19 @@ use crate::snapshot::{Gateway, GatewayClass, IngressClass, Proxies, key_of};
 
 /// The metrics port of the first process, if the parameters have metrics and no port.
 const DEFAULT_METRICS_PORT: u16 = 9091;
+
+/// A field with its flaw. Displays as `spec.managed.image: Sentence.`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Flaw {
+    pub(crate) at: FieldPath,
+    pub(crate) message: String,
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.at, self.message)
+    }
+}
 
 /// The data planes of an owner: attached or managed, with their parameters.
 #[derive(Clone, Debug, Default)]
@@ -204,7 +217,7 @@ pub(crate) fn of_ingress_class(
         layers.merge(&at, options, |port| DataPlaneKey::Ingress { class: name.clone(), port })?;
     let attached = found.proxy.spec.attached.as_ref();
     let attached = attached.filter(|_| parameters.layout(options) == Layout::PerPort);
-    match attached.and_then(flaw::of_ingress_ports) {
+    match attached.and_then(flaws::of_ingress_ports) {
         None => Ok(parameters),
         Some(flaw) => Err(found.refuse(&at, &flaw)),
     }

@@ -7,6 +7,7 @@
 mod checks;
 mod config;
 mod document;
+mod field_rules;
 mod global_rule;
 mod kind;
 mod lazy_document;
@@ -14,6 +15,7 @@ mod omit;
 pub mod plugin;
 mod route;
 pub mod router;
+mod rule;
 mod secret;
 mod service;
 mod ssl;

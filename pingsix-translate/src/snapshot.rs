@@ -9,6 +9,7 @@ mod metadata;
 mod objects;
 mod policy_object;
 mod pool;
+mod ports;
 mod references;
 mod refresh;
 mod route_spec;
@@ -22,25 +23,26 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 pub(crate) use authority_ref::AuthorityRef;
-pub use endpoint_slice::{Endpoint, EndpointPort, EndpointSlice, EndpointState};
+pub use endpoint_slice::{Endpoint, EndpointSlice, EndpointState};
 pub(crate) use frontend::FrontendValidation;
 pub use gateway_api::gateways::{GatewayListeners, GatewaySpec};
 pub use ingress::{IngressSnapshot, class_of_ingress, default_ingress_classes};
 pub use kinds::*;
+pub(crate) use metadata::key_of;
 pub use metadata::{Identified, Metadata, OfKind};
-pub(crate) use objects::key_of;
 pub use objects::{Object, Objects};
 pub use policy_object::{AnyPolicy, PolicyObject, TargetRef};
 pub use pool::Pool;
+pub use ports::{EndpointPort, Protocol, ServicePort};
 pub(crate) use references::named_referent;
 pub use references::{
     backends_of_ingress, config_maps_of_gateway, proxy_of_class, proxy_of_gateway, proxy_of_ingress_class,
     references_of_ingress, secrets_of_gateway, secrets_of_listener_set, secrets_of_proxy, service_of_slice,
     services_of_ingress,
 };
-pub use route_spec::{AnyRoute, GrpcRoute, HttpRoute, RouteSpec, TcpRoute, TlsRoute, UdpRoute};
-pub use routes::RouteObject;
-pub use service::{Protocol, Service, ServicePort};
+pub use route_spec::{AnyRoute, GrpcRoute, HttpRoute, TcpRoute, TlsRoute, UdpRoute};
+pub use routes::{RouteObject, RouteSpec};
+pub use service::Service;
 
 use crate::model::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName, Origin};
 use crate::shared_map::SharedMap;

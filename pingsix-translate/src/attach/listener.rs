@@ -1,20 +1,15 @@
-//! The validity of a single listener, and the hosts and certificates that it serves.
+//! A listener with its verdict.
 
+use std::net::SocketAddrV4;
 use std::sync::Arc;
 
-use gateway_api::gateways as api;
-use serde_json::Value;
-
-use super::allowed_routes::{AllowedNamespaces, supported_kinds};
+use super::allowed_routes::AllowedNamespaces;
 use super::front::Front;
+use super::overlap::Overlap;
 use super::protocol::{Protocol, TlsMode};
-use super::tls::{JudgedValidation, judge_validation, refuse_tls, resolve_certificates, tls_mode};
-use super::{Overlap, stream};
-use crate::model::{
-    Age, FieldPath, Hostname, HostnameFlaw, Kind, Limitation, ObjectKey, Reason, Refusal, RouteKind,
-};
-use crate::references::{Certificate, References};
-use crate::snapshot::{ExtraListenerFields, GatewaySpec};
+use crate::model::{Age, FieldPath, Hostname, Kind, Limitation, ObjectKey, Refusal, RouteKind};
+use crate::references::Certificate;
+use crate::stream::front_address;
 
 /// A listener with its verdict.
 #[derive(Clone, Debug)]
@@ -77,6 +72,16 @@ impl Listener {
         self.tls_mode == Some(TlsMode::Terminate)
     }
 
+    /// The address at which PingSIX gets the requests of a fronted listener.
+    pub(crate) fn front_address(&self) -> Option<SocketAddrV4> {
+        Some(front_address(self.port, self.front.as_ref()?.slot?))
+    }
+
+    /// Whether the sidecar terminates TLS for the listener, in front of PingSIX.
+    pub(crate) const fn is_fronted(&self) -> bool {
+        self.front.is_some()
+    }
+
     pub(crate) fn is_served(&self) -> bool {
         matches!(self.state, ListenerState::Served { .. })
     }
@@ -128,186 +133,3 @@ impl Listener {
             .any(|supported| supported.kind == kind.as_str() && supported.group == kind.group())
     }
 }
-
-/// A listener as written, with its position.
-#[derive(Clone, Debug)]
-pub(super) struct ListenerSource<'a> {
-    pub(super) owner: &'a Arc<ObjectKey>,
-    pub(super) age: Age,
-    pub(super) index: usize,
-    pub(super) at: FieldPath,
-    pub(super) written: &'a api::GatewayListeners,
-    pub(super) extra: Option<&'a ExtraListenerFields>,
-}
-
-/// The support of data planes for listeners.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ListenerSupport {
-    /// [`Parameters::serves_streams`](crate::parameters::Parameters::serves_streams).
-    pub(crate) serves_streams: bool,
-    /// [`Parameters::fronts_https`](crate::parameters::Parameters::fronts_https).
-    pub(crate) fronts_https: bool,
-    /// Whether there is a responder.
-    pub(crate) has_responder: bool,
-    /// The number of ports of HTTP that all listeners together may have.
-    pub(crate) max_ports: usize,
-}
-
-#[cfg(test)]
-impl ListenerSupport {
-    /// Nothing terminates TLS in front of PingSIX.
-    pub(crate) const fn unfronted(serves_streams: bool, max_ports: usize) -> Self {
-        Self { serves_streams, fronts_https: false, has_responder: true, max_ports }
-    }
-}
-
-/// The inputs of a listener's verdict.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Origins<'a> {
-    pub(super) gateway_key: &'a Arc<ObjectKey>,
-    pub(super) gateway: &'a GatewaySpec,
-    pub(super) references: &'a References<'a>,
-    pub(super) support: ListenerSupport,
-}
-
-impl Origins<'_> {
-    /// Whether the sidecar terminates TLS in front of PingSIX for listeners with a protocol.
-    pub(super) fn fronts(&self, protocol: Option<Protocol>) -> bool {
-        self.support.fronts_https && protocol == Some(Protocol::Https)
-    }
-}
-
-/// Judges a listener by itself.
-pub(super) fn judge_alone(source: &ListenerSource<'_>, origins: &Origins<'_>) -> Listener {
-    let ListenerSource { written, at, .. } = source;
-    let protocol = Protocol::parse(&written.protocol, origins.support.serves_streams);
-    let port = u16::try_from(written.port).unwrap_or_default();
-    let hostname =
-        written.hostname.as_deref().filter(|name| !name.is_empty()).map(Hostname::parse).transpose();
-    let namespaces = AllowedNamespaces::of(written, at);
-
-    let (supported_kinds, wrong_kinds) = match protocol {
-        None => (Vec::new(), Vec::new()),
-        Some(protocol) => supported_kinds(written, protocol, at),
-    };
-    let tls_mode = tls_mode(written, protocol);
-    let (certificates, mut unresolved) = match tls_mode {
-        Some(TlsMode::Terminate) => resolve_certificates(source, protocol, origins),
-        Some(TlsMode::Passthrough) | None => (Vec::new(), Vec::new()),
-    };
-    let mut validation = JudgedValidation::default();
-    if protocol == Some(Protocol::Https) {
-        validation = judge_validation(source, origins);
-    }
-    let JudgedValidation { refusal: validation, unusable, honoured } = validation;
-    let front = origins.fronts(protocol).then(|| Front::new(honoured, origins.support.has_responder));
-    unresolved.extend(unusable);
-    unresolved.extend(wrong_kinds);
-
-    let names_host = matches!(hostname, Ok(Some(_)));
-    let refusal = refuse_port(written, port, at)
-        .or_else(|| refuse_protocol(written, protocol, at))
-        .or_else(|| Some(refuse_hostname(written, *hostname.as_ref().err()?, at)))
-        .or_else(|| stream::refuse_hostname(protocol.filter(|_| names_host)?, at))
-        .or_else(|| refuse_tls(source, protocol?))
-        .or(validation)
-        .or_else(|| refuse_filters(source.extra?, at))
-        .or_else(|| namespaces.as_ref().err().cloned());
-    let state = match (refusal, tls_mode) {
-        (Some(refusal), _) => ListenerState::Refused { refusal },
-        (None, Some(TlsMode::Terminate)) if certificates.is_empty() => ListenerState::Unresolved,
-        (None, _) => ListenerState::Served { certificates },
-    };
-    Listener {
-        owner: source.owner.clone(),
-        age: source.age,
-        index: source.index,
-        name: written.name.clone(),
-        protocol,
-        written_protocol: written.protocol.clone(),
-        written_port: written.port,
-        port,
-        hostname: hostname.unwrap_or_default(),
-        tls_mode,
-        front,
-        state,
-        unresolved,
-        limitations: options_limitation(written, at).into_iter().collect(),
-        overlap: None,
-        supported_kinds,
-        namespaces: namespaces.unwrap_or(AllowedNamespaces::None),
-    }
-}
-
-fn refuse_port(listener: &api::GatewayListeners, port: u16, at: &FieldPath) -> Option<Refusal> {
-    (port == 0).then(|| {
-        Refusal::new(
-            at.child("port"),
-            Reason::PortUnavailable,
-            format!("{} is not a port number.", listener.port),
-        )
-    })
-}
-
-fn refuse_protocol(
-    listener: &api::GatewayListeners,
-    protocol: Option<Protocol>,
-    at: &FieldPath,
-) -> Option<Refusal> {
-    protocol.is_none().then(|| {
-        Refusal::new(
-            at.child("protocol"),
-            Reason::UnsupportedProtocol,
-            format!("The data plane does not serve protocol {}.", listener.protocol),
-        )
-    })
-}
-
-fn refuse_hostname(listener: &api::GatewayListeners, flaw: HostnameFlaw, at: &FieldPath) -> Refusal {
-    let text = listener.hostname.as_deref().unwrap_or_default();
-    Refusal::new(
-        at.child("hostname"),
-        Reason::UnsupportedValue,
-        format!("\"{text}\" is not a hostname: {flaw}."),
-    )
-}
-
-/// Refuses filters that run before routing. A filter that authenticates must not be skipped.
-fn refuse_filters(extra: &ExtraListenerFields, at: &FieldPath) -> Option<Refusal> {
-    let mut asked = Vec::new();
-    for (list, filters) in &extra.filters {
-        match filters {
-            Value::Null => {}
-            Value::Array(filters) => asked.extend(filters.iter().enumerate().map(|(index, filter)| {
-                let kind = filter.get("type").and_then(Value::as_str).unwrap_or("without a type");
-                format!("{list}[{index}] ({kind})")
-            })),
-            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
-                asked.push(list.clone());
-            }
-        }
-    }
-    (!asked.is_empty()).then(|| {
-        Refusal::new(
-            at.child("filters"),
-            Reason::UnsupportedValue,
-            format!(
-                "PingSIX has no filters that run before routing, so the listener is not served: {}.",
-                asked.join(", ")
-            ),
-        )
-    })
-}
-
-/// Names the ignored options of TLS.
-fn options_limitation(listener: &api::GatewayListeners, at: &FieldPath) -> Option<Limitation> {
-    let options = listener.tls.as_ref()?.options.as_ref().filter(|options| !options.is_empty())?;
-    let keys: Vec<&str> = options.keys().map(String::as_str).collect();
-    Some(Limitation::new(
-        at.child("tls").child("options"),
-        format!("There are no options for TLS, so these are not looked at: {}.", keys.join(", ")),
-    ))
-}
-
-#[cfg(test)]
-mod tests;

@@ -3,7 +3,7 @@
 use gateway_api::gateways as api;
 
 use super::front::ClientValidation;
-use super::listener::{ListenerSource, Origins};
+use super::listener_source::{ListenerSource, Origins};
 use super::protocol::{Protocol, TlsMode};
 use super::stream;
 use crate::bounds;

@@ -553,7 +553,7 @@ impl References<'_> {
         let unusable =
             |field, reason, message| PortLookup::Refused(Box::new(Unusable { field, reason, message }));
         let written = service_port.app_protocol.as_deref().unwrap_or_default();
-        let Some(protocol) = AppProtocol::of(written, usage) else {
+        let Some(protocol) = AppProtocol::of(written, usage.traffic, usage.tls.is_some()) else {
             let cannot = match (usage.traffic, written) {
                 (Traffic::Grpc, _) => "does not carry gRPC",
                 (_, "https" | "kubernetes.io/wss") => "needs a BackendTLSPolicy that says what to verify",

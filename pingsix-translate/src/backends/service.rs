@@ -1,6 +1,5 @@
 //! From backendRefs to ports of Services and their protocols.
 
-use super::backend::ConnectionSettings;
 use crate::model::{FieldPath, Kind, ObjectKey, ObjectName, Reason, Refusal, Traffic};
 use crate::normalise::{BackendRef, OtherKind};
 use crate::quarantine::refuse_service;
@@ -20,9 +19,9 @@ pub(crate) enum AppProtocol {
 
 impl AppProtocol {
     /// Reads `appProtocol`, which is empty if absent. `None` is a protocol that cannot carry the traffic, or one with TLS
-    /// for a usage without.
-    pub(super) fn of(written: &str, usage: &ConnectionSettings) -> Option<Self> {
-        match (written, usage.traffic) {
+    /// for connections without.
+    pub(super) fn of(written: &str, traffic: Traffic, has_tls: bool) -> Option<Self> {
+        match (written, traffic) {
             ("", Traffic::Grpc) | ("kubernetes.io/h2c" | "grpc", Traffic::Http | Traffic::Grpc) => {
                 Some(Self::H2c)
             }
@@ -30,8 +29,8 @@ impl AppProtocol {
             ("" | "http" | "kubernetes.io/http", Traffic::Http)
             | (_, Traffic::Tcp | Traffic::Tls | Traffic::Udp) => Some(Self::Http),
             ("kubernetes.io/ws", Traffic::Http) => Some(Self::WebSocket),
-            ("https", Traffic::Http) if usage.tls.is_some() => Some(Self::Http),
-            ("kubernetes.io/wss", Traffic::Http) if usage.tls.is_some() => Some(Self::WebSocket),
+            ("https", Traffic::Http) if has_tls => Some(Self::Http),
+            ("kubernetes.io/wss", Traffic::Http) if has_tls => Some(Self::WebSocket),
             _ => None,
         }
     }

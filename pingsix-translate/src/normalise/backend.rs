@@ -5,11 +5,12 @@ use std::sync::Arc;
 use gateway_api::experimental::{grpcroutes, httproutes, tcproutes, tlsroutes, udproutes};
 use serde::Serialize;
 
+use super::backend_ref::name_of;
 use super::mirror::{MirrorFilter, mirrors};
 use super::{
     BackendPort, BackendRef, FilterReader, FilterScope, Filters, Match, Mirror, OtherKind, ReadFilters,
 };
-use crate::model::{FieldPath, ObjectName, Reason, Refusal, field};
+use crate::model::{FieldPath, Reason, Refusal, field};
 
 /// Largest weight of a backend (Gateway API, `BackendRef.weight`).
 const MAX_WEIGHT: u32 = 1_000_000;
@@ -72,11 +73,6 @@ macro_rules! filtered_backends {
 filtered_backends! {
     httproutes::HttpRouteRulesBackendRefs, httproutes::HttpRouteRulesBackendRefsFilters;
     grpcroutes::GrpcRouteRulesBackendRefs, grpcroutes::GrpcRouteRulesBackendRefsFilters;
-}
-
-/// The name that is written in a route of `namespace`.
-pub(super) fn name_of(namespace: &Arc<str>, written: Option<&str>, name: &str) -> ObjectName {
-    ObjectName::new(written.map_or_else(|| namespace.clone(), Arc::from), name)
 }
 
 /// The backends of a rule without their filters.

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use gateway_api::experimental::{grpcroutes as grpc, httproutes as http};
 
-use super::backend::name_of;
-use super::{BackendPort, BackendRef, OtherKind};
+use super::backend_ref::{BackendPort, BackendRef, OtherKind, name_of};
 use crate::model::FieldPath;
 
 /// A backend that a filter wants copies of requests sent to.

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use super::spelling::{all_spellings, below, has_other_spellings};
-
 /// The comparison of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum PathKind {
@@ -80,20 +78,6 @@ impl Path {
         fits.then(|| Self { kind: PathKind::Literal, text: Arc::from(text) })
     }
 
-    /// The other spellings of a path, if it has any. A path has the same with and without a slash at its end.
-    pub(crate) fn spellings(&self) -> Option<Self> {
-        let kind = match self.kind {
-            PathKind::Prefix | PathKind::Exact => PathKind::Spellings,
-            PathKind::Literal => PathKind::LiteralSpellings,
-            PathKind::Spellings | PathKind::LiteralSpellings => return None,
-        };
-        let text = match self.text.strip_suffix('/') {
-            Some(stem) => Arc::from(stem),
-            None => self.text.clone(),
-        };
-        has_other_spellings(&text).then_some(Self { kind, text })
-    }
-
     /// The narrowest path that stands for everything that begins with a text. If less than two characters of the text are in
     /// its last element, the whole parent is closed.
     pub(crate) fn everything_below(text: &str) -> Self {
@@ -165,16 +149,6 @@ impl Path {
                 rest.is_some_and(|rest| is_whole(rest) || rest.starts_with('/'))
             }
         }
-    }
-
-    /// The paths that stand for one that cannot be matched; none if no request has it.
-    pub(super) fn in_place_of(written: &str) -> Vec<Self> {
-        written.starts_with('/').then(|| below(written)).into_iter().collect()
-    }
-
-    /// The paths of a match: every spelling of a path that is refused, or the path alone.
-    pub(super) fn with_spellings(self, written: &str, flaw: Option<PathFlaw>) -> Vec<Self> {
-        if flaw.is_some() { all_spellings(&self, written) } else { vec![self] }
     }
 
     /// Sort key: the longer and the more exact, the larger. Fits 12 bits.

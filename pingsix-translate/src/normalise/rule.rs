@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::{Condition, Conditions, Filters, Mirror, Path, TimeoutsAndRetries};
-use crate::model::{Age, FieldPath, Hostname, Kind, ObjectKey, ObjectName, Section, compare_age, field};
+use super::{BackendRef, Filters, Match, Mirror, TimeoutsAndRetries};
+use crate::model::{Age, FieldPath, Hostname, ObjectKey, ObjectName, Section, compare_age, field};
 use crate::model::{Limitation, ParentRef, Refusal, Traffic};
 use thin_vec::ThinVec;
 
@@ -225,77 +225,4 @@ pub(crate) enum BackendProtocol {
     Grpc,
     /// TLS, with the name to send and to verify.
     Tls { traffic: Traffic, name: Hostname },
-}
-
-/// One match of a rule: all parts must hold.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Match {
-    /// Index into `spec.rules[].matches`.
-    pub(crate) index: usize,
-    pub(crate) path: Path,
-    pub(crate) method: Option<&'static str>,
-    /// Conditions on headers and the query.
-    pub(crate) conditions: Conditions,
-}
-
-impl Match {
-    /// The matches for these paths under these conditions. Where a path or a condition is inexpressible, all requests for the
-    /// path, or for the one that stands for it, go to `closing`.
-    pub(super) fn all(
-        index: usize,
-        paths: Result<Vec<Path>, Vec<Path>>,
-        method: Option<&'static str>,
-        conditions: Option<Vec<Condition>>,
-        closing: &mut Vec<Self>,
-    ) -> Vec<Self> {
-        let is_expressible = paths.is_ok() && conditions.is_some();
-        let paths = paths.unwrap_or_else(|in_place| in_place);
-        let conditions = Conditions::from(conditions.unwrap_or_default());
-        let matches =
-            paths.into_iter().map(|path| Self { index, path, method, conditions: conditions.clone() });
-        let matches: Vec<Self> = matches.collect();
-        if is_expressible {
-            return matches;
-        }
-        closing.extend(matches);
-        Vec::new()
-    }
-}
-
-/// A backend a rule refers to, not yet looked up.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct BackendRef {
-    /// Index into `spec.rules[].backendRefs`.
-    pub(crate) index: usize,
-    /// The kind of the reference, if it is not Service.
-    pub(crate) other: Option<Box<OtherKind>>,
-    /// The referenced object, by default in the route's own namespace.
-    pub(crate) name: ObjectName,
-    pub(crate) port: Option<BackendPort>,
-    pub(crate) weight: u32,
-}
-
-/// The kind of a backend other than Service.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct OtherKind {
-    /// Empty for the core group.
-    pub(crate) group: String,
-    pub(crate) kind: String,
-}
-
-impl OtherKind {
-    /// The kind of a reference; `None` for Service, which is the default.
-    pub(super) fn of(group: Option<&str>, kind: Option<&str>) -> Option<Box<Self>> {
-        let (group, kind) = (group.unwrap_or_default(), kind.unwrap_or(Kind::Service.as_str()));
-        let is_service = group == Kind::Service.group() && kind == Kind::Service.as_str();
-        (!is_service).then(|| Box::new(Self { group: group.to_owned(), kind: kind.to_owned() }))
-    }
-}
-
-/// The port reference of a backend.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum BackendPort {
-    Number(i32),
-    /// Ingress only.
-    Name(Box<str>),
 }

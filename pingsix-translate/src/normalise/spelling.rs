@@ -11,10 +11,11 @@
 //! The Route yields to rules with exact paths alone.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use regex_syntax::hir::literal::Extractor;
 
-use super::path::{MAX_PATH, encode};
+use super::path::{MAX_PATH, PathFlaw, encode};
 use super::{Path, PathKind};
 
 /// The beginnings of elements that normalising backends drop, or take for other elements. Encoded slashes and backslashes
@@ -50,6 +51,32 @@ pub(crate) struct SpellingEnds {
     pub(crate) longer: bool,
 }
 
+impl Path {
+    /// The other spellings of a path, if it has any. A path has the same with and without a slash at its end.
+    pub(crate) fn spellings(&self) -> Option<Self> {
+        let kind = match self.kind {
+            PathKind::Prefix | PathKind::Exact => PathKind::Spellings,
+            PathKind::Literal => PathKind::LiteralSpellings,
+            PathKind::Spellings | PathKind::LiteralSpellings => return None,
+        };
+        let text = match self.text.strip_suffix('/') {
+            Some(stem) => Arc::from(stem),
+            None => self.text.clone(),
+        };
+        has_other_spellings(&text).then_some(Self { kind, text })
+    }
+
+    /// The paths that stand for one that cannot be matched; none if no request has it.
+    pub(super) fn in_place_of(written: &str) -> Vec<Self> {
+        written.starts_with('/').then(|| below(written)).into_iter().collect()
+    }
+
+    /// The paths of a match: every spelling of a path that is refused, or the path alone.
+    pub(super) fn with_spellings(self, written: &str, flaw: Option<PathFlaw>) -> Vec<Self> {
+        if flaw.is_some() { all_spellings(&self, written) } else { vec![self] }
+    }
+}
+
 impl Spelling {
     const fn longer(text: String, alone: bool) -> Self {
         Self { text, ends: SpellingEnds { alone, longer: true } }
@@ -57,7 +84,7 @@ impl Spelling {
 }
 
 /// Whether a path without a slash at its end has other spellings. The root has none.
-pub(super) fn has_other_spellings(text: &str) -> bool {
+fn has_other_spellings(text: &str) -> bool {
     !text.is_empty() && !text.contains("//")
 }
 
@@ -103,7 +130,7 @@ const MAX_SPELLINGS: usize = 16;
 /// The paths that stand for every spelling of a path that is refused: encoded characters with their hexadecimal digits in
 /// either case, and characters that a request may have unencoded. A pattern of PingSIX cannot have braces, so in place of a
 /// path with one there is the prefix before the brace.
-pub(super) fn all_spellings(path: &Path, written: &str) -> Vec<Path> {
+fn all_spellings(path: &Path, written: &str) -> Vec<Path> {
     let units = units(written);
     let mut count = 1;
     let fits = |unit: &&Unit<'_>| {
@@ -172,7 +199,7 @@ fn literal_prefix(anchored: &str) -> String {
 }
 
 /// The path that stands for everything that begins with a text, up to a brace.
-pub(super) fn below(text: &str) -> Path {
+fn below(text: &str) -> Path {
     let text = text.get(..MAX_PATH).unwrap_or(text);
     let text = encode(text.split(['{', '}']).next().unwrap_or_default());
     if text.len() > MAX_PATH { Path::root() } else { Path::everything_below(&text) }

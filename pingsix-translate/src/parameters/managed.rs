@@ -53,7 +53,7 @@ fn service(managed: &Layers<'_, Managed>) -> Result<ServiceParameters, String> {
         load_balancer_class: service.first(|service| service.load_balancer_class.as_ref()),
         external_traffic_policy: service.first(|service| service.external_traffic_policy.as_ref()),
     };
-    match super::flaw::service(
+    match super::flaws::service(
         parameters.kind,
         parameters.load_balancer_class.is_some(),
         parameters.external_traffic_policy.is_some(),

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue};
 
-use super::ProxyLayers;
-use super::flaw::Flaw;
 use super::layers::Layers;
+use super::{Flaw, ProxyLayers};
 use crate::crd::{AccessLog, PingsixProxy, RequestIdHeader, RequestMetrics, ResponseHeader, Telemetry};
 use crate::model::{FieldPath, Kind, ObjectKey, ObjectName};
 use crate::pingsix::plugin::{

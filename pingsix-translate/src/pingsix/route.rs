@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::field_rules;
 use super::omit;
 use super::plugin::Plugins;
 use super::timeout::Timeout;
 use super::upstream::Upstream;
-use super::validate::rules;
 
 /// The handling of requests with some hosts, paths and methods.
 ///
@@ -25,18 +25,18 @@ pub struct Route {
     pub name: Option<String>,
     /// One path pattern: an exact path or `<prefix>{*p}`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[garde(custom(rules::route_uri(&self.uris)))]
+    #[garde(custom(field_rules::route_uri(&self.uris)))]
     pub uri: Option<String>,
     /// Several path patterns, inserted in this order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uris: Vec<String>,
     /// The methods that match, compared case-sensitively; all when empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[garde(inner(custom(rules::method)))]
+    #[garde(inner(custom(field_rules::method)))]
     pub methods: Vec<String>,
     /// One host pattern: a lower-case name, or `*.` and a name.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[garde(custom(rules::route_host(&self.hosts)))]
+    #[garde(custom(field_rules::route_host(&self.hosts)))]
     pub host: Option<String>,
     /// Several host patterns, inserted in this order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -53,7 +53,7 @@ pub struct Route {
     pub upstream: Option<Box<Upstream>>,
     /// The id of a named upstream.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[garde(custom(rules::upstream_choice(self.upstream.is_some(), Some(self.service_id.is_some()))))]
+    #[garde(custom(field_rules::upstream_choice(self.upstream.is_some(), Some(self.service_id.is_some()))))]
     pub upstream_id: Option<String>,
     /// The id of a service.
     #[serde(skip_serializing_if = "Option::is_none")]

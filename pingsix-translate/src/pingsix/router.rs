@@ -19,10 +19,11 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-pub use self::outcome::{Candidate, Outcome, UpstreamRef};
+pub use self::outcome::Outcome;
 pub use self::pattern::{PatternFault, PatternShape, inspect_pattern, reverse_host};
 pub use self::request::{Request, conditions_hold};
 pub use self::sent::SentRequest;
+pub use self::split::{Candidate, UpstreamRef};
 
 use super::plugin::{Cors, PluginConfig};
 use super::{Config, DocumentKey, Route, Service};

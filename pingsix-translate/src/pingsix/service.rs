@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::field_rules;
 use super::plugin::Plugins;
 use super::upstream::Upstream;
-use super::validate::rules;
 
 /// Plugins, hosts and an upstream shared by the routes that name this service.
 ///
@@ -27,7 +27,7 @@ pub struct Service {
     pub upstream: Option<Box<Upstream>>,
     /// The id of a named upstream.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[garde(custom(rules::upstream_choice(self.upstream.is_some(), None)))]
+    #[garde(custom(field_rules::upstream_choice(self.upstream.is_some(), None)))]
     pub upstream_id: Option<String>,
     /// Host patterns of routes that have none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::checks::HealthCheck;
+use super::field_rules;
 use super::omit;
 use super::secret::Redacted;
 use super::timeout::Timeout;
-use super::validate::rules;
 
 /// A set of weighted backend nodes with their protocol; named by a key, or inline.
 ///
@@ -34,7 +34,7 @@ pub struct Upstream {
     pub timeout: Option<Timeout>,
     /// Weight by `host` or `host:port`. At least one node; weights from 1; IPv6 addresses in brackets. The
     /// port defaults to 80, or 443 for [`Scheme::Https`] and [`Scheme::Grpcs`].
-    #[garde(custom(rules::nodes))]
+    #[garde(custom(field_rules::nodes))]
     pub nodes: BTreeMap<String, u32>,
     /// The selection of a node.
     #[serde(default, skip_serializing_if = "omit::default")]
@@ -57,7 +57,7 @@ pub struct Upstream {
     pub pass_host: PassHost,
     /// The host for [`PassHost::Rewrite`], which requires it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[garde(custom(rules::rewrite_host(self.pass_host)))]
+    #[garde(custom(field_rules::rewrite_host(self.pass_host == PassHost::Rewrite)))]
     pub upstream_host: Option<String>,
     /// The client certificate shown to the nodes.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -12,12 +12,12 @@
 
 mod budget;
 mod closure;
+mod context;
 mod document;
 mod pattern;
 mod pem;
 mod plugin;
 mod raw;
-pub(super) mod rules;
 mod ssl;
 mod upstream;
 mod violation;
@@ -26,13 +26,15 @@ use std::collections::BTreeSet;
 
 pub use self::budget::{BYTES_BUDGET, BYTES_LIMIT, ENTRIES_BUDGET, matcher_entries};
 pub use self::closure::order_dependence;
+use self::context::Context;
 pub(crate) use self::pem::{
     Fault, check_authorities, check_for_sidecar, check_leaf_and_key, read_authorities, read_certificates,
     read_public_key, write_section,
 };
 pub use self::raw::{validate_pairs, validate_raw, validate_static};
-pub use self::violation::{Rule, Severity, Subject, Violation, is_refused, is_unfit};
+pub use self::violation::{Severity, Subject, Violation, is_refused, is_unfit};
 
+pub use super::rule::Rule;
 use super::{Config, DocumentKey, Route};
 
 /// The properties of the PingSIX that reads the configuration.
@@ -97,7 +99,7 @@ pub fn validate(config: &Config, options: &ValidateOptions) -> Vec<Violation> {
 pub fn validate_document(config: &Config, key: &DocumentKey, options: &ValidateOptions) -> Vec<Violation> {
     let mut violations = Vec::new();
     if let Some(value) = config.get(key) {
-        let context = document::Context { config, undecodable: &BTreeSet::new(), options, key };
+        let context = Context { config, undecodable: &BTreeSet::new(), options, key };
         document::check(value, &context, &mut violations);
     }
     violations
@@ -119,7 +121,7 @@ fn validate_known(
 ) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (key, value) in config.iter() {
-        let context = document::Context { config, undecodable, options, key };
+        let context = Context { config, undecodable, options, key };
         document::check(value, &context, &mut violations);
     }
     pattern::check_conflicts(config, &mut violations);

@@ -54,10 +54,11 @@ impl<O: Owner> TranslationCache<O> {
         let (mut shared, mut protected) = (Interners::default(), ProtectedServices::default());
         let (mut slab, mut changes) = (RouteSlab::default(), BTreeMap::new());
         owner.take_routes(snapshot, |owner, source, routes| {
-            let (references, backends, shared) = (&references, &mut backends, &mut shared);
-            let changes = &mut changes;
-            let mut attaching = AttachContext { owner, references, backends, shared, changes, count: 0 };
-            slab.replace(source, routes, &mut attaching);
+            let attach = &mut |route, shared: &mut _, problems: &mut _| {
+                owner.attach(route, &references, (&mut backends, shared), problems)
+            };
+            let (shared, changes) = (&mut shared, &mut changes);
+            slab.replace(source, routes, &mut AttachContext { attach, shared, changes, count: 0 });
         });
         slab.fix_hosts(&mut protected, (owner.listeners(), &backends), &mut changes);
         backends.take_changed();
@@ -136,10 +137,11 @@ impl<O: Owner> TranslationCache<O> {
         }
 
         let mut changes = BTreeMap::new();
+        let (owner, backends) = (&self.owner, &mut self.backends);
         let mut attaching = AttachContext {
-            owner: &self.owner,
-            references: &references,
-            backends: &mut self.backends,
+            attach: &mut |route, shared, problems| {
+                owner.attach(route, &references, (backends, shared), problems)
+            },
             shared: &mut self.shared,
             changes: &mut changes,
             count: 0,

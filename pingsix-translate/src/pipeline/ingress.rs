@@ -22,10 +22,10 @@ pub use self::annotations::{read_annotations, read_custom_headers, read_regex_ur
 use self::canaries::Canaries;
 use self::fallbacks::HostFallbacks;
 use self::host_ingresses::IngressByAge;
-use self::hosts::{FormerHosts, Hosts};
+use self::hosts::{FormerHosts, Hosts, tls_of};
 use self::policies::{ChangedPolicies, ClassPolicies};
 use self::shadowed::ShadowProblems;
-use self::tls::{certificates, tls_of};
+use self::tls::certificates;
 use super::RouteOutcome;
 use super::Translation;
 use super::diff::{LastObjects, ObjectDiff};

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::RouteOutcome;
-use super::owner::Owner;
 use super::protected_services::ProtectedServices;
 use super::shared::Interners;
 use crate::attach::Listener;
@@ -13,7 +12,6 @@ use crate::lower::{RouteChange, RouteInput};
 use crate::model::{Hostname, Kind, ObjectKey, ObjectName, Problem};
 use crate::normalise::{Part, Route};
 use crate::packed::pack;
-use crate::references::References;
 use crate::small_set::SmallSet;
 
 /// The unit in which routes are added, changed and removed.
@@ -53,11 +51,9 @@ struct Problems {
 }
 
 /// The inputs and outputs of attaching and resolving routes.
-#[derive(Debug)]
-pub(super) struct AttachContext<'a, O> {
-    pub(super) owner: &'a O,
-    pub(super) references: &'a References<'a>,
-    pub(super) backends: &'a mut Backends,
+pub(super) struct AttachContext<'a> {
+    /// Attaches a route and resolves what it refers to.
+    pub(super) attach: &'a mut dyn FnMut(Route, &mut Interners, &mut Vec<Problem>) -> RouteInput,
     pub(super) shared: &'a mut Interners,
     /// The changed routes.
     pub(super) changes: &'a mut BTreeMap<usize, RouteChange>,
@@ -170,12 +166,7 @@ impl RouteSlab {
     }
 
     /// Replaces the routes of a source.
-    pub(super) fn replace<O: Owner>(
-        &mut self,
-        source: Source,
-        routes: Vec<Route>,
-        attaching: &mut AttachContext<'_, O>,
-    ) {
+    pub(super) fn replace(&mut self, source: Source, routes: Vec<Route>, attaching: &mut AttachContext<'_>) {
         let place = |slot: usize| (self.inputs[slot].route.place(), slot);
         let mut known: BTreeMap<(Part, Option<u8>, u8), usize> = self.slots_of(&source).map(place).collect();
         self.len = self.len - known.len() + routes.len();
@@ -217,18 +208,18 @@ impl RouteSlab {
     }
 
     /// Attaches and resolves the route of a slot again.
-    pub(super) fn attach_again<O: Owner>(&mut self, slot: usize, attaching: &mut AttachContext<'_, O>) {
+    pub(super) fn attach_again(&mut self, slot: usize, attaching: &mut AttachContext<'_>) {
         if self.inputs[slot].is_there() {
             self.put(slot, self.inputs[slot].written(), attaching);
         }
     }
 
     /// Attaches and resolves a route of a known slot, or of the next one.
-    fn put<O: Owner>(&mut self, slot: usize, route: Route, attaching: &mut AttachContext<'_, O>) {
+    fn put(&mut self, slot: usize, route: Route, attaching: &mut AttachContext<'_>) {
         attaching.count += 1;
         let mut problems = Vec::new();
-        let AttachContext { owner, references, backends, shared, changes, .. } = attaching;
-        let mut input = owner.attach(route, references, (backends, shared), &mut problems);
+        let AttachContext { attach, shared, changes, .. } = attaching;
+        let mut input = attach(route, shared, &mut problems);
         // The index of protected Services decides again after all changes.
         if let Some(known) = self.inputs.get(slot) {
             input.keep_fixed_hosts(known);

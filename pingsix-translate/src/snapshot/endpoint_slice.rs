@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::num::NonZeroU16;
 use std::sync::Arc;
 
 use k8s_openapi::api::discovery::v1::{
@@ -13,6 +12,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::metadata::{Identified, metadata_of, name_in, share_namespace};
 use super::pool::Pool;
+use super::ports::EndpointPort;
 use super::wire;
 use crate::model::ObjectName;
 
@@ -36,15 +36,6 @@ pub struct EndpointSlice {
     pub ports: Arc<[EndpointPort]>,
     /// `endpoints`, in order.
     pub endpoints: Box<[Endpoint]>,
-}
-
-/// A port of an EndpointSlice.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct EndpointPort {
-    /// The name of the port of the Service, if it has one.
-    pub name: Option<Arc<str>>,
-    /// The port number; `None` if the number is missing or not a valid port.
-    pub port: Option<NonZeroU16>,
 }
 
 /// An endpoint of a Service.
@@ -112,13 +103,6 @@ impl From<&WireEndpoint> for Endpoint {
             address: address.map(|address| address.to_canonical()),
             state: EndpointState::of(endpoint.conditions.as_ref()),
         }
-    }
-}
-
-impl From<&WirePort> for EndpointPort {
-    fn from(port: &WirePort) -> Self {
-        let number = port.port.and_then(|port| u16::try_from(port).ok());
-        Self { name: port.name.as_deref().map(Arc::from), port: number.and_then(NonZeroU16::new) }
     }
 }
 

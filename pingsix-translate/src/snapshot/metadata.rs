@@ -9,9 +9,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::objects::key_of;
 use super::pool::Pool;
-use crate::model::{Age, Kind, ObjectName};
+use crate::model::{Age, Kind, ObjectKey, ObjectName};
 
 /// The metadata that translation keeps for each object: a tenth of the size of the generated type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +59,12 @@ pub(super) fn metadata_of(name: &ObjectName) -> ObjectMeta {
 pub(super) fn name_in(metadata: &ObjectMeta) -> ObjectName {
     let namespace = metadata.namespace.as_deref().unwrap_or_default();
     ObjectName::new(namespace, metadata.name.as_deref().unwrap_or_default())
+}
+
+/// The identity of an object with this metadata.
+pub(crate) fn key_of(kind: Kind, metadata: &ObjectMeta) -> ObjectKey {
+    let namespace = if kind.is_namespaced() { metadata.namespace.as_deref().unwrap_or_default() } else { "" };
+    ObjectKey::new(kind, namespace, metadata.name.as_deref().unwrap_or_default())
 }
 
 /// A type of objects of one kind.

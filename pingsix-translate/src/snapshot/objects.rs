@@ -4,10 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use kube::core::ObjectMeta;
-
 use super::metadata::{Identified, OfKind};
-use super::route_spec::AnyRoute;
 use crate::for_each_kind;
 use crate::model::{Kind, ObjectKey, ObjectName};
 use crate::shared_map::{Change, SharedMap};
@@ -109,19 +106,6 @@ impl fmt::Debug for Objects {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(Kind::ALL.iter().flat_map(|kind| self.of_kind(*kind))).finish()
     }
-}
-
-impl Objects {
-    /// Every route, by kind, then by name.
-    pub fn routes(&self) -> impl Iterator<Item = AnyRoute> {
-        Kind::routes().flat_map(|kind| self.of_kind(kind)).filter_map(AnyRoute::of)
-    }
-}
-
-/// The identity of an object with this metadata.
-pub(crate) fn key_of(kind: Kind, metadata: &ObjectMeta) -> ObjectKey {
-    let namespace = if kind.is_namespaced() { metadata.namespace.as_deref().unwrap_or_default() } else { "" };
-    ObjectKey::new(kind, namespace, metadata.name.as_deref().unwrap_or_default())
 }
 
 #[cfg(test)]

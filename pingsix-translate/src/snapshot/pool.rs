@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::endpoint_slice::EndpointPort;
-use super::service::ServicePort;
+use super::ports::{EndpointPort, ServicePort};
 use crate::model::{ObjectName, ParentRef};
 
 /// Interners of common values: the names of namespaces, the parentRefs of thousands of routes, the Services that routes and

@@ -1,7 +1,6 @@
 //! The kinds of routes and the common parts of their specs: one table.
 
 use std::collections::BTreeSet;
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use gateway_api::experimental::grpcroutes::{GrpcRouteParentRefs, GrpcRouteSpec};
@@ -9,13 +8,10 @@ use gateway_api::experimental::httproutes::{HttpRouteParentRefs, HttpRouteSpec};
 use gateway_api::experimental::tcproutes::{TcpRouteParentRefs, TcpRouteSpec};
 use gateway_api::experimental::tlsroutes::{TlsRouteParentRefs, TlsRouteSpec};
 use gateway_api::experimental::udproutes::{UdpRouteParentRefs, UdpRouteSpec};
-use kube::Resource;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use super::metadata::Metadata;
-use super::objects::Object;
-use super::routes::{ApiObject, RouteObject};
+use super::objects::{Object, Objects};
+use super::routes::{ApiObject, RouteObject, RouteSpec};
 use super::wire;
 use crate::model::{Kind, ObjectKey, ObjectName, ParentRef};
 
@@ -103,29 +99,6 @@ macro_rules! no_extensions {
     ($spec:expr) => {
         std::iter::empty::<&String>()
     };
-}
-
-/// The spec of a route of Gateway API.
-pub trait RouteSpec: Clone + Debug + PartialEq + Serialize + DeserializeOwned {
-    /// The type of the route with all fields of the API.
-    type Wire: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Into<RouteObject<Self>>;
-
-    /// Removes the parentRefs and returns them.
-    fn take_parent_refs(&mut self) -> Arc<[ParentRef]>;
-
-    /// The spec with parentRefs.
-    #[must_use]
-    fn with_parent_refs(self, parent_refs: &[ParentRef]) -> Self;
-
-    /// The Services that backendRefs and mirrors name in a route of `namespace`, existing or not; sorted, without
-    /// repetitions.
-    fn services(&self, namespace: &Arc<str>) -> Box<[ObjectName]>;
-
-    /// The HTTPRouteFilters that filters name in a route of `namespace`, existing or not; sorted, without repetitions.
-    fn filters(&self, namespace: &Arc<str>) -> Box<[ObjectName]>;
-
-    /// The Services that backendRefs name. These need endpoints; mirrors do not.
-    fn backends(&self, namespace: &Arc<str>) -> Vec<ObjectName>;
 }
 
 macro_rules! routes {
@@ -280,5 +253,12 @@ impl AnyRoute {
     /// The identity.
     pub fn key(&self) -> ObjectKey {
         ObjectKey { kind: self.kind(), name: self.metadata().name.clone() }
+    }
+}
+
+impl Objects {
+    /// Every route, by kind, then by name.
+    pub fn routes(&self) -> impl Iterator<Item = AnyRoute> {
+        Kind::routes().flat_map(|kind| self.of_kind(kind)).filter_map(AnyRoute::of)
     }
 }

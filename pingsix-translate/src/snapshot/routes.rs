@@ -1,15 +1,16 @@
 //! Routes, with the fields that translation reads.
 
-use std::fmt;
+use std::fmt::{self, Debug};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use kube::Resource;
 use kube::core::ObjectMeta;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::metadata::{Identified, Metadata, OfKind, share_namespace};
 use super::pool::Pool;
-use super::route_spec::RouteSpec;
 use crate::model::{ObjectName, ParentRef};
 
 /// A route without its status, which is no input of translation. Reads and writes the shape of the API.
@@ -47,6 +48,29 @@ impl<S: RouteSpec> RouteObject<S> {
     pub fn backends(&self) -> Vec<ObjectName> {
         self.spec().backends(&self.metadata.name.namespace)
     }
+}
+
+/// The spec of a route of Gateway API.
+pub trait RouteSpec: Clone + Debug + PartialEq + Serialize + DeserializeOwned {
+    /// The type of the route with all fields of the API.
+    type Wire: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Into<RouteObject<Self>>;
+
+    /// Removes the parentRefs and returns them.
+    fn take_parent_refs(&mut self) -> Arc<[ParentRef]>;
+
+    /// The spec with parentRefs.
+    #[must_use]
+    fn with_parent_refs(self, parent_refs: &[ParentRef]) -> Self;
+
+    /// The Services that backendRefs and mirrors name in a route of `namespace`, existing or not; sorted, without
+    /// repetitions.
+    fn services(&self, namespace: &Arc<str>) -> Box<[ObjectName]>;
+
+    /// The HTTPRouteFilters that filters name in a route of `namespace`, existing or not; sorted, without repetitions.
+    fn filters(&self, namespace: &Arc<str>) -> Box<[ObjectName]>;
+
+    /// The Services that backendRefs name. These need endpoints; mirrors do not.
+    fn backends(&self, namespace: &Arc<str>) -> Vec<ObjectName>;
 }
 
 /// The spec of a route as JSON, which takes a third of the memory of the generated type.

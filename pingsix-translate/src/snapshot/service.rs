@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::metadata::{Identified, metadata_of, name_in};
 use super::pool::Pool;
+use super::ports::ServicePort;
 use super::wire;
 use crate::model::ObjectName;
 
@@ -26,65 +27,6 @@ pub struct Service {
     pub cluster_ip: Option<IpAddr>,
     /// `spec.ports`, in order. Thousands of Services have the same ones.
     pub ports: Arc<[ServicePort]>,
-}
-
-/// A port of a Service.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ServicePort {
-    /// The name, if it has one.
-    pub name: Option<Arc<str>>,
-    /// The number.
-    pub port: i32,
-    /// The protocol.
-    pub protocol: Protocol,
-    /// `appProtocol`, if it is set.
-    pub app_protocol: Option<Arc<str>>,
-}
-
-/// The protocol of a port of a Service.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Protocol {
-    /// TCP, the default.
-    #[default]
-    Tcp,
-    /// UDP.
-    Udp,
-    /// SCTP.
-    Sctp,
-    /// A protocol that Kubernetes does not have.
-    Unknown,
-}
-
-impl Protocol {
-    /// The spelling of Kubernetes; empty for a protocol that it does not have.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Tcp => "TCP",
-            Self::Udp => "UDP",
-            Self::Sctp => "SCTP",
-            Self::Unknown => "",
-        }
-    }
-
-    fn read(written: Option<&str>) -> Self {
-        match written {
-            None | Some("TCP") => Self::Tcp,
-            Some("UDP") => Self::Udp,
-            Some("SCTP") => Self::Sctp,
-            Some(_) => Self::Unknown,
-        }
-    }
-}
-
-impl From<&WirePort> for ServicePort {
-    fn from(port: &WirePort) -> Self {
-        Self {
-            name: port.name.as_deref().map(Arc::from),
-            port: port.port,
-            protocol: Protocol::read(port.protocol.as_deref()),
-            app_protocol: port.app_protocol.as_deref().map(Arc::from),
-        }
-    }
 }
 
 impl From<&wire::Service> for Service {
@@ -156,6 +98,7 @@ impl Identified for Service {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::snapshot::Protocol;
     use serde_json::json;
 
     #[test]
@@ -170,14 +113,6 @@ mod tests {
         let service: Service = serde_json::from_value(written.clone()).unwrap();
         assert_eq!(serde_json::to_value(&service).unwrap(), written);
         assert_eq!(service.ports[1].protocol, Protocol::Udp);
-    }
-
-    #[test]
-    fn a_port_carries_tcp_unless_it_says_otherwise() {
-        let protocol =
-            |written| ServicePort::from(&WirePort { protocol: written, ..WirePort::default() }).protocol;
-        assert_eq!(protocol(None), Protocol::Tcp);
-        assert_eq!(protocol(Some("tcp".to_owned())), Protocol::Unknown);
     }
 
     #[test]

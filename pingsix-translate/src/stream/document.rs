@@ -1,11 +1,12 @@
 //! The stream documents, field by field.
 
+mod rules;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::validate::rules;
 use super::{StreamKey, StreamKind};
 use crate::pingsix::{REDACTED, Redacted, json_len};
 

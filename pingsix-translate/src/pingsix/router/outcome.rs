@@ -3,9 +3,10 @@
 use serde_json::Value;
 
 use super::request::Request;
+use super::split::Candidate;
 use super::{Router, Row, cors, redirect, split};
+use crate::pingsix::DocumentKey;
 use crate::pingsix::plugin::{Abort, Cors, Echo, FaultInjection, PluginConfig, Redirect, TrafficSplit};
-use crate::pingsix::{DocumentKey, Upstream};
 
 /// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,24 +48,6 @@ pub enum Outcome<'c> {
         /// configuration that PingSIX refuses.
         candidates: Vec<Candidate>,
     },
-}
-
-/// An upstream and its share.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
-    /// The share, above 0, in proportion to those of the other candidates.
-    pub weight: u32,
-    /// The upstream.
-    pub upstream: UpstreamRef,
-}
-
-/// An upstream as a document refers to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum UpstreamRef {
-    /// A named upstream, by its id.
-    Named(String),
-    /// An inline upstream.
-    Inline(Box<Upstream>),
 }
 
 impl<'c> Router<'c> {

@@ -1,9 +1,26 @@
 //! The possible upstreams of a request.
 
-use super::outcome::{Candidate, UpstreamRef};
 use super::request::{Request, conditions_hold};
 use crate::pingsix::plugin::{TrafficSplit, WeightedUpstream};
 use crate::pingsix::{Route, Service, Upstream};
+
+/// An upstream and its share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The share, above 0, in proportion to those of the other candidates.
+    pub weight: u32,
+    /// The upstream.
+    pub upstream: UpstreamRef,
+}
+
+/// An upstream as a document refers to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UpstreamRef {
+    /// A named upstream, by its id.
+    Named(String),
+    /// An inline upstream.
+    Inline(Box<Upstream>),
+}
 
 /// The targets of the first rule whose conditions hold; `None` without such a rule. Targets of weight 0 get no
 /// requests and are left out.

@@ -1,76 +1,8 @@
 //! The rules of one document: its fields, its references, its patterns.
 
-use std::collections::BTreeSet;
-
-use garde::Validate;
-
-use super::rules::SEPARATOR;
-use super::{Rule, Severity, Subject, ValidateOptions, Violation, pattern, plugin, ssl, upstream};
-use crate::pingsix::{Config, Document, DocumentKey, Plugins, ResourceKind, Route, Service};
-
-/// The checked document and its configuration.
-#[derive(Clone, Copy)]
-pub(super) struct Context<'a> {
-    pub(super) config: &'a Config,
-    pub(super) undecodable: &'a BTreeSet<DocumentKey>,
-    pub(super) options: &'a ValidateOptions,
-    pub(super) key: &'a DocumentKey,
-}
-
-impl Context<'_> {
-    /// A fault of this document.
-    pub(super) fn fault(
-        &self,
-        rule: Rule,
-        severity: Severity,
-        field: impl Into<String>,
-        message: impl Into<String>,
-    ) -> Violation {
-        Violation {
-            subject: Subject::Document(self.key.clone()),
-            field: field.into(),
-            severity,
-            rule,
-            message: message.into(),
-        }
-    }
-
-    /// Reports a reference to a document that does not exist.
-    pub(super) fn check_reference(
-        &self,
-        kind: ResourceKind,
-        id: &str,
-        field: impl FnOnce() -> String,
-        violations: &mut Vec<Violation>,
-    ) {
-        let target = DocumentKey::new(kind, id);
-        if !self.config.contains(&target) && !self.undecodable.contains(&target) {
-            let message = format!("There is no document {target}.");
-            violations.push(self.fault(Rule::Reference, Severity::Rejected, field(), message));
-        }
-    }
-
-    /// Reports the faults of a value by its `garde` attributes, below a field of this document.
-    pub(super) fn check_fields<T: Validate<Context = ()>>(
-        &self,
-        value: &T,
-        at: &str,
-        built_in: Rule,
-        severity: Severity,
-        violations: &mut Vec<Violation>,
-    ) {
-        let Err(report) = value.validate() else { return };
-        for (path, error) in report.iter() {
-            let path = path.to_string();
-            let dot = if at.is_empty() || path.is_empty() { "" } else { "." };
-            let (rule, message) = match error.message().split_once(SEPARATOR) {
-                Some((ident, sentence)) => (Rule::from_ident(ident).unwrap_or(built_in), sentence.to_owned()),
-                None => (built_in, format!("The value is refused: {}.", error.message())),
-            };
-            violations.push(self.fault(rule, severity, format!("{at}{dot}{path}"), message));
-        }
-    }
-}
+use super::context::Context;
+use super::{Rule, Severity, Violation, pattern, plugin, ssl, upstream};
+use crate::pingsix::{Document, Plugins, ResourceKind, Route, Service};
 
 pub(super) fn check(document: &Document, context: &Context<'_>, violations: &mut Vec<Violation>) {
     check_id(context, violations);

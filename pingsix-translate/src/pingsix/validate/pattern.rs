@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::document::Context;
+use super::context::Context;
 use super::{Rule, Severity, Subject, Violation};
 use crate::pingsix::router::{inspect_pattern, reverse_host};
 use crate::pingsix::{Config, Document, DocumentKey, Route};

@@ -15,10 +15,10 @@ use der::Decode as _;
 use rustls_pki_types::pem::SectionKind;
 use x509_cert::spki::SubjectPublicKeyInfoRef;
 
-use self::key::{Flaw, PrivateKey};
+use self::key::PrivateKey;
 pub(crate) use self::section::write_section;
 use self::section::{Oddity, all_sections, check_form, sections};
-use super::document::Context;
+use super::context::Context;
 use super::{Encryption, Rule, Severity, Violation};
 
 /// The storage form of a secret.
@@ -57,6 +57,15 @@ pub(super) fn check_envelope(
 pub(super) fn decode_base64(text: &str) -> Option<Vec<u8>> {
     use base64::Engine as _;
     base64::engine::general_purpose::STANDARD.decode(text).ok()
+}
+
+/// The fault of an unusable key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flaw {
+    /// The key is malformed or inconsistent.
+    Malformed,
+    /// The algorithm or the size is unsupported; a noun with its article.
+    Unusable(&'static str),
 }
 
 /// The fault of a certificate and its key.

@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use regex::Regex;
 use serde_json::Value;
 
-use super::document::Context;
+use super::context::Context;
 use super::{Rule, Severity, Violation};
 use crate::pingsix::plugin::{
     BasicAuth, Brotli, Cache, Cors, Csrf, Echo, FaultInjection, FileLogger, GrpcWeb, Gzip, IpRestriction,

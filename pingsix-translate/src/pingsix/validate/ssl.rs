@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::document::Context;
+use super::context::Context;
 use super::pem::{self, Envelope};
 use super::{Rule, Severity, Subject, Violation};
 use crate::pingsix::router::{inspect_pattern, reverse_host};

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::document::Context;
+use super::context::Context;
 use super::pem::{self, Envelope};
 use super::{DnsNames, Rule, Severity, Violation};
 use crate::pingsix::uri::path_and_query;

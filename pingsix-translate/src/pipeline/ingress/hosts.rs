@@ -15,11 +15,12 @@
 use std::collections::{BTreeMap, BTreeSet, btree_map as map};
 use std::sync::Arc;
 
+use k8s_openapi::api::networking::v1::IngressTLS;
+
 use super::super::owner::FullTranslationNeeded;
 use super::annotations::Annotated;
 use super::bounded_problems::BoundedProblems;
 use super::host_ingresses::{HostIngresses, IngressByAge, NamedBy, NamingIngress, OldestIngresses};
-use super::tls::tls_of;
 use crate::annotations::MoreHosts;
 use crate::bounds;
 use crate::crd::HostOwnership;
@@ -156,6 +157,11 @@ impl HostSource {
             Self::Alias | Self::Redirect => FieldPath::new("metadata").child("annotations"),
         }
     }
+}
+
+/// The entries of `spec.tls`.
+pub(super) fn tls_of(ingress: &Ingress) -> &[IngressTLS] {
+    ingress.spec.as_ref().and_then(|spec| spec.tls.as_deref()).unwrap_or_default()
 }
 
 /// The valid hosts of the spec of an Ingress, and the places that name them.

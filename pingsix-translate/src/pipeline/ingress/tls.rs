@@ -7,7 +7,7 @@ use k8s_openapi::api::networking::v1::IngressTLS;
 
 use super::bounded_problems::BoundedProblems;
 use super::host_ingresses::IngressByAge;
-use super::hosts::Hosts;
+use super::hosts::{Hosts, tls_of};
 use crate::annotations::MoreHosts;
 use crate::attach::ServerName;
 use crate::bounds;
@@ -18,12 +18,7 @@ use crate::model::{
 };
 use crate::quarantine::message_of;
 use crate::references::{Certificate, References};
-use crate::snapshot::{Ingress, IngressSnapshot};
-
-/// The entries of `spec.tls`.
-pub(super) fn tls_of(ingress: &Ingress) -> &[IngressTLS] {
-    ingress.spec.as_ref().and_then(|spec| spec.tls.as_deref()).unwrap_or_default()
-}
+use crate::snapshot::IngressSnapshot;
 
 /// The certificates of a class, one per name. PingSIX refuses a name with two certificates, so the oldest Ingress
 /// with a usable certificate provides it.

@@ -6,7 +6,8 @@ use x509_cert::certificate::{CertificateInner, Raw};
 use x509_cert::name::Name;
 use x509_cert::spki::{AlgorithmIdentifierOwned, SubjectPublicKeyInfoRef};
 
-use super::key::{Flaw, PublicKey};
+use super::Flaw;
+use super::key::PublicKey;
 
 /// The public key of a certificate.
 pub(super) fn public_key(der: &[u8]) -> Result<PublicKey, Flaw> {

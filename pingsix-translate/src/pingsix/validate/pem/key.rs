@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha512};
 use x509_cert::attr::Attributes;
 use x509_cert::spki::{AlgorithmIdentifier, SubjectPublicKeyInfoRef};
 
-use super::rsa;
+use super::{Flaw, rsa};
 
 pub(super) const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 pub(super) const EC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
@@ -37,15 +37,6 @@ const NAMES: [(ObjectIdentifier, &str); 14] = [
     (ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.3.17"), "an ML-DSA-44 key"),
     (ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.3.18"), "an ML-DSA-65 key"),
 ];
-
-/// The fault of an unusable key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flaw {
-    /// The key is malformed or inconsistent.
-    Malformed,
-    /// The algorithm or the size is unsupported; a noun with its article.
-    Unusable(&'static str),
-}
 
 fn unusable(identifier: ObjectIdentifier, unknown: &'static str) -> Flaw {
     let name = NAMES.iter().find(|(known, _)| *known == identifier).map(|(_, name)| *name);

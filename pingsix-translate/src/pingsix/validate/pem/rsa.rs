@@ -4,7 +4,7 @@ use crypto_bigint::{BoxedUint, NonZero};
 use der::Sequence;
 use der::asn1::UintRef;
 
-use super::key::Flaw;
+use super::Flaw;
 
 /// The smallest size that OpenSSL accepts at PingSIX's security level. Some keys of 2048 bits lack a few leading bits.
 const LEAST_BITS: usize = 2040;

@@ -4,7 +4,6 @@
 //! gaps.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use garde::Validate as _;
 use k8s_openapi::api::core::v1::{Affinity, PodTemplateSpec, ResourceRequirements};
@@ -13,23 +12,10 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{attached, sink, telemetry};
+use super::{Flaw, attached, sink, telemetry};
 use crate::crd::{Attached, FreeObject, Managed, PingsixProxy, ServiceType, StatusUrl};
 use crate::infrastructure::INGRESS_PORTS;
 use crate::model::{FieldPath, Hostname};
-
-/// A field with its flaw. Displays as `spec.managed.image: Sentence.`
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Flaw {
-    pub(crate) at: FieldPath,
-    pub(crate) message: String,
-}
-
-impl fmt::Display for Flaw {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.at, self.message)
-    }
-}
 
 /// All flaws of a PingsixProxy, in the order of the checks.
 pub(crate) fn flaws(proxy: &PingsixProxy) -> Vec<Flaw> {

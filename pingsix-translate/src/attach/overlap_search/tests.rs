@@ -2,10 +2,9 @@
 
 use serde_json::json;
 
-use super::*;
 use crate::fixture::pem::{Pair, pair};
 use crate::fixture::{add_certificate, gateway, https, run};
-use crate::model::{ConditionType, Options};
+use crate::model::{ConditionType, Options, Reason};
 use crate::status::Condition;
 
 /// Status of each listener: reason and message, or nothing.

@@ -1,10 +1,14 @@
 //! Which listeners are accepted, and why the others are not.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::*;
 use crate::attach::{ListenerSupport, judge_listeners};
 use crate::fixture::{gateway, object, snapshot};
+use crate::model::{Kind, ObjectKey};
+use crate::references::References;
 use crate::snapshot::{Object, Objects};
 
 fn judge(objects: &Objects) -> Vec<Listener> {

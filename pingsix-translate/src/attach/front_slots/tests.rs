@@ -1,6 +1,8 @@
 //! The slots of fronted listeners, and the listeners that share a port with them.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddrV4;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 

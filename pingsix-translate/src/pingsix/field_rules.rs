@@ -8,8 +8,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::Rule;
-use crate::pingsix::PassHost;
+use super::rule::Rule;
 
 /// The separator between the ident of a rule and its sentence.
 pub(super) const SEPARATOR: char = '\u{1f}';
@@ -30,7 +29,7 @@ static NODE_KEY: LazyLock<Regex> = LazyLock::new(|| {
 
 /// The nodes of a validated upstream: at least one, each with a valid key, a port of 1 to 65535 and a weight.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "garde fixes the shape")]
-pub(in crate::pingsix) fn nodes(nodes: &BTreeMap<String, u32>, (): &()) -> garde::Result {
+pub(super) fn nodes(nodes: &BTreeMap<String, u32>, (): &()) -> garde::Result {
     if nodes.is_empty() {
         return refuse(Rule::Empty, "There must be at least one node.");
     }
@@ -66,19 +65,15 @@ fn port_of(node: &str) -> Option<&str> {
 }
 
 /// Checks that a rewritten host has a host, which may be empty.
-pub(in crate::pingsix) fn rewrite_host(
-    pass_host: PassHost,
-) -> impl FnOnce(&Option<String>, &()) -> garde::Result {
-    move |host, ()| match (pass_host, host) {
-        (PassHost::Rewrite, None) => {
-            refuse(Rule::RewriteHost, "`pass_host: rewrite` requires `upstream_host`.")
-        }
-        (PassHost::Rewrite | PassHost::Pass | PassHost::Node, _) => Ok(()),
+pub(super) fn rewrite_host(is_rewritten: bool) -> impl FnOnce(&Option<String>, &()) -> garde::Result {
+    move |host, ()| match (is_rewritten, host) {
+        (true, None) => refuse(Rule::RewriteHost, "`pass_host: rewrite` requires `upstream_host`."),
+        (false, _) | (true, Some(_)) => Ok(()),
     }
 }
 
 /// Checks that a route has exactly one form of paths.
-pub(in crate::pingsix) fn route_uri(uris: &[String]) -> impl FnOnce(&Option<String>, &()) -> garde::Result {
+pub(super) fn route_uri(uris: &[String]) -> impl FnOnce(&Option<String>, &()) -> garde::Result {
     move |uri, ()| match (uri, uris.is_empty()) {
         (None, true) => refuse(Rule::RouteUri, "A route must have `uri` or `uris`."),
         (Some(_), false) => refuse(Rule::RouteUri, "A route cannot have both `uri` and `uris`."),
@@ -87,7 +82,7 @@ pub(in crate::pingsix) fn route_uri(uris: &[String]) -> impl FnOnce(&Option<Stri
 }
 
 /// Checks that a route has at most one form of hosts.
-pub(in crate::pingsix) fn route_host(hosts: &[String]) -> impl FnOnce(&Option<String>, &()) -> garde::Result {
+pub(super) fn route_host(hosts: &[String]) -> impl FnOnce(&Option<String>, &()) -> garde::Result {
     move |host, ()| match (host, hosts.is_empty()) {
         (Some(_), false) => refuse(Rule::RouteHost, "A route cannot have both `host` and `hosts`."),
         (None, _) | (Some(_), true) => Ok(()),
@@ -96,7 +91,7 @@ pub(in crate::pingsix) fn route_host(hosts: &[String]) -> impl FnOnce(&Option<St
 
 /// Checks the upstream of a route or service: one form at least, and not both an inline upstream and an id. The
 /// service of a route suffices.
-pub(in crate::pingsix) fn upstream_choice(
+pub(super) fn upstream_choice(
     inline: bool,
     service: Option<bool>,
 ) -> impl FnOnce(&Option<String>, &()) -> garde::Result {
@@ -114,7 +109,7 @@ pub(in crate::pingsix) fn upstream_choice(
 
 /// Checks that a method is an HTTP token.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "garde fixes the shape")]
-pub(in crate::pingsix) fn method(method: &str, (): &()) -> garde::Result {
+pub(super) fn method(method: &str, (): &()) -> garde::Result {
     match http::Method::from_bytes(method.as_bytes()) {
         Ok(_) => Ok(()),
         Err(_) => refuse(Rule::Method, format_args!("\"{method}\" is no HTTP method.")),
