@@ -11,6 +11,7 @@ mod connection;
 mod discovery;
 mod fault;
 mod reader;
+mod resource;
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -22,8 +23,9 @@ use serde_json::Value;
 
 use crate::arguments::ClusterArguments;
 use crate::manifest::{FileObjects, Manifests, SuppliedEndpoints};
-use discovery::{Resource, Served};
+use discovery::Served;
 use reader::Reader;
+use resource::Resource;
 
 /// The name of the input in messages.
 pub(crate) const NAME: &str = "<cluster>";
