@@ -21,8 +21,8 @@ use http::StatusCode;
 use pingsix_translate::{Kind, ObjectKey};
 use serde_json::Value;
 
-use crate::arguments::ClusterArguments;
-use crate::manifest::{FileObjects, Manifests, SuppliedEndpoints};
+use crate::arguments::{ClusterArguments, SuppliedEndpoints};
+use crate::manifest::{FileObjects, Manifests};
 use discovery::Served;
 use reader::Reader;
 use resource::Resource;
