@@ -34,6 +34,7 @@ mod provisioning;
 mod publisher;
 mod request_limits;
 mod router;
+mod sink_handle;
 mod sink_opener;
 mod sinks_failed;
 #[cfg(test)]
@@ -56,7 +57,8 @@ pub use addresses::PublishedAddresses;
 pub use feed::Feed;
 pub use observers::Observers;
 pub use provisioning::ProvisioningOptions;
-pub use router::{SinkHandle, SinkRouter};
+pub use router::SinkRouter;
+pub use sink_handle::SinkHandle;
 pub use sink_opener::{SinkOpenError, SinkOpener};
 
 use crate::delivery::status_page::{StatusClient, StatusUrl};

@@ -11,41 +11,42 @@ mod decision;
 mod explanation;
 mod inquiry;
 mod listener;
+mod policies;
 mod related;
 mod sent;
+mod source;
 #[cfg(test)]
 mod tests;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName};
-use pingsix_translate::pingsix::plugin::{FaultInjection, ProxyRewrite};
+use pingsix_translate::pingsix::plugin::ProxyRewrite;
 use pingsix_translate::pingsix::router::{InsertionError, UpstreamRef};
 use pingsix_translate::pingsix::{
     Config, DocumentKey, Outcome, PluginConfig, Request, ResourceKind, Route, Router, Upstream,
 };
 use pingsix_translate::responder::RedirectInstruction;
 use pingsix_translate::status::{ConditionType, Problem, Reason, Severity, Verdicts};
-use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Provenance, SharedMap};
+use pingsix_translate::{DataPlaneKey, Kind, Provenance, SharedMap};
 
 pub use candidates::{RejectedMatch, RejectionReason};
 pub use check::Check;
 pub use connection::{StreamPorts, explain_connection};
 pub use decision::{FailedCondition, Step, StepResult};
-pub use explanation::{
-    Answer, Backend, ClosedCause, Explanation, MatchedRoute, NotFoundCause, PolicyPlugins, RequestLine,
-    Source, Target,
-};
+pub use explanation::{Answer, Backend, Explanation, MatchedRoute, NotFoundCause, RequestLine, Target};
 #[cfg(feature = "view")]
 pub(crate) use inquiry::has_scheme;
 pub use inquiry::{ArrivalPort, Inquiry, InquiryAnswerError, InquiryError, RequestOptions, parse_header};
 use listener::Closed;
-pub use listener::{Listener, has_port, listeners, serving_listeners};
+pub use listener::{ClosedCause, Listener, has_port, listeners, serving_listeners};
+pub use policies::PolicyPlugins;
+use policies::{fault_of_policy, policies};
 pub use related::{RelatedObjects, is_accepted};
 pub use sent::{HeaderChange, Sent};
+pub use source::Source;
 pub use text::in_words;
 #[cfg(feature = "view")]
 pub(crate) use text::{NO_SOURCE, answer_lines};
@@ -322,32 +323,6 @@ fn matched_route(plane: &Plane<'_>, key: &DocumentKey, route: &Route) -> Matched
         objects: Vec::new(),
         purpose,
     }
-}
-
-/// The plugins that policies add to a Route by its service, without those that the Route replaces.
-fn policies(plane: &Plane<'_>, route: &Route) -> Vec<PolicyPlugins> {
-    let Some(id) = route.service_id.as_deref() else { return Vec::new() };
-    let key = DocumentKey::new(ResourceKind::Service, id);
-    let (Some(service), Some(Provenance::Policies { policies })) =
-        (plane.config.service(id), plane.provenance.get(&key))
-    else {
-        return Vec::new();
-    };
-    let of_policy = |(policy, names): &(Arc<ObjectKey>, Box<[&'static str]>)| PolicyPlugins {
-        policy: policy.to_string(),
-        plugins: names
-            .iter()
-            .filter(|name| service.plugins.contains(name) && !route.plugins.contains(name))
-            .map(|name| (*name).to_owned())
-            .collect(),
-    };
-    policies.iter().map(of_policy).collect()
-}
-
-/// The policy whose fault PingSIX injects into the requests of a Route.
-fn fault_of_policy(plane: &Plane<'_>, route: &Route) -> Option<String> {
-    let has_fault = |policy: &PolicyPlugins| policy.plugins.iter().any(|name| name == FaultInjection::NAME);
-    policies(plane, route).into_iter().find(has_fault).map(|policy| policy.policy)
 }
 
 /// The suffix of a pattern that matches all paths below its literal part.

@@ -34,6 +34,7 @@ mod authority;
 mod certificate;
 mod clients;
 mod identity;
+mod options;
 mod reconciler;
 mod record;
 mod rotation;
@@ -41,17 +42,21 @@ mod server;
 #[cfg(test)]
 mod tests;
 
+use std::time::Duration;
+
 use kube::core::ObjectMeta;
 
 pub use authority::Authority;
 pub use certificate::Certificate;
 pub use identity::{ClientIdentity, FeedIdentity, IdentityFault};
-pub use reconciler::{
-    AuthorityOptions, AuthorityReconciler, FeedAuthority, IdentityError, IssuedIdentity, start,
-};
-pub use record::{ROTATE, RecordFault, WAITS_FOR};
+pub use options::AuthorityOptions;
+pub use reconciler::{AuthorityReconciler, FeedAuthority, IdentityError, IssuedIdentity, start};
+pub use record::{ROTATE, WAITS_FOR};
 pub use rotation::{Authorities, Edition, Lifetimes, LifetimesError};
 pub use server::{ServerIdentity, serve};
+
+/// The timeout of a request to the API server.
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// The label of the controller's own Secrets.
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "pingsix-gateway-controller");
@@ -64,6 +69,16 @@ fn secret_metadata(name: &str) -> ObjectMeta {
         labels: Some([(label.to_owned(), value.to_owned())].into()),
         ..ObjectMeta::default()
     }
+}
+
+/// The Secret has content of another author. The error never shows the content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("its key {key} {problem}")]
+pub struct RecordFault {
+    /// The key of the Secret's data.
+    pub key: &'static str,
+    /// The fault.
+    pub problem: &'static str,
 }
 
 /// A certificate could not be made.

@@ -20,6 +20,7 @@ mod addresses;
 mod apply;
 mod certificate;
 mod children;
+mod container;
 mod key;
 mod keys;
 mod merge;

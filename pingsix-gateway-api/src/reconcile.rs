@@ -13,9 +13,11 @@
 //! I/O, so a test drives it through any history. Its state depends on the objects alone: for every order of events, the
 //! result equals a translation of all objects from scratch.
 
+mod acceptance;
 mod hold_back;
 mod job;
 mod owner_entry;
+mod owner_index;
 mod queue;
 mod reconciler;
 mod slots;
@@ -25,10 +27,11 @@ mod turn;
 mod verdicts;
 mod waits;
 
+pub use job::Publication;
 pub(crate) use job::{Job, JobResult};
 pub(crate) use queue::{Capacity, Turn};
 pub use queue::{Pace, Queue};
 pub use reconciler::Reconciler;
 pub(crate) use slots::JobSlots;
 pub(crate) use turn::NextStep;
-pub use turn::{Publication, ReconcileOutcome, Reconciled};
+pub use turn::{ReconcileOutcome, Reconciled};

@@ -62,6 +62,11 @@ pub fn replicas_name(lease: &str) -> String {
     format!("{lease}-replicas")
 }
 
+/// A short name of a scope, for records.
+fn name_of(scope: &Scope) -> String {
+    short_digest(scope.as_str())
+}
+
 /// The replicas of a controller, this one among them. Cheap to clone.
 ///
 /// The embedded server gets its [`reservations`](Self::reservations), and the controller all of it
@@ -130,7 +135,7 @@ impl Replicas {
 
     /// The number of readers of a scope at the other replicas.
     pub fn readers_of(&self, scope: &Scope) -> usize {
-        self.0.membership.lock().readers_of(&record::name_of(scope))
+        self.0.membership.lock().readers_of(&name_of(scope))
     }
 
     /// The other live replicas, as far as they are known.
@@ -158,7 +163,7 @@ impl Replicas {
 
     /// Whether another replica reports that an instance which reads a scope from it has confirmed this content.
     pub(crate) fn has_confirmed(&self, scope: &Scope, content: &str, instance: &str) -> bool {
-        let name = record::name_of(scope);
+        let name = name_of(scope);
         let membership = self.0.membership.lock();
         membership.live().any(|(_, record)| {
             let confirmed = record.confirmed.get(&name);

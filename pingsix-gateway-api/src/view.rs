@@ -16,12 +16,15 @@
 //! - Each page is bounded: long lists have pages, and long texts are cut.
 //! - The pages work without JavaScript. The script adds a button that copies a command.
 
+mod address;
 mod command;
 mod curl;
 mod example;
+mod form;
 mod model;
 mod page;
 mod pages;
+mod part;
 mod pasted;
 mod question;
 mod route_text;
@@ -29,7 +32,20 @@ mod status_mark;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 pub use command::translation_options;
 pub use model::{DataPlaneView, Finding, FindingLevel, Instance, Model, OwnerView, PlaneDocuments};
 pub use pasted::pasted_request;
 pub use question::{Question, question};
+
+/// The longest text of an object on a page, in characters. The API server allows messages of 32 KiB.
+const MAX_TEXT: usize = 1_000;
+
+/// A text, cut to the bound of a page.
+fn cut(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(MAX_TEXT) {
+        None => Cow::Borrowed(text),
+        Some((end, _)) => Cow::Owned(format!("{} …", &text[..end])),
+    }
+}

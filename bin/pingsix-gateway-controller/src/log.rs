@@ -5,8 +5,10 @@ use std::io::{self, IsTerminal as _};
 use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt};
 
 use crate::configuration::Log;
-use crate::telemetry::Layer;
 use crate::values::LogFormat;
+
+/// The subscriber layer of events and spans.
+pub(crate) type Layer = Box<dyn tracing_subscriber::Layer<Registry> + Send + Sync>;
 
 /// Writes the log.
 pub(crate) fn layer(log: &Log) -> anyhow::Result<Layer> {

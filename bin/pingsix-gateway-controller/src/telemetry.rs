@@ -8,15 +8,12 @@ mod traces;
 
 use anyhow::anyhow;
 use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry;
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{Registry, registry};
 
 use crate::configuration::Configuration;
 use crate::log;
 use traces::Traces;
-
-/// The subscriber layer of events and spans.
-pub(crate) type Layer = Box<dyn tracing_subscriber::Layer<Registry> + Send + Sync>;
 
 /// Has to be ended, so that what was told last arrives.
 pub(crate) struct Telemetry {

@@ -8,6 +8,7 @@
 )]
 
 mod cluster;
+mod endpoints;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,10 +19,10 @@ use pingsix_sink::embedded::ServerTls;
 use pingsix_sink::{Scope, Target};
 use pingsix_translate::{BackendAddresses, Budget, DEFAULT_CONTROLLER_NAME, Layout, ObjectName, Options};
 
-use crate::manifest::SuppliedEndpoints;
 use crate::migrate::ReplayHost;
 
 pub(crate) use cluster::{ClusterArguments, DefaultInput, Input};
+pub(crate) use endpoints::SuppliedEndpoints;
 
 /// Translate, check, explain and serve Gateway API and Ingress manifests for PingSIX.
 ///

@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 
 use crate::arguments::{CheckArguments, DefaultInput, Input, ReportOutput};
 use crate::finding::{DocumentLocation, Finding, Level, Tally, counted, print_grouped, reason};
-use crate::manifest::{self, read_all};
+use crate::manifest::read_all;
 use crate::missing_class::{missing_classes, print_missing};
 use crate::plane::Translated;
-use crate::{Exit, Streams};
+use crate::{Exit, Streams, input};
 
 pub(crate) fn run(
     arguments: &CheckArguments,
@@ -30,7 +30,7 @@ pub(crate) fn run(
     // A PingSIX configuration needs no other input.
     if arguments.pingsix.is_empty() || !arguments.paths.is_empty() || arguments.cluster.cluster {
         let input = Input::choose(&arguments.paths, &arguments.cluster, default)?;
-        let mut manifests = manifest::load_input(&input, &arguments.translation.endpoints, streams.err)?;
+        let mut manifests = input::load(&input, &arguments.translation.endpoints, streams.err)?;
         let options = arguments.translation.options();
         manifests.assume_parameters(&input, &options, arguments.assumptions.managed);
         let mut translated = Translated::new(&manifests, &options);

@@ -11,6 +11,7 @@ mod connection;
 mod discovery;
 mod fault;
 mod reader;
+mod resource;
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -20,10 +21,11 @@ use http::StatusCode;
 use pingsix_translate::{Kind, ObjectKey};
 use serde_json::Value;
 
-use crate::arguments::ClusterArguments;
-use crate::manifest::{FileObjects, Manifests, SuppliedEndpoints};
-use discovery::{Resource, Served};
+use crate::arguments::{ClusterArguments, SuppliedEndpoints};
+use crate::manifest::{FileObjects, Manifests};
+use discovery::Served;
 use reader::Reader;
+use resource::Resource;
 
 /// The name of the input in messages.
 pub(crate) const NAME: &str = "<cluster>";

@@ -10,7 +10,7 @@ use crate::arguments::{DefaultInput, DiffArguments, Input, ReportOutput};
 use crate::finding::{Tally, counted, print_grouped};
 use crate::plane::Translated;
 use crate::readable::write_field;
-use crate::{Exit, Streams, manifest};
+use crate::{Exit, Streams, input};
 
 /// A data plane, and what publishing it would change.
 struct Compared<'a> {
@@ -34,7 +34,7 @@ pub(crate) fn run(
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Exit> {
     let input = Input::choose(&arguments.paths, &arguments.cluster, default)?;
-    let manifests = manifest::load_input(&input, &arguments.translation.endpoints, streams.err)?;
+    let manifests = input::load(&input, &arguments.translation.endpoints, streams.err)?;
     let options = arguments.translation.options();
     let mut translated = Translated::new(&manifests, &options);
     translated.require_verdicts(&options);

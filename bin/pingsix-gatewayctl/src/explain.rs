@@ -11,7 +11,7 @@ use crate::arguments::{DefaultInput, ExplainArguments, Input, ReportOutput};
 use crate::finding::{Level, print_grouped};
 use crate::missing_class::print_classes;
 use crate::plane::Translated;
-use crate::{Exit, Streams, manifest};
+use crate::{Exit, Streams, input};
 
 pub(crate) fn run(
     arguments: &ExplainArguments,
@@ -31,7 +31,7 @@ pub(crate) fn run(
     let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
     let input = Input::choose(&paths, &arguments.cluster, default)?;
     let inquiry = inquiry(method, url, arguments)?;
-    let mut manifests = manifest::load_input(&input, &arguments.translation.endpoints, streams.err)?;
+    let mut manifests = input::load(&input, &arguments.translation.endpoints, streams.err)?;
     let options = arguments.translation.options();
     if arguments.assumptions.managed {
         manifests.assume_parameters(&input, &options, true);

@@ -18,6 +18,7 @@ mod crds;
 mod diff;
 mod explain;
 mod finding;
+mod input;
 mod man;
 mod manifest;
 mod migrate;

@@ -9,7 +9,6 @@ mod places;
 mod references;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,9 +18,8 @@ use pingsix_translate::snapshot::{Object, Objects};
 use pingsix_translate::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName, SharedMap};
 use serde_json::Value;
 
-use crate::arguments::Input;
+use crate::arguments::SuppliedEndpoints;
 use crate::finding::{DocumentLocation, Finding, Level, counted, reason};
-pub(crate) use endpoints::SuppliedEndpoints;
 use endpoints::SuppliedObjects;
 pub(crate) use files::{
     FilePosition, FileState, FileText, FoundFile, FoundFiles, Origin, find, is_hidden, is_manifest, read_all,
@@ -442,24 +440,6 @@ impl Manifests {
                 about(place.clone(), Level::Info, reason::UNKNOWN_KIND, message)
             }
         })
-    }
-}
-
-/// Reads the input of a command once.
-///
-/// # Errors
-///
-/// When a path cannot be read, or a cluster does not answer, or there is no manifest at all.
-pub(crate) fn load_input(
-    input: &Input,
-    supplied: &[SuppliedEndpoints],
-    #[cfg_attr(not(feature = "cluster"), expect(unused_variables, reason = "files need no notes"))]
-    notes: &mut dyn Write,
-) -> anyhow::Result<Manifests> {
-    match input {
-        Input::Files(paths) => load(paths, supplied),
-        #[cfg(feature = "cluster")]
-        Input::Cluster(arguments) => crate::cluster::load(arguments, supplied, notes),
     }
 }
 

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use pingsix_gateway_api::Pipeline;
 use pingsix_gateway_api::pipeline::{self, Output};
-use pingsix_translate::status::{ConditionType, ListenerVerdict, ParentVerdict, Reason};
+use pingsix_translate::status::{ConditionType, ListenerVerdict, ParentVerdict, PolicyVerdict, Reason};
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Objects, Options, ParentRef};
+use serde_json::{Value, json};
 
 use crate::finding::{Finding, Level, Tally, reason};
 use crate::manifest::Manifests;
@@ -65,6 +66,42 @@ impl Translated {
         self.findings.push(finding);
         self.findings.sort();
     }
+
+    /// The status of each object that gets one, as it would stand in the cluster but for times and addresses.
+    pub(crate) fn statuses(&self, options: &Options) -> Vec<Value> {
+        let mut statuses = Vec::new();
+        for class in &self.output.classes {
+            statuses.push(with_status(&class.key, &class.to_status()));
+        }
+        for proxy in &self.output.proxies {
+            statuses.push(with_status(&proxy.key, &proxy.to_status()));
+        }
+        for verdicts in &self.output.gateways {
+            if let Some(gateway) = &verdicts.gateway {
+                statuses.push(with_status(&gateway.key, &gateway.to_status()));
+            }
+            for (key, set) in &verdicts.listener_sets {
+                statuses.push(with_status(key, &set.to_status()));
+            }
+        }
+        for (key, verdict) in &self.output.routes {
+            statuses.push(with_status(key, &verdict.to_status(&options.controller_name)));
+        }
+        for (key, verdicts) in &self.output.policies {
+            statuses.push(with_status(key, &PolicyVerdict::to_status(verdicts, &options.controller_name)));
+        }
+        statuses
+    }
+}
+
+fn with_status(key: &ObjectKey, status: &Value) -> Value {
+    let api_version = key.kind.api_version();
+    let metadata = if Kind::is_namespaced(key.kind) {
+        json!({ "namespace": &*key.name.namespace, "name": &*key.name.name })
+    } else {
+        json!({ "name": &*key.name.name })
+    };
+    json!({ "apiVersion": api_version, "kind": key.kind.as_str(), "metadata": metadata, "status": status })
 }
 
 /// Whether an object of the input got a verdict. Objects of other controllers get none; Services, Secrets and the like are

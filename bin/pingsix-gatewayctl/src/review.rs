@@ -11,7 +11,6 @@ use serde_json::{Map, Value};
 use crate::finding::Finding;
 use crate::plane::Translated;
 use crate::readable::write_field;
-use crate::translate::statuses;
 
 /// Two YAML documents: the configuration, and what the authors are told.
 pub(crate) fn review(translated: &Translated, options: &Options) -> String {
@@ -66,7 +65,7 @@ fn write_documents(
 
 fn verdicts(translated: &Translated, options: &Options) -> String {
     let mut out = String::new();
-    let told = statuses(translated, options);
+    let told = translated.statuses(options);
     let statuses: Map<String, Value> =
         told.into_iter().map(|object| (name_of(&object), object["status"].clone())).collect();
     write_field(&mut out, 0, "status", &Value::Object(statuses));

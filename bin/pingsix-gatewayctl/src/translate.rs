@@ -1,15 +1,14 @@
 //! `translate`: manifests to PingSIX configuration.
 
 use anyhow::Context as _;
-use pingsix_translate::status::PolicyVerdict;
-use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Options};
+use pingsix_translate::{DataPlaneKey, Options};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{DefaultInput, Input, TranslateArguments, TranslateOutput};
 use crate::finding::{Tally, print_grouped};
 use crate::plane::Translated;
 use crate::review::review;
-use crate::{Exit, Streams, manifest, yaml};
+use crate::{Exit, Streams, input, yaml};
 
 pub(crate) fn run(
     arguments: &TranslateArguments,
@@ -17,7 +16,7 @@ pub(crate) fn run(
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Exit> {
     let input = Input::choose(&arguments.paths, &arguments.cluster, default)?;
-    let manifests = manifest::load_input(&input, &arguments.translation.endpoints, streams.err)?;
+    let manifests = input::load(&input, &arguments.translation.endpoints, streams.err)?;
     let options = arguments.translation.options();
     let mut translated = Translated::new(&manifests, &options);
     translated.require_verdicts(&options);
@@ -44,7 +43,7 @@ pub(crate) fn run(
         }
         TranslateOutput::EtcdJson => print_json(&Value::Object(etcd(&translated, &options)?), streams)?,
         TranslateOutput::Status => {
-            for status in statuses(&translated, &options) {
+            for status in translated.statuses(&options) {
                 writeln!(streams.out, "---\n{}", yaml::encode(&status)?.trim_end())?;
             }
         }
@@ -97,40 +96,4 @@ fn etcd(translated: &Translated, options: &Options) -> anyhow::Result<Map<String
         pairs.insert(key, value);
     }
     Ok(pairs)
-}
-
-/// The status of each object that gets one, as it would stand in the cluster but for times and addresses.
-pub(crate) fn statuses(translated: &Translated, options: &Options) -> Vec<Value> {
-    let mut statuses = Vec::new();
-    for class in &translated.output.classes {
-        statuses.push(with_status(&class.key, &class.to_status()));
-    }
-    for proxy in &translated.output.proxies {
-        statuses.push(with_status(&proxy.key, &proxy.to_status()));
-    }
-    for verdicts in &translated.output.gateways {
-        if let Some(gateway) = &verdicts.gateway {
-            statuses.push(with_status(&gateway.key, &gateway.to_status()));
-        }
-        for (key, set) in &verdicts.listener_sets {
-            statuses.push(with_status(key, &set.to_status()));
-        }
-    }
-    for (key, verdict) in &translated.output.routes {
-        statuses.push(with_status(key, &verdict.to_status(&options.controller_name)));
-    }
-    for (key, verdicts) in &translated.output.policies {
-        statuses.push(with_status(key, &PolicyVerdict::to_status(verdicts, &options.controller_name)));
-    }
-    statuses
-}
-
-fn with_status(key: &ObjectKey, status: &Value) -> Value {
-    let api_version = key.kind.api_version();
-    let metadata = if Kind::is_namespaced(key.kind) {
-        json!({ "namespace": &*key.name.namespace, "name": &*key.name.name })
-    } else {
-        json!({ "name": &*key.name.name })
-    };
-    json!({ "apiVersion": api_version, "kind": key.kind.as_str(), "metadata": metadata, "status": status })
 }

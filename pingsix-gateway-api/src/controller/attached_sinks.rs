@@ -12,8 +12,8 @@ use pingsix_translate::infrastructure::{CredentialsError, SinkCredentials, SinkP
 use thiserror::Error;
 use tokio::sync::watch;
 
-use super::router::SinkHandle;
-use super::{SinkOpenError, SinkOpener};
+use super::sink_handle::SinkHandle;
+use super::sink_opener::{SinkOpenError, SinkOpener};
 
 /// The id of an open sink. No id is used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -50,7 +50,7 @@ use crate::delivery::reception::PageReader;
 use crate::leader::Leadership;
 use crate::metrics::Outcome;
 use crate::operations::debug::{DebugRequest, DebugState};
-use crate::reconcile::{Job, NextStep, Reconciled, Turn};
+use crate::reconcile::{Job, NextStep, Reconciled, Reconciler, Turn};
 use crate::replicas::Replicas;
 use crate::wait::changed;
 use crate::watch::{Input, Watches};
@@ -63,7 +63,7 @@ use peers::Peers;
 use provisioning::Managed;
 pub(super) use provisioning::Provisioning;
 use publishing::Publish;
-use report::{Report, View};
+use report::Report;
 
 /// The number of inputs in one batch, before other work of the task.
 const BATCH: usize = 512;
@@ -113,6 +113,21 @@ impl ProcessorTimer {
     /// The processor time.
     fn by(&self, now: Instant) -> Duration {
         self.before + now.duration_since(self.since)
+    }
+}
+
+/// Read access to the inputs of reports.
+#[derive(Clone, Copy)]
+struct View<'e> {
+    reconciler: &'e Reconciler,
+    deliveries: &'e Deliveries,
+    managed: &'e Managed,
+}
+
+impl<'e> View<'e> {
+    /// The owner whose translation has the verdict on a Gateway, a ListenerSet or an Ingress.
+    fn judging_owner(self, object: &ObjectKey) -> Option<&'e ObjectKey> {
+        self.reconciler.judging_owners(object).next()
     }
 }
 

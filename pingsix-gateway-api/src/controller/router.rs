@@ -4,87 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use pingsix_sink::{Desired, DynSink, Effect, EmbeddedEtcd, Published, Revision, Scope, Sink, SinkError};
-use tokio::sync::{Semaphore, watch};
+use pingsix_sink::{Desired, Effect, EmbeddedEtcd, Published, Revision, Scope, Sink, SinkError};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::Feed;
 use super::attached_sinks::{AttachedSinks, SinkId};
+use super::sink_handle::SinkHandle;
 use super::sinks_failed::SinksFailed;
 use crate::leader::Leadership;
 use crate::metrics::Metrics;
 use crate::replicas::Replicas;
-
-/// The number of publications that one sink gets at the same time.
-const CONCURRENCY: usize = 16;
-
-/// A sink for any number of scopes. Clones are the same sink.
-#[derive(Clone)]
-pub struct SinkHandle(Arc<Inner>);
-
-struct Inner {
-    /// The label in metrics.
-    kind: &'static str,
-    /// The name in errors.
-    name: Option<String>,
-    sink: DynSink,
-    /// `None` for a sink that all replicas share.
-    feed: Option<Arc<dyn Feed>>,
-    permits: Semaphore,
-}
-
-impl fmt::Debug for SinkHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SinkHandle").field(&self.0.name.as_deref().unwrap_or(self.0.kind)).finish()
-    }
-}
-
-impl SinkHandle {
-    /// A sink that this replica serves itself. Each replica publishes to its own. Errors contain the name.
-    pub fn feed<F: Sink + Feed + 'static>(name: impl Into<String>, feed: Arc<F>) -> Self {
-        Self::new(feed.name(), Some(name.into()), Arc::clone(&feed).into(), Some(feed))
-    }
-
-    /// A sink that all replicas share: the leader publishes there. The kind is a label in metrics. Errors contain the name,
-    /// which must not be a secret.
-    pub fn shared(kind: &'static str, name: impl Into<String>, sink: impl Sink + 'static) -> Self {
-        Self::new(kind, Some(name.into()), DynSink::new(sink), None)
-    }
-
-    fn new(kind: &'static str, name: Option<String>, sink: DynSink, feed: Option<Arc<dyn Feed>>) -> Self {
-        Self(Arc::new(Inner { kind, name, sink, feed, permits: Semaphore::new(CONCURRENCY) }))
-    }
-
-    pub(super) fn sink(&self) -> &DynSink {
-        &self.0.sink
-    }
-
-    fn is_shared(&self) -> bool {
-        self.0.feed.is_none()
-    }
-
-    fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Inner {
-    async fn publish(
-        &self,
-        desired: &Desired,
-        leadership: Option<&Leadership>,
-    ) -> Result<Published, SinkError> {
-        // With a free permit, a publication must not yield. The semaphore is never closed.
-        let _permit = match self.permits.try_acquire() {
-            Ok(permit) => Ok(permit),
-            Err(_) => self.permits.acquire().await,
-        };
-        if let Some(term) = leadership.and_then(Leadership::term) {
-            self.sink.fence(term);
-        }
-        self.sink.publish(desired).await
-    }
-}
 
 /// The part of a publication that this replica makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,7 +113,7 @@ impl SinkRouter {
     }
 
     fn feeds(&self) -> impl Iterator<Item = &Arc<dyn Feed>> {
-        self.all().into_iter().filter_map(|sink| sink.0.feed.as_ref())
+        self.all().into_iter().filter_map(|sink| sink.served())
     }
 
     fn leads(&self) -> bool {
@@ -223,21 +153,21 @@ impl SinkRouter {
     pub(super) async fn publish_to(&self, target: usize, desired: &Desired) -> Result<Published, SinkError> {
         let sinks = self.sinks(desired.scope());
         let sink = sinks.get(target).filter(|sink| self.leads() || !sink.is_shared());
-        let Some(SinkHandle(handle)) = sink else { return Err(SinkError::target(NotLeader)) };
-        let result = match self.leadership.as_ref().filter(|_| handle.feed.is_none()) {
+        let Some(sink) = sink else { return Err(SinkError::target(NotLeader)) };
+        let result = match self.leadership.as_ref().filter(|_| sink.is_shared()) {
             Some(leadership) => {
-                let published = leadership.while_held(handle.publish(desired, Some(leadership))).await;
+                let published = leadership.while_held(sink.publish(desired, Some(leadership))).await;
                 published.unwrap_or_else(|| Err(SinkError::target(NotLeader)))
             }
-            None => handle.publish(desired, None).await,
+            None => sink.publish(desired, None).await,
         };
         if let Some(metrics) = &self.metrics {
             match &result {
-                Ok(published) => metrics.published(handle.kind, published),
-                Err(error) => metrics.publication_failed(handle.kind, error.category()),
+                Ok(published) => metrics.published(sink.kind(), published),
+                Err(error) => metrics.publication_failed(sink.kind(), error.category()),
             }
         }
-        result.map_err(|error| match &handle.name {
+        result.map_err(|error| match sink.name() {
             Some(name) => SinksFailed::of(name, error, sinks.len()).into(),
             None => error,
         })
@@ -261,14 +191,14 @@ impl SinkRouter {
     /// Stops following a scope where it is published, and detaches it from the sink of parameters.
     pub(super) fn forget(&self, scope: &Scope) {
         match self.attached.detach(scope) {
-            Some(sink) => sink.0.sink.forget(scope),
-            None => self.sinks(scope).iter().for_each(|sink| sink.0.sink.forget(scope)),
+            Some(sink) => sink.sink().forget(scope),
+            None => self.sinks(scope).iter().for_each(|sink| sink.sink().forget(scope)),
         }
     }
 
     /// Marks later publications with this name.
     pub(super) fn publish_as(&self, publisher: &str) {
-        self.all().into_iter().for_each(|sink| sink.0.sink.publish_as(publisher));
+        self.all().into_iter().for_each(|sink| sink.sink().publish_as(publisher));
         self.attached.publish_as(publisher);
     }
 
@@ -282,12 +212,12 @@ impl SinkRouter {
         let mut own = BTreeSet::new();
         if let Some(id) = at {
             if let Some(sink) = self.attached.get(id) {
-                own = sink.0.sink.own_scopes(root).await?;
+                own = sink.sink().own_scopes(root).await?;
             }
             return Ok(own);
         }
         for sink in self.all() {
-            let found = sink.0.sink.own_scopes(root).await?;
+            let found = sink.sink().own_scopes(root).await?;
             own.extend(
                 found.into_iter().filter(|scope| self.sinks(scope).iter().any(|other| other.is(sink))),
             );
@@ -297,11 +227,11 @@ impl SinkRouter {
 
     /// For each sink that reports it, the scopes that another program has changed.
     pub(super) fn drifts(&self) -> Vec<watch::Receiver<BTreeSet<Scope>>> {
-        self.all().into_iter().filter_map(|sink| sink.0.sink.drifted()).collect()
+        self.all().into_iter().filter_map(|sink| sink.sink().drifted()).collect()
     }
 
     pub(super) fn effect(&self, scope: &Scope) -> Effect {
-        self.sinks(scope).first().map_or(Effect::Unknown, |sink| sink.0.sink.effect())
+        self.sinks(scope).first().map_or(Effect::Unknown, |sink| sink.sink().effect())
     }
 
     /// Opens the feeds of this replica.
@@ -322,7 +252,7 @@ impl SinkRouter {
     /// The number of readers of a scope at all replicas; `None` when unknown.
     pub(crate) fn readers_of(&self, scope: &Scope) -> Option<usize> {
         let sinks = self.sinks(scope);
-        let own = sinks.first()?.0.feed.as_ref()?.readers_of(scope)?;
+        let own = sinks.first()?.served()?.readers_of(scope)?;
         let others = self.replicas.as_ref().map_or(0, |replicas| replicas.readers_of(scope));
         Some(own.saturating_add(others))
     }
@@ -335,7 +265,7 @@ impl SinkRouter {
     /// Whether this replica may have issued a revision of a scope.
     pub(super) fn issued(&self, scope: &Scope, revision: Revision) -> bool {
         let sinks = self.sinks(scope);
-        sinks.first().and_then(|sink| sink.0.feed.as_ref()).is_none_or(|feed| feed.issued(revision))
+        sinks.first().and_then(|sink| sink.served()).is_none_or(|feed| feed.issued(revision))
     }
 
     /// Exchanges readers with the other replicas until it is stopped.
@@ -354,6 +284,7 @@ mod tests {
     use tokio::time::{Instant, timeout};
 
     use super::*;
+    use crate::controller::sink_handle::CONCURRENCY;
     use crate::controller::sinks_failed::joined;
     use crate::controller::slow_feed::{Fate, SlowFeed, shared};
 

@@ -7,7 +7,9 @@ use pingsix_translate::pingsix::{DocumentKey, Request, Route};
 use pingsix_translate::{Hostname, Provenance};
 use serde::Serialize;
 
-use super::{CATCH_ALL, Plane, Source, Step, listener, path_in_words};
+use super::decision::Step;
+use super::source::Source;
+use super::{CATCH_ALL, Plane, listener, path_in_words};
 
 /// The number of shown candidates.
 const SHOWN: usize = 20;

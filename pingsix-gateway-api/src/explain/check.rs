@@ -6,7 +6,8 @@ use pingsix_translate::pingsix::plugin::{
 use pingsix_translate::pingsix::{HashOn, PluginConfig, Plugins, Request, Route};
 use serde::Serialize;
 
-use super::{Plane, PolicyPlugins};
+use super::Plane;
+use super::policies::PolicyPlugins;
 
 /// The number of entries of a list that are named.
 const NAMED: usize = 3;

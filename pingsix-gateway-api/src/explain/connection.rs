@@ -11,9 +11,10 @@ use pingsix_translate::{DataPlaneKey, ObjectKey, StreamProvenance};
 
 use super::candidates::{RejectedMatch, RejectionReason};
 use super::decision::{Step, StepResult};
-use super::explanation::{Answer, Backend, ClosedCause, Explanation, Source, Target};
-use super::listener::{Listener, not_served};
+use super::explanation::{Answer, Backend, Explanation, Target};
+use super::listener::{ClosedCause, Listener, not_served};
 use super::request_line;
+use super::source::Source;
 
 /// The stream documents of a Gateway with the verdicts of their translation.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,8 @@ use pingsix_translate::pingsix::{DocumentKey, Request, Route};
 use pingsix_translate::{Decision, Provenance};
 use serde::Serialize;
 
-use super::{Plane, Source};
+use super::Plane;
+use super::source::Source;
 
 /// One match that is tried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

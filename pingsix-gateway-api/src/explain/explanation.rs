@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use pingsix_translate::{Origin, Section};
 use serde::Serialize;
 
-use super::{Check, Listener, RejectedMatch, Sent, Step};
+use super::candidates::RejectedMatch;
+use super::check::Check;
+use super::decision::Step;
+use super::listener::{ClosedCause, Listener};
+use super::policies::PolicyPlugins;
+use super::sent::Sent;
 
 /// The handling of a request, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -56,35 +60,6 @@ pub struct RequestLine {
     pub version: &'static str,
 }
 
-/// The object, and its part, from which a document comes.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Source {
-    /// Kind, namespace and name.
-    pub object: String,
-    /// The field.
-    pub field: String,
-    /// Index into `spec.rules`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rule: Option<usize>,
-    /// Index into `spec.rules[rule].matches`, or `spec.rules[rule].http.paths` of an Ingress.
-    #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
-    pub matched: Option<usize>,
-}
-
-impl Source {
-    pub(super) fn of(origin: &Origin) -> Self {
-        Self {
-            object: origin.object.to_string(),
-            field: origin.field().to_string(),
-            rule: origin.section.rule(),
-            matched: match origin.section {
-                Section::Match { index, .. } => Some(index),
-                Section::Whole | Section::Rule(_) | Section::DefaultBackend | Section::Tls(_) => None,
-            },
-        }
-    }
-}
-
 /// The PingSIX Route that takes the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -114,16 +89,6 @@ pub struct MatchedRoute {
     /// The purpose of a Route without rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
-}
-
-/// The plugins to which a policy contributes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct PolicyPlugins {
-    /// Kind, namespace and name.
-    pub policy: String,
-    /// The names of the plugins.
-    pub plugins: Vec<String>,
 }
 
 /// The answer to the client.
@@ -179,16 +144,6 @@ pub enum Answer {
         /// The backends and their shares.
         backends: Vec<Backend>,
     },
-}
-
-/// The cause of a closed connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum ClosedCause {
-    /// No listener accepts it.
-    Listener,
-    /// It speaks HTTP/2 without TLS, and the process of PingSIX also has ports with TLS.
-    Http2WithoutTls,
 }
 
 /// The first part of a request without a match.

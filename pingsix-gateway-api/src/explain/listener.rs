@@ -11,7 +11,7 @@ use pingsix_translate::status::{
 use pingsix_translate::{DataPlaneKey, Hostname, Kind, ObjectKey, ParentRef};
 use serde::Serialize;
 
-use super::{ClosedCause, Plane};
+use super::Plane;
 
 /// A listener of a data plane.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -145,6 +145,16 @@ pub(super) fn arrival(plane: &Plane<'_>, request: &Request) -> Result<Request, S
         )),
         None => Err(format!("No listener has the server name {name}.")),
     }
+}
+
+/// The cause of a closed connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ClosedCause {
+    /// No listener accepts it.
+    Listener,
+    /// It speaks HTTP/2 without TLS, and the process of PingSIX also has ports with TLS.
+    Http2WithoutTls,
 }
 
 /// The reason why a connection is closed.

@@ -14,9 +14,8 @@ use rustls::crypto::ring;
 use rustls::pki_types::UnixTime;
 use rustls::server::WebPkiClientVerifier;
 
-use super::IssueError;
 use super::certificate::Certificate;
-use super::record::RecordFault;
+use super::{IssueError, RecordFault};
 use crate::digest::short_digest;
 
 /// The age of a certificate at its issue, for clients with slow clocks.

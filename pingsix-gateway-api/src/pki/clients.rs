@@ -16,9 +16,9 @@ use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use thiserror::Error;
 
 use super::identity::{ClientIdentity, FeedIdentity};
-use super::reconciler::{AuthorityOptions, LIMIT};
+use super::options::AuthorityOptions;
 use super::rotation::Authorities;
-use super::{IssueError, MANAGED_BY, secret_metadata};
+use super::{IssueError, LIMIT, MANAGED_BY, secret_metadata};
 use crate::fault::{Fault, within};
 
 /// The type of a Secret with a certificate.

@@ -1,6 +1,6 @@
 //! The Secret with the authorities: every replica follows it, and the leader writes it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,23 +10,19 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::PostParams;
 use kube::{Api, Client};
 use kube_runtime::{WatchStreamExt as _, watcher};
-use pingsix_sink::Scope;
-use pingsix_translate::{ObjectKey, ObjectName};
+use pingsix_translate::ObjectKey;
 use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::clients::ClientSecrets;
 use super::identity::{ClientIdentity, FeedIdentity};
-use super::record::{ROTATE, RecordFault, WAITS_FOR};
-use super::rotation::{Authorities, Edition, Lifetimes};
-use super::{IssueError, secret_metadata};
-use crate::clock::Clock;
+use super::options::AuthorityOptions;
+use super::record::{ROTATE, WAITS_FOR};
+use super::rotation::{Authorities, Edition};
+use super::{IssueError, LIMIT, RecordFault, secret_metadata};
 use crate::fault::{Fault, FaultCategory, within};
 use crate::leader::Leadership;
-
-/// The timeout of a request.
-pub(super) const LIMIT: Duration = Duration::from_secs(10);
 
 /// The number of checks per overlap. The longest pause bounds the interval.
 const CHECKS_PER_OVERLAP: u32 = 4;
@@ -37,44 +33,6 @@ const NAMED: usize = 8;
 
 /// The delay after a write that failed or was not observed yet.
 const RETRY: Duration = Duration::from_secs(1);
-
-/// The Secret with the authorities, and their use. [`new`](Self::new) has the defaults.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct AuthorityOptions {
-    /// The Secret. Its readers can read the feed, so only the controller should have access.
-    pub secret: ObjectName,
-    /// The DNS names and IP addresses of the server. A client that connects by another name has to verify one of them:
-    /// `pingsix.etcd.tls.domain`.
-    pub server_names: Vec<String>,
-    /// The prefixes of data planes that others run, by the Secret with their client certificate. The leader creates and
-    /// renews these Secrets.
-    pub clients: BTreeMap<ObjectName, BTreeSet<Scope>>,
-    /// Whether the writer of the Secrets of managed data planes [reports](FeedAuthority::report_edition) editions. Without
-    /// its reports, a step of a rotation waits for the Secrets of [`clients`](Self::clients) alone. Without these Secrets
-    /// either, a step waits until earlier certificates have expired.
-    pub has_reports: bool,
-    /// The lifetimes of certificates.
-    pub lifetimes: Lifetimes,
-    /// The clock for times of day.
-    pub clock: Clock,
-}
-
-impl AuthorityOptions {
-    /// The options for a feed behind a Service of the same namespace.
-    pub fn new(secret: ObjectName, service: &str) -> Self {
-        let host = format!("{service}.{}", secret.namespace);
-        let server_names = vec![format!("{host}.svc"), format!("{host}.svc.cluster.local"), host];
-        Self {
-            secret,
-            server_names,
-            clients: BTreeMap::new(),
-            has_reports: true,
-            lifetimes: Lifetimes::default(),
-            clock: Clock::default(),
-        }
-    }
-}
 
 /// The known authorities. Clones share them.
 #[derive(Clone, Debug)]

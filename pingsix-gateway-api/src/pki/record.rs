@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::ByteString;
 use serde::{Deserialize, Serialize};
 
+use super::RecordFault;
 use super::authority::{Authority, read_certificate};
 use super::rotation::{Authorities, Phase, PhaseProgress};
 
@@ -24,16 +25,6 @@ const PREVIOUS: &str = "previous.crt";
 const ROTATION: &str = "rotation.json";
 /// All that are to be trusted. Written for people and programs that copy it, and never read.
 const BUNDLE: &str = "ca.crt";
-
-/// The Secret has content of another author. The error never shows the content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("its key {key} {problem}")]
-pub struct RecordFault {
-    /// The key of the Secret's data.
-    pub key: &'static str,
-    /// The fault.
-    pub problem: &'static str,
-}
 
 /// The record beside certificates and keys.
 #[derive(Serialize, Deserialize)]

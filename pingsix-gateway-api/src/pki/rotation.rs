@@ -34,7 +34,6 @@ use thiserror::Error;
 use super::IssueError;
 use super::authority::{Authority, accepts_client};
 use super::certificate::Certificate;
-use super::identity::FeedIdentity;
 use crate::digest::short_digest;
 
 /// The lifetime of an authority in multiples of a certificate's lifetime and an overlap. The rotation begins with a
@@ -221,15 +220,6 @@ impl Authorities {
     pub fn edition(&self) -> Edition {
         // The signing authority comes first.
         Edition(short_digest(&self.bundle()))
-    }
-
-    /// Whether the next step has to wait for a data plane with this identity: it lacks the present edition, and its
-    /// certificate still opens the feed. An identity is written as a whole, so the present bundle comes with a
-    /// matching certificate.
-    pub fn waits_for(&self, identity: &FeedIdentity, now: Timestamp) -> bool {
-        identity.ca_bundle() != self.bundle()
-            && Certificate::read(identity.certificate())
-                .is_some_and(|certificate| self.accept_client(&certificate, now))
     }
 
     /// The latest time of the next step; `None` without a rotation.

@@ -13,7 +13,8 @@ use tokio_util::sync::CancellationToken;
 use super::IssueError;
 use super::authority::Purpose;
 use super::certificate::Certificate;
-use super::reconciler::{AuthorityOptions, FeedAuthority};
+use super::options::AuthorityOptions;
+use super::reconciler::FeedAuthority;
 use super::rotation::{Authorities, Edition, Lifetimes};
 use crate::health::Gate;
 

@@ -5,12 +5,9 @@ use std::collections::BTreeMap;
 use pingsix_translate::infrastructure::{DisruptionLimit, PortProtocol};
 use serde_json::{Value, json};
 
-use super::process::{CERTIFICATE, FEED, FOLDER, GRACE};
+use super::container::{DELAY, mount, own_mounts, pause, security, status_probes};
+use super::process::{CERTIFICATE, FOLDER, GRACE};
 use super::{CONFIGURATION, DATA_PLANE, Plan, Process, keys, merge, sidecar};
-
-/// The time of service after the stop signal, in seconds. PingSIX closes its sockets at once, so load balancers must
-/// remove the Pod before.
-const DELAY: u32 = 10;
 
 /// The remaining time for the end of a Pod, in seconds.
 const MARGIN: u32 = 5;
@@ -169,26 +166,6 @@ fn container(plan: &Plan<'_>, process: &Process) -> Value {
     })
 }
 
-/// The probes of life and readiness of a program with status pages, on a port by number or name.
-pub(super) fn status_probes(port: &Value) -> [Value; 2] {
-    [("/status/live", 10), ("/status/ready", 2)].map(|(path, period)| {
-        json!({ "httpGet": { "path": path, "port": port }, "periodSeconds": period, "timeoutSeconds": 3 })
-    })
-}
-
-/// The pause between the decision to end a Pod and the stop signal.
-pub(super) fn pause() -> Value {
-    json!({ "preStop": { "sleep": { "seconds": DELAY } } })
-}
-
-pub(super) fn security() -> Value {
-    json!({
-        "allowPrivilegeEscalation": false,
-        "readOnlyRootFilesystem": true,
-        "capabilities": { "drop": ["ALL"] },
-    })
-}
-
 fn config_volume(process: &Process) -> String {
     format!("config-{}", process.listener)
 }
@@ -200,19 +177,6 @@ fn mounts(plan: &Plan<'_>, process: &Process) -> Value {
         mounts.push(mount("certificate", CERTIFICATE));
     }
     mounts.into()
-}
-
-/// The mounts of the configuration of a container, in its subfolder, and of the client certificate for the feed.
-pub(super) fn own_mounts(plan: &Plan<'_>, volume: &str, subfolder: &str) -> Vec<Value> {
-    let mut mounts = vec![mount(volume, &format!("{FOLDER}/{subfolder}"))];
-    if plan.installation.has_tls() {
-        mounts.push(mount("feed", FEED));
-    }
-    mounts
-}
-
-fn mount(volume: &str, path: &str) -> Value {
-    json!({ "name": volume, "mountPath": path, "readOnly": true })
 }
 
 fn volumes(plan: &Plan<'_>) -> Value {

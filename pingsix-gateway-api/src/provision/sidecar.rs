@@ -9,7 +9,7 @@ use pingsix_translate::infrastructure::Infrastructure;
 use pingsix_translate::stream::{FRONT_PORT, listening_ports};
 use serde_json::{Value, json};
 
-use super::pod::{own_mounts, pause, security, status_probes};
+use super::container::{own_mounts, pause, security, status_probes};
 use super::ports::ProcessPorts;
 use super::process::{FEED, FOLDER};
 use super::{Installation, Plan};

@@ -15,11 +15,20 @@ use pingsix_sink::Desired;
 use pingsix_translate::status::{Problem, Verdicts};
 use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, Options, Translation, Translator};
 
-use super::Publication;
 use crate::acceptance::{Draft, DraftNumber, Trial};
 use crate::bridge::Bridge;
 use crate::world::OwnerSnapshot;
 use crate::{BridgeError, bridge_stream, outdated_certificates, outdated_stream_certificates};
+
+/// The documents of a data plane.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Publication {
+    /// The key of the data plane.
+    pub data_plane: DataPlaneKey,
+    /// The desired documents; none for a data plane that is gone.
+    pub desired: Desired,
+}
 
 /// The caches of an owner from its last translation.
 #[derive(Debug, Default)]

@@ -3,17 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pingsix_sink::Revision;
 use pingsix_translate::infrastructure::{AttachedParameters, Infrastructure};
 use pingsix_translate::snapshot::OwnAddresses;
-use pingsix_translate::status::{Delivery, PolicyVerdict, Problem, RouteVerdict, Verdicts, with_delivery};
-use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, SharedMap, StreamPlane};
-use tokio::time::Instant;
+use pingsix_translate::status::{Problem, Verdicts};
+use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, StreamPlane};
 
-use super::Reconciler;
 use super::job::OwnerCache;
 use super::waits::Waits;
-use crate::acceptance::{Acceptance, AcceptanceOutcome, DraftNumber, Reception, named_sources};
+use crate::acceptance::Acceptance;
 use crate::world::{Changed, Extract, OwnerSnapshot};
 
 /// The last translation of an owner, with its acceptance.
@@ -47,160 +44,4 @@ pub(super) struct OwnerEntry {
     pub(super) tried: BTreeMap<DataPlaneKey, DataPlane>,
     /// Whether its parameters cannot be used. The previous publication stays.
     pub(super) is_kept: bool,
-}
-
-/// The acceptance of publications by PingSIX.
-impl Reconciler {
-    /// Records the publication of an owner's draft.
-    pub fn published(
-        &mut self,
-        owner: &ObjectKey,
-        draft: DraftNumber,
-        data_plane: &DataPlaneKey,
-        revision: Revision,
-    ) -> AcceptanceOutcome {
-        let entry = self.owners.get_mut(owner);
-        entry.map_or(AcceptanceOutcome::Nothing, |entry| {
-            entry.acceptance.published(draft, data_plane, revision)
-        })
-    }
-
-    /// Records how PingSIX receives the documents of a data plane; `None` without an instance that reports.
-    pub fn record_reception(
-        &mut self,
-        data_plane: &DataPlaneKey,
-        reception: Option<Reception>,
-    ) -> AcceptanceOutcome {
-        let Some(entry) = self.owners.get_mut(&data_plane.owner()) else { return AcceptanceOutcome::Nothing };
-        let refused = reception.as_ref().and_then(|reception| reception.refused.as_ref());
-        let plane = entry.tried.get(data_plane).or_else(|| entry.planes.get(data_plane));
-        let named =
-            refused.zip(plane).map(|((_, refused), plane)| named_sources(refused, plane)).unwrap_or_default();
-        entry.acceptance.record_reception(data_plane, reception, &named)
-    }
-
-    /// Advances the time of acceptance. Returns the owners with another publication.
-    pub fn tick(&mut self, now: Instant) -> Vec<(ObjectKey, AcceptanceOutcome)> {
-        let owners = self.owners.iter_mut();
-        let outcomes = owners.map(|(owner, entry)| (owner.clone(), entry.acceptance.tick(now)));
-        outcomes.filter(|(_, outcome)| *outcome != AcceptanceOutcome::Nothing).collect()
-    }
-
-    /// The acceptance of an owner's publications by PingSIX.
-    pub fn acceptance(&self, owner: &ObjectKey) -> Option<&Acceptance> {
-        Some(&self.owners.get(owner)?.acceptance)
-    }
-
-    /// Ends the search for faults of an owner, because no instance reports any more. Returns whether a search ended.
-    pub fn give_up(&mut self, owner: &ObjectKey) -> bool {
-        self.owners.get_mut(owner).is_some_and(|entry| entry.acceptance.give_up())
-    }
-}
-
-/// The verdicts and problems.
-impl Reconciler {
-    /// Whether the parameters of an owner cannot be used. Its previous publication stays.
-    pub fn is_kept(&self, owner: &ObjectKey) -> bool {
-        self.owners.get(owner).is_some_and(|entry| entry.is_kept)
-    }
-
-    /// The verdicts on a Gateway and its ListenerSets, with the delivery of its data planes; `None` if the Gateway is
-    /// not ours. Verdicts on routes and policies are [elsewhere](Self::route), because Gateways share them.
-    pub fn verdicts(
-        &self,
-        owner: &ObjectKey,
-        delivery: &BTreeMap<DataPlaneKey, Delivery>,
-    ) -> Option<Verdicts> {
-        let Verdicts { gateway, listener_sets, ingresses, .. } = self.owners.get(owner)?.verdicts.as_ref()?;
-        let own = Verdicts {
-            gateway: gateway.clone(),
-            listener_sets: listener_sets.clone(),
-            routes: SharedMap::new(),
-            policies: BTreeMap::new(),
-            ingresses: ingresses.clone(),
-            problems: Vec::new(),
-        };
-        Some(with_delivery(own, delivery))
-    }
-
-    /// The verdicts of an owner's last translation on all objects, with the delivery of its data planes; `None` before the
-    /// first translation. For pages.
-    pub fn all_verdicts(
-        &self,
-        owner: &ObjectKey,
-        delivery: &BTreeMap<DataPlaneKey, Delivery>,
-    ) -> Option<Verdicts> {
-        Some(with_delivery(self.owners.get(owner)?.verdicts.clone()?, delivery))
-    }
-
-    /// The verdict of all Gateways on a route; `None` without any.
-    pub fn route(&self, route: &ObjectKey) -> Option<RouteVerdict> {
-        let mut verdicts = self.verdicts_on(route).filter_map(|verdicts| verdicts.routes.get(route));
-        let mut merged = verdicts.next()?.clone();
-        for verdict in verdicts {
-            merged.merge(verdict);
-        }
-        Some(merged)
-    }
-
-    /// The owners whose translation judges a Gateway, ListenerSet or Ingress; empty if none serves it.
-    pub fn judging_owners(&self, object: &ObjectKey) -> impl Iterator<Item = &ObjectKey> {
-        self.owner_index.of(object)
-    }
-
-    /// The verdict of each Gateway and IngressClass on a policy.
-    pub fn policy(&self, policy: &ObjectKey) -> Vec<PolicyVerdict> {
-        self.verdicts_on(policy).filter_map(|verdicts| verdicts.policies.get(policy)).cloned().collect()
-    }
-
-    /// The verdict of each owner on an object.
-    fn verdicts_on(&self, object: &ObjectKey) -> impl Iterator<Item = &Verdicts> {
-        self.owner_index.of(object).filter_map(|owner| self.owners.get(owner)?.verdicts.as_ref())
-    }
-
-    /// The infrastructure of an owner with managed data planes.
-    pub fn infrastructure(&self, owner: &ObjectKey) -> Option<&Arc<Infrastructure>> {
-        self.owners.get(owner)?.infrastructure.as_ref()
-    }
-
-    /// The parameters of an owner with attached data planes.
-    pub fn attached(&self, owner: &ObjectKey) -> Option<&Arc<AttachedParameters>> {
-        self.owners.get(owner)?.attached.as_ref()
-    }
-
-    /// All problems of the objects of an owner.
-    pub fn problems(&self, owner: &ObjectKey) -> &[Problem] {
-        self.owners.get(owner).map(|entry| entry.problems.as_slice()).unwrap_or_default()
-    }
-
-    /// The last translation of a data plane, before the quarantine. For dumps.
-    pub fn data_plane(&self, owner: &ObjectKey, key: &DataPlaneKey) -> Option<&DataPlane> {
-        self.owners.get(owner)?.planes.get(key)
-    }
-
-    /// The last translation of stream documents, before the quarantine. For dumps.
-    pub fn stream_plane(&self, owner: &ObjectKey, key: &DataPlaneKey) -> Option<&Arc<StreamPlane>> {
-        self.owners.get(owner)?.streams.get(key)
-    }
-
-    /// All problems of the objects of all owners.
-    pub fn all_problems(&self) -> impl Iterator<Item = &Problem> {
-        self.owners.values().flat_map(|entry| &entry.problems)
-    }
-
-    /// The charged part of the budget of the fullest data plane. The charge of stream documents is their size.
-    pub fn most_charged(&self) -> f64 {
-        let budget = self.options.budget;
-        let parts = self.owners.values().flat_map(|entry| {
-            let of_streams = entry.streams.values().map(|plane| plane.size.ratio_of(budget));
-            entry.planes.values().map(|plane| plane.charged_ratio).chain(of_streams)
-        });
-        parts.fold(0.0, f64::max)
-    }
-
-    /// The data planes of an owner.
-    pub fn data_planes(&self, owner: &ObjectKey) -> Vec<DataPlaneKey> {
-        let planes = self.owners.get(owner).into_iter();
-        planes.flat_map(|entry| entry.planes.keys().chain(entry.streams.keys())).cloned().collect()
-    }
 }

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use pingsix_translate::snapshot::{
     AnyPolicy, Gateway, GatewayClass, IngressClass, OwnAddress, proxy_of_class, proxy_of_ingress_class,
 };
@@ -14,8 +13,7 @@ use pingsix_translate::{Kind, ObjectKey, ObjectName, Options, PINGSIX_GROUP};
 use tokio::time::Instant;
 
 use super::owner_entry::OwnerEntry;
-use super::turn::{NextStep, ReconcileOutcome};
-use super::verdicts::OwnerIndex;
+use super::owner_index::OwnerIndex;
 use crate::acceptance::Findings;
 use crate::world::{Effects, Event, World};
 
@@ -58,16 +56,6 @@ impl Reconciler {
     pub const fn hiding_objects(mut self, hides_objects: bool) -> Self {
         self.hides_objects = hides_objects;
         self
-    }
-
-    /// Reconsiders an owner.
-    pub fn reconcile(&mut self, owner: &ObjectKey, now: Timestamp) -> ReconcileOutcome {
-        match self.prepare(owner, now) {
-            NextStep::Withdrawn(reconciled) => ReconcileOutcome::Withdrawn(reconciled),
-            NextStep::Waiting(missing) => ReconcileOutcome::Waiting(missing),
-            // The call is synchronous, so the job cannot be outdated.
-            NextStep::Job(job) => ReconcileOutcome::Current(self.finish(job.run()).unwrap_or_default()),
-        }
     }
 
     /// The world of objects.

@@ -4,26 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use pingsix_sink::Desired;
 use pingsix_translate::status::Verdicts;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Translation};
 
 use super::Reconciler;
 use super::hold_back::hold_back;
-use super::job::{BridgeOutput, Job, JobOutput, JobResult};
+use super::job::{BridgeOutput, Job, JobOutput, JobResult, Publication};
 use crate::BridgeError;
 use crate::acceptance::{DraftNumber, PriorStatuses, Trial};
 use crate::world::{Extract, OwnerSnapshot};
-
-/// The documents of a data plane.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Publication {
-    /// The key of the data plane.
-    pub data_plane: DataPlaneKey,
-    /// The desired documents; none for a data plane that is gone.
-    pub desired: Desired,
-}
 
 /// The state of an owner after a reconciliation. Each variant needs another action, so matches are exhaustive.
 #[derive(Debug)]
@@ -69,6 +58,16 @@ pub(crate) enum NextStep {
 }
 
 impl Reconciler {
+    /// Reconsiders an owner.
+    pub fn reconcile(&mut self, owner: &ObjectKey, now: Timestamp) -> ReconcileOutcome {
+        match self.prepare(owner, now) {
+            NextStep::Withdrawn(reconciled) => ReconcileOutcome::Withdrawn(reconciled),
+            NextStep::Waiting(missing) => ReconcileOutcome::Waiting(missing),
+            // The call is synchronous, so the job cannot be outdated.
+            NextStep::Job(job) => ReconcileOutcome::Current(self.finish(job.run()).unwrap_or_default()),
+        }
+    }
+
     /// Prepares the translation of an owner.
     pub(crate) fn prepare(&mut self, owner: &ObjectKey, now: Timestamp) -> NextStep {
         let extract = if self.is_ours(owner) { self.extract(owner) } else { None };

@@ -1,175 +1,117 @@
-//! The owners with a verdict on each object.
+//! The verdicts and problems of the last translation of each owner.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pingsix_translate::status::{GatewayVerdict, ListenerSetVerdict, RouteVerdict, Verdicts};
-use pingsix_translate::{Change, ObjectKey, SharedMap};
+use pingsix_translate::infrastructure::{AttachedParameters, Infrastructure};
+use pingsix_translate::status::{Delivery, PolicyVerdict, Problem, RouteVerdict, Verdicts, with_delivery};
+use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, SharedMap, StreamPlane};
 
-/// The owners with a verdict on each object. A route or a policy may have several owners. A Gateway, a ListenerSet or an
-/// Ingress has one, or two while the object moves.
-#[derive(Debug, Default)]
-pub(super) struct OwnerIndex {
-    owners: BTreeMap<Arc<ObjectKey>, Owners>,
-}
+use super::Reconciler;
 
-/// The owners with a verdict on an object. Most objects have one owner.
-#[derive(Debug)]
-enum Owners {
-    One(Arc<ObjectKey>),
-    /// Two, at least at some time; never none.
-    #[allow(
-        clippy::box_collection,
-        reason = "the set is three times as large as the box, and mostly not there"
-    )]
-    Several(Box<BTreeSet<Arc<ObjectKey>>>),
-}
-
-impl Owners {
-    fn add(&mut self, owner: &Arc<ObjectKey>) {
-        match self {
-            Self::One(one) if one == owner => {}
-            Self::One(one) => *self = Self::Several(Box::new([one.clone(), owner.clone()].into())),
-            Self::Several(owners) => {
-                owners.insert(owner.clone());
-            }
-        }
+impl Reconciler {
+    /// Whether the parameters of an owner cannot be used. Its previous publication stays.
+    pub fn is_kept(&self, owner: &ObjectKey) -> bool {
+        self.owners.get(owner).is_some_and(|entry| entry.is_kept)
     }
 
-    /// Takes an owner out. Returns whether it was the last.
-    fn remove(&mut self, owner: &Arc<ObjectKey>) -> bool {
-        match self {
-            Self::One(one) => one == owner,
-            Self::Several(owners) => {
-                owners.remove(owner);
-                owners.is_empty()
-            }
-        }
-    }
-
-    /// In order.
-    fn iter(&self) -> impl Iterator<Item = &Arc<ObjectKey>> {
-        let (one, several) = match self {
-            Self::One(one) => (Some(one), None),
-            Self::Several(owners) => (None, Some(owners)),
+    /// The verdicts on a Gateway and its ListenerSets, with the delivery of its data planes; `None` if the Gateway is
+    /// not ours. Verdicts on routes and policies are [elsewhere](Self::route), because Gateways share them.
+    pub fn verdicts(
+        &self,
+        owner: &ObjectKey,
+        delivery: &BTreeMap<DataPlaneKey, Delivery>,
+    ) -> Option<Verdicts> {
+        let Verdicts { gateway, listener_sets, ingresses, .. } = self.owners.get(owner)?.verdicts.as_ref()?;
+        let own = Verdicts {
+            gateway: gateway.clone(),
+            listener_sets: listener_sets.clone(),
+            routes: SharedMap::new(),
+            policies: BTreeMap::new(),
+            ingresses: ingresses.clone(),
+            problems: Vec::new(),
         };
-        one.into_iter().chain(several.into_iter().flat_map(|owners| &**owners))
-    }
-}
-
-impl OwnerIndex {
-    /// Takes in that the verdicts of an owner are others. Returns the objects about which something changed.
-    pub(super) fn replace(
-        &mut self,
-        owner: &Arc<ObjectKey>,
-        before: Option<&Verdicts>,
-        after: Option<&Verdicts>,
-    ) -> BTreeSet<Arc<ObjectKey>> {
-        let mut changed = BTreeSet::new();
-        for key in own(before) {
-            if own_verdict(after, key).is_none() {
-                self.remove(key, owner);
-                changed.insert(key.clone());
-            }
-        }
-        for key in own(after) {
-            if own_verdict(before, key) != own_verdict(after, key) {
-                self.add(key, owner);
-                changed.insert(key.clone());
-            }
-        }
-        // Of an Ingress there is nothing to say but that it is served.
-        let none = SharedMap::new();
-        let served_before = before.map_or(&none, |verdicts| &verdicts.ingresses);
-        let served_after = after.map_or(&none, |verdicts| &verdicts.ingresses);
-        for change in served_after.changes(served_before) {
-            let key = match change {
-                Change::Replaced(..) => continue,
-                Change::Added(key, ()) => {
-                    self.add(key, owner);
-                    key
-                }
-                Change::Removed(key, ()) => {
-                    self.remove(key, owner);
-                    key
-                }
-            };
-            changed.insert(key.clone());
-        }
-        for change in routes(after).changes(&routes(before)) {
-            match change {
-                Change::Replaced(_, one, other) if one == other => continue,
-                Change::Replaced(..) => {}
-                Change::Added(key, _) => self.add(key, owner),
-                Change::Removed(key, _) => self.remove(key, owner),
-            }
-            let (Change::Added(key, _) | Change::Replaced(key, ..) | Change::Removed(key, _)) = change;
-            changed.insert(key.clone());
-        }
-        let (before, after) =
-            (before.map(|verdicts| &verdicts.policies), after.map(|verdicts| &verdicts.policies));
-        for (key, _) in before.into_iter().flatten() {
-            if after.is_none_or(|after| !after.contains_key(key)) {
-                self.remove(key, owner);
-                changed.insert(key.clone());
-            }
-        }
-        for (key, verdict) in after.into_iter().flatten() {
-            if before.and_then(|before| before.get(key)) != Some(verdict) {
-                self.add(key, owner);
-                changed.insert(key.clone());
-            }
-        }
-        if changed.len() > self.owners.len() / 2 {
-            // They came in order, which leaves the nodes of a tree half empty; built anew, they are full.
-            self.owners = std::mem::take(&mut self.owners).into_iter().collect();
-        }
-        changed
+        Some(with_delivery(own, delivery))
     }
 
-    /// The owners with a verdict on an object, in order.
-    pub(super) fn of(&self, object: &ObjectKey) -> impl Iterator<Item = &ObjectKey> {
-        self.owners.get(object).into_iter().flat_map(Owners::iter).map(AsRef::as_ref)
+    /// The verdicts of an owner's last translation on all objects, with the delivery of its data planes; `None` before the
+    /// first translation. For pages.
+    pub fn all_verdicts(
+        &self,
+        owner: &ObjectKey,
+        delivery: &BTreeMap<DataPlaneKey, Delivery>,
+    ) -> Option<Verdicts> {
+        Some(with_delivery(self.owners.get(owner)?.verdicts.clone()?, delivery))
     }
 
-    fn add(&mut self, object: &Arc<ObjectKey>, owner: &Arc<ObjectKey>) {
-        match self.owners.get_mut(object) {
-            Some(owners) => owners.add(owner),
-            None => {
-                self.owners.insert(object.clone(), Owners::One(owner.clone()));
-            }
+    /// The verdict of all Gateways on a route; `None` without any.
+    pub fn route(&self, route: &ObjectKey) -> Option<RouteVerdict> {
+        let mut verdicts = self.verdicts_on(route).filter_map(|verdicts| verdicts.routes.get(route));
+        let mut merged = verdicts.next()?.clone();
+        for verdict in verdicts {
+            merged.merge(verdict);
         }
+        Some(merged)
     }
 
-    fn remove(&mut self, object: &Arc<ObjectKey>, owner: &Arc<ObjectKey>) {
-        let Some(owners) = self.owners.get_mut(object) else { return };
-        if owners.remove(owner) {
-            self.owners.remove(object);
-        }
+    /// The owners whose translation judges a Gateway, ListenerSet or Ingress; empty if none serves it.
+    pub fn judging_owners(&self, object: &ObjectKey) -> impl Iterator<Item = &ObjectKey> {
+        self.owner_index.of(object)
     }
-}
 
-/// The Gateway and its ListenerSets. Delivery is not part of these verdicts.
-fn own(verdicts: Option<&Verdicts>) -> impl Iterator<Item = &Arc<ObjectKey>> {
-    let gateway = verdicts.and_then(|verdicts| verdicts.gateway.as_ref()).map(|gateway| &gateway.key);
-    let sets = verdicts.into_iter().flat_map(|verdicts| verdicts.listener_sets.keys());
-    gateway.into_iter().chain(sets)
-}
+    /// The verdict of each Gateway and IngressClass on a policy.
+    pub fn policy(&self, policy: &ObjectKey) -> Vec<PolicyVerdict> {
+        self.verdicts_on(policy).filter_map(|verdicts| verdicts.policies.get(policy)).cloned().collect()
+    }
 
-/// The verdict on one of those.
-#[derive(PartialEq)]
-enum OwnVerdict<'v> {
-    Gateway(&'v GatewayVerdict),
-    ListenerSet(&'v ListenerSetVerdict),
-}
+    /// The verdict of each owner on an object.
+    fn verdicts_on(&self, object: &ObjectKey) -> impl Iterator<Item = &Verdicts> {
+        self.owner_index.of(object).filter_map(|owner| self.owners.get(owner)?.verdicts.as_ref())
+    }
 
-fn own_verdict<'v>(verdicts: Option<&'v Verdicts>, key: &ObjectKey) -> Option<OwnVerdict<'v>> {
-    let verdicts = verdicts?;
-    let gateway = verdicts.gateway.as_ref().filter(|gateway| *gateway.key == *key);
-    let set = || verdicts.listener_sets.get(key).map(OwnVerdict::ListenerSet);
-    gateway.map(OwnVerdict::Gateway).or_else(set)
-}
+    /// The infrastructure of an owner with managed data planes.
+    pub fn infrastructure(&self, owner: &ObjectKey) -> Option<&Arc<Infrastructure>> {
+        self.owners.get(owner)?.infrastructure.as_ref()
+    }
 
-fn routes(verdicts: Option<&Verdicts>) -> SharedMap<Arc<ObjectKey>, RouteVerdict> {
-    verdicts.map_or_else(SharedMap::new, |verdicts| verdicts.routes.clone())
+    /// The parameters of an owner with attached data planes.
+    pub fn attached(&self, owner: &ObjectKey) -> Option<&Arc<AttachedParameters>> {
+        self.owners.get(owner)?.attached.as_ref()
+    }
+
+    /// All problems of the objects of an owner.
+    pub fn problems(&self, owner: &ObjectKey) -> &[Problem] {
+        self.owners.get(owner).map(|entry| entry.problems.as_slice()).unwrap_or_default()
+    }
+
+    /// The last translation of a data plane, before the quarantine. For dumps.
+    pub fn data_plane(&self, owner: &ObjectKey, key: &DataPlaneKey) -> Option<&DataPlane> {
+        self.owners.get(owner)?.planes.get(key)
+    }
+
+    /// The last translation of stream documents, before the quarantine. For dumps.
+    pub fn stream_plane(&self, owner: &ObjectKey, key: &DataPlaneKey) -> Option<&Arc<StreamPlane>> {
+        self.owners.get(owner)?.streams.get(key)
+    }
+
+    /// All problems of the objects of all owners.
+    pub fn all_problems(&self) -> impl Iterator<Item = &Problem> {
+        self.owners.values().flat_map(|entry| &entry.problems)
+    }
+
+    /// The charged part of the budget of the fullest data plane. The charge of stream documents is their size.
+    pub fn most_charged(&self) -> f64 {
+        let budget = self.options.budget;
+        let parts = self.owners.values().flat_map(|entry| {
+            let of_streams = entry.streams.values().map(|plane| plane.size.ratio_of(budget));
+            entry.planes.values().map(|plane| plane.charged_ratio).chain(of_streams)
+        });
+        parts.fold(0.0, f64::max)
+    }
+
+    /// The data planes of an owner.
+    pub fn data_planes(&self, owner: &ObjectKey) -> Vec<DataPlaneKey> {
+        let planes = self.owners.get(owner).into_iter();
+        planes.flat_map(|entry| entry.planes.keys().chain(entry.streams.keys())).cloned().collect()
+    }
 }

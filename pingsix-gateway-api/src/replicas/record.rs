@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use pingsix_sink::{Revision, Scope};
 use serde::{Deserialize, Serialize};
 
+use super::name_of;
 use super::report::{Confirmed, Written};
 use super::turns::{group_of, in_turns};
-use crate::digest::short_digest;
 
 /// The prefix of the names of annotations.
 const PREFIX: &str = "replica.pingsix.io/";
@@ -47,11 +47,6 @@ impl Record {
     pub(super) fn has_equal_content(&self, other: &Self) -> bool {
         (&self.readers, &self.confirmed, &self.found) == (&other.readers, &other.confirmed, &other.found)
     }
-}
-
-/// A short name of a scope.
-pub(super) fn name_of(scope: &Scope) -> String {
-    short_digest(scope.as_str())
 }
 
 /// The readers that are told of, by short names, of those there are.

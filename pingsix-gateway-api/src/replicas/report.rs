@@ -7,7 +7,7 @@ use pingsix_sink::Scope;
 use pingsix_translate::{Kind, ObjectKey, Origin, Section};
 use serde::{Deserialize, Serialize};
 
-use super::record::name_of;
+use super::name_of;
 use super::turns::{group_of, in_turns};
 use crate::acceptance::{Culprit, Finding};
 

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::pages::explain::Form;
+use super::form::Form;
 use crate::explain::has_scheme;
 
 /// The most words of a command line.

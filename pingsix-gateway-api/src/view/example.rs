@@ -5,8 +5,8 @@ use pingsix_translate::{Kind, Object, ObjectKey, ParentRef};
 use serde::Serialize;
 
 use super::Model;
-use super::page;
-use super::pages::explain::Form;
+use super::address::address;
+use super::form::Form;
 use super::route_text::{MatchText, RouteText, RuleText};
 
 /// The host of a request for a route and a listener without hostnames.
@@ -50,7 +50,7 @@ impl<'m> Examples<'m> {
         let host = host.replace('*', "example");
         let form = Form {
             method,
-            url: page::address(&format!("{scheme}://{host}{path}"), &query),
+            url: address(&format!("{scheme}://{host}{path}"), &query),
             headers: headers.join("\n"),
             port: if port == default_port { String::new() } else { port.to_string() },
             http2: is_call,

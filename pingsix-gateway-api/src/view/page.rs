@@ -1,16 +1,11 @@
 //! The frame of all pages, and the parts that several pages have.
 
-use std::borrow::Cow;
-
 use maud::{DOCTYPE, Markup, html};
 use pingsix_translate::{Kind, ObjectKey};
 
-use super::question::{Part, ROOT};
-use super::{Finding, Model, status_mark};
-use crate::about::About;
-
-/// The longest text of an object on a page, in characters. The API server allows messages of 32 KiB.
-const MAX_TEXT: usize = 1_000;
+use super::address::{ROOT, address, object_address};
+use super::part::Part;
+use super::{Finding, Model, cut, status_mark};
 
 /// The entries of the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,27 +90,6 @@ pub(super) fn document(title: &str, entry: Option<Entry>, search: &str, body: &M
 /// A page that says what is wrong.
 pub(super) fn fault(title: &str, message: &str) -> String {
     document(title, None, "", &html! { p { (cut(message)) } p { a href=(ROOT) { "Go to the overview" } } })
-}
-
-/// A text, cut to the bound of a page.
-pub(super) fn cut(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(MAX_TEXT) {
-        None => Cow::Borrowed(text),
-        Some((end, _)) => Cow::Owned(format!("{} …", &text[..end])),
-    }
-}
-
-/// An address with parameters. Empty parameters are left out.
-pub(super) fn address(path: &str, parameters: &[(&str, &str)]) -> String {
-    let mut query = form_urlencoded::Serializer::new(String::new());
-    query.extend_pairs(parameters.iter().filter(|(_, value)| !value.is_empty()));
-    let query = query.finish();
-    if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
-}
-
-/// The address of the page of an object.
-pub(super) fn object_address(key: &ObjectKey) -> String {
-    address("/view/object", &[("about", &About(key.clone()).to_string())])
 }
 
 /// Whether an object of the model has a page.

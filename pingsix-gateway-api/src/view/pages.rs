@@ -11,7 +11,7 @@ pub(super) mod routes;
 use pingsix_translate::ObjectKey;
 
 use super::Model;
-use super::question::Part;
+use super::part::Part;
 
 /// The page of an object; `None` if it has none.
 pub(super) fn object(model: &Model, key: &ObjectKey, part: Part) -> Option<String> {

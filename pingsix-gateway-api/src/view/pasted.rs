@@ -1,7 +1,7 @@
 //! Pasted texts as requests to explain: a command line of curl, or the head of a request.
 
 use super::curl;
-use super::pages::explain::Form;
+use super::form::Form;
 use crate::explain::Inquiry;
 
 /// The message for a text that is none of the accepted forms.

@@ -8,21 +8,19 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use pingsix_sink::hosts::{ASK_LOCALLY, is_local};
 use pingsix_translate::ObjectKey;
 
-use super::pages::explain::Form;
-use super::{Model, page, pages, pasted};
+use super::address::ROOT;
+use super::form::{Form, MAX_FIELD};
+use super::pages::routes::RouteFilter;
+use super::part::{Part, ROWS};
+use super::{Model, cut, page, pages, pasted};
 use crate::about::About;
 
-/// The root of all pages.
-pub(super) const ROOT: &str = "/view";
-
-/// The number of rows of a page, and the largest number that a URL may ask for.
-const ROWS: usize = 50;
+/// The largest number of rows that a URL may ask for.
 const MAX_ROWS: usize = 200;
 
-/// The longest search, the longest name of an object, and the longest field of the form, in bytes.
+/// The longest search, and the longest name of an object, in bytes.
 const MAX_SEARCH: usize = 200;
 const MAX_ABOUT: usize = 400;
-pub(super) const MAX_FIELD: usize = 8_000;
 
 /// The policy for browsers: nothing is loaded from elsewhere, no page frames these pages, and forms lead here.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
@@ -31,44 +29,6 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; i
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 const ICON: &str = include_str!("icon.svg");
-
-/// A part of a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
-    /// The number of the page, from 1.
-    pub(super) page: usize,
-    /// The number of rows.
-    pub(super) rows: usize,
-}
-
-impl Default for Part {
-    fn default() -> Self {
-        Self { page: 1, rows: ROWS }
-    }
-}
-
-impl Part {
-    /// The number of rows before the part.
-    pub(super) const fn skipped(self) -> usize {
-        (self.page - 1).saturating_mul(self.rows)
-    }
-
-    /// Whether the number of rows is the default.
-    pub(super) const fn is_default_size(self) -> bool {
-        self.rows == ROWS
-    }
-}
-
-/// A choice of routes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct RouteFilter {
-    /// A part of the name, of a hostname or of a path, in lower case.
-    pub(super) search: String,
-    /// The Gateway or IngressClass.
-    pub(super) owner: Option<ObjectKey>,
-    /// Whether routes without problems are left out.
-    pub(super) only_problems: bool,
-}
 
 /// A page that a browser asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -236,7 +196,7 @@ impl Parameters {
         match self.0.first() {
             None => Ok(()),
             Some((name, _)) => {
-                Err(format!("The page has no parameter \"{0}\", or \"{0}\" is there twice.", page::cut(name)))
+                Err(format!("The page has no parameter \"{0}\", or \"{0}\" is there twice.", cut(name)))
             }
         }
     }

@@ -3,8 +3,7 @@
 use maud::{Markup, html};
 use pingsix_translate::status::{Condition, ConditionStatus, ConditionType, Conditions, Delivery};
 
-use super::FindingLevel;
-use super::page::cut;
+use super::{FindingLevel, cut};
 
 /// The meaning of a colour, from the least to the most urgent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -121,7 +121,7 @@ fn page(model: &Model, path: &str) -> String {
 }
 
 fn about(about: &str) -> String {
-    super::page::address("/view/object", &[("about", about)])
+    super::address::address("/view/object", &[("about", about)])
 }
 
 /// A page of each kind.
@@ -293,14 +293,14 @@ fn hostile_names_are_text_and_long_ones_are_cut() {
     ));
     let model = model(&objects);
     let query = |name: &str, value: &str| {
-        super::page::address("/view/explain", &[(name, value), ("url", "http://a/")])
+        super::address::address("/view/explain", &[(name, value), ("url", "http://a/")])
     };
     let mut addresses = addresses();
     addresses.retain(|address| !address.contains("about=") || address.contains("Gateway%2Finfra%2Fweb"));
     addresses.extend([
         about("HTTPRoute/infra/long"),
-        super::page::address("/view/routes", &[("search", evil)]),
-        super::page::address("/view/explain", &[("paste", evil)]),
+        super::address::address("/view/routes", &[("search", evil)]),
+        super::address::address("/view/explain", &[("paste", evil)]),
         query("method", "<b>"),
         query("headers", evil),
         query("port", "<b>"),
@@ -356,7 +356,7 @@ fn ten_thousand_routes_have_pages_and_a_search() {
         ("nowhere", 0),
         ("\"", 0),
     ] {
-        let address = super::page::address("/view/routes", &[("search", search)]);
+        let address = super::address::address("/view/routes", &[("search", search)]);
         assert_eq!(rows(&page(&model, &address)), found, "{search}");
     }
     let problems = page(&model, "/view/routes?only-problems=yes&owner=Gateway%2Finfra%2Fweb");
@@ -467,7 +467,7 @@ fn an_example_is_asked_at_a_listener_that_takes_the_route() {
 fn a_command_line_of_curl_becomes_a_shareable_address() {
     let model = model(&shop());
     let line = "curl -X POST 'http://shop.example.com/cart?beta=1' -H 'X-Env: canary'";
-    let answer = ask(&model, &super::page::address("/view/explain", &[("paste", line)]));
+    let answer = ask(&model, &super::address::address("/view/explain", &[("paste", line)]));
     assert_eq!(answer.status(), StatusCode::SEE_OTHER);
     let location = answer.headers()[header::LOCATION].to_str().unwrap();
     let text = page(&model, location);
@@ -485,7 +485,7 @@ fn a_command_line_of_curl_becomes_a_shareable_address() {
     assert!(text.contains("href=\"/view/object?about=HTTPRoute%2Finfra%2Fshop#rule-0\""), "{text}");
 
     let refused =
-        ask(&model, &super::page::address("/view/explain", &[("paste", "curl --proxy p http://a/")]));
+        ask(&model, &super::address::address("/view/explain", &[("paste", "curl --proxy p http://a/")]));
     assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
     assert!(refused.body().contains("The option --proxy of curl is unsupported here"), "{}", refused.body());
     assert!(refused.body().contains("curl --proxy p http://a/</textarea>"), "{}", refused.body());
@@ -494,7 +494,7 @@ fn a_command_line_of_curl_becomes_a_shareable_address() {
 #[test]
 fn the_text_of_an_answer_is_that_of_the_command() {
     let model = model(&shop());
-    let form = pages::explain::Form {
+    let form = form::Form {
         method: "GET".to_owned(),
         url: "http://shop.example.com/cart/<new>".replace(['<', '>'], "%3C"),
         ..Default::default()
@@ -522,7 +522,7 @@ fn a_fault_of_the_form_names_the_field() {
         if field != "url" {
             parameters.push(("url", "http://a/"));
         }
-        let answer = ask(&model, &super::page::address("/view/explain", &parameters));
+        let answer = ask(&model, &super::address::address("/view/explain", &parameters));
         assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{field}");
         let text = Document::parse(answer.body()).text();
         assert!(text.contains(message), "{message}: {text}");

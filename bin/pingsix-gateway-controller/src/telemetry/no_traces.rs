@@ -1,6 +1,6 @@
 //! No traces: the program was built without them, and a configuration that asks for them is refused.
 
-use super::Layer;
+use crate::log::Layer;
 use crate::values::CollectorUrl;
 
 /// There are none.

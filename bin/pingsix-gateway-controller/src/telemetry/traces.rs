@@ -21,7 +21,7 @@ use tracing::{info, warn};
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::Targets;
 
-use super::Layer;
+use crate::log::Layer;
 use crate::values::CollectorUrl;
 use crate::wiring::instance;
 

@@ -1,14 +1,13 @@
 //! Connecting to a node of an upstream.
 
-use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use rustix::io::Errno;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::metrics::{PortMetrics, Reason};
+use super::metrics::PortMetrics;
+use super::outcome::Reason;
 use super::socket;
 use super::upstream::{Active, Nodes};
 
@@ -42,7 +41,7 @@ pub(super) async fn connect(
                 let _ = socket::set_options(&stream);
                 return Ok((stream, active));
             }
-            Ok(Err(error)) if is_ours(&error) => return Err(Reason::Resources),
+            Ok(Err(error)) if socket::is_ours(&error) => return Err(Reason::Resources),
             Ok(Err(error)) => error,
             Err(elapsed) => elapsed.into(),
         };
@@ -52,10 +51,4 @@ pub(super) async fn connect(
         tried.push(address);
     }
     Err(Reason::Unreachable)
-}
-
-/// Whether a failure is one of this process or its machine.
-pub(super) fn is_ours(error: &io::Error) -> bool {
-    socket::is_shortage(error)
-        || socket::is_any(error, &[Errno::ADDRNOTAVAIL, Errno::ADDRINUSE, Errno::AGAIN])
 }

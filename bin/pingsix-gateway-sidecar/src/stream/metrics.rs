@@ -2,14 +2,14 @@
 //!
 //! Labels are ports, outcomes and words, and never names of objects.
 
-use pingsix_translate::stream::Rejection;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::client_hello::Flaw;
+use super::labels::{DirectionLabels, PortLabels};
+use super::outcome::Outcome;
 use super::tls;
 use super::udp::DatagramMetrics;
 
@@ -26,118 +26,16 @@ pub struct StreamMetrics {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct PortLabels {
-    pub(super) port: u16,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ConnectionLabels {
     port: u16,
     outcome: &'static str,
     reason: &'static str,
 }
 
-/// The labels of something that is passed on: `in` from clients, `out` to clients.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct DirectionLabels {
-    pub(super) port: u16,
-    pub(super) direction: &'static str,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct HandshakeLabels {
     port: u16,
     kind: &'static str,
-}
-
-/// The end of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// Both sides have ended it.
-    Closed,
-    /// One side reset it, or went away.
-    Broken,
-    /// The proxy ended it: the grace after a shutdown or after the removal of its listener was over.
-    Cut,
-    /// It reached no backend.
-    Rejected(Reason),
-}
-
-/// Reason why a connection reaches no backend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reason {
-    /// The route says so.
-    Route(Rejection),
-    /// No route has the server name.
-    NoMatch,
-    /// There is no server name, and the port has no route for such connections.
-    NoServerName,
-    /// The first bytes are no `ClientHello`, or too large a one.
-    Hello(Flaw),
-    /// The `ClientHello` was not complete in time.
-    HelloTimeout,
-    /// The client left before the `ClientHello` was complete.
-    HelloEnded,
-    /// Too many connections, and this one was the oldest without a route, or with an unfinished handshake.
-    Evicted,
-    /// The TLS handshake failed.
-    Handshake(tls::Flaw),
-    /// The client did not begin a request of HTTP in time.
-    SlowRequest,
-    /// The client left after the handshake and before a request of HTTP.
-    NoRequest,
-    /// Too many connections.
-    Limit,
-    /// No node could be reached.
-    Unreachable,
-    /// The process is short of descriptors, ports or memory.
-    Resources,
-}
-
-impl Outcome {
-    /// Whether the client knows that nothing is missing.
-    pub(super) const fn is_orderly(self) -> bool {
-        matches!(self, Self::Closed | Self::Rejected(Reason::SlowRequest | Reason::NoRequest))
-    }
-
-    const fn words(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Closed => ("closed", ""),
-            Self::Broken => ("broken", ""),
-            Self::Cut => ("cut", ""),
-            Self::Rejected(reason) => ("rejected", reason.as_str()),
-        }
-    }
-}
-
-impl Reason {
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Route(Rejection::Invalid) => "invalid",
-            Self::Route(Rejection::NoEndpoints) => "no_endpoints",
-            Self::Route(Rejection::NoRoute) => "no_route",
-            Self::NoMatch => "no_match",
-            Self::NoServerName => "no_server_name",
-            Self::Hello(Flaw::NotClientHello) => "no_client_hello",
-            Self::Hello(Flaw::TooLarge) => "large_client_hello",
-            Self::HelloTimeout => "slow_client_hello",
-            Self::HelloEnded => "client_left",
-            Self::Evicted => "evicted",
-            Self::Handshake(tls::Flaw::Slow) => "slow_handshake",
-            Self::Handshake(tls::Flaw::Evicted) => "evicted_handshake",
-            Self::Handshake(tls::Flaw::Left) => "client_left_handshake",
-            Self::Handshake(tls::Flaw::Refused) => "client_refused",
-            Self::Handshake(tls::Flaw::Incompatible) => "incompatible_client",
-            Self::Handshake(tls::Flaw::Invalid) => "invalid_handshake",
-            Self::Handshake(tls::Flaw::ServerName) => "other_server_name",
-            Self::Handshake(tls::Flaw::ClientCertificate) => "client_certificate",
-            Self::SlowRequest => "slow_request",
-            Self::NoRequest => "client_left_request",
-            Self::Limit => "limit",
-            Self::Unreachable => "unreachable",
-            Self::Resources => "resources",
-        }
-    }
 }
 
 impl StreamMetrics {
@@ -241,8 +139,10 @@ impl PortMetrics {
 
 #[cfg(test)]
 mod tests {
+    use pingsix_translate::stream::Rejection;
     use prometheus_client::encoding::text::encode;
 
+    use super::super::outcome::Reason;
     use super::*;
 
     #[test]

@@ -66,8 +66,13 @@ pub(super) fn is_shortage(error: &io::Error) -> bool {
     is_any(error, &[Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM])
 }
 
+/// Whether a failure is one of this process or its machine.
+pub(super) fn is_ours(error: &io::Error) -> bool {
+    is_shortage(error) || is_any(error, &[Errno::ADDRNOTAVAIL, Errno::ADDRINUSE, Errno::AGAIN])
+}
+
 /// Whether a failure is one of these.
-pub(super) fn is_any(error: &io::Error, errnos: &[Errno]) -> bool {
+fn is_any(error: &io::Error, errnos: &[Errno]) -> bool {
     errnos.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 

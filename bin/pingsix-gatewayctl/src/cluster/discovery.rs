@@ -6,20 +6,8 @@ use pingsix_translate::Kind;
 use serde::Deserialize;
 
 use super::reader::Reader;
+use super::resource::Resource;
 use crate::migrate::APISIX_GROUP;
-
-/// A kind in one version.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Resource {
-    pub(super) kind: String,
-    /// `v1`, or group and version.
-    pub(super) api_version: String,
-    /// The path of its version: `/api/v1` or `/apis/GROUP/VERSION`.
-    pub(super) root: String,
-    /// The plural, for example `httproutes`.
-    pub(super) plural: String,
-    pub(super) is_namespaced: bool,
-}
 
 /// The served kinds of the groups that matter, by group and version.
 #[derive(Debug, Default)]
@@ -105,14 +93,5 @@ impl Served {
     pub(super) fn of_group(&self, group: &str, versions: &[&str]) -> Vec<&Resource> {
         let of_version = |version: &&str| self.resources.get(&(group.to_owned(), (*version).to_owned()));
         versions.iter().filter_map(of_version).flatten().collect()
-    }
-}
-
-impl Resource {
-    /// The path of a list, or of an object.
-    pub(super) fn path(&self, namespace: Option<&str>, name: Option<&str>) -> String {
-        let namespace = namespace.map(|namespace| format!("/namespaces/{namespace}")).unwrap_or_default();
-        let name = name.map(|name| format!("/{name}")).unwrap_or_default();
-        format!("{}{namespace}/{}{name}", self.root, self.plural)
     }
 }

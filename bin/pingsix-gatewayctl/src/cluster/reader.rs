@@ -17,8 +17,8 @@ use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
 use super::connection::Connection;
-use super::discovery::Resource;
 use super::fault::{Fault, in_words};
+use super::resource::Resource;
 use crate::arguments::ClusterArguments;
 
 /// The most objects in a page.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::watcher::Found;
+use crate::arguments::SuppliedEndpoints;
 use crate::finding::{Finding, Level, reason};
-use crate::manifest::{FileObjects, FilePosition, FileText, FoundFile, Manifests, SuppliedEndpoints};
+use crate::manifest::{FileObjects, FilePosition, FileText, FoundFile, Manifests};
 
 /// Reads files again and again, those that have changed. Someone who is editing a file must not take a Gateway down:
 ///

@@ -13,32 +13,15 @@ use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::provisioning::Managed;
+use super::View;
 use super::settling::Settling;
 use crate::controller::Progress;
 use crate::controller::bundles::Bundles;
 use crate::controller::observers::Gates;
-use crate::delivery::Deliveries;
-use crate::reconcile::Reconciler;
 use crate::status::{EventBoard, Readers, StatusBoard, Wanted};
 
 /// The longest time for which the reports of an owner are held back.
 const REPORT_DELAY: Duration = Duration::from_secs(1);
-
-/// Read access to the inputs of reports.
-#[derive(Clone, Copy)]
-pub(super) struct View<'e> {
-    pub(super) reconciler: &'e Reconciler,
-    pub(super) deliveries: &'e Deliveries,
-    pub(super) managed: &'e Managed,
-}
-
-impl<'e> View<'e> {
-    /// The owner whose translation has the verdict on a Gateway, a ListenerSet or an Ingress.
-    pub(super) fn judging_owner(self, object: &ObjectKey) -> Option<&'e ObjectKey> {
-        self.reconciler.judging_owners(object).next()
-    }
-}
 
 /// The boards of statuses and Events, readiness, and the statuses that are held back.
 pub(super) struct Report {
@@ -103,6 +86,15 @@ impl Report {
         }
     }
 
+    /// Advances the [grace period](Settling). At its end, absent readers count.
+    pub(super) fn settle(&mut self, view: View<'_>, leads: bool, now: Instant) {
+        if self.settling.advance(self.is_ready && leads, now) {
+            for owner in view.reconciler.ours() {
+                self.update_delivery(view, &owner);
+            }
+        }
+    }
+
     /// Reports the verdicts on objects of kinds that owners judge.
     pub(super) fn update_statuses<'o>(
         &self,
@@ -118,7 +110,7 @@ impl Report {
     pub(super) fn touched(&self, view: View<'_>, touched: &BTreeSet<ObjectKey>) {
         let mut unreported = Vec::new();
         for key in touched {
-            if self.is_too_early(view, key) {
+            if self.settling.is_too_early(view, key) {
                 // Its status differs from the report of this replica.
                 self.status.hold(key);
             } else if self.status.contains(key) {
@@ -141,7 +133,7 @@ impl Report {
         if !view.reconciler.world().contains(object) || self.waits_for_publication(view, object) {
             return;
         }
-        if self.is_too_early(view, object) {
+        if self.settling.is_too_early(view, object) {
             // A new leader must not repeat old statuses.
             self.status.hold(object);
         } else {

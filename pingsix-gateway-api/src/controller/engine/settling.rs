@@ -10,7 +10,7 @@ use pingsix_translate::status::Delivery;
 use pingsix_translate::{Kind, ObjectKey};
 use tokio::time::Instant;
 
-use super::report::{Report, View};
+use super::View;
 
 /// Three times as long as PingSIX waits between two tries to read its configuration (`src/config/etcd.rs`).
 const GRACE: Duration = Duration::from_secs(10);
@@ -27,28 +27,23 @@ pub(super) enum Settling {
     Over,
 }
 
-impl Report {
-    /// Advances the grace period.
-    pub(super) fn settle(&mut self, view: View<'_>, leads: bool, now: Instant) {
-        if !self.is_ready || !leads {
-            self.settling = Settling::Elsewhere;
-            return;
-        }
-        match self.settling {
-            Settling::Elsewhere => self.settling = Settling::Since(now),
-            Settling::Since(since) if now.duration_since(since) >= GRACE => {
-                self.settling = Settling::Over;
-                for owner in view.reconciler.ours() {
-                    self.update_delivery(view, &owner);
-                }
-            }
-            Settling::Since(_) | Settling::Over => {}
-        }
+impl Settling {
+    /// Advances the period. `serves` is whether this replica is ready and leads. Returns whether the period ends now.
+    pub(super) fn advance(&mut self, serves: bool, now: Instant) -> bool {
+        let next = match *self {
+            _ if !serves => Self::Elsewhere,
+            Self::Elsewhere => Self::Since(now),
+            Self::Since(since) if now.duration_since(since) >= GRACE => Self::Over,
+            Self::Since(_) | Self::Over => *self,
+        };
+        let ends = next == Self::Over && *self != Self::Over;
+        *self = next;
+        ends
     }
 
     /// Whether the status of an object must keep `Programmed` at true.
-    pub(super) fn is_too_early(&self, view: View<'_>, object: &ObjectKey) -> bool {
-        if self.settling == Settling::Over || !matches!(object.kind, Kind::Gateway | Kind::ListenerSet) {
+    pub(super) fn is_too_early(self, view: View<'_>, object: &ObjectKey) -> bool {
+        if self == Self::Over || !matches!(object.kind, Kind::Gateway | Kind::ListenerSet) {
             return false;
         }
         let Some(owner) = view.judging_owner(object) else { return false };

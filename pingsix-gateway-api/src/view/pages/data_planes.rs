@@ -4,10 +4,10 @@ use maud::{Markup, html};
 use pingsix_translate::DataPlaneKey;
 use pingsix_translate::status::Delivery;
 
-use super::super::page::{self, Entry, cut, document, object_link};
-use super::super::question::Part;
+use super::super::page::{self, Entry, document, object_link};
+use super::super::part::Part;
 use super::super::status_mark::{Mark, delivery};
-use super::super::{DataPlaneView, Instance, Model, PlaneDocuments, command};
+use super::super::{DataPlaneView, Instance, Model, PlaneDocuments, command, cut};
 
 /// The number of shown instances of a data plane.
 const INSTANCES: usize = 50;

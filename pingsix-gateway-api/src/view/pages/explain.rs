@@ -3,116 +3,23 @@
 use http::StatusCode;
 use maud::{Markup, html};
 use pingsix_translate::pingsix::Request;
-use pingsix_translate::{Kind, ObjectKey};
 
-use super::super::page::{self, Entry, cut, document, has_page, object_address};
-use super::super::question::MAX_FIELD;
+use super::super::address::object_address;
+use super::super::form::{Form, MAX_FIELD};
+use super::super::page::{self, Entry, document, has_page};
 use super::super::status_mark::Mark;
-use super::super::{Model, command};
+use super::super::{Model, command, cut};
 use super::routes;
 use crate::about::About;
 use crate::explain::{
-    Explanation, Inquiry, NO_SOURCE, RejectedMatch, RequestOptions, Source, Step, StepResult, answer_lines,
-    in_words, parse_header,
+    Explanation, Inquiry, NO_SOURCE, RejectedMatch, Source, Step, StepResult, answer_lines, in_words,
 };
-
-/// The most headers of a request.
-const MAX_HEADERS: usize = 100;
 
 /// The number of explanations on a page, one per data plane.
 const SHOWN: usize = 20;
 
 /// The number of lines of an answer. Each endpoint has one.
 const LINES: usize = 1000;
-
-/// The fields of the form, as written.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct Form {
-    pub(in super::super) method: String,
-    /// Empty before the first use of the form.
-    pub(in super::super) url: String,
-    /// One header per line.
-    pub(in super::super) headers: String,
-    pub(in super::super) port: String,
-    pub(in super::super) server_name: String,
-    pub(in super::super) http2: bool,
-    pub(in super::super) owner: Option<ObjectKey>,
-    /// A pasted text that is no request.
-    pub(in super::super) pasted: String,
-    /// The fault of that text.
-    pub(in super::super) fault: Option<String>,
-}
-
-impl Form {
-    /// The address of the page with the explanation.
-    pub(in super::super) fn address(&self) -> String {
-        let Self { method, url, headers, port, server_name, http2, owner, .. } = self;
-        let owner = owner.as_ref().map(|owner| About(owner.clone()).to_string()).unwrap_or_default();
-        page::address(
-            "/view/explain",
-            &[
-                ("method", method),
-                ("url", url),
-                ("headers", headers),
-                ("port", port),
-                ("server-name", server_name),
-                ("http2", if *http2 { "yes" } else { "" }),
-                ("owner", &owner),
-            ],
-        )
-    }
-
-    /// The headers, without empty lines.
-    fn header_lines(&self) -> impl Iterator<Item = &str> {
-        self.headers.lines().map(str::trim).filter(|line| !line.is_empty())
-    }
-
-    /// The inquiry. The error names the field of the form.
-    pub(in super::super) fn inquiry(&self) -> Result<Inquiry, String> {
-        let headers: Vec<(String, String)> = self
-            .header_lines()
-            .map(|line| parse_header(line).map_err(|fault| format!("Headers: \"{}\": {fault}.", cut(line))))
-            .collect::<Result<_, _>>()?;
-        if headers.len() > MAX_HEADERS {
-            return Err(format!("Headers: there are more than {MAX_HEADERS}."));
-        }
-        let port =
-            Some(self.port.as_str()).filter(|port| !port.is_empty()).map(str::parse::<u16>).transpose();
-        let port = port.map_err(|_| format!("Port: \"{}\" is not between 0 and 65535.", cut(&self.port)))?;
-        let server_name = Some(self.server_name.clone()).filter(|name| !name.is_empty());
-        let options = RequestOptions { headers, port, http2: self.http2, server_name };
-        if let Some(owner) = self.owner.as_ref().filter(|owner| !is_owner(owner.kind)) {
-            return Err(format!("{owner} is neither a Gateway nor an IngressClass."));
-        }
-        let inquiry = Inquiry::new(&self.method, &self.url, options, self.owner.clone());
-        inquiry.map_err(|fault| format!("Method and URL: {fault}."))
-    }
-
-    /// The arguments of `pingsix-gatewayctl explain` for the same answer.
-    fn arguments(&self) -> Vec<String> {
-        let mut words: Vec<String> =
-            self.header_lines().flat_map(|line| command::option("--header", line)).collect();
-        if !self.port.is_empty() {
-            words.extend(command::option("--port", &self.port));
-        }
-        if self.http2 {
-            words.push("--http2".to_owned());
-        }
-        if !self.server_name.is_empty() {
-            words.extend(command::option("--server-name", &self.server_name));
-        }
-        words.extend(self.owner.iter().flat_map(command::owner_option));
-        if [&self.method, &self.url].into_iter().any(|word| word.starts_with('-')) {
-            words.push("--".to_owned());
-        }
-        words.extend([self.method.clone(), self.url.clone()]);
-        words
-    }
-}
-
-fn is_owner(kind: Kind) -> bool {
-    matches!(kind, Kind::Gateway | Kind::IngressClass)
-}
 
 pub(in super::super) fn page(model: &Model, form: &Form) -> (StatusCode, String) {
     let answer = match (&form.fault, form.url.is_empty()) {

@@ -3,7 +3,7 @@
 use maud::html;
 
 use super::super::page::{self, Entry, document, findings_table};
-use super::super::question::Part;
+use super::super::part::Part;
 use super::super::{Model, command};
 
 pub(in super::super) fn page(model: &Model, part: Part) -> String {

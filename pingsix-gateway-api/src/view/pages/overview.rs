@@ -5,7 +5,7 @@ use pingsix_translate::snapshot::Objects;
 use pingsix_translate::{Kind, Object, ObjectKey};
 
 use super::super::page::{self, Entry, document, object_link};
-use super::super::question::Part;
+use super::super::part::Part;
 use super::super::status_mark::{Mark, conditions_in_line, delivery};
 use super::super::{FindingLevel, Model, OwnerView, command};
 

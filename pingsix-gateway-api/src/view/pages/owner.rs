@@ -4,10 +4,11 @@ use maud::{Markup, html};
 use pingsix_translate::status::{ListenerVerdict, Verdicts};
 use pingsix_translate::{Kind, ObjectKey};
 
-use super::super::page::{self, Entry, cut, document, findings_table, object_link};
-use super::super::question::Part;
+use super::super::address::address;
+use super::super::page::{self, Entry, document, findings_table, object_link};
+use super::super::part::Part;
 use super::super::status_mark::{conditions_in_full, conditions_in_line};
-use super::super::{Finding, Model, OwnerView, command};
+use super::super::{Finding, Model, OwnerView, command, cut};
 use super::{data_planes, overview, routes};
 use crate::about::About;
 
@@ -39,7 +40,7 @@ pub(super) fn page(model: &Model, key: &ObjectKey, view: &OwnerView, part: Part)
         h2 #problems { "Problems" }
         (problems(model, verdicts))
         p {
-            a href=(page::address("/view/explain", &[("owner", about.as_str())])) {
+            a href=(address("/view/explain", &[("owner", about.as_str())])) {
                 "Explain a request to this " (if key.kind == Kind::IngressClass { "IngressClass" } else { "Gateway" })
             }
         }
@@ -105,7 +106,7 @@ fn routes_of(model: &Model, key: &ObjectKey, verdicts: &Verdicts, part: Part) ->
         @else {
             (routes::table(model, shown, "Routes of the object"))
             (page::parts("/view/object", &[("about", about.as_str())], part, total))
-            p { a href=(page::address("/view/routes", &[("owner", about.as_str()), ("only-problems", "yes")])) { "Those with problems" } }
+            p { a href=(address("/view/routes", &[("owner", about.as_str()), ("only-problems", "yes")])) { "Those with problems" } }
         }
     }
 }

@@ -7,10 +7,10 @@ use pingsix_translate::status::ParentVerdict;
 use pingsix_translate::{Kind, ObjectKey};
 
 use super::super::example::Examples;
-use super::super::page::{self, Entry, cut, document, findings_table, object_link};
+use super::super::page::{self, Entry, document, findings_table, object_link};
 use super::super::route_text::{BackendText, RouteText, RuleText};
 use super::super::status_mark::{Mark, conditions_in_full};
-use super::super::{Finding, Model, command};
+use super::super::{Finding, Model, command, cut};
 
 /// The number of shown hostnames, rules, and parents, matches or backends of a rule, and conditions of a match. The API
 /// allows 32 parents, 16 rules of 64 matches, and 16 conditions of a match; files and Ingresses have no bound.

@@ -3,15 +3,26 @@
 use maud::{Markup, html};
 use pingsix_translate::{Kind, Object, ObjectKey};
 
-use super::super::page::{self, Entry, cut, document, object_link};
-use super::super::question::{Part, RouteFilter};
+use super::super::page::{self, Entry, document, object_link};
+use super::super::part::Part;
 use super::super::route_text::{self, RouteText};
 use super::super::status_mark::{Mark, worst};
-use super::super::{Model, command};
+use super::super::{Model, command, cut};
 use crate::about::About;
 
 /// The number of shown hostnames of a route.
 const HOSTS: usize = 3;
+
+/// A choice of routes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct RouteFilter {
+    /// A part of the name, of a hostname or of a path, in lower case.
+    pub(in super::super) search: String,
+    /// The Gateway or IngressClass.
+    pub(in super::super) owner: Option<ObjectKey>,
+    /// Whether routes without problems are left out.
+    pub(in super::super) only_problems: bool,
+}
 
 pub(in super::super) fn page(model: &Model, filter: &RouteFilter, part: Part) -> String {
     let chosen: Vec<Object> = Kind::routes()

@@ -7,7 +7,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::super::metrics::{DirectionLabels, PortLabels, Reason};
+use super::super::labels::{DirectionLabels, PortLabels};
+use super::super::outcome::Reason;
 
 /// The counters of all ports.
 #[derive(Clone, Debug, Default)]

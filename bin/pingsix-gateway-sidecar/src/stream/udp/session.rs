@@ -11,8 +11,8 @@ use std::time::Instant;
 use pingsix_translate::stream::Rejection;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use super::super::connect::is_ours;
 use super::super::routes::{Route, Target};
+use super::super::socket::is_ours;
 use super::link::{Ends, Link};
 use super::metrics::{Dropped, Unsent};
 use super::places::Place;
