@@ -9,6 +9,7 @@
 
 mod cluster;
 mod endpoints;
+mod replay_host;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,10 +20,9 @@ use pingsix_sink::embedded::ServerTls;
 use pingsix_sink::{Scope, Target};
 use pingsix_translate::{BackendAddresses, Budget, DEFAULT_CONTROLLER_NAME, Layout, ObjectName, Options};
 
-use crate::migrate::ReplayHost;
-
 pub(crate) use cluster::{ClusterArguments, DefaultInput, Input};
 pub(crate) use endpoints::SuppliedEndpoints;
+pub(crate) use replay_host::ReplayHost;
 
 /// Translate, check, explain and serve Gateway API and Ingress manifests for PingSIX.
 ///

@@ -25,6 +25,7 @@ mod migrate;
 mod missing_class;
 mod pingsix_config;
 mod plane;
+mod predecessor;
 mod program;
 mod readable;
 mod review;

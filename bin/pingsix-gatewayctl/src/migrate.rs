@@ -37,12 +37,8 @@ use anyhow::{Context as _, bail};
 use crate::arguments::{DefaultInput, Input, MigrateArguments, TranslationArguments};
 use crate::{Exit, Streams};
 use convert::{Choices, Converted};
-pub(crate) use replay::ReplayHost;
 use report::Report;
-#[cfg(feature = "cluster")]
-pub(crate) use source::APISIX_GROUP;
 use source::Sources;
-pub(crate) use source::version_to_convert;
 use translated::Translated;
 
 pub(crate) fn run(

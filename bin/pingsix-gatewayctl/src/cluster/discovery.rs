@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::reader::Reader;
 use super::resource::Resource;
-use crate::migrate::APISIX_GROUP;
+use crate::predecessor::APISIX_GROUP;
 
 /// The served kinds of the groups that matter, by group and version.
 #[derive(Debug, Default)]

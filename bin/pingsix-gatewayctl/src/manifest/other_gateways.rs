@@ -3,7 +3,7 @@
 use pingsix_translate::{Kind, PINGSIX_GROUP};
 
 use crate::finding::Level;
-use crate::migrate::version_to_convert;
+use crate::predecessor::version_to_convert;
 
 /// The gateway that reads a kind.
 #[derive(Debug, PartialEq, Eq)]

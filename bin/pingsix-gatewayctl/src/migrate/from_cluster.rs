@@ -14,10 +14,11 @@ use serde_json::Value;
 
 use super::convert::{self, Choices};
 use super::report::Report;
-use super::source::{APISIX_GROUP, Sources};
+use super::source::Sources;
 use crate::arguments::ClusterArguments;
 use crate::cluster::{Cluster, NAME, is_read_by_name};
 use crate::manifest::{FileObjects, Manifests};
+use crate::predecessor::APISIX_GROUP;
 
 /// The versions of the predecessors' kinds.
 const VERSIONS: [&str; 2] = ["v2", "v1alpha1"];

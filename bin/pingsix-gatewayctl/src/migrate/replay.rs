@@ -21,6 +21,7 @@ use serde_json::Value;
 
 use super::answer::{Answer, Answers, Request};
 use super::original::{Original, Told};
+use crate::arguments::ReplayHost;
 use lines::{Lines, Skipped};
 pub(super) use same::is_same;
 #[cfg(test)]
@@ -34,30 +35,6 @@ const MAX_REQUESTS: usize = 200_000;
 
 /// The most lines that are named because they are no requests.
 const MAX_SKIPPED: usize = 50;
-
-/// The host of requests that name none.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ReplayHost {
-    https: Option<bool>,
-    host: String,
-}
-
-impl std::str::FromStr for ReplayHost {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (https, host) = match text.split_once("://") {
-            None => (None, text),
-            Some(("http", host)) => (Some(false), host),
-            Some(("https", host)) => (Some(true), host),
-            Some(_) => return Err("expected HOST, http://HOST or https://HOST".to_owned()),
-        };
-        match host.parse::<http::uri::Authority>() {
-            Ok(authority) if !host.contains('@') => Ok(Self { https, host: authority.as_str().to_owned() }),
-            _ => Err(format!("\"{host}\" is not a host")),
-        }
-    }
-}
 
 /// A request whose answers differ.
 struct Difference {

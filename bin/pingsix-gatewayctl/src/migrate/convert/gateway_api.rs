@@ -11,7 +11,8 @@ use super::{Conversion, matches, plugin_config, route, rules};
 use crate::migrate::consumer::{Owner, Pool};
 use crate::migrate::plugin::{self, Effects, Level, Scope};
 use crate::migrate::report::{Place, Reason};
-use crate::migrate::source::{APISIX_GROUP, Source, SourceKind, Sources};
+use crate::migrate::source::{Source, SourceKind, Sources};
+use crate::predecessor::APISIX_GROUP;
 
 /// A policy for a route or a rule of it.
 struct RoutePolicy {

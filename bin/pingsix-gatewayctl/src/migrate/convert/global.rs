@@ -7,7 +7,8 @@ use super::{Conversion, rules};
 use crate::migrate::consumer::Owner;
 use crate::migrate::plugin::{self, Effects, Level, PluginUse, Scope, Switch};
 use crate::migrate::report::{Place, Reason};
-use crate::migrate::source::{APISIX_GROUP, Source, SourceKind, Sources};
+use crate::migrate::source::{Source, SourceKind, Sources};
+use crate::predecessor::APISIX_GROUP;
 
 /// Converts all of them.
 pub(super) fn convert(sources: &mut Sources, conversion: &mut Conversion) {

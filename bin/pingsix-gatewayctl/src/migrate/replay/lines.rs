@@ -3,7 +3,8 @@
 use pingsix_gateway_api::view::pasted_request;
 use serde_json::Value;
 
-use super::{Hosts, ReplayHost, har, log};
+use super::{Hosts, har, log};
+use crate::arguments::ReplayHost;
 use crate::migrate::answer::Request;
 
 /// The most bytes of a line.

@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 
-use super::{Hosts, ReplayHost};
+use super::Hosts;
+use crate::arguments::ReplayHost;
 use crate::migrate::answer::Request;
 
 /// The statuses of redirects to HTTPS.
