@@ -252,9 +252,9 @@ impl Sources {
         self.predecessors.insert((kind, name.clone()), Source { kind, name, place, spec });
     }
 
-    /// The objects of the predecessors as the input has them, and the objects that stay.
-    pub(crate) fn into_objects(self) -> (Vec<(Place, Value)>, BTreeMap<ObjectKey, Arc<Value>>) {
-        (self.written, self.kept)
+    /// Takes the objects of the predecessors as the input has them.
+    pub(crate) fn take_written(&mut self) -> Vec<(Place, Value)> {
+        std::mem::take(&mut self.written)
     }
 
     /// Removes the objects of a kind, in the order of their names.

@@ -28,9 +28,8 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    pub(super) fn new(sources: Sources, allow_weaker: BTreeSet<(String, ObjectName)>) -> Self {
-        let (written, kept) = sources.into_objects();
-        Self { written, kept, allow_weaker }
+    pub(super) fn new(mut sources: Sources, allow_weaker: BTreeSet<(String, ObjectName)>) -> Self {
+        Self { written: sources.take_written(), kept: sources.kept, allow_weaker }
     }
 
     /// Gives each field without a verdict one, and names the objects that stay in the output.

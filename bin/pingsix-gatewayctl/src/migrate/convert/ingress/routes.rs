@@ -54,7 +54,8 @@ pub(super) fn convert(
     let mut candidates = Vec::new();
     for (index, ingress) in served() {
         let (canaries, regular, tls_hosts, leaders) = (&canaries, &regular, &tls_hosts, &leaders);
-        let reader = Reader { canaries, ingress, index, sources, regular, tls_hosts, leaders };
+        let effects = effects(ingress);
+        let reader = Reader { canaries, ingress, index, sources, regular, tls_hosts, leaders, effects };
         reader.read(&mut candidates, conversion);
     }
     canaries.note_unused(ingresses, conversion);

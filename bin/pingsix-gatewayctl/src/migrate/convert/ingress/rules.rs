@@ -36,6 +36,8 @@ pub(super) struct Reader<'a> {
     pub(super) regular: &'a BTreeSet<&'a str>,
     pub(super) tls_hosts: &'a TlsHosts<'a>,
     pub(super) leaders: &'a BTreeMap<&'a str, Leader>,
+    /// The effects of its annotations on every path ([`effects`]).
+    pub(super) effects: Effects,
 }
 
 /// The oldest Ingress with rules for a host.
@@ -243,7 +245,7 @@ impl Reader<'_> {
             priority: 0,
             hosts: hosts(host),
             matches: vec![json!({ "path": matched })],
-            effects: effects(self.ingress),
+            effects: self.effects.clone(),
             backends: Vec::new(),
             timeout: None,
             may_be_weaker: self.ingress.may_be_weaker,
