@@ -123,20 +123,20 @@ pub enum CredentialError {
     Empty(String),
 }
 
-/// A field of [`ServerCredentials`](crate::ServerCredentials).
+/// A field of [`ServerCredentials`](super::ServerCredentials).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CredentialPart {
-    /// [`user`](field@crate::ServerCredentials::user)
+    /// [`user`](field@super::ServerCredentials::user)
     User,
-    /// [`password`](field@crate::ServerCredentials::password)
+    /// [`password`](field@super::ServerCredentials::password)
     Password,
-    /// [`api_key`](field@crate::ServerCredentials::api_key)
+    /// [`api_key`](field@super::ServerCredentials::api_key)
     ApiKey,
-    /// [`ca`](field@crate::ServerCredentials::ca)
+    /// [`ca`](field@super::ServerCredentials::ca)
     Ca,
-    /// [`certificate`](field@crate::ServerCredentials::certificate)
+    /// [`certificate`](field@super::ServerCredentials::certificate)
     Certificate,
-    /// [`key`](field@crate::ServerCredentials::key)
+    /// [`key`](field@super::ServerCredentials::key)
     Key,
 }
 
