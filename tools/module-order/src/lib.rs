@@ -1,17 +1,17 @@
 //! Checks that the modules of a crate import only those that come earlier in a declared order, so that they form layers.
 //!
 //! `order.txt` declares the order. A test of this crate holds it against the sources; `tools/check-boundaries` runs it.
-//! [`knots`] need no declaration: modules below one parent do not import each other in a circle. `knots.txt` names the ones
-//! that are left to untie.
+//! Import cycles need no declaration: modules below one parent do not import each other, directly or through others.
+//! `cycles.txt` names the parents that still have a cycle ([`import_cycles`]).
 //!
 //! Tests inside of the sources may import anything. Documentation may link to anything.
 
+mod cycles;
 mod imports;
-mod knots;
 mod order;
 mod sources;
 
-pub use knots::{Knot, knots};
+pub use cycles::{ImportCycle, import_cycles};
 pub use order::{Order, violations};
 pub use sources::Sources;
 

@@ -126,12 +126,12 @@ fn only_known_modules_of_the_workspace_import_each_other() {
         "bin/pingsix-gateway-sidecar",
         "bin/pingsix-gatewayctl",
     ];
-    let known = std::fs::read_to_string(tool.join("knots.txt")).unwrap();
+    let known = std::fs::read_to_string(tool.join("cycles.txt")).unwrap();
     let mut known: BTreeSet<&str> = known.lines().filter(|line| !line.starts_with('#')).collect();
     let mut faults = Vec::new();
     for directory in crates {
-        for Knot { parent, imports } in
-            knots(&Sources::read(&tool.join("../..").join(directory).join("src")).unwrap())
+        for ImportCycle { parent, imports } in
+            import_cycles(&Sources::read(&tool.join("../..").join(directory).join("src")).unwrap())
         {
             let name =
                 if parent.is_empty() { directory.to_owned() } else { format!("{directory}::{parent}") };
@@ -140,12 +140,14 @@ fn only_known_modules_of_the_workspace_import_each_other() {
             }
         }
     }
-    faults.extend(known.iter().map(|name| format!("{name} has no knot any more: remove it from knots.txt")));
+    faults.extend(
+        known.iter().map(|name| format!("{name} has no import cycle any more: remove it from cycles.txt")),
+    );
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
 #[test]
-fn modules_that_import_each_other_are_a_knot() {
+fn modules_that_import_each_other_are_a_cycle() {
     let files = [
         ("lib", "mod engine; mod words;"),
         ("engine", "mod one; mod other; mod third; struct Engine;"),
@@ -154,10 +156,10 @@ fn modules_that_import_each_other_are_a_knot() {
         ("engine/third", "fn f(one: super::one::One) {}"),
         ("words", ""),
     ];
-    let [knot] = knots(&Sources::new(files.iter().copied()).unwrap()).try_into().unwrap();
-    assert_eq!(knot.parent, "engine");
+    let [cycle] = import_cycles(&Sources::new(files.iter().copied()).unwrap()).try_into().unwrap();
+    assert_eq!(cycle.parent, "engine");
     assert_eq!(
-        knot.imports,
+        cycle.imports,
         [
             "engine::one imports super::other::Other, and other leads back to one",
             "engine::other imports super::third::Third, and third leads back to other",

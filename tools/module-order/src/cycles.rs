@@ -4,17 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::sources::Sources;
 
-/// The imports between modules below one parent that import each other, directly or through others.
+/// The modules below one parent that import each other, directly or through others.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Knot {
+pub struct ImportCycle {
     /// The parent, such as `lower::budget`; empty for the crate itself.
     pub parent: String,
-    /// A sentence for each import.
+    /// A sentence for each import that is part of a cycle.
     pub imports: Vec<String>,
 }
 
-/// The knots of a crate. What a parent defines itself belongs to none of its children, so a child may use it.
-pub fn knots(sources: &Sources) -> Vec<Knot> {
+/// The import cycles of a crate, by parent. What a parent defines itself belongs to none of its children, so a child may use
+/// it.
+pub fn import_cycles(sources: &Sources) -> Vec<ImportCycle> {
     let mut found = Vec::new();
     for parent in sources.parents() {
         let imports = sources.imports_below(parent);
@@ -44,7 +45,7 @@ pub fn knots(sources: &Sources) -> Vec<Knot> {
             })
             .collect();
         if !imports.is_empty() {
-            found.push(Knot { parent: parent.join("::"), imports });
+            found.push(ImportCycle { parent: parent.join("::"), imports });
         }
     }
     found
