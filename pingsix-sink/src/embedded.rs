@@ -68,7 +68,9 @@ mod connection;
 mod error;
 mod fair_limit;
 mod log_limiter;
+mod options;
 mod pace;
+mod peer;
 mod publication;
 mod readers;
 mod replica;
@@ -182,7 +184,7 @@ impl EmbeddedEtcd {
     /// [`EmbeddedError::NoTls`] on a server that was started without TLS.
     pub fn replace_tls(&self, tls: ServerTls) -> Result<(), SinkError> {
         let live = self.replica.tls.as_ref().ok_or(EmbeddedError::NoTls)?;
-        live.replace(tls, &self.replica).map_err(EmbeddedError::from)?;
+        live.replace(tls, &self.replica.counters).map_err(EmbeddedError::from)?;
         Ok(())
     }
 

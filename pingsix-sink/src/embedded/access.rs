@@ -25,7 +25,6 @@
 //! URIs, a connection keeps its first certificate.
 
 mod certificate;
-mod certificate_connections;
 mod clients;
 mod live;
 mod uri;
@@ -34,7 +33,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub(super) use certificate::Certificate;
-pub(super) use certificate_connections::{CertificateConnections, Lapse};
 pub use clients::{Clients, ClientsError, ClientsProblem};
 pub(super) use live::{Denied, LiveAccess, Reader};
 pub use uri::{feed_uri, feed_uri_of_owner};

@@ -5,35 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::access::{Access, LiveAccess};
+use super::options::Options;
 use super::pace::Pace;
+use super::replica::Replica;
 use super::revisions::{
     BLOCK, Clock, FileReservations, MemoryReservations, Reservations, SystemClock, clock_revision,
 };
 use super::store::{HistoryBounds, Store};
 use super::tls::{LiveTls, ServerTls};
-use super::{EmbeddedError, EmbeddedEtcd, LIST_LIMIT, Replica};
+use super::{EmbeddedError, EmbeddedEtcd};
 use crate::error::SinkError;
-
-/// Size limit of one watch response. PingSIX reads messages up to 4 MiB.
-pub(super) const RESPONSE_LIMIT: usize = 3_584 * 1024;
-
-/// Options of the running server.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Options {
-    pub(super) response_limit: usize,
-    pub(super) pace: Pace,
-    pub(super) progress_interval: Duration,
-    pub(super) stall_timeout: Duration,
-    pub(super) unread_limit: usize,
-    pub(super) connection_limit: usize,
-    pub(super) watch_limit: usize,
-    pub(super) stream_limit: u32,
-    pub(super) preface_timeout: Duration,
-    pub(super) keepalive_interval: Duration,
-    pub(super) keepalive_timeout: Duration,
-    pub(super) drain_timeout: Duration,
-    pub(super) allow_plaintext_beyond_loopback: bool,
-}
 
 /// Options of an [`EmbeddedEtcd`].
 pub struct Builder {
@@ -61,21 +42,7 @@ impl std::fmt::Debug for Builder {
 impl Builder {
     pub(super) fn new() -> Self {
         Self {
-            options: Options {
-                response_limit: RESPONSE_LIMIT,
-                pace: Pace::default(),
-                progress_interval: Duration::from_secs(15),
-                stall_timeout: Duration::from_secs(30),
-                unread_limit: 64 * LIST_LIMIT,
-                connection_limit: 4_096,
-                watch_limit: 65_536,
-                stream_limit: 100,
-                preface_timeout: Duration::from_secs(10),
-                keepalive_interval: Duration::from_secs(10),
-                keepalive_timeout: Duration::from_secs(20),
-                drain_timeout: Duration::from_secs(5),
-                allow_plaintext_beyond_loopback: false,
-            },
+            options: Options::default(),
             tls: None,
             access: None,
             bounds: HistoryBounds { commits: 10_000, bytes: 64 * 1024 * 1024 },

@@ -1,4 +1,4 @@
-//! Connections: their peers and their closure by the server.
+//! Connections: their acceptance and their closure by the server.
 //!
 //! - A client that connects without an HTTP/2 preface is closed after a timeout.
 //! - A client that falls silent is detected by HTTP/2 pings.
@@ -7,6 +7,8 @@
 //!   ([`responses`](super::responses)).
 //! - At the limit of connections, the client with the most gives one to a client with fewer; other connections are
 //!   closed at once ([`fair_limit`](super::fair_limit)).
+
+mod handshakes;
 
 use std::convert::Infallible;
 use std::io;
@@ -19,72 +21,21 @@ use std::time::Duration;
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
 use tokio::time::Sleep;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::transport::server::Connected;
 
 use super::access::Certificate;
-use super::fair_limit::{FairPermit, Holder, Identity};
+use super::fair_limit::{Holder, Identity};
+use super::peer::Peer;
 use super::replica::Replica;
-use super::responses::UNREAD_PER_CONNECTION;
-use super::stats::Gauge;
+pub(super) use handshakes::accept_tls;
 
 /// Length of the HTTP/2 client preface.
 const PREFACE: usize = 24;
 
 /// Delay after a failed `accept`. Without it, a process without file descriptors would retry in a busy loop.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
-
-/// The peer of a connection; each request carries it.
-#[derive(Debug)]
-pub(super) struct Peer {
-    certificate: Option<Certificate>,
-    close: CancellationToken,
-    /// The client to whom its connection, streams and watches are charged.
-    holder: Holder,
-    slot: FairPermit,
-    /// The room for unread responses.
-    room: Arc<Semaphore>,
-    /// The watches of all its streams.
-    watches: Gauge,
-}
-
-impl Peer {
-    /// The client to whom streams and watches are charged.
-    pub(super) fn holder(&self) -> Holder {
-        self.holder.clone()
-    }
-
-    /// The verified client certificate.
-    pub(super) fn certificate(&self) -> Option<&Certificate> {
-        self.certificate.as_ref()
-    }
-
-    /// The room for responses, in bytes.
-    pub(super) const fn room(&self) -> &Arc<Semaphore> {
-        &self.room
-    }
-
-    /// The number of its watches.
-    pub(super) const fn watches(&self) -> &Gauge {
-        &self.watches
-    }
-
-    /// Closes the connection.
-    pub(super) fn close(&self) {
-        self.close.cancel();
-    }
-
-    /// The token whose cancellation closes the connection.
-    pub(super) fn close_token(&self) -> CancellationToken {
-        self.close.clone()
-    }
-
-    pub(super) fn is_closed(&self) -> bool {
-        self.close.is_cancelled()
-    }
-}
 
 /// A connection that is counted while it is open.
 pub(super) struct Connection<S> {
@@ -102,7 +53,7 @@ struct Open(Arc<Peer>);
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.slot.release();
+        self.0.release_slot();
     }
 }
 
@@ -114,12 +65,7 @@ struct Preface {
 
 impl<S> Connection<S> {
     /// Admits a connection from this address, of a client with this certificate, within the client's share.
-    pub(super) fn admit(
-        replica: &Replica,
-        io: S,
-        from: IpAddr,
-        certificate: Option<Certificate>,
-    ) -> Option<Self> {
+    fn admit(replica: &Replica, io: S, from: IpAddr, certificate: Option<Certificate>) -> Option<Self> {
         let network = from.into();
         let identity = match &certificate {
             Some(certificate) => Identity::Certificate(certificate.identity()),
@@ -135,14 +81,7 @@ impl<S> Connection<S> {
             }
             return None;
         };
-        let peer = Arc::new(Peer {
-            certificate,
-            close: close.clone(),
-            holder,
-            slot,
-            room: Arc::new(Semaphore::new(UNREAD_PER_CONNECTION)),
-            watches: Gauge::default(),
-        });
+        let peer = Arc::new(Peer::new(certificate, holder, slot, close.clone()));
         Some(Self {
             io,
             close: Box::pin(close.cancelled_owned()),
@@ -151,10 +90,6 @@ impl<S> Connection<S> {
             preface: Some(Preface::within(replica.options.preface_timeout)),
             is_touched: false,
         })
-    }
-
-    pub(super) fn peer(&self) -> &Arc<Peer> {
-        &self.peer
     }
 
     /// Fails after the connection was closed by the server.
@@ -197,7 +132,7 @@ pub(super) fn accept<S>(
 }
 
 /// Logs a failed `accept` and waits before the next.
-pub(super) async fn listener_failed(replica: &Replica, error: &io::Error) {
+async fn listener_failed(replica: &Replica, error: &io::Error) {
     if replica.log_limiter.should_log("accept") {
         tracing::warn!(%error, "a connection could not be accepted");
     } else {

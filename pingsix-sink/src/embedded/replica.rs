@@ -4,21 +4,22 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::access::LiveAccess;
 use super::batch::{BATCH_CACHE_BYTES, BatchCache};
-use super::builder::Options;
 use super::fair_limit::FairLimit;
 use super::log_limiter::LogLimiter;
+use super::options::Options;
 use super::publication::{commits, split};
 use super::readers::Readers;
 use super::responses::PendingResponses;
 use super::revisions::{Clock, Reservations, ReserveError, RevisionAllocator};
-use super::service::{LIST_CACHE_BYTES, ListCache};
+use super::shared_cache::SharedCache;
 use super::stats::{Counters, Stats};
-use super::store::{EVENT_OVERHEAD, Store};
+use super::store::{EVENT_OVERHEAD, KeyRange, Store};
 use super::tls::LiveTls;
 use super::unread_bytes::UnreadBytes;
 use super::{EmbeddedError, LIST_LIMIT};
@@ -31,6 +32,12 @@ use crate::sink::Published;
 
 /// Watch streams per allowed connection. One client may have more.
 const STREAMS_PER_CONNECTION: usize = 4;
+
+/// Cache of plain lists, by their range and the revision of its last change. A list above the byte limit is `None`.
+pub(super) type ListCache = SharedCache<(KeyRange, i64), Option<Bytes>>;
+
+/// Byte limit of the cached lists: two full ones.
+pub(super) const LIST_CACHE_BYTES: usize = 2 * LIST_LIMIT;
 
 pub(super) struct Replica {
     /// Held by a publication from its first attempt to its commit. A later publication must not overtake a
@@ -45,7 +52,7 @@ pub(super) struct Replica {
     pub(super) access: Arc<LiveAccess>,
     pub(super) responses: PendingResponses,
     pub(super) unread: UnreadBytes,
-    pub(super) counters: Counters,
+    pub(super) counters: Arc<Counters>,
     pub(super) connections: FairLimit,
     pub(super) streams: FairLimit,
     pub(super) watches: FairLimit,
@@ -93,7 +100,7 @@ impl Replica {
             access,
             responses: PendingResponses::new(options.stall_timeout, unread.clone()),
             unread,
-            counters: Counters::default(),
+            counters: Arc::default(),
             connections: FairLimit::new(options.connection_limit),
             streams: FairLimit::new(options.connection_limit.saturating_mul(STREAMS_PER_CONNECTION)),
             watches: FairLimit::new(options.watch_limit),

@@ -15,12 +15,8 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use super::LIST_LIMIT;
-use super::connection::Peer;
+use super::peer::{Peer, UNREAD_PER_CONNECTION};
 use super::unread_bytes::{UnreadBytes, UnreadGuard};
-
-/// Limit of unread response bytes per connection: several of the largest lists that PingSIX can read.
-pub(super) const UNREAD_PER_CONNECTION: usize = 4 * LIST_LIMIT;
 
 /// A response up to this size may stay unread as long as its connection lasts.
 const SMALL_RESPONSE: usize = 4 * 1024;

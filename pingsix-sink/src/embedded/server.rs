@@ -13,7 +13,6 @@ use super::connection;
 use super::error::EmbeddedError;
 use super::replica::Replica;
 use super::service::{Scheme, Services};
-use super::tls;
 
 pub(super) async fn serve(
     replica: Arc<Replica>,
@@ -54,10 +53,10 @@ pub(super) async fn serve(
             (server.boxed(), pending().boxed())
         }
         Some(tls) => {
-            let incoming =
-                tls::accept(connection::addressed(incoming), Arc::clone(&tls), Arc::clone(&replica));
+            let counters = Arc::clone(&replica.counters);
+            let incoming = connection::accept_tls(connection::addressed(incoming), Arc::clone(&tls), replica);
             let server = router.serve_with_incoming_shutdown(incoming, stopped);
-            (server.boxed(), tls.keep_current(replica).boxed())
+            (server.boxed(), tls.keep_current(counters).boxed())
         }
     };
     let access = replica_access.keep_current();

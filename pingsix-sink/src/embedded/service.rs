@@ -17,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::Request;
 
-use super::connection::Peer;
 use super::log_limiter::LogLimiter;
+use super::peer::Peer;
 use super::replica::Replica;
 use crate::proto::etcdserverpb::ResponseHeader;
 use crate::proto::etcdserverpb::auth_server::AuthServer;
@@ -26,7 +26,6 @@ use crate::proto::etcdserverpb::cluster_server::ClusterServer;
 use crate::proto::etcdserverpb::kv_server::KvServer;
 use crate::proto::etcdserverpb::maintenance_server::MaintenanceServer;
 use crate::proto::etcdserverpb::watch_server::WatchServer;
-pub(super) use range::{LIST_CACHE_BYTES, ListCache};
 pub(crate) use refusal::UNKNOWN_SCOPE;
 use shared_body::WithSharedBodies;
 

@@ -19,7 +19,6 @@
 //! - **Protocol.** TLS 1.2 and 1.3, with HTTP/2 as the application protocol.
 
 mod fault;
-mod handshakes;
 mod live;
 mod sources;
 
@@ -28,7 +27,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use fault::{TlsError, TlsFault, TlsPart};
-pub(super) use handshakes::accept;
 pub(super) use live::LiveTls;
 use sources::Sources;
 
@@ -54,8 +52,8 @@ pub struct ServerTls {
     /// `None` until [`replace_tls`](super::EmbeddedEtcd::replace_tls) supplies them.
     sources: Option<Sources>,
     reread_interval: Duration,
-    handshake_timeout: Duration,
-    handshake_limit: usize,
+    pub(super) handshake_timeout: Duration,
+    pub(super) handshake_limit: usize,
 }
 
 impl fmt::Debug for ServerTls {

@@ -106,7 +106,7 @@ impl Certificate {
     }
 
     /// Whether a URI names this prefix for an owner other than `owner`.
-    pub(super) fn is_of_another(&self, scope: &Scope, owner: Option<&Arc<str>>) -> bool {
+    pub(in crate::embedded) fn is_of_another(&self, scope: &Scope, owner: Option<&Arc<str>>) -> bool {
         self.grants.iter().any(|grant| grant.scope == *scope && grant.owner.as_ref() != owner)
     }
 

@@ -15,7 +15,6 @@ use super::uri::Grant;
 use super::{Access, Certificate, Source};
 use crate::desired::{Desired, Scope};
 use crate::document::Digest;
-use crate::embedded::connection::Peer;
 use crate::embedded::revisions::Clock;
 use crate::embedded::store::KeyRange;
 use crate::embedded::watched_files::{read_stable, refresh_every};
@@ -172,9 +171,9 @@ impl LiveAccess {
     }
 
     /// Authenticates a client by its certificate.
-    pub(in crate::embedded) fn reader(&self, peer: &Peer) -> Result<Reader, Denied> {
+    pub(in crate::embedded) fn reader(&self, certificate: Option<&Certificate>) -> Result<Reader, Denied> {
         let Some(clients) = self.clients.read().clone() else { return Ok(Reader::Anyone) };
-        let certificate = peer.certificate().ok_or(Denied::Unauthenticated)?;
+        let certificate = certificate.ok_or(Denied::Unauthenticated)?;
         if self.certificate_uris && certificate.has_ended(self.clock.now()) {
             return Err(Denied::Expired);
         }

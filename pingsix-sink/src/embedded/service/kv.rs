@@ -9,7 +9,7 @@ use tonic::{Request, Response, Status};
 use super::range::Cost;
 use super::{Services, range, refusal, shared_body, txn};
 use crate::embedded::LIST_LIMIT;
-use crate::embedded::connection::Peer;
+use crate::embedded::peer::Peer;
 use crate::embedded::responses::{PendingResponses, ResponseRoom};
 use crate::embedded::store::Store;
 use crate::proto::etcdserverpb::kv_server;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use prost::Message as _;
 
 use crate::embedded::LIST_LIMIT;
-use crate::embedded::shared_cache::SharedCache;
+use crate::embedded::replica::ListCache;
 use crate::embedded::store::{KeyRange, Record, Refusal, Store};
 use crate::proto::etcdserverpb::range_request::{SortOrder, SortTarget};
 use crate::proto::etcdserverpb::{RangeRequest, RangeResponse};
@@ -67,12 +67,6 @@ pub(super) fn is_plain(request: &RangeRequest) -> bool {
     };
     !request.range_end.is_empty() && *request == plain
 }
-
-/// Cache of plain lists, by their range and the revision of its last change. A list above the byte limit is `None`.
-pub(in crate::embedded) type ListCache = SharedCache<(KeyRange, i64), Option<Bytes>>;
-
-/// Byte limit of the cached lists: two full ones.
-pub(in crate::embedded) const LIST_CACHE_BYTES: usize = 2 * LIST_LIMIT;
 
 /// The encoded fields `kvs` and `count` of the response to a plain list, and whether this call encoded them.
 pub(super) fn plain(store: &Store, range: &KeyRange, lists: &ListCache) -> Result<(Bytes, bool), RangeError> {
@@ -198,6 +192,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::embedded::replica::LIST_CACHE_BYTES;
     use crate::embedded::store::testing::{Publisher, everything};
 
     #[test]

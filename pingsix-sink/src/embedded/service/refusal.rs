@@ -5,7 +5,7 @@ use tonic::Status;
 use super::Services;
 use super::range::RangeError;
 use crate::embedded::access::{Denied, Reader};
-use crate::embedded::connection::Peer;
+use crate::embedded::peer::Peer;
 use crate::embedded::store::{KeyRange, Refusal};
 
 /// Message for a range without a published scope. Readers of a feed distinguish it from other reasons to wait.
@@ -63,7 +63,7 @@ impl From<Denied> for Status {
 impl Services {
     /// Authenticates a client.
     pub(super) fn reader(&self, peer: &Peer) -> Result<Reader, Status> {
-        self.replica.access.reader(peer).map_err(|denied| self.deny(denied))
+        self.replica.access.reader(peer.certificate()).map_err(|denied| self.deny(denied))
     }
 
     /// Checks that `reader` may read all of `range`.

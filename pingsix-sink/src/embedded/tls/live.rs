@@ -10,9 +10,10 @@ use tokio_rustls::rustls::ServerConfig;
 use super::ServerTls;
 use super::fault::{TlsError, TlsPart};
 use super::sources::{Fingerprint, LoadedTls, Sources};
-use crate::embedded::access::{Certificate, CertificateConnections, Lapse};
-use crate::embedded::replica::Replica;
+use crate::embedded::access::Certificate;
+use crate::embedded::peer::{CertificateConnections, Lapse};
 use crate::embedded::revisions::Clock;
+use crate::embedded::stats::Counters;
 use crate::embedded::watched_files::refresh_every;
 
 /// The current TLS configuration of handshakes.
@@ -72,12 +73,12 @@ impl LiveTls {
     }
 
     /// The configuration of the next handshake, and its edition; `None` without a certificate.
-    pub(super) fn config(&self) -> Option<(Arc<ServerConfig>, u64)> {
+    pub(in crate::embedded) fn config(&self) -> Option<(Arc<ServerConfig>, u64)> {
         let current = self.current.read();
         current.as_ref().map(|current| (Arc::clone(&current.loaded.config), current.edition))
     }
 
-    pub(super) fn options(&self) -> &ServerTls {
+    pub(in crate::embedded) fn options(&self) -> &ServerTls {
         &self.options
     }
 
@@ -87,27 +88,27 @@ impl LiveTls {
     }
 
     /// Checks the files and the validity periodically. Never ends.
-    pub(in crate::embedded) async fn keep_current(self: Arc<Self>, replica: Arc<Replica>) -> Infallible {
-        refresh_every(self.options.reread_interval, move || self.refresh(&replica)).await
+    pub(in crate::embedded) async fn keep_current(self: Arc<Self>, counters: Arc<Counters>) -> Infallible {
+        refresh_every(self.options.reread_interval, move || self.refresh(&counters)).await
     }
 
     /// Replaces the configuration; on an error, the current one stays.
-    pub(in crate::embedded) fn replace(&self, tls: ServerTls, replica: &Replica) -> Result<(), TlsError> {
+    pub(in crate::embedded) fn replace(&self, tls: ServerTls, counters: &Counters) -> Result<(), TlsError> {
         let Some(sources) = tls.sources else { return Ok(()) };
         let mut state = self.state.lock();
         match self.apply_sources(sources, &mut state) {
             Ok(true) => {
-                replica.counters.tls_rotations.add(1);
+                counters.tls_rotations.add(1);
                 tracing::info!("new connections use the new TLS certificate");
             }
             Ok(false) => {}
             Err(error) => {
-                replica.counters.tls_rotations_refused.add(1);
+                counters.tls_rotations_refused.add(1);
                 return Err(error);
             }
         }
         self.log_validity(&mut state);
-        self.close_invalid(replica);
+        self.close_invalid(counters);
         Ok(())
     }
 
@@ -131,7 +132,7 @@ impl LiveTls {
         *current = Some(Current { loaded, edition });
     }
 
-    fn refresh(&self, replica: &Replica) {
+    fn refresh(&self, counters: &Counters) {
         // The lock is held throughout, because several listeners refresh, and each change must be applied and logged
         // once.
         let mut state = self.state.lock();
@@ -143,22 +144,22 @@ impl LiveTls {
                     Ok(loaded) => {
                         self.install(loaded);
                         state.time = Validity::Valid;
-                        replica.counters.tls_rotations.add(1);
+                        counters.tls_rotations.add(1);
                         tracing::info!(?sources, "new connections use the new TLS files");
                     }
                     Err(error) => {
-                        replica.counters.tls_rotations_refused.add(1);
+                        counters.tls_rotations_refused.add(1);
                         tracing::warn!(%error, "the TLS files are invalid; the previous certificate stays");
                     }
                 }
             }
         }
         self.log_validity(&mut state);
-        self.close_invalid(replica);
+        self.close_invalid(counters);
     }
 
     /// Closes the connections whose certificates are no longer valid.
-    fn close_invalid(&self, replica: &Replica) {
+    fn close_invalid(&self, counters: &Counters) {
         let authorities = {
             let current = self.current.read();
             let Some(current) = &*current else { return };
@@ -175,7 +176,7 @@ impl LiveTls {
             tracing::debug!(client, ?lapse, "a client certificate is no longer valid");
         });
         if expired + disowned > 0 {
-            replica.counters.connections_lapsed.add(expired + disowned);
+            counters.connections_lapsed.add(expired + disowned);
             tracing::info!(
                 expired,
                 disowned,

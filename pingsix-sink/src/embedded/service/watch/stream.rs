@@ -13,7 +13,7 @@ use tonic::{Status, Streaming};
 use super::channel::{ResponseSender, StreamClosed};
 use super::state::{WatchPermits, WatchState};
 use crate::embedded::batch::{Batch, Wanted};
-use crate::embedded::connection::Peer;
+use crate::embedded::peer::Peer;
 use crate::embedded::service::{Services, header, refusal};
 use crate::embedded::store::{Compacted, EVENT_OVERHEAD, KeyRange, Refusal, Store};
 use crate::proto::etcdserverpb::watch_request::RequestUnion;
@@ -254,7 +254,7 @@ impl WatchStream {
     /// Checks that the client may watch all of `range`; the error is etcd's text.
     fn permit(&self, range: &KeyRange) -> Result<(), String> {
         let access = &self.services.replica.access;
-        let permitted = access.reader(&self.peer).and_then(|reader| reader.check(range));
+        let permitted = access.reader(self.peer.certificate()).and_then(|reader| reader.check(range));
         permitted.map_err(|denied| {
             // etcd writes the status into the text as Go does.
             let status = self.services.deny(denied);

@@ -13,17 +13,17 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::LiveTls;
+use super::{Connection, listener_failed};
 use crate::embedded::access::Certificate;
-use crate::embedded::connection::{Connection, listener_failed};
 use crate::embedded::fair_limit::Network;
 use crate::embedded::log_limiter::LogLimiter;
 use crate::embedded::replica::Replica;
+use crate::embedded::tls::LiveTls;
 
 /// The connections of a listener whose handshake succeeded.
 ///
 /// Handshakes run in tasks of their own, so a slow one delays neither the listener nor the others.
-pub(in crate::embedded) fn accept(
+pub(in crate::embedded) fn accept_tls(
     tcp: impl Stream<Item = io::Result<(TcpStream, IpAddr)>> + Send + 'static,
     tls: Arc<LiveTls>,
     replica: Arc<Replica>,
@@ -102,7 +102,7 @@ impl Handshakes {
         };
         let certificate = certificate.map(|certificate| certificate.with_uris(complain));
         let connection = Connection::admit(&self.replica, connection, from, certificate)?;
-        self.tls.certificate_connections().enter(connection.peer());
+        self.tls.certificate_connections().enter(&connection.peer);
         Some(connection)
     }
 

@@ -6,9 +6,9 @@ use std::time::SystemTime;
 use parking_lot::Mutex;
 use tokio_rustls::rustls::server::danger::ClientCertVerifier;
 
-use super::certificate::Certificate;
+use super::Peer;
 use crate::desired::Scope;
-use crate::embedded::connection::Peer;
+use crate::embedded::access::Certificate;
 
 /// The open connections with client certificates. Ended connections are removed in passing.
 #[derive(Debug, Default)]
