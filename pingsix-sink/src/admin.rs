@@ -1,7 +1,7 @@
 //! PingSIX's Admin API, which writes to the etcd that PingSIX itself reads.
 //!
 //! ```text
-//! GET the five lists ──► what is ours ──► plan ──► PUT, upstreams first ──► DELETE, upstreams last
+//! GET the five lists ──► the scope's documents ──► plan ──► PUT, upstreams first ──► DELETE, upstreams last
 //! ```
 //!
 //! An Admin API writes below one prefix, so a sink is for one scope.

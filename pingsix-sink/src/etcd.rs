@@ -3,7 +3,7 @@
 //! ```text
 //! publish ─► Keeper of the scope ─► transactions ─► etcd ─► PingSIX
 //!                ▲                                   │
-//!                └──────── watch: what others do ◄───┘
+//!                └─────── watch: foreign changes ◄───┘
 //! ```
 //!
 //! - **Transactions.** A change is one transaction when it fits into etcd's limits, by default 128 operations and 1.5

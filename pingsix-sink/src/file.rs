@@ -112,8 +112,8 @@ impl Sink for FileSink {
     async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
         let (files, desired) = (Arc::clone(&self.files), desired.clone());
         let mut ledger = Arc::clone(&files.ledger).lock_owned().await;
-        // The blocking task continues after its caller has gone. It must then leave the file as it is, because
-        // another process may have written it meanwhile.
+        // The blocking task continues after its caller has gone. The task must then leave the file as it is,
+        // because another process may have written it meanwhile.
         let abandoned = CancellationToken::new();
         let _waits = abandoned.clone().drop_guard();
         blocking(move || files.publish(&desired, &mut ledger, &abandoned)).await

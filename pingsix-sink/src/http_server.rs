@@ -30,10 +30,10 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECTION_LIFETIME: Duration = Duration::from_mins(5);
 
 /// The time limit of the end of connections.
-const GRACE: Duration = Duration::from_secs(5);
+const GRACE_PERIOD: Duration = Duration::from_secs(5);
 
 /// Bytes of a request's head.
-const HEAD_LIMIT: usize = 16 * 1024;
+const MAX_HEAD_BYTES: usize = 16 * 1024;
 
 /// The delay after a failure to accept a connection, most likely for lack of file descriptors.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
@@ -96,7 +96,7 @@ where
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
-        .max_buf_size(HEAD_LIMIT)
+        .max_buf_size(MAX_HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let ended = tokio::select! {
@@ -108,7 +108,7 @@ where
         Ok(ended)
     } else {
         connection.as_mut().graceful_shutdown();
-        timeout(GRACE, connection).await
+        timeout(GRACE_PERIOD, connection).await
     };
     match ended {
         Ok(Ok(())) => {}

@@ -23,7 +23,7 @@ use crate::resource::ResourceKind;
 use crate::revision::Revision;
 
 /// Size limit of a response. PingSIX reads at most 4 MiB from etcd, and JSON may lengthen them.
-const RESPONSE_LIMIT: usize = 32 * 1024 * 1024;
+const MAX_RESPONSE_BYTES: usize = 32 * 1024 * 1024;
 
 /// Attempts of a write that conflicts with other writers.
 const MAX_ATTEMPTS: u32 = 10;
@@ -215,7 +215,7 @@ impl Client {
         }
         let response = http.request(request.body(Full::new(body.unwrap_or_default()))?).await?;
         let status = response.status();
-        let body = Limited::new(response.into_body(), RESPONSE_LIMIT).collect().await?.to_bytes();
+        let body = Limited::new(response.into_body(), MAX_RESPONSE_BYTES).collect().await?.to_bytes();
         Ok(UnexpectedResponse { status, body })
     }
 }

@@ -8,10 +8,10 @@ use crate::document::{Document, Key};
 use crate::resource::{MASK, ResourceKind, conceal};
 
 /// Length limit of a message, in characters.
-const MESSAGE_LIMIT: usize = 500;
+const MAX_MESSAGE_CHARS: usize = 500;
 
 /// Length limit of a quotation, in characters. Names are shorter, and generated keys are longer.
-const QUOTATION_LIMIT: usize = 40;
+const MAX_QUOTATION_CHARS: usize = 40;
 
 const QUOTES: [char; 3] = ['"', '\'', '`'];
 
@@ -25,8 +25,11 @@ pub(super) fn refused(sent: &Document, message: String, prepared: &[PreparedDocu
 }
 
 fn shortened(message: &str) -> String {
-    let mut short: String =
-        message.chars().take(MESSAGE_LIMIT).map(|char| if char.is_control() { ' ' } else { char }).collect();
+    let mut short: String = message
+        .chars()
+        .take(MAX_MESSAGE_CHARS)
+        .map(|char| if char.is_control() { ' ' } else { char })
+        .collect();
     if short.len() < message.len() {
         short.push('…');
     }
@@ -64,7 +67,7 @@ fn without_long_quotations(text: &str) -> String {
         // A quote after a letter is an apostrophe.
         if QUOTES.contains(&char) && !before.is_alphanumeric() {
             let (quoted, after) = split_quotation(chars.as_str(), char);
-            let is_long = quoted.chars().count() > QUOTATION_LIMIT;
+            let is_long = quoted.chars().count() > MAX_QUOTATION_CHARS;
             redacted.push_str(if is_long && !is_resource(quoted) { MASK } else { quoted });
             chars = after.chars();
             redacted.extend(chars.next());
@@ -111,7 +114,7 @@ mod tests {
 
     #[test]
     fn long_quotations_are_concealed_but_for_keys_of_resources() {
-        let (long, id) = ("s".repeat(QUOTATION_LIMIT + 1), "i".repeat(60));
+        let (long, id) = ("s".repeat(MAX_QUOTATION_CHARS + 1), "i".repeat(60));
         for (text, redacted) in [
             (
                 format!("invalid type: string \"{long}\", expected u16"),
@@ -127,7 +130,7 @@ mod tests {
         }
         for kept in [
             format!("invalid resource 'routes/{id}': missing field `uri`"),
-            format!("string \"{}\" is short", "s".repeat(QUOTATION_LIMIT)),
+            format!("string \"{}\" is short", "s".repeat(MAX_QUOTATION_CHARS)),
             "an end \"".to_owned(),
         ] {
             assert_eq!(without_long_quotations(&kept), kept);
@@ -136,8 +139,8 @@ mod tests {
 
     #[test]
     fn a_long_message_is_cut() {
-        let message = shortened(&"ä\n".repeat(MESSAGE_LIMIT));
-        assert_eq!(message.chars().count(), MESSAGE_LIMIT + 1);
+        let message = shortened(&"ä\n".repeat(MAX_MESSAGE_CHARS));
+        assert_eq!(message.chars().count(), MAX_MESSAGE_CHARS + 1);
         assert!(message.starts_with("ä ä ") && message.ends_with(" …"), "{message}");
     }
 }

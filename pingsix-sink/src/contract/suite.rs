@@ -315,7 +315,7 @@ pub async fn reverts_foreign_changes_of_its_documents<T: TestTarget>(target: T) 
         assert_eq!(target.read(web.scope()).await, expected_contents(&web));
         target.write_foreign(web.scope(), "routes/r", Some("hacked")).await;
         let gone = target.open().await.publish(&Desired::empty(scope("/p/web"))).await.unwrap();
-        assert_eq!(gone.changed.deleted, 3, "what others edited is still the sink's");
+        assert_eq!(gone.changed.deleted, 3, "an edited document still belongs to the sink");
         assert_eq!(target.read(web.scope()).await, Contents::new());
     }
 }

@@ -63,7 +63,7 @@ pub trait TestTarget: Sized {
 
     /// Writes or deletes a key as another writer. Needs [`Ability::HasOtherWriters`].
     async fn write_foreign(&self, _scope: &Scope, _key: &str, _value: Option<&str>) {
-        unreachable!("nobody else can write");
+        unreachable!("the target has no other writer");
     }
 
     /// Fails after so many more writes, each with as few steps as possible; `None` ends the failure. Needs

@@ -4,7 +4,7 @@
 //! certificate and reads only below its own prefixes; refusals have the codes and texts of etcd.
 //!
 //! - **Certificates** authenticate their holders by their common name, when the server verifies clients with a CA.
-//!   There are no passwords: a password would need its own tokens, and would open the keys to whoever reads it in a
+//!   There are no passwords: a password would need its own tokens, and would open the keys to every reader of a
 //!   configuration file.
 //! - **URIs of certificates** grant prefixes to their holders, with [`Access::certificate_uris`]. Each alternative
 //!   name of the form `pingsix-feed:///pingsix/shop/web:80` ([`feed_uri`]) is a prefix; a malformed one with the

@@ -41,7 +41,7 @@ pub(super) struct Batch {
     pub(super) more: bool,
 }
 
-/// What a watch wants to know.
+/// The request of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) range: KeyRange,

@@ -9,7 +9,7 @@ use super::options::Options;
 use super::pace::Pace;
 use super::replica::Replica;
 use super::revisions::{
-    BLOCK, Clock, FileReservations, MemoryReservations, Reservations, SystemClock, clock_revision,
+    BLOCK_LEN, Clock, FileReservations, MemoryReservations, Reservations, SystemClock, clock_revision,
 };
 use super::store::{HistoryBounds, Store};
 use super::tls::{LiveTls, ServerTls};
@@ -221,7 +221,7 @@ impl Builder {
         let store = if reservations.shared().is_some() {
             Store::without_revisions(self.bounds)
         } else {
-            let block = reservations.reserve(clock_revision(&*self.clock), BLOCK).await?;
+            let block = reservations.reserve(clock_revision(&*self.clock), BLOCK_LEN).await?;
             Store::new(block, self.bounds)
         };
         Ok(EmbeddedEtcd::of(Replica::new(store, reservations, self.clock, self.options, tls, access)))

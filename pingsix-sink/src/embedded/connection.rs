@@ -32,7 +32,7 @@ use super::replica::Replica;
 pub(super) use handshakes::accept_tls;
 
 /// Length of the HTTP/2 client preface.
-const PREFACE: usize = 24;
+const PREFACE_LEN: usize = 24;
 
 /// Delay after a failed `accept`. Without it, a process without file descriptors would retry in a busy loop.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
@@ -143,7 +143,7 @@ async fn listener_failed(replica: &Replica, error: &io::Error) {
 
 impl Preface {
     fn within(timeout: Duration) -> Self {
-        Self { missing: PREFACE, deadline: Box::pin(tokio::time::sleep(timeout)) }
+        Self { missing: PREFACE_LEN, deadline: Box::pin(tokio::time::sleep(timeout)) }
     }
 }
 
@@ -249,8 +249,8 @@ mod tests {
         let etcd = EmbeddedEtcd::builder().start().await.unwrap();
         let (mut client, server) = tokio::io::duplex(64);
         let mut connection = Connection::admit(&etcd.replica, server, LOOPBACK, None).unwrap();
-        client.write_all(&[0; PREFACE]).await.unwrap();
-        connection.read_exact(&mut [0; PREFACE]).await.unwrap();
+        client.write_all(&[0; PREFACE_LEN]).await.unwrap();
+        connection.read_exact(&mut [0; PREFACE_LEN]).await.unwrap();
         client.write_all(&[0; 9]).await.unwrap();
         let mut memory = [MaybeUninit::uninit(); 8_192];
         let mut buffer = ReadBuf::uninit(&mut memory);

@@ -21,7 +21,7 @@ use super::stats::Counter;
 use crate::document::Digest;
 
 /// Limit of the places of an address that are examined for one to take.
-const MAX_EXAMINED: usize = 64;
+const MAX_EXAMINED_PLACES: usize = 64;
 
 /// The identity to which a place is charged.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -140,7 +140,7 @@ impl Slots {
             let holder = self.occupied.get(number).map(|occupied| &occupied.holder.identity);
             holder.and_then(|holder| self.identities.get(holder)).is_some_and(|slots| slots.len() > count)
         };
-        slots.iter().rev().take(MAX_EXAMINED).find(has_more).copied()
+        slots.iter().rev().take(MAX_EXAMINED_PLACES).find(has_more).copied()
     }
 
     fn take(&mut self, number: u64, occupied: OccupiedSlot) {

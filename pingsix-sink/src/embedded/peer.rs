@@ -14,7 +14,7 @@ use super::stats::Gauge;
 pub(super) use certificate_connections::{CertificateConnections, Lapse};
 
 /// Limit of unread response bytes per connection: several of the largest lists that PingSIX can read.
-pub(super) const UNREAD_PER_CONNECTION: usize = 4 * LIST_LIMIT;
+pub(super) const UNREAD_BYTES_PER_CONNECTION: usize = 4 * LIST_LIMIT;
 
 /// The peer of a connection; each request carries it.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Peer {
         slot: FairPermit,
         close: CancellationToken,
     ) -> Self {
-        let room = Arc::new(Semaphore::new(UNREAD_PER_CONNECTION));
+        let room = Arc::new(Semaphore::new(UNREAD_BYTES_PER_CONNECTION));
         Self { certificate, close, holder, slot, room, watches: Gauge::default() }
     }
 

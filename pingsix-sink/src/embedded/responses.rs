@@ -15,11 +15,11 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use super::peer::{Peer, UNREAD_PER_CONNECTION};
+use super::peer::{Peer, UNREAD_BYTES_PER_CONNECTION};
 use super::unread_bytes::{UnreadBytes, UnreadGuard};
 
 /// A response up to this size may stay unread as long as its connection lasts.
-const SMALL_RESPONSE: usize = 4 * 1024;
+const SMALL_RESPONSE_BYTES: usize = 4 * 1024;
 
 /// The slowest rate of a client that counts as reading, in bytes per second.
 const MIN_READ_RATE: usize = 64 * 1024;
@@ -68,7 +68,7 @@ impl PendingResponses {
 
     /// The permits of a response. The largest responses take all of a connection.
     fn permits(bytes: usize) -> u32 {
-        u32::try_from(bytes.min(UNREAD_PER_CONNECTION)).unwrap_or(u32::MAX)
+        u32::try_from(bytes.min(UNREAD_BYTES_PER_CONNECTION)).unwrap_or(u32::MAX)
     }
 
     /// A response that takes room until it is written. `stalled` is called when a connection is closed because its
@@ -83,7 +83,7 @@ impl PendingResponses {
         let (sender, written) = oneshot::channel();
         let close = peer.close_token();
         let counted = self.unread.count(&bytes, close.clone());
-        if bytes.len() > SMALL_RESPONSE {
+        if bytes.len() > SMALL_RESPONSE_BYTES {
             let to_read = Duration::from_secs((bytes.len() / MIN_READ_RATE) as u64);
             let limit = self.stall_timeout.saturating_add(to_read);
             tokio::spawn(close_if_unread(written, limit, close, stalled));

@@ -31,7 +31,7 @@
 //! issues nothing before its first reservation, so it can start while the store is unreachable.
 //!
 //! **While the store is unreachable**, lists are answered by [`SharedTime`]: a revision that grows by one in a
-//! microsecond, of which every server has a reading. Nothing else could order servers without communication. A
+//! microsecond, of which every server has a reading. Only a shared time orders servers without communication. A
 //! reading advances by the monotonic clock of its machine, and never falls below the server's own reservations, nor
 //! below observed readings and reservations of others. So readings agree up to the latency of announcements,
 //! independent of the times of day. Let `d` be the [tolerance](SharedTime::tolerance) of a server. A list without a
@@ -84,11 +84,11 @@ pub use file::FileReservations;
 pub use shared::{MAX_TOLERANCE, SharedTime, TOLERANCE};
 
 /// Size of a reservation by a server that owns its store: a little more than a minute of the clock.
-pub(super) const BLOCK: u32 = 1 << 26;
+pub(super) const BLOCK_LEN: u32 = 1 << 26;
 
 /// Size of a reservation from a shared store: four milliseconds of [`SharedTime`], which reservations must not
 /// outrun.
-pub(super) const SHARED_BLOCK: u32 = 1 << 12;
+pub(super) const SHARED_BLOCK_LEN: u32 = 1 << 12;
 
 /// The last plausible clock, in microseconds. A later clock is broken and ignored.
 const LAST_PLAUSIBLE_CLOCK: i64 = 1 << 53;

@@ -35,10 +35,10 @@ const CLUSTER_ID: u64 = 0x0070_696e_6773_6978;
 const MEMBER_ID: u64 = CLUSTER_ID + 1;
 
 /// Size limit of a request that may read or write keys, as in etcd.
-const READ_LIMIT: usize = 1_536 * 1024;
+const MAX_KEY_REQUEST_BYTES: usize = 1_536 * 1024;
 
 /// Size limit of any other request: two keys and a few numbers.
-const SMALL_LIMIT: usize = 64 * 1024;
+const MAX_OTHER_REQUEST_BYTES: usize = 64 * 1024;
 
 /// State that all services of one listener share.
 #[derive(Clone, Debug)]
@@ -85,24 +85,25 @@ impl Services {
 
     pub(super) fn kv(&self) -> WithSharedBodies<KvServer<kv::Kv>> {
         let kv = KvServer::new(kv::Kv(self.clone()));
-        WithSharedBodies(kv.max_decoding_message_size(READ_LIMIT))
+        WithSharedBodies(kv.max_decoding_message_size(MAX_KEY_REQUEST_BYTES))
     }
 
     pub(super) fn watch(&self) -> WithSharedBodies<WatchServer<watch::Watch>> {
         let watch = WatchServer::new(watch::Watch(self.clone()));
-        WithSharedBodies(watch.max_decoding_message_size(SMALL_LIMIT))
+        WithSharedBodies(watch.max_decoding_message_size(MAX_OTHER_REQUEST_BYTES))
     }
 
     pub(super) fn cluster(&self) -> ClusterServer<cluster::Cluster> {
-        ClusterServer::new(cluster::Cluster(self.clone())).max_decoding_message_size(SMALL_LIMIT)
+        ClusterServer::new(cluster::Cluster(self.clone())).max_decoding_message_size(MAX_OTHER_REQUEST_BYTES)
     }
 
     pub(super) fn maintenance(&self) -> MaintenanceServer<maintenance::Maintenance> {
-        MaintenanceServer::new(maintenance::Maintenance(self.clone())).max_decoding_message_size(SMALL_LIMIT)
+        MaintenanceServer::new(maintenance::Maintenance(self.clone()))
+            .max_decoding_message_size(MAX_OTHER_REQUEST_BYTES)
     }
 
     pub(super) fn auth(&self) -> AuthServer<auth::Auth> {
-        AuthServer::new(auth::Auth(self.clone())).max_decoding_message_size(SMALL_LIMIT)
+        AuthServer::new(auth::Auth(self.clone())).max_decoding_message_size(MAX_OTHER_REQUEST_BYTES)
     }
 
     /// A header with the current revision.

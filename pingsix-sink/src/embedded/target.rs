@@ -20,10 +20,10 @@ use crate::proto::etcdserverpb::kv_client::KvClient;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Byte limit of a scope. PingSIX itself reads 4 MiB.
-const READ_LIMIT: usize = 64 * 1024 * 1024;
+const MAX_SCOPE_BYTES: usize = 64 * 1024 * 1024;
 
 /// The address of an embedded server whose URL has none.
-const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 2379);
+const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 2379);
 
 /// The embedded etcd server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl SinkFactory for EmbeddedTarget {
     }
 
     async fn read(&self, scope: &Scope, _env: Env<'_>) -> Result<DocumentSet, OpenError> {
-        list(self.listen.unwrap_or(LISTEN), scope).await
+        list(self.listen.unwrap_or(DEFAULT_LISTEN), scope).await
     }
 }
 
@@ -73,7 +73,8 @@ async fn list(address: SocketAddr, scope: &Scope) -> Result<DocumentSet, OpenErr
     let prefix = scope.key_prefix();
     let (key, range_end) = scope.key_range();
     let request = RangeRequest { key, range_end, ..RangeRequest::default() };
-    let answer = match KvClient::new(channel).max_decoding_message_size(READ_LIMIT).range(request).await {
+    let answer = match KvClient::new(channel).max_decoding_message_size(MAX_SCOPE_BYTES).range(request).await
+    {
         Ok(answer) => answer.into_inner(),
         Err(status) if status.code() == Code::Unavailable && status.message() == UNKNOWN_SCOPE => {
             return Ok(DocumentSet::default());

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! files ─► read until settled ─► material ─► current configuration ─► each new connection's handshake
-//!            every few seconds     (or a fault: what was current stays)
+//!            every few seconds     (or a fault: the current one stays)
 //! ```
 //!
 //! - **Rotation.** Files are read again every few seconds and compared by content, because a mounted Secret is

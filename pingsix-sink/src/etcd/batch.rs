@@ -137,7 +137,7 @@ pub(super) fn claim(scope_state: &ScopeState, scope: &Scope, publisher: Option<&
     TxnRequest { compare, success, failure: Vec::new() }
 }
 
-/// A transaction that takes the fence. It writes nothing else but the guard, which every other transaction compares.
+/// A transaction that writes the fence, and the guard, which every other transaction compares.
 pub(super) fn take_fence(scope_state: &ScopeState, scope: &Scope, term: u64) -> TxnRequest {
     let (key, guard) = (beside(scope, FENCE), beside(scope, GUARD));
     let compare = vec![

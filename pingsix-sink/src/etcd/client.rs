@@ -25,10 +25,10 @@ use crate::proto::etcdserverpb::{
 };
 
 /// Byte limit of a list. A scope that is too large for PingSIX must remain readable for its repair.
-const READ_LIMIT: usize = 256 << 20;
+const MAX_LIST_BYTES: usize = 256 << 20;
 
 /// Byte limit of one message of a [`Connection`]: one page of a list, or one response of a watch.
-const MESSAGE_LIMIT: usize = 64 << 20;
+const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
 /// The number of keys in a page.
 const PAGE_SIZE: i64 = 1_000;
@@ -63,7 +63,7 @@ impl Connection<'_> {
         request: RangeRequest,
     ) -> Result<RangeResponse, EtcdError> {
         self.call(scope, request, |channel, request| async move {
-            KvClient::new(channel).max_decoding_message_size(MESSAGE_LIMIT).range(request).await
+            KvClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES).range(request).await
         })
         .await
     }
@@ -75,7 +75,7 @@ impl Connection<'_> {
         start_revision: i64,
     ) -> Result<Streaming<WatchResponse>, EtcdError> {
         let create = watch_request(scope, start_revision);
-        self.call(scope, create, |channel, create| open_watch(channel, create, MESSAGE_LIMIT)).await
+        self.call(scope, create, |channel, create| open_watch(channel, create, MAX_MESSAGE_BYTES)).await
     }
 
     /// Sends a request, and repeats it with a new token if the old one was refused.
@@ -136,7 +136,7 @@ impl Client {
         let (key, range_end) = scope.key_range();
         let request = RangeRequest { key, range_end, ..RangeRequest::default() };
         self.call(scope, request, |channel, request| async move {
-            KvClient::new(channel).max_decoding_message_size(READ_LIMIT).range(request).await
+            KvClient::new(channel).max_decoding_message_size(MAX_LIST_BYTES).range(request).await
         })
         .await
     }
@@ -156,7 +156,7 @@ impl Client {
             };
             let page = self
                 .call(below, request, |channel, request| async move {
-                    KvClient::new(channel).max_decoding_message_size(READ_LIMIT).range(request).await
+                    KvClient::new(channel).max_decoding_message_size(MAX_LIST_BYTES).range(request).await
                 })
                 .await?;
             let is_it = |key: &Bytes| key.rsplit(|byte| *byte == b'/').next() == Some(name.as_bytes());
@@ -192,7 +192,7 @@ impl Client {
         start_revision: i64,
     ) -> Result<Streaming<WatchResponse>, EtcdError> {
         let create = watch_request(scope, start_revision);
-        self.call(scope, create, |channel, create| open_watch(channel, create, READ_LIMIT)).await
+        self.call(scope, create, |channel, create| open_watch(channel, create, MAX_LIST_BYTES)).await
     }
 
     /// Drops the token, which may be the reason of a refused watch.

@@ -409,7 +409,7 @@ fn refuse_reserved_keys(desired: &Desired) -> Result<(), SinkError> {
     match desired.documents().iter().find(|document| is_reserved(document.key.as_str())) {
         Some(document) => Err(InvalidKey {
             key: document.key.to_string(),
-            problem: "it is reserved for what the sink keeps beside the documents",
+            problem: "it is reserved for the records that the sink keeps beside the documents",
         }
         .into()),
         None => Ok(()),

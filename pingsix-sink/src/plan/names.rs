@@ -4,7 +4,7 @@
 //! is therefore written before the one that gains it. Documents that exchange names form a cycle without such an
 //! order: one of them is deleted first and created again in its turn.
 //!
-//! After a write without a result, a document may have the names of before or of after. It then counts as a document that
+//! After a write without a result, a document may have the names of before or of after. The document then counts as one that
 //! loses all of them, and that has none of its new names yet.
 
 use std::collections::{BTreeMap, BTreeSet};

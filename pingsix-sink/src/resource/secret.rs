@@ -87,7 +87,7 @@ pub(crate) enum Agreement {
     Different,
 }
 
-/// Compares `ours` with what was read back.
+/// Compares `ours` with the value that was read back.
 pub(crate) fn compare(ours: &Value, read: &Value) -> Agreement {
     match (ours, read) {
         (ours, read) if ours == read => Agreement::Equal,

@@ -64,7 +64,7 @@ impl TestTarget for File {
         (Ability::HasOtherWriters, "a file is the sink's own but for its base"),
         (Ability::CanFail, "a file is replaced in one step"),
         (Ability::LosesResponses, "a file system answers, or fails with the process"),
-        (Ability::CanStall, "a file system that hangs lets nobody go on"),
+        (Ability::CanStall, "a file system that hangs blocks every writer"),
     ];
 
     async fn start() -> Option<Self> {

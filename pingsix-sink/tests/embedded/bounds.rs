@@ -19,7 +19,7 @@ use tonic::transport::Channel;
 use tonic::{Code, Request, Status, Streaming};
 
 /// The limit of unread bytes per connection.
-const PER_CONNECTION: u64 = 16 << 20;
+const UNREAD_BYTES_PER_CONNECTION: u64 = 16 << 20;
 
 async fn served(builder: Builder, value: &str) -> Served {
     let served = Served::start(builder).await;
@@ -76,11 +76,11 @@ where
     Q: prost::Message + Clone + 'static,
     A: prost::Message + Default + 'static,
 {
-    const TIMES: usize = 20;
+    const REQUESTS: usize = 20;
     let served = served(EmbeddedEtcd::builder(), &"x".repeat(1 << 20)).await;
     let channel = slow_channel(&served, 65_535).await;
     let mut asking: FuturesUnordered<_> =
-        (0..TIMES).map(|_| send_unread::<Q, A>(channel.clone(), method, request.clone())).collect();
+        (0..REQUESTS).map(|_| send_unread::<Q, A>(channel.clone(), method, request.clone())).collect();
     let mut unread = Vec::new();
     let filling = async {
         while let Some(answer) = asking.next().await {
@@ -94,7 +94,11 @@ where
         served.etcd.stats()
     );
     assert!((1..=5).contains(&unread.len()), "{} answers are unread", unread.len());
-    assert!(served.etcd.stats().answer_bytes_unread <= PER_CONNECTION, "{:?}", served.etcd.stats());
+    assert!(
+        served.etcd.stats().answer_bytes_unread <= UNREAD_BYTES_PER_CONNECTION,
+        "{:?}",
+        served.etcd.stats()
+    );
     // Other clients are not affected.
     assert_eq!(served.list("/p/web/").await.unwrap().count, 3);
     assert_eq!(served.kv().await.txn(txn()).await.unwrap().get_ref().responses.len(), 1);
@@ -112,7 +116,7 @@ where
         }
     };
     tokio::time::timeout(WAIT_TIMEOUT, reading).await.expect("each has its turn");
-    assert_eq!(read, TIMES);
+    assert_eq!(read, REQUESTS);
     until(&served, |stats| stats.answer_bytes_unread == 0).await;
 }
 
@@ -163,7 +167,7 @@ fn keep_alive<T: Send + 'static>(unread: Streaming<T>) -> Box<dyn std::any::Any 
 }
 
 #[tokio::test]
-async fn a_key_that_is_longer_than_any_is_refused_as_a_request_that_is_too_large() {
+async fn an_overlong_key_is_refused_as_a_request_that_is_too_large() {
     let served = served(EmbeddedEtcd::builder(), "0").await;
     let mut kv = served.kv().await;
     let key = |length: usize| Bytes::from(format!("/p/web/{}", "x".repeat(length - "/p/web/".len())));
@@ -218,19 +222,19 @@ async fn a_connection_has_so_many_watches_on_all_of_its_streams() {
 }
 
 /// The limit of all unread bytes in the tests below, and the size of one response there.
-const ALL_UNREAD: u64 = 8 << 20;
-const LARGE: usize = 200_000;
+const UNREAD_BYTES: u64 = 8 << 20;
+const VALUE_LEN: usize = 200_000;
 
 /// Publishes a large document with new content.
 async fn publish_large(served: &Served, round: usize) {
-    let value = format!("{round:0>3}{}", "x".repeat(LARGE - 3));
+    let value = format!("{round:0>3}{}", "x".repeat(VALUE_LEN - 3));
     served.etcd.publish(&desired("/p/web", &[("routes/a", &value)])).await.unwrap();
 }
 
 /// Waits until the remaining connections are within the limit, and some read.
 async fn wait_for_closed_connections(served: &Served, reading: u64) {
-    let most = ALL_UNREAD / LARGE as u64 + reading;
-    until(served, |stats| stats.connections <= most && stats.answer_bytes_unread <= ALL_UNREAD).await;
+    let most = UNREAD_BYTES / VALUE_LEN as u64 + reading;
+    until(served, |stats| stats.connections <= most && stats.answer_bytes_unread <= UNREAD_BYTES).await;
 }
 
 /// A watch with previous values of a range that no other watch has.
@@ -241,7 +245,7 @@ fn watch_with_previous(number: u64) -> WatchCreateRequest {
 
 /// The response of a watch of a range of its own is encoded for that watch alone.
 #[tokio::test]
-async fn the_slowest_of_a_hundred_stalled_watches_with_previous_values_are_closed() {
+async fn the_slowest_of_a_hundred_stalled_watches_with_prev_kv_are_closed() {
     const WATCHES: u64 = 100;
     let served = served(EmbeddedEtcd::builder().unread_limit(8 << 20), "0").await;
     let mut stalled = Vec::new();
@@ -253,7 +257,7 @@ async fn the_slowest_of_a_hundred_stalled_watches_with_previous_values_are_close
     publish_large(&served, 0).await;
     wait_for_closed_connections(&served, 0).await;
     let evicted = served.etcd.stats().connections_evicted;
-    assert!(evicted >= WATCHES - ALL_UNREAD / LARGE as u64, "{evicted}");
+    assert!(evicted >= WATCHES - UNREAD_BYTES / VALUE_LEN as u64, "{evicted}");
 
     // A client that reads receives every change, whatever others do.
     let mut reading_watch = served.watch().await;
@@ -261,8 +265,8 @@ async fn the_slowest_of_a_hundred_stalled_watches_with_previous_values_are_close
     for round in 1..5 {
         publish_large(&served, round).await;
         let response = reading_watch.next().await;
-        assert_eq!(response.events[0].prev_kv.as_ref().unwrap().value.len(), LARGE);
-        assert!(served.etcd.stats().answer_bytes_unread <= ALL_UNREAD, "{:?}", served.etcd.stats());
+        assert_eq!(response.events[0].prev_kv.as_ref().unwrap().value.len(), VALUE_LEN);
+        assert!(served.etcd.stats().answer_bytes_unread <= UNREAD_BYTES, "{:?}", served.etcd.stats());
     }
     wait_for_closed_connections(&served, 1).await;
     drop(stalled);
@@ -279,12 +283,12 @@ async fn the_slowest_of_three_hundred_stalled_lists_are_closed() {
         publish_large(&served, round).await;
         let channel = slow_channel(&served, 1_024).await;
         stalled.push(send_unread::<_, RangeResponse>(channel, RANGE, under("/p/web/")).await.unwrap());
-        assert!(served.etcd.stats().answer_bytes_unread <= ALL_UNREAD, "{:?}", served.etcd.stats());
-        assert_eq!(served.list("/p/web/").await.unwrap().count, 1, "whoever reads gets its list");
+        assert!(served.etcd.stats().answer_bytes_unread <= UNREAD_BYTES, "{:?}", served.etcd.stats());
+        assert_eq!(served.list("/p/web/").await.unwrap().count, 1, "a client that reads gets its list");
     }
     wait_for_closed_connections(&served, 1).await;
     let evicted = served.etcd.stats().connections_evicted;
-    assert!(evicted >= LISTS as u64 - ALL_UNREAD / LARGE as u64 - 1, "{evicted}");
+    assert!(evicted >= LISTS as u64 - UNREAD_BYTES / VALUE_LEN as u64 - 1, "{evicted}");
     drop(stalled);
     until(&served, |stats| stats.answer_bytes_unread == 0).await;
 }

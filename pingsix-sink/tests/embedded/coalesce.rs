@@ -183,8 +183,8 @@ async fn watches_that_are_told_the_same_share_what_was_encoded() {
 
 #[tokio::test]
 async fn a_backlog_above_the_message_limit_comes_in_states_that_were() {
-    const LIMIT: usize = 6_000;
-    let builder = EmbeddedEtcd::builder().response_limit(LIMIT).pace(pace(Duration::from_millis(5)));
+    const RESPONSE_LIMIT: usize = 6_000;
+    let builder = EmbeddedEtcd::builder().response_limit(RESPONSE_LIMIT).pace(pace(Duration::from_millis(5)));
     let served = served(builder).await;
     let listed = served.list("/p/web/").await.unwrap();
     let mut states: BTreeMap<i64, BTreeMap<Bytes, KeyValue>> = BTreeMap::new();
@@ -208,7 +208,7 @@ async fn a_backlog_above_the_message_limit_comes_in_states_that_were() {
     let (mut seen, mut responses) = (listed_at, 0_i64);
     while seen < last {
         let response = watcher.next().await;
-        assert!(response.encoded_len() <= LIMIT, "{}", response.encoded_len());
+        assert!(response.encoded_len() <= RESPONSE_LIMIT, "{}", response.encoded_len());
         assert!(revision(&response) > seen);
         seen = revision(&response);
         for event in response.events {

@@ -34,7 +34,7 @@ fn keys(request: &str) -> RangeRequest {
 }
 
 #[tokio::test]
-async fn nothing_is_answered_before_the_first_complete_publication() {
+async fn requests_are_unavailable_before_the_first_complete_publication() {
     let served = Served::start(EmbeddedEtcd::builder()).await;
     for prefix in ["/p/web/", "/", "health"] {
         assert_eq!(served.list(prefix).await.unwrap_err().code(), Code::Unavailable);
@@ -48,7 +48,7 @@ async fn nothing_is_answered_before_the_first_complete_publication() {
 }
 
 #[tokio::test]
-async fn a_scope_is_unavailable_until_its_own_first_publication_and_waits_for_no_other() {
+async fn a_scope_is_unavailable_until_its_own_first_publication_alone() {
     let served = Served::start(EmbeddedEtcd::builder()).await;
     served.etcd.open();
     for prefix in ["/p/web/", "/p/blog/"] {

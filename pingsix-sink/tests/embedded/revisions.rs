@@ -342,7 +342,7 @@ async fn a_publication_without_a_revision_fails_whole_and_can_be_repeated() {
     assert_eq!(
         wire::pairs(&list),
         [format!("/p/web/routes/a={}", value - 1)],
-        "what was there is still served"
+        "the earlier documents are still served"
     );
     store.is_down.store(false, Ordering::Relaxed);
     let revision = served.etcd.publish(&web).await.unwrap().revision.get();
@@ -529,7 +529,10 @@ impl TestClient {
             prop_assert!(revision >= self.seen || response.watch_id == -1);
             for event in response.events {
                 let kv = event.kv.unwrap();
-                prop_assert!(kv.mod_revision > self.seen, "PingSIX drops what is not above what it has");
+                prop_assert!(
+                    kv.mod_revision > self.seen,
+                    "PingSIX ignores a revision that is not above its last one"
+                );
                 let key = String::from_utf8_lossy(&kv.key).into_owned();
                 if kv.create_revision == 0 {
                     self.mirror.remove(&key);

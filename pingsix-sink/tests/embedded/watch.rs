@@ -87,7 +87,7 @@ async fn a_watch_from_the_past_gets_the_difference_since() {
 }
 
 #[tokio::test]
-async fn a_watch_from_before_the_kept_past_is_cancelled_with_the_compaction_revision() {
+async fn a_watch_before_the_history_is_cancelled_with_the_compaction_revision() {
     let served = served_by(EmbeddedEtcd::builder().history(2, 1 << 20)).await;
     let listed = served.etcd.revision().get();
     for value in ["1", "2", "3"] {
@@ -108,7 +108,7 @@ async fn a_watch_from_before_the_kept_past_is_cancelled_with_the_compaction_revi
     assert_eq!(
         events(&watcher.next().await),
         ["PUT /p/web/routes/3=3", "DELETE /p/web/routes/1"],
-        "what is kept starts at that revision"
+        "the history starts at that revision"
     );
     assert_eq!(served.etcd.stats().watches_compacted, 3);
 }
@@ -229,7 +229,7 @@ async fn progress_never_overtakes_events() {
 }
 
 #[tokio::test]
-async fn an_unknown_prefix_ends_a_stream_of_its_own_but_not_one_with_other_watches() {
+async fn an_unknown_prefix_ends_its_stream_unless_that_has_other_watches() {
     let served = served().await;
     let mut alone = served.watch().await;
     alone.request(wire_create(watch_under("/q/", 0))).await;
@@ -250,8 +250,8 @@ fn wire_create(
 }
 
 #[tokio::test]
-async fn a_publication_above_the_message_limit_is_cut_in_order_and_a_list_sees_all_of_it() {
-    const LIMIT: usize = 3_584 * 1024;
+async fn a_publication_above_the_message_limit_is_cut_and_a_list_has_all_of_it() {
+    const RESPONSE_LIMIT: usize = 3_584 * 1024;
     let served = served().await;
     served.etcd.publish(&desired("/p/web", &[("routes/gone", r#"{"host":"gone"}"#)])).await.unwrap();
     let mut watcher = served.watch().await;
@@ -269,7 +269,7 @@ async fn a_publication_above_the_message_limit_is_cut_in_order_and_a_list_sees_a
     let (mut count, mut last, mut commands, mut responses) = (0, 0, Vec::new(), 0);
     while count < 201 {
         let response = watcher.next().await;
-        assert!(response.encoded_len() <= LIMIT, "{}", response.encoded_len());
+        assert!(response.encoded_len() <= RESPONSE_LIMIT, "{}", response.encoded_len());
         assert!(revision(&response) > last, "each part has a revision of its own");
         last = revision(&response);
         count += response.events.len();
@@ -287,7 +287,7 @@ async fn a_publication_above_the_message_limit_is_cut_in_order_and_a_list_sees_a
 
     let huge = Desired::new(
         scope("/p/web"),
-        DocumentSet::new([document("routes/huge", vec![b'x'; LIMIT])]).unwrap(),
+        DocumentSet::new([document("routes/huge", vec![b'x'; RESPONSE_LIMIT])]).unwrap(),
     );
     let error = served.etcd.publish(&huge).await.unwrap_err();
     assert_eq!((error.category(), error.is_retryable()), ("document_too_large", false));

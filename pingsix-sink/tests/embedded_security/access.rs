@@ -204,7 +204,7 @@ async fn pending_responses_of_a_slow_client_are_dropped_with_its_access() {
     etcd.replace_clients(Clients::new());
     publish("not for everybody").await;
 
-    assert_eq!(slow.next().await.events.len(), 1, "what was sent before");
+    assert_eq!(slow.next().await.events.len(), 1, "the response that was sent before");
     let next = slow.next().await;
     assert!(next.canceled && next.events.is_empty(), "{next:?}");
 }

@@ -138,7 +138,7 @@ impl TestServer {
 }
 
 #[tokio::test]
-async fn the_certificate_of_a_deleted_owner_opens_nothing_of_the_next_one_of_its_name() {
+async fn the_certificate_of_a_deleted_owner_reads_nothing_of_its_namesake() {
     let clients = Authority::new("clients");
     let server_under_test = TestServer::start(&clients, by_certificates()).await;
     let of = |owner: &str| issue(&clients, &[&feed_uri_of_owner(&scope("/p/web"), owner)]);
@@ -289,7 +289,7 @@ async fn uris_count_only_where_they_are_asked_for_and_beside_common_names() {
 }
 
 #[tokio::test]
-async fn a_connection_ends_when_its_certificate_expires_and_its_successor_goes_on() {
+async fn a_connection_ends_with_its_certificate_and_a_renewed_one_continues() {
     let clients = Authority::new("clients");
     let server_under_test = TestServer::start(&clients, by_certificates()).await;
     let uri = "pingsix-feed:///p/web";
@@ -343,7 +343,7 @@ async fn a_connection_ends_with_its_authority_and_goes_on_while_there_are_two() 
 }
 
 #[tokio::test]
-async fn a_server_may_start_before_it_has_a_certificate_and_keeps_one_that_is_replaced_by_nonsense() {
+async fn a_server_may_start_without_a_certificate_and_keeps_its_last_good_one() {
     log::keep();
     let (servers, clients) = (Authority::new("servers"), Authority::new("clients"));
     let builder = EmbeddedEtcd::builder().tls(ServerTls::deferred()).access(by_certificates());

@@ -90,11 +90,11 @@ fn issue(authority: &Authority, serial: u64, prefix: &str) -> Pair {
 
 #[tokio::test]
 async fn a_certificate_with_every_connection_makes_room_for_another_certificate() {
-    const LIMIT: usize = 8;
+    const CONNECTION_LIMIT: usize = 8;
     let (servers, clients) = (Authority::new("servers"), Authority::new("clients"));
     let tls = servers.issue(1).server().client_ca_pem(clients.pem());
     let access = Access::of(Clients::new()).certificate_uris();
-    let builder = EmbeddedEtcd::builder().tls(tls).access(access).connection_limit(LIMIT);
+    let builder = EmbeddedEtcd::builder().tls(tls).access(access).connection_limit(CONNECTION_LIMIT);
     let served = served(builder).await;
     let open = async |pair: &Pair, prefix: &str| {
         let tls = authority::client(&servers, Some(pair));
@@ -103,14 +103,14 @@ async fn a_certificate_with_every_connection_makes_room_for_another_certificate(
     // A certificate and its successor are one client.
     let heavy = [issue(&clients, 2, "/p/web"), issue(&clients, 3, "/p/web")];
     let mut taken = Vec::new();
-    for at in 0..LIMIT {
+    for at in 0..CONNECTION_LIMIT {
         taken.push(open(&heavy[at % 2], "/p/web/").await.unwrap());
     }
     assert!(open(&heavy[0], "/p/web/").await.is_none() && open(&heavy[1], "/p/web/").await.is_none());
 
     let other = issue(&clients, 4, "/p/api");
     let mut readers = Vec::new();
-    for _ in 0..LIMIT / 2 {
+    for _ in 0..CONNECTION_LIMIT / 2 {
         readers.push(open(&other, "/p/api/").await.expect("there is room for one that has less"));
         // Repeated attempts change nothing.
         assert!(open(&heavy[1], "/p/web/").await.is_none());
@@ -119,7 +119,7 @@ async fn a_certificate_with_every_connection_makes_room_for_another_certificate(
     for reader in &mut readers {
         assert_eq!(events(&reader.next().await), ["PUT /p/api/routes/a=2"]);
     }
-    for kept in &mut taken[..LIMIT / 2] {
+    for kept in &mut taken[..CONNECTION_LIMIT / 2] {
         kept.settle().await;
     }
     // A client without a certificate still receives its TLS error.

@@ -224,7 +224,7 @@ async fn a_resource_with_foreign_references_stays_and_others_are_deleted() {
 }
 
 #[tokio::test]
-async fn after_a_failure_at_any_step_references_hold_and_a_repetition_completes_it() {
+async fn after_a_failure_at_any_step_references_hold_and_a_retry_completes_it() {
     let other = web(&[
         ("upstreams/v", r#"{"nodes":{"127.0.0.1:8":2}}"#),
         ("services/s", r#"{"upstream_id":"v"}"#),
@@ -248,7 +248,7 @@ async fn after_a_failure_at_any_step_references_hold_and_a_repetition_completes_
 }
 
 #[tokio::test]
-async fn a_document_that_pingsix_refuses_is_named_with_its_owner_and_without_secrets() {
+async fn a_refused_document_is_named_with_its_owner_and_without_secrets() {
     let double = AdminDouble::start().await;
     let sink = sink(&double);
     let pem = format!("-----BEGIN PRIVATE KEY-----\n{}\n", "A".repeat(900));
@@ -367,7 +367,7 @@ async fn https_is_verified_with_the_authorities_that_are_given() {
 }
 
 #[tokio::test]
-async fn files_are_read_again_for_each_connection_and_what_is_wrong_with_them_may_pass() {
+async fn each_connection_reads_the_files_again_and_their_faults_are_retryable() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     let write = |name: &str, text: &str| std::fs::write(path(name), text).unwrap();
@@ -453,7 +453,11 @@ async fn the_real_admin_api_takes_it_and_pingsix_routes() {
 
     let restarted = builder(&format!("http://{admin}")).build().unwrap();
     let again = restarted.publish(&state(&one)).await.unwrap();
-    assert_eq!(again.changed, Changed { updated: 2, ..Changed::default() }, "what holds secrets, once");
+    assert_eq!(
+        again.changed,
+        Changed { updated: 2, ..Changed::default() },
+        "documents with secrets are written once"
+    );
     assert!(restarted.publish(&state(&one)).await.unwrap().changed.is_empty());
     let changed = restarted.publish(&state(&two)).await.unwrap();
     assert!(changed.revision > again.revision);

@@ -260,7 +260,7 @@ proptest! {
     }
 
     #[test]
-    fn between_units_each_server_name_has_its_certificate_of_before_or_of_after(a in names(), b in names()) {
+    fn between_units_a_server_name_has_its_earlier_or_its_later_certificate(a in names(), b in names()) {
         let (a, b) = (certificates(&a), certificates(&b));
         let (before, after) = (certificates_by_name(&contents(&a)), certificates_by_name(&contents(&b)));
         let mut state = contents(&a);

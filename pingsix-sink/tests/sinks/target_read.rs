@@ -76,7 +76,7 @@ async fn an_etcd_is_read_as_the_named_user() {
     let sink = plain.parse::<Target>().unwrap().open(&|_| None).await.unwrap();
     sink.publish(&state()).await.unwrap();
     etcd.control(&["put", "/p/web/routes/theirs", "{}"]).await;
-    assert!(read(&plain).await.unwrap().same_content(state().documents()), "without what others wrote");
+    assert!(read(&plain).await.unwrap().same_content(state().documents()), "foreign keys are left out");
     assert!(
         read("etcd://127.0.0.1:1").await.unwrap_err().to_string().starts_with("etcd cannot be reached: ")
     );

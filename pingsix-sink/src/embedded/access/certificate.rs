@@ -23,7 +23,7 @@ use crate::document::Digest;
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 
 /// Length limit of a URI in the log.
-const MAX_LOGGED_URI: usize = 256;
+const MAX_LOGGED_URI_LEN: usize = 256;
 
 /// A client certificate that a handshake verified.
 pub(in crate::embedded) struct Certificate {
@@ -83,7 +83,7 @@ impl Certificate {
                 Some(grant) => {
                     grants.insert(grant);
                 }
-                None if has_our_scheme(uri) => complain(uri.get(..MAX_LOGGED_URI).unwrap_or(uri)),
+                None if has_our_scheme(uri) => complain(uri.get(..MAX_LOGGED_URI_LEN).unwrap_or(uri)),
                 None => {}
             }
         }

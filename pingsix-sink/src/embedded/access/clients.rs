@@ -41,7 +41,7 @@ impl Clients {
     /// ```
     ///
     /// # Errors
-    /// [`ClientsError`] names the line and its fault. It quotes nothing, because a line may hold a password that was
+    /// [`ClientsError`] names the line and its fault. The message quotes nothing, because a line may hold a password that was
     /// meant for another server.
     pub fn parse(text: &str) -> Result<Self, ClientsError> {
         (1..).zip(text.lines()).try_fold(Self::new(), |clients, (number, line)| {

@@ -141,7 +141,11 @@ fn a_batch_has_the_last_change_of_each_key_and_no_short_lived_keys() {
     let position = publisher.store.position(&everything(), start, None).unwrap();
     let diff = StateDiff::until(&position, &everything(), commits[1]).unwrap();
     let part = diff.encode(&wanted(everything()), commits[1], true);
-    assert_eq!((part.event_count, part.merged), (3, 1), "what is there is told though it will go");
+    assert_eq!(
+        (part.event_count, part.merged),
+        (3, 1),
+        "a present key is sent although its deletion follows"
+    );
 
     publisher.publish(&[(1, 3), (9, 9)].into());
     publisher.publish(&[(1, 3)].into());

@@ -24,7 +24,7 @@ const LATENCY: Duration = Duration::from_millis(300);
 const LATE_LATENCY: Duration = Duration::from_millis(1_200);
 
 /// The latency of a write to the store.
-const WRITE: Duration = Duration::from_millis(20);
+const WRITE_DURATION: Duration = Duration::from_millis(20);
 
 /// A clock with an error.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ struct StoreLink {
 impl Reservations for StoreLink {
     fn reserve(&self, at_least: Revision, count: u32) -> Reserving<'_> {
         Box::pin(async move {
-            tokio::time::sleep(WRITE).await;
+            tokio::time::sleep(WRITE_DURATION).await;
             if self.is_disconnected.load(Ordering::Relaxed) {
                 return Err(ReserveError::Store("there is no way".into()));
             }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::{BLOCK, Block, Clock, Reservations, ReserveError, SHARED_BLOCK, SharedTime, clock_revision};
+use super::{
+    BLOCK_LEN, Block, Clock, Reservations, ReserveError, SHARED_BLOCK_LEN, SharedTime, clock_revision,
+};
 use crate::embedded::stats::Counter;
 use crate::revision::Revision;
 
@@ -65,13 +67,13 @@ impl RevisionAllocator {
     /// also above all that other servers issued before the call.
     pub(in crate::embedded) async fn take(&self, at_least: Revision) -> Result<Block, ReserveError> {
         let Some(time) = self.shared() else {
-            return self.count(self.reservations.reserve(at_least, BLOCK).await);
+            return self.count(self.reservations.reserve(at_least, BLOCK_LEN).await);
         };
         let (began, arrived) = (Instant::now(), time.now());
         let (tolerance, timeout) = (time.tolerance(), time.timeout());
         let reserve = self
             .reservations
-            .reserve(arrived.map_or(at_least, |arrived| arrived.max(at_least)), SHARED_BLOCK);
+            .reserve(arrived.map_or(at_least, |arrived| arrived.max(at_least)), SHARED_BLOCK_LEN);
         let error = match timeout_at(began + timeout, reserve).await {
             Ok(Ok(block)) => {
                 time.raise(block.last);
@@ -95,7 +97,7 @@ impl RevisionAllocator {
         let ahead = tolerance.mul_f64(1.0 + 0.5 * fastrand::f64());
         let ahead = u32::try_from(ahead.as_micros()).unwrap_or(u32::MAX);
         let first = arrived.checked_add(ahead).ok_or(ReserveError::Exhausted)?;
-        let block = Block::above(None, first.max(at_least), SHARED_BLOCK)?;
+        let block = Block::above(None, first.max(at_least), SHARED_BLOCK_LEN)?;
         time.continue_from(arrived);
         self.unreserved.add(1);
         Ok(block)

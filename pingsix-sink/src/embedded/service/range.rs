@@ -19,7 +19,7 @@ const HEALTH_KEY: &[u8] = b"health";
 pub(super) const MAX_LIST_BYTES: usize = 16 * LIST_LIMIT;
 
 /// Limit of the keys and scopes that a request may examine in all its comparisons and lists.
-const MAX_EXAMINED: usize = 1 << 18;
+const MAX_EXAMINED_KEYS: usize = 1 << 18;
 
 /// Reason why a range or a transaction fails.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Cost {
     /// Counts keys and scopes before they are examined.
     pub(super) fn examine(&mut self, count: usize) -> Result<(), RangeError> {
         self.examined += count;
-        (self.examined <= MAX_EXAMINED).then_some(()).ok_or(RangeError::TooLarge)
+        (self.examined <= MAX_EXAMINED_KEYS).then_some(()).ok_or(RangeError::TooLarge)
     }
 
     fn add_list(&mut self, bytes: usize) -> Result<(), RangeError> {

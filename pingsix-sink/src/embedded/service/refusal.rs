@@ -17,14 +17,14 @@ pub(super) const COMPACTED: &str = "etcdserver: mvcc: required revision has been
 pub(super) const TOO_LARGE: &str = "etcdserver: request is too large";
 
 /// Length limit of the key and the range end of a request: several times the longest published key.
-pub(super) const KEY_LIMIT: usize = 4 * 1024;
+pub(super) const MAX_KEY_LEN: usize = 4 * 1024;
 
 /// Length limit of a key in the log. Clients choose keys, which may be as long as a request.
-const MAX_LOGGED_KEY: usize = 256;
+const MAX_LOGGED_KEY_LEN: usize = 256;
 
 /// The beginning of a key, for the log.
 pub(super) fn truncated_key(key: &[u8]) -> String {
-    String::from_utf8_lossy(key.get(..MAX_LOGGED_KEY).unwrap_or(key)).into_owned()
+    String::from_utf8_lossy(key.get(..MAX_LOGGED_KEY_LEN).unwrap_or(key)).into_owned()
 }
 
 /// The refusal of a write.
@@ -36,7 +36,7 @@ pub(super) fn read_only() -> Status {
 
 /// Refuses a key that is longer than any published key.
 pub(super) fn check_key_length<const N: usize>(keys: [&[u8]; N]) -> Result<(), Status> {
-    if keys.iter().any(|key| key.len() > KEY_LIMIT) {
+    if keys.iter().any(|key| key.len() > MAX_KEY_LEN) {
         return Err(Status::invalid_argument(TOO_LARGE));
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Responses with bodies of shared bytes.
 //!
-//! A generated server decodes requests and encodes refusals. It would copy every byte of a response into its body, so
-//! this layer replaces that body by the handler's, which consists of shared bytes.
+//! A generated server decodes requests and encodes refusals. The body that it makes has a copy
+//! of every byte of a response, so this layer replaces that body by the handler's, which consists of shared bytes.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use tonic::server::NamedService;
 use tonic::{Response, Status};
 
 /// Length of gRPC's prefix of a message: compression flag and length.
-pub(super) const GRPC_PREFIX: usize = 5;
+pub(super) const GRPC_PREFIX_LEN: usize = 5;
 
 /// A generated server whose handlers may supply bodies.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ pub(super) fn with_body<T>(answer: T, body: Body) -> Response<T> {
 /// The beginning of a message before `rest`: the gRPC prefix and the fields of `own`.
 pub(super) fn head(own: &impl Message, rest: usize) -> Bytes {
     let own = own.encode_to_vec();
-    let mut head = BytesMut::with_capacity(GRPC_PREFIX + own.len());
+    let mut head = BytesMut::with_capacity(GRPC_PREFIX_LEN + own.len());
     head.put_u8(0);
     head.put_u32(u32::try_from(own.len() + rest).unwrap_or(u32::MAX));
     head.put_slice(&own);

@@ -13,10 +13,10 @@ pub(in crate::embedded) struct Compacted(pub(in crate::embedded) i64);
 /// The states of all scopes in the range of a watch that its client has.
 pub(in crate::embedded) type HeldStates = BTreeMap<Scope, State>;
 
-/// What a watch has seen of the scopes in its range.
+/// The documents that the client of a watch has, for each scope in its range.
 #[derive(Debug)]
 pub(in crate::embedded) struct Position<'s> {
-    /// Each scope with what the client has of it.
+    /// Each scope with the documents that the client has.
     scopes: Vec<(Seen, &'s Log)>,
     /// The revision since which the history of all scopes is complete.
     floor: i64,
@@ -35,7 +35,7 @@ impl<'s> Position<'s> {
         self.scopes.iter().any(|(seen, log)| seen.revision() < log.current.revision())
     }
 
-    /// For each scope that changed until `until`: what the client has of it, and the later state.
+    /// For each scope that changed until `until`: the documents that the client has, and the later state.
     ///
     /// # Errors
     /// [`Compacted`] when a state at `until` is compacted.

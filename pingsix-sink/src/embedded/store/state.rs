@@ -26,7 +26,7 @@ pub(in crate::embedded) struct State {
     last_deletion: Option<(i64, Arc<[u8]>)>,
 }
 
-/// What a client has of a scope.
+/// The documents of a scope that a client has.
 #[derive(Clone, Debug)]
 pub(in crate::embedded) enum Seen {
     /// This state.

@@ -15,7 +15,7 @@ use pingsix_sink::contract::graph::{assert_closed, graph};
 const ROUNDS: u64 = 24;
 
 #[tokio::test]
-async fn no_reader_ever_sees_a_reference_to_nothing_or_a_revision_that_goes_back() {
+async fn no_reader_sees_a_dangling_reference_or_a_revision_that_goes_back() {
     let Some(mut etcd_test) = EtcdTest::start().await else { return };
     let mut random = fastrand::Rng::with_seed(7);
     let open = |address: String| {

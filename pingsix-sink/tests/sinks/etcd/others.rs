@@ -57,7 +57,7 @@ async fn admin_put_after(list: &RangeResponse, etcd_test: &EtcdTest, key: &str, 
 }
 
 #[tokio::test]
-async fn writers_of_the_admin_api_and_the_sink_never_overwrite_each_other_unseen() {
+async fn writers_of_the_admin_api_and_the_sink_overwrite_no_unseen_change() {
     let Some(etcd_test) = EtcdTest::start().await else { return };
     let sink = etcd_test.sink();
     let states = [
@@ -94,7 +94,7 @@ async fn writers_of_the_admin_api_and_the_sink_never_overwrite_each_other_unseen
     wait_for_watch(&etcd_test, &sink, &states[1]).await;
     let foreign: BTreeSet<String> = (0..40).map(|id| format!("/p/web/routes/admin-{id}")).collect();
     assert_eq!(sink.foreign(&scope("/p/web")).await, foreign);
-    assert!(sink.drift().borrow().is_empty(), "what is ours has not changed");
+    assert!(sink.drift().borrow().is_empty(), "the own documents have not changed");
 }
 
 #[tokio::test]
@@ -255,7 +255,7 @@ async fn without_a_record_a_document_is_foreign_until_desired() {
     }
     wait_for_drift(&sink, &["/p/web"]).await;
     let emptied = etcd_test.sink().publish(&Desired::empty(scope("/p/web"))).await.unwrap();
-    assert_eq!(emptied.changed.total(), 0, "what may be somebody else's stays");
+    assert_eq!(emptied.changed.total(), 0, "a document of an unknown writer stays");
 
     let repaired = sink.publish(&web).await.unwrap();
     assert_eq!(repaired.changed.created, 40);
@@ -291,7 +291,7 @@ async fn the_diff_is_available_without_a_publication() {
     etcd_test.put("/p/web/routes/manual", "m").await;
     let reader = etcd_test.sink();
     let contents = reader.documents(before.scope()).await.unwrap();
-    assert!(contents.same_content(before.documents()), "without what others wrote");
+    assert!(contents.same_content(before.documents()), "foreign keys are left out");
     let steps = plan(&contents, after.documents());
     assert_eq!(reader.publish(&after).await.unwrap().changed, steps.changed());
 }

@@ -41,7 +41,7 @@ async fn an_etcd_that_is_stopped_and_started_again_is_caught_up_with() {
 }
 
 #[tokio::test]
-async fn a_publication_waits_for_an_etcd_that_is_slow_and_gives_up_on_one_that_is_silent() {
+async fn a_publication_waits_for_a_slow_etcd_and_gives_up_on_a_silent_one() {
     let Some(etcd_test) = EtcdTest::start().await else { return };
     let sink = EtcdSink::builder([etcd_test.etcd.address().to_string()])
         .timeout(Duration::from_secs(3))
@@ -165,7 +165,7 @@ async fn a_store_that_was_lost_is_filled_again_and_its_lower_revision_reported()
     publish_until_done(&sink, &lost).await;
     assert_eq!(etcd_test.contents(lost.scope()).await.len(), 2);
     let reported = log::all().lines().any(|line| line.contains(" ERROR ") && line.contains("/p/lost"));
-    assert!(reported, "PingSIX would be deaf, and nobody would know");
+    assert!(reported, "the log does not report that PingSIX misses changes");
 }
 
 #[tokio::test]
@@ -178,6 +178,6 @@ async fn a_sink_that_is_dropped_leaves_its_documents_and_ends_its_watches() {
     let mut drift = sink.drift();
     drop(sink);
     let ended = async { while drift.changed().await.is_ok() {} };
-    tokio::time::timeout(WAIT_TIMEOUT, ended).await.expect("nobody watches any more");
+    tokio::time::timeout(WAIT_TIMEOUT, ended).await.expect("the watch has not ended");
     assert_eq!(etcd_test.contents(web.scope()).await.len(), 10);
 }

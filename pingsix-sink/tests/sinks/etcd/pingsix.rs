@@ -1,4 +1,4 @@
-//! The real PingSIX reads what the sink writes. Runs when `PINGSIX_BIN` names its binary.
+//! The real PingSIX reads the output of the sink. Runs when `PINGSIX_BIN` names its binary.
 
 use pingsix_sink::{Desired, Sink as _};
 
@@ -21,7 +21,7 @@ async fn pingsix_publishes_every_revision_that_the_sink_reports() {
     assert_eq!(
         pingsix.get("/a").await,
         (200, "one".to_owned()),
-        "what stands beside the documents is not read"
+        "PingSIX does not read the records beside the documents"
     );
 
     // Also after a restart of the sink, and for a deletion alone.

@@ -58,7 +58,7 @@ async fn an_oversized_change_is_split_at_the_limits_of_etcd() {
 }
 
 #[tokio::test]
-async fn the_largest_document_is_taken_and_a_larger_one_refused_before_anything_is_written() {
+async fn the_largest_document_is_written_and_a_larger_one_refused_in_advance() {
     let Some(etcd_test) = EtcdTest::start().await else { return };
     let sink = etcd_test.sink();
     let one = |bytes: usize| {

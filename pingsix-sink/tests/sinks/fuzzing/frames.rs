@@ -120,7 +120,7 @@ async fn range(channel: &Channel, frame: &[u8], etcd: &EmbeddedEtcd, faults: &mu
         Err(status) => return expect_refusal(&status, faults),
     };
     let (Ok(request), Ok(answer)) = (RangeRequest::decode(frame), RangeResponse::decode(answer)) else {
-        return faults.push("what is no range request was answered".to_owned());
+        return faults.push("a message that is no range request was answered".to_owned());
     };
     let kept = usize::try_from(answer.count).unwrap_or_default();
     let limited =
@@ -190,7 +190,7 @@ async fn watch(channel: &Channel, input: &mut Input<'_>, faults: &mut Vec<String
         let late =
             answer.events.iter().any(|event| event.kv.as_ref().is_none_or(|kv| kv.mod_revision > revision));
         if !answer.events.is_empty() && (!known || !sorted || late) {
-            faults.push(format!("{answer:?} tells what it cannot"));
+            faults.push(format!("{answer:?} reports an impossible value"));
         }
         if answer.watch_id == -1 && !answer.created {
             return;

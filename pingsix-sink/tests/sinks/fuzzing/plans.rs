@@ -60,7 +60,7 @@ pub(crate) fn run(bytes: &[u8]) -> Vec<String> {
             Step::Delete { key, .. } => held.remove(key).is_some(),
         };
         if !changed {
-            faults.push(format!("{step:?} is not what it says"));
+            faults.push(format!("{step:?} does not match its documents"));
         }
         let dangling =
             held.values().filter_map(|value| target(value)).find(|target| !held.contains_key(target));

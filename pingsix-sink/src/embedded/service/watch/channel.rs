@@ -3,7 +3,7 @@
 //! tonic's stream of messages does not report when HTTP/2 has written a message: HTTP/2 takes messages and keeps them
 //! until the client reads. So this module supplies the body of the HTTP response itself. HTTP/2 drops the last piece
 //! of a message when it has written it, and only then the next message is encoded. At most one message of a watch
-//! stream therefore waits in memory. It counts among the unread bytes of the server.
+//! stream therefore waits in memory, and counts among the unread bytes of the server.
 
 use std::convert::Infallible;
 use std::mem;
@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use crate::embedded::service::shared_body::{self, GRPC_PREFIX};
+use crate::embedded::service::shared_body::{self, GRPC_PREFIX_LEN};
 use crate::embedded::unread_bytes::{UnreadBytes, UnreadGuard};
 use crate::proto::etcdserverpb::WatchResponse;
 
@@ -120,7 +120,7 @@ impl ResponseSender {
     /// The caller waits until earlier messages are written; a pending message would be lost.
     pub(super) fn send(&self, response: &WatchResponse, events: Bytes) -> usize {
         let head = shared_body::head(response, events.len());
-        let length = head.len() - GRPC_PREFIX + events.len();
+        let length = head.len() - GRPC_PREFIX_LEN + events.len();
         let (head, events) = if events.is_empty() { (None, head) } else { (Some(head), events) };
         let counted = self.unread.count(&events, self.close.clone());
         let message = Message { head, events, counted };
@@ -266,8 +266,11 @@ mod tests {
         assert_eq!(channel.written().now_or_never(), None);
         assert_eq!(pieces[1].as_ptr(), shared.as_ptr(), "the shared bytes are not copied");
         let whole = pieces.concat();
-        assert_eq!(whole[..GRPC_PREFIX], [0, 0, 0, 0, u8::try_from(whole.len() - GRPC_PREFIX).unwrap()]);
-        let decoded = WatchResponse::decode(&whole[GRPC_PREFIX..]).unwrap();
+        assert_eq!(
+            whole[..GRPC_PREFIX_LEN],
+            [0, 0, 0, 0, u8::try_from(whole.len() - GRPC_PREFIX_LEN).unwrap()]
+        );
+        let decoded = WatchResponse::decode(&whole[GRPC_PREFIX_LEN..]).unwrap();
         assert_eq!((decoded.watch_id, decoded.canceled), (7, true));
 
         let [head, last] = pieces;

@@ -18,7 +18,7 @@ pub(super) struct WatchState {
     pub(super) next: i64,
     /// The end of its rest, during which it receives nothing.
     rest: Option<Instant>,
-    /// The states that its client has while it rests, whatever the history forgets. The next change is sent after the
+    /// The states that its client has while it rests; the history may forget them. The next change is sent after the
     /// rest, so they cost what changes in one rest.
     held: Option<HeldStates>,
     progress: Progress,
@@ -34,7 +34,7 @@ pub(super) type WatchPermits = (FairPermit, GaugeGuard);
 enum Progress {
     /// The watch has none.
     NotWanted,
-    /// Nothing was sent since the last tick.
+    /// No events were sent since the last tick.
     Due,
     /// Events with their revision were sent since the last tick.
     Sent,
