@@ -67,7 +67,7 @@ use tls::Tls;
 pub use url::{AdminUrl, AdminUrlError};
 
 /// Size limit of a request body in PingSIX (`src/admin/mod.rs`, `MAX_BODY_SIZE`).
-pub const BODY_LIMIT: usize = 1024 * 1024;
+const MAX_BODY_BYTES: usize = 1024 * 1024;
 
 /// Publishes one scope to PingSIX's Admin API; see [`mod@crate::admin`]. Clones share everything.
 #[derive(Clone)]
@@ -331,7 +331,7 @@ impl<'a> PreparedDocument<'a> {
     fn new(document: &'a Document, scope: &Scope, publisher: Option<&String>) -> Result<Self, SinkError> {
         let resource = Resource::decode(document)?;
         let value = Bytes::from(mark::marked(&resource, scope, publisher.map(String::as_str))?.to_string());
-        if value.len() > BODY_LIMIT {
+        if value.len() > MAX_BODY_BYTES {
             return Err(AdminError::TooLarge {
                 key: document.key.clone(),
                 owner: document.owner.clone(),

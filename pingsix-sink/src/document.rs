@@ -122,16 +122,16 @@ impl fmt::Debug for Owner {
 
 /// SHA-256 of a value, for places that must not show the value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Digest([u8; 32]);
+pub(crate) struct Digest([u8; 32]);
 
 impl Digest {
     /// The digest of `value`.
-    pub fn of(value: &[u8]) -> Self {
+    pub(crate) fn of(value: &[u8]) -> Self {
         Self(Sha256::digest(value).into())
     }
 
     /// The 32 bytes.
-    pub fn as_bytes(&self) -> &[u8; 32] {
+    pub(crate) fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 }
@@ -165,7 +165,7 @@ pub struct Document {
 
 impl Document {
     /// The digest of the value, computed at each call.
-    pub fn digest(&self) -> Digest {
+    pub(crate) fn digest(&self) -> Digest {
         Digest::of(&self.value)
     }
 }

@@ -56,7 +56,7 @@ pub mod target;
 
 pub use admin::AdminSink;
 pub use desired::{Desired, DocumentSet, Documents, Fingerprint, Scope};
-pub use document::{Digest, Document, Key, OrderHint, Owner};
+pub use document::{Document, Key, OrderHint, Owner};
 pub use dyn_sink::DynSink;
 pub use embedded::EmbeddedEtcd;
 pub use error::SinkError;

@@ -78,13 +78,13 @@ impl fmt::Display for ResourceKind {
 /// A document cannot be expressed in this interface.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("document {key} of {owner} is no PingSIX resource: {problem}")]
-pub struct ResourceError {
+pub(crate) struct ResourceError {
     /// The key of the document.
-    pub key: Key,
+    pub(crate) key: Key,
     /// The owner of the document.
-    pub owner: Owner,
+    pub(crate) owner: Owner,
     /// The fault.
-    pub problem: &'static str,
+    pub(crate) problem: &'static str,
 }
 
 impl SinkFault for ResourceError {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use http::StatusCode;
 
-use super::{AdminUrl, BODY_LIMIT};
+use super::{AdminUrl, MAX_BODY_BYTES};
 use crate::document::{Key, Owner};
 use crate::error::SinkFault;
 use crate::resource::ResourceKind;
@@ -83,7 +83,9 @@ pub enum AdminError {
         message: String,
     },
     /// A document is larger than the API accepts.
-    #[error("document {key} of {owner} has {bytes} bytes, more than the {BODY_LIMIT} the Admin API takes")]
+    #[error(
+        "document {key} of {owner} has {bytes} bytes, more than the {MAX_BODY_BYTES} the Admin API takes"
+    )]
     TooLarge {
         /// The key of the document.
         key: Key,

@@ -80,7 +80,7 @@ use parking_lot::Mutex;
 use crate::revision::Revision;
 
 pub(super) use allocator::RevisionAllocator;
-pub use file::FileReservations;
+pub(super) use file::FileReservations;
 pub use shared::{MAX_TOLERANCE, SharedTime, TOLERANCE};
 
 /// Size of a reservation by a server that owns its store: a little more than a minute of the clock.
@@ -101,7 +101,7 @@ pub trait Clock: Send + Sync {
 
 /// The clock of the machine.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct SystemClock;
+pub(super) struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> SystemTime {
@@ -164,7 +164,7 @@ pub trait Reservations: Send + Sync {
 
 /// A store that does not outlive the process: the clock alone keeps a restart from going back.
 #[derive(Debug, Default)]
-pub struct MemoryReservations {
+pub(super) struct MemoryReservations {
     ceiling: Mutex<Option<Revision>>,
 }
 

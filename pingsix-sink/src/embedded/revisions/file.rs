@@ -19,7 +19,7 @@ const VERSION_MARK: &str = "pingsix-revisions-v1";
 
 /// A store in a file of one process at a time.
 #[derive(Debug)]
-pub struct FileReservations {
+pub(in crate::embedded) struct FileReservations {
     file: Arc<StateFile>,
 }
 
@@ -36,7 +36,7 @@ impl FileReservations {
     ///
     /// # Errors
     /// [`ReserveError::InUse`], [`ReserveError::Corrupt`] and [`ReserveError::Io`], each with the file.
-    pub fn open(path: impl Into<PathBuf>) -> Result<Self, ReserveError> {
+    pub(in crate::embedded) fn open(path: impl Into<PathBuf>) -> Result<Self, ReserveError> {
         let path = path.into();
         let fault = |action| {
             let path = path.clone();
@@ -62,11 +62,6 @@ impl FileReservations {
             Err(error) => return Err(fault("read")(error)),
         };
         Ok(Self { file: Arc::new(StateFile { path, ceiling: Mutex::new(ceiling), _lock: lock }) })
-    }
-
-    /// The highest reserved revision, if any.
-    pub fn ceiling(&self) -> Option<Revision> {
-        *self.file.ceiling.lock()
     }
 }
 
@@ -142,6 +137,10 @@ fn check_sum(body: &str) -> String {
 mod tests {
     use super::*;
 
+    fn ceiling(store: &FileReservations) -> Option<Revision> {
+        *store.file.ceiling.lock()
+    }
+
     fn revision(number: i64) -> Revision {
         Revision::new(number).unwrap()
     }
@@ -159,7 +158,7 @@ mod tests {
                 highest = block.last.get();
             }
         }
-        assert_eq!(FileReservations::open(&path).unwrap().ceiling(), Some(revision(highest)));
+        assert_eq!(ceiling(&FileReservations::open(&path).unwrap()), Some(revision(highest)));
     }
 
     #[tokio::test]
@@ -203,6 +202,6 @@ mod tests {
         std::fs::remove_dir_all(&inner).unwrap();
         let error = store.reserve(revision(1), 1).await.unwrap_err();
         assert!(error.is_retryable());
-        assert_eq!(store.ceiling(), None);
+        assert_eq!(ceiling(&store), None);
     }
 }
