@@ -121,10 +121,6 @@ impl EmbeddedEtcd {
         Builder::new()
     }
 
-    fn of(replica: Replica) -> Self {
-        Self { replica: Arc::new(replica) }
-    }
-
     /// Empties `scope` and keeps it known, so that its clients read an empty scope and no error.
     ///
     /// # Errors

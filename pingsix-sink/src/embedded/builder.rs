@@ -224,6 +224,7 @@ impl Builder {
             let block = reservations.reserve(clock_revision(&*self.clock), BLOCK_LEN).await?;
             Store::new(block, self.bounds)
         };
-        Ok(EmbeddedEtcd::of(Replica::new(store, reservations, self.clock, self.options, tls, access)))
+        let replica = Replica::new(store, reservations, self.clock, self.options, tls, access);
+        Ok(EmbeddedEtcd { replica: Arc::new(replica) })
     }
 }

@@ -4,17 +4,19 @@ mod certificate_connections;
 
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::LIST_LIMIT;
 use super::access::Certificate;
 use super::fair_limit::{FairPermit, Holder};
-use super::stats::Gauge;
 pub(super) use certificate_connections::{CertificateConnections, Lapse};
 
 /// Limit of unread response bytes per connection: several of the largest lists that PingSIX can read.
 pub(super) const UNREAD_BYTES_PER_CONNECTION: usize = 4 * LIST_LIMIT;
+
+/// Limit of the watches on all streams of one connection. PingSIX has one.
+const WATCHES_PER_CONNECTION: usize = 256;
 
 /// The peer of a connection; each request carries it.
 #[derive(Debug)]
@@ -26,8 +28,8 @@ pub(super) struct Peer {
     slot: FairPermit,
     /// The room for unread responses.
     room: Arc<Semaphore>,
-    /// The watches of all its streams.
-    watches: Gauge,
+    /// The room for watches of all its streams.
+    watches: Arc<Semaphore>,
 }
 
 impl Peer {
@@ -38,7 +40,8 @@ impl Peer {
         close: CancellationToken,
     ) -> Self {
         let room = Arc::new(Semaphore::new(UNREAD_BYTES_PER_CONNECTION));
-        Self { certificate, close, holder, slot, room, watches: Gauge::default() }
+        let watches = Arc::new(Semaphore::new(WATCHES_PER_CONNECTION));
+        Self { certificate, close, holder, slot, room, watches }
     }
 
     /// The client to whom streams and watches are charged.
@@ -56,9 +59,9 @@ impl Peer {
         &self.room
     }
 
-    /// The number of its watches.
-    pub(super) const fn watches(&self) -> &Gauge {
-        &self.watches
+    /// Counts one more watch; `None` if the connection has too many.
+    pub(super) fn try_add_watch(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.watches).try_acquire_owned().ok()
     }
 
     /// Closes the connection.

@@ -12,7 +12,7 @@ use tonic::transport::server::TcpIncoming;
 use super::connection;
 use super::error::EmbeddedError;
 use super::replica::Replica;
-use super::service::{Scheme, Services};
+use super::service::Services;
 
 pub(super) async fn serve(
     replica: Arc<Replica>,
@@ -30,8 +30,7 @@ pub(super) async fn serve(
     // Watch streams end with this future, also when it is dropped.
     let streams = CancellationToken::new();
     let _end_streams = streams.clone().drop_guard();
-    let scheme = if tls.is_some() { Scheme::Https } else { Scheme::Http };
-    let services = Services::new(Arc::clone(&replica), scheme, address, streams.clone());
+    let services = Services::new(Arc::clone(&replica), address, streams.clone());
     let tasks = services.tasks();
     let router = Server::builder()
         .max_concurrent_streams(options.stream_limit)
@@ -44,23 +43,23 @@ pub(super) async fn serve(
         .add_service(services.cluster())
         .add_service(services.maintenance())
         .add_service(services.auth());
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let incoming = connection::addressed(TcpIncoming::from(listener).with_nodelay(Some(true)));
     let stopped = shutdown.clone().cancelled_owned();
     let (server, rotation): (BoxFuture<'_, _>, BoxFuture<'_, Infallible>) = match tls {
         None => {
-            let incoming = connection::accept(connection::addressed(incoming), replica);
+            let incoming = connection::accept(incoming, replica);
             let server = router.serve_with_incoming_shutdown(incoming, stopped);
             (server.boxed(), pending().boxed())
         }
         Some(tls) => {
             let counters = Arc::clone(&replica.counters);
-            let incoming = connection::accept_tls(connection::addressed(incoming), Arc::clone(&tls), replica);
+            let incoming = connection::accept_tls(incoming, Arc::clone(&tls), replica);
             let server = router.serve_with_incoming_shutdown(incoming, stopped);
             (server.boxed(), tls.keep_current(counters).boxed())
         }
     };
     let access = replica_access.keep_current();
-    tracing::info!(%address, scheme = scheme.as_str(), "serving the etcd protocol");
+    tracing::info!(%address, scheme = services.scheme(), "serving the etcd protocol");
 
     // The last stream ends with the last connection; afterwards the listener holds no reference to the replica.
     let ended = async {

@@ -45,37 +45,20 @@ const MAX_OTHER_REQUEST_BYTES: usize = 64 * 1024;
 pub(super) struct Services {
     replica: Arc<Replica>,
     address: SocketAddr,
-    scheme: Scheme,
     shutdown: CancellationToken,
     tasks: TaskTracker,
     /// The logged unknown prefixes.
     unknown: Arc<LogLimiter>,
 }
 
-/// The URL scheme of a listener.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scheme {
-    Http,
-    Https,
-}
-
-impl Scheme {
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Https => "https",
-        }
-    }
-}
-
 impl Services {
-    pub(super) fn new(
-        replica: Arc<Replica>,
-        scheme: Scheme,
-        address: SocketAddr,
-        shutdown: CancellationToken,
-    ) -> Self {
-        Self { replica, address, scheme, shutdown, tasks: TaskTracker::new(), unknown: Arc::default() }
+    pub(super) fn new(replica: Arc<Replica>, address: SocketAddr, shutdown: CancellationToken) -> Self {
+        Self { replica, address, shutdown, tasks: TaskTracker::new(), unknown: Arc::default() }
+    }
+
+    /// The URL scheme of the listener.
+    pub(super) fn scheme(&self) -> &'static str {
+        if self.replica.tls.is_some() { "https" } else { "http" }
     }
 
     /// The tasks that serve watch streams.

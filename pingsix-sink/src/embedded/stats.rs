@@ -120,26 +120,3 @@ impl Counter {
         self.0.load(Ordering::Relaxed)
     }
 }
-
-/// A gauge; each counted value holds a [`GaugeGuard`].
-#[derive(Clone, Debug, Default)]
-pub(super) struct Gauge(std::sync::Arc<AtomicU64>);
-
-impl Gauge {
-    /// Enters unless the gauge is at `limit`.
-    pub(super) fn try_enter(&self, limit: usize) -> Option<GaugeGuard> {
-        let before = self.0.fetch_add(1, Ordering::Relaxed);
-        let present = GaugeGuard(self.clone());
-        (before < limit as u64).then_some(present)
-    }
-}
-
-/// Counted in a [`Gauge`] until dropped.
-#[derive(Debug)]
-pub(super) struct GaugeGuard(Gauge);
-
-impl Drop for GaugeGuard {
-    fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}

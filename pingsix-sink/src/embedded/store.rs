@@ -189,11 +189,10 @@ impl Store {
     }
 
     /// Raises the header to `revision`, if that is reserved.
-    pub(super) fn raise(&mut self, revision: i64) -> bool {
+    pub(super) fn raise(&mut self, revision: i64) {
         if revision <= self.limit {
             self.header = self.header.max(revision);
         }
-        revision <= self.limit
     }
 
     /// Adds a scope without documents.

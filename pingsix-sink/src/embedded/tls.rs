@@ -22,7 +22,6 @@ mod fault;
 mod live;
 mod sources;
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -47,24 +46,13 @@ use crate::pem::PemSource;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct ServerTls {
     /// `None` until [`replace_tls`](super::EmbeddedEtcd::replace_tls) supplies them.
     sources: Option<Sources>,
     reread_interval: Duration,
     pub(super) handshake_timeout: Duration,
     pub(super) handshake_limit: usize,
-}
-
-impl fmt::Debug for ServerTls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerTls")
-            .field("sources", &self.sources)
-            .field("reread_interval", &self.reread_interval)
-            .field("handshake_timeout", &self.handshake_timeout)
-            .field("handshake_limit", &self.handshake_limit)
-            .finish()
-    }
 }
 
 impl ServerTls {

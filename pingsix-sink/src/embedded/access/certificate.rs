@@ -116,7 +116,7 @@ impl Certificate {
     }
 
     /// Whether a handshake with this edition of the CAs would verify the certificate as well.
-    pub(in crate::embedded) fn charge_to(
+    pub(in crate::embedded) fn is_valid_under(
         &self,
         authorities: &dyn ClientCertVerifier,
         edition: u64,

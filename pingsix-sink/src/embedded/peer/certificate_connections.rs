@@ -34,15 +34,20 @@ impl CertificateConnections {
         open.push(Arc::downgrade(peer));
     }
 
+    /// The connections that are still open. The lock is released while their certificates are verified, because
+    /// handshakes complete meanwhile.
+    fn open(&self) -> Vec<Arc<Peer>> {
+        let open = self.open.lock();
+        open.iter().filter_map(Weak::upgrade).filter(|peer| !peer.is_closed()).collect()
+    }
+
     /// Closes the connections whose certificates name a prefix for another owner, and returns their number. Later
     /// publications do not reach them.
     pub(in crate::embedded) fn close_disowned(&self, scope: &Scope, owner: Option<&Arc<str>>) -> usize {
-        let open: Vec<Arc<Peer>> = self.open.lock().iter().filter_map(Weak::upgrade).collect();
-        let of_others = open.iter().filter(|peer| {
-            !peer.is_closed()
-                && peer.certificate().is_some_and(|certificate| certificate.is_of_another(scope, owner))
-        });
-        of_others.map(|peer| peer.close()).count()
+        let is_of_another = |peer: &Peer| {
+            peer.certificate().is_some_and(|certificate| certificate.is_of_another(scope, owner))
+        };
+        self.open().iter().filter(|peer| is_of_another(peer)).map(|peer| peer.close()).count()
     }
 
     /// Closes and logs the connections whose certificates are no longer valid. `authorities` are the current CAs with
@@ -57,15 +62,11 @@ impl CertificateConnections {
             if certificate.has_ended(now) {
                 return Some(Lapse::Expired);
             }
-            let is_owned = authorities.is_some_and(|(all, edition)| certificate.charge_to(all, edition, now));
-            (!is_owned).then_some(Lapse::Disowned)
+            let is_valid =
+                authorities.is_some_and(|(all, edition)| certificate.is_valid_under(all, edition, now));
+            (!is_valid).then_some(Lapse::Disowned)
         };
-        // The lock is released while certificates are verified, because handshakes complete meanwhile.
-        let open: Vec<Arc<Peer>> = self.open.lock().iter().filter_map(Weak::upgrade).collect();
-        for peer in open {
-            if peer.is_closed() {
-                continue;
-            }
+        for peer in self.open() {
             if let Some(lapse) = peer.certificate().and_then(lapse) {
                 peer.close();
                 log_closed(&peer, lapse);

@@ -17,7 +17,7 @@ impl cluster_server::Cluster for Cluster {
             id: MEMBER_ID,
             name: "pingsix-sink".to_owned(),
             peer_ur_ls: Vec::new(),
-            client_ur_ls: vec![format!("{}://{}", self.0.scheme.as_str(), self.0.address)],
+            client_ur_ls: vec![format!("{}://{}", self.0.scheme(), self.0.address)],
             is_learner: false,
         };
         Ok(Response::new(MemberListResponse { header: Some(self.0.header()), members: vec![member] }))

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use prost::Message;
+use tonic::body::Body;
 use tonic::{Request, Response, Status};
 
-use super::range::Cost;
+use super::range::{Cost, RangeError};
 use super::{Services, range, refusal, shared_body, txn};
 use crate::embedded::LIST_LIMIT;
 use crate::embedded::peer::Peer;
@@ -50,15 +51,8 @@ impl kv_server::Kv for Kv {
             let pairs = services.track(&peer, pairs, room);
             (bytes, shared_body::message([head, pairs]))
         } else {
-            let respond = || {
-                let response = replica
-                    .read(|store| range::respond(store, &request, &mut Cost::default()))
-                    .map_err(|range_error| services.range_error(range_error))?;
-                Ok((response.encoded_len(), response))
-            };
-            let (response, room) = services.with_room(&peer, respond).await?;
-            let whole = shared_body::head(&response, 0);
-            (response.encoded_len(), shared_body::message([services.track(&peer, whole, room)]))
+            let respond = |store: &Store| range::respond(store, &request, &mut Cost::default());
+            services.whole_response(&peer, respond).await?
         };
         replica.counters.lists.add(1);
         replica.counters.list_bytes.add(bytes);
@@ -78,16 +72,7 @@ impl kv_server::Kv for Kv {
         let reader = reader?;
         txn::ranges(&request).try_for_each(|range| services.permit(&reader, &range))?;
         services.fence().await?;
-        let respond = || {
-            let response = services
-                .replica
-                .read(|store| txn::respond(store, &request))
-                .map_err(|range_error| services.range_error(range_error))?;
-            Ok((response.encoded_len(), response))
-        };
-        let (response, room) = services.with_room(&peer, respond).await?;
-        let whole = shared_body::head(&response, 0);
-        let body = shared_body::message([services.track(&peer, whole, room)]);
+        let (_, body) = services.whole_response(&peer, |store| txn::respond(store, &request)).await?;
         Ok(shared_body::with_body(TxnResponse::default(), body))
     }
 
@@ -116,6 +101,22 @@ impl Services {
             Status::unavailable("no revision above those of the other servers could be reserved")
         })
     }
+
+    /// The size and the body of a response that no other client shares.
+    async fn whole_response<M: Message>(
+        &self,
+        peer: &Peer,
+        respond: impl Fn(&Store) -> Result<M, RangeError>,
+    ) -> Result<(usize, Body), Status> {
+        let respond = || {
+            let response = self.replica.read(&respond).map_err(|error| self.range_error(error))?;
+            Ok((response.encoded_len(), response))
+        };
+        let (response, room) = self.with_room(peer, respond).await?;
+        let whole = shared_body::head(&response, 0);
+        Ok((response.encoded_len(), shared_body::message([self.track(peer, whole, room)])))
+    }
+
     /// The result of `respond` with its size in bytes, once its connection has room. Without room, `respond` runs again
     /// later, because a waiting request must neither occupy room nor return old data.
     async fn with_room<T>(

@@ -101,29 +101,22 @@ fn holds(store: &Store, compare: &Compare, cost: &mut Cost) -> Result<bool, Rang
 }
 
 fn holds_for(compare: &Compare, record: &Record) -> bool {
-    let operand = compare.target_union.as_ref();
     // As in etcd, an operand of the wrong type counts as zero or empty.
+    let (number, value): (i64, &[u8]) = match (compare.target(), &compare.target_union) {
+        (CompareTarget::Version, Some(TargetUnion::Version(number)))
+        | (CompareTarget::Create, Some(TargetUnion::CreateRevision(number)))
+        | (CompareTarget::Mod, Some(TargetUnion::ModRevision(number)))
+        | (CompareTarget::Lease, Some(TargetUnion::Lease(number))) => (*number, &[]),
+        (CompareTarget::Value, Some(TargetUnion::Value(value))) => (0, value),
+        _ => (0, &[]),
+    };
     let ordering = match compare.target() {
-        CompareTarget::Version => {
-            record.version.cmp(&if let Some(TargetUnion::Version(number)) = operand { *number } else { 0 })
-        }
-        CompareTarget::Create => {
-            record.create_revision.cmp(&if let Some(TargetUnion::CreateRevision(number)) = operand {
-                *number
-            } else {
-                0
-            })
-        }
-        CompareTarget::Mod => record
-            .mod_revision
-            .cmp(&if let Some(TargetUnion::ModRevision(number)) = operand { *number } else { 0 }),
-        CompareTarget::Value => {
-            (*record.value).cmp(if let Some(TargetUnion::Value(value)) = operand { value } else { &[] })
-        }
+        CompareTarget::Version => record.version.cmp(&number),
+        CompareTarget::Create => record.create_revision.cmp(&number),
+        CompareTarget::Mod => record.mod_revision.cmp(&number),
+        CompareTarget::Value => (*record.value).cmp(value),
         // Keys have no leases.
-        CompareTarget::Lease => {
-            0.cmp(&if let Some(TargetUnion::Lease(number)) = operand { *number } else { 0 })
-        }
+        CompareTarget::Lease => 0.cmp(&number),
     };
     match compare.result() {
         CompareResult::Equal => ordering.is_eq(),

@@ -1,12 +1,12 @@
 //! The state of one watch: its position and its rest.
 
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use crate::embedded::batch::Wanted;
 use crate::embedded::fair_limit::FairPermit;
 use crate::embedded::readers::WatchGuard;
 use crate::embedded::service::header;
-use crate::embedded::stats::GaugeGuard;
 use crate::embedded::store::HeldStates;
 use crate::proto::etcdserverpb::{WatchCreateRequest, WatchResponse};
 
@@ -27,7 +27,7 @@ pub(super) struct WatchState {
 }
 
 /// The count of a watch among all watches and on its connection.
-pub(super) type WatchPermits = (FairPermit, GaugeGuard);
+pub(super) type WatchPermits = (FairPermit, OwnedSemaphorePermit);
 
 /// State of the progress notifications of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,9 +19,6 @@ use crate::embedded::store::{Compacted, EVENT_OVERHEAD, KeyRange, Refusal, Store
 use crate::proto::etcdserverpb::watch_request::RequestUnion;
 use crate::proto::etcdserverpb::{WatchCreateRequest, WatchRequest, WatchResponse};
 
-/// Limit of the watches on all streams of one connection. PingSIX has one.
-const MAX_WATCHES: usize = 256;
-
 /// The id of a response without a watch.
 const NO_WATCH: i64 = -1;
 
@@ -74,10 +71,7 @@ impl Progress {
     }
 
     fn and(self, other: Self) -> Self {
-        let rest = match (self.rest, other.rest) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        };
+        let rest = self.rest.into_iter().chain(other.rest).min();
         Self { more: self.more || other.more, rest, all_rest: self.all_rest && other.all_rest }
     }
 }
@@ -242,9 +236,8 @@ impl WatchStream {
     /// Counts one more watch; `None` if the connection has too many, or its client has its share.
     fn admit(&self) -> Option<WatchPermits> {
         let peer = &self.peer;
-        let on_connection = peer.watches().try_enter(MAX_WATCHES);
         let replica = &self.services.replica;
-        let permits = on_connection.and_then(|on_connection| {
+        let permits = peer.try_add_watch().and_then(|on_connection| {
             Some((replica.watches.take(peer.holder(), peer.close_token())?, on_connection))
         });
         replica.counters.watches_refused.add(usize::from(permits.is_none()));
