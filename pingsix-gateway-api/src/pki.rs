@@ -56,7 +56,7 @@ pub use rotation::{Authorities, Edition, Lifetimes, LifetimesError};
 pub use server::{ServerIdentity, serve};
 
 /// The timeout of a request to the API server.
-const LIMIT: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The label of the controller's own Secrets.
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "pingsix-gateway-controller");

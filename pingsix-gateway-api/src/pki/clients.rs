@@ -18,7 +18,7 @@ use thiserror::Error;
 use super::identity::{ClientIdentity, FeedIdentity};
 use super::options::AuthorityOptions;
 use super::rotation::Authorities;
-use super::{IssueError, LIMIT, MANAGED_BY, secret_metadata};
+use super::{IssueError, MANAGED_BY, REQUEST_TIMEOUT, secret_metadata};
 use crate::fault::{Fault, within};
 
 /// The type of a Secret with a certificate.
@@ -55,7 +55,7 @@ impl ClientSecrets {
         let options = Arc::clone(&self.options);
         for (name, scopes) in &options.clients {
             let api = Api::namespaced(self.client.clone(), &name.namespace);
-            let (outcome, waits) = match within(LIMIT, api.get_opt(&name.name)).await {
+            let (outcome, waits) = match within(REQUEST_TIMEOUT, api.get_opt(&name.name)).await {
                 Ok(present) => {
                     let held = present.as_ref().filter(|secret| is_ours(secret)).and_then(identity);
                     let waits =
@@ -107,11 +107,11 @@ impl ClientSecrets {
             None => {
                 let (metadata, type_) = (secret_metadata(&name.name), Some(TYPE.to_owned()));
                 let secret = Secret { metadata, data, type_, ..Secret::default() };
-                within(LIMIT, api.create(&params, &secret)).await?;
+                within(REQUEST_TIMEOUT, api.create(&params, &secret)).await?;
             }
             Some(secret) => {
                 let secret = Secret { data, ..secret };
-                within(LIMIT, api.replace(&name.name, &params, &secret)).await?;
+                within(REQUEST_TIMEOUT, api.replace(&name.name, &params, &secret)).await?;
             }
         }
         tracing::info!(secret = %name, reason = because.as_str(), "issued a client certificate of the feed");

@@ -20,7 +20,7 @@ use super::identity::{ClientIdentity, FeedIdentity};
 use super::options::AuthorityOptions;
 use super::record::{ROTATE, WAITS_FOR};
 use super::rotation::{Authorities, Edition};
-use super::{IssueError, LIMIT, RecordFault, secret_metadata};
+use super::{IssueError, REQUEST_TIMEOUT, RecordFault, secret_metadata};
 use crate::fault::{Fault, FaultCategory, within};
 use crate::leader::Leadership;
 
@@ -349,11 +349,11 @@ impl AuthorityReconciler {
             None => {
                 let metadata = secret_metadata(&self.options.secret.name);
                 let secret = Secret { metadata, data, ..Secret::default() };
-                within(LIMIT, self.api.create(&params, &secret)).await
+                within(REQUEST_TIMEOUT, self.api.create(&params, &secret)).await
             }
             Some(secret) => {
                 let secret = Secret { data, ..secret };
-                within(LIMIT, self.api.replace(&self.options.secret.name, &params, &secret)).await
+                within(REQUEST_TIMEOUT, self.api.replace(&self.options.secret.name, &params, &secret)).await
             }
         };
         match written {
