@@ -1,0 +1,179 @@
+//! `spec.tls` of Ingresses: listeners for HTTPS.
+
+use std::collections::BTreeSet;
+
+use pingsix_translate::ObjectName;
+
+use super::annotated::{Annotated, Tls};
+use super::hosts::AddedHosts;
+use super::passthrough::Passthrough;
+use crate::convert::Conversion;
+use crate::report::{Place, Reason};
+use crate::source::is_name;
+
+/// Adds listeners for the certificates of all Ingresses.
+pub(super) fn convert(
+    ingresses: &[Annotated],
+    added: &AddedHosts,
+    passthrough: &Passthrough,
+    conversion: &mut Conversion,
+) {
+    // A certificate of the input for a host counts, whatever its Ingress is.
+    let mut taken: BTreeSet<String> = BTreeSet::new();
+    for ingress in ingresses {
+        listeners(ingress, added, passthrough, &mut taken, conversion);
+    }
+    for ingress in ingresses {
+        for tls in ingress.tls.iter().filter(|tls| tls.secret.is_none()) {
+            without_secret(ingress, tls, passthrough, conversion);
+        }
+    }
+}
+
+/// A host in a sentence.
+pub(super) fn shown(host: &str) -> &str {
+    if host.is_empty() { "all hosts" } else { host }
+}
+
+/// Reports an item of `spec.tls` without a Secret.
+fn without_secret(ingress: &Annotated, tls: &Tls, passthrough: &Passthrough, conversion: &mut Conversion) {
+    if !ingress.is_of_nginx() {
+        conversion.report.exact(&tls.place, "The entry names no Secret, and APISIX ignores it, too.");
+        return;
+    }
+    let hosts: Vec<String> = if tls.hosts.is_empty() {
+        ingress.entries.iter().map(|entry| entry.host.clone()).collect()
+    } else {
+        tls.hosts.iter().map(|(_, host)| host.clone()).collect()
+    };
+    let is_served =
+        |host: &String| passthrough.has(host) || conversion.parent.serves_https(&super::rules::hosts(host));
+    let missing: Vec<&str> = hosts.iter().filter(|host| !is_served(host)).map(|host| shown(host)).collect();
+    if let Some(secret) = &conversion.choices.default_certificate {
+        let message = format!("A listener for all hosts shows the default certificate, Secret {secret}.");
+        conversion.report.exact(&tls.place, message);
+    } else if missing.is_empty() {
+        let message = "The entry names no Secret. Another listener for HTTPS has the hosts, and shows its certificate in place \
+                       of the default one of ingress-nginx.";
+        conversion.report.limited(&tls.place, Reason::DifferentAnswer, message);
+    } else {
+        let message = format!(
+            "The entry names no Secret, and the input does not say which certificate is the default one of ingress-nginx. So \
+             HTTPS is not served for {}. Name the Secret of --default-ssl-certificate by --default-certificate \
+             NAMESPACE/NAME.",
+            missing.join(", ")
+        );
+        conversion.report.impossible(&tls.place, Reason::TlsWithoutSecret, message);
+    }
+}
+
+/// Adds a listener for each host of an Ingress with a certificate. `taken` are the hosts of such listeners.
+fn listeners(
+    ingress: &Annotated,
+    added: &AddedHosts,
+    passthrough: &Passthrough,
+    taken: &mut BTreeSet<String>,
+    conversion: &mut Conversion,
+) {
+    // An alias has the certificate of its host, unless an entry lists the alias itself.
+    let listed: BTreeSet<&String> =
+        ingress.tls.iter().flat_map(|tls| &tls.hosts).map(|(_, host)| host).collect();
+    for tls in &ingress.tls {
+        let Some(secret) = &tls.secret else { continue };
+        let secret = ObjectName::new(ingress.namespace(), secret.as_str());
+        let hosts = if tls.hosts.is_empty() {
+            let message = "The certificate is shown for the hosts of the rules.";
+            conversion.report.limited(&tls.place, Reason::DifferentScope, message);
+            let hosts = ingress.entries.iter().map(|entry| entry.host.clone());
+            hosts.filter(|host| !host.is_empty()).map(|host| (tls.place.clone(), host)).collect()
+        } else {
+            tls.hosts.clone()
+        };
+        let with_aliases: Vec<(Place, String)> = hosts
+            .into_iter()
+            .flat_map(|(place, host): (Place, String)| {
+                let aliases: &[String] =
+                    if passthrough.has(&host) { &[] } else { added.aliases(ingress, &host) };
+                let aliases = aliases.iter().filter(|alias| !listed.contains(alias));
+                let aliases = aliases.map(|alias| (place.clone(), alias.clone())).collect::<Vec<_>>();
+                std::iter::once((place, host)).chain(aliases)
+            })
+            .collect();
+        for (place, host) in with_aliases {
+            if passthrough.has(&host) {
+                let message =
+                    "TLS connections for the host pass through, so no listener shows the certificate.";
+                conversion.report.exact(&place, message);
+            } else if !is_name(host.strip_prefix("*.").unwrap_or(&host)) {
+                conversion.report.impossible(
+                    &place,
+                    Reason::UnsupportedHost,
+                    "A listener cannot have the host.",
+                );
+            } else if conversion.parent.has_listener(&host) && taken.contains(&host) {
+                conversion.report.exact(&place, "The host has a listener for HTTPS already.");
+            } else if conversion.parent.has_listener(&host) {
+                let message = "Another object has a certificate for the host; the first one counts.";
+                conversion.report.limited(&place, Reason::Duplicate, message);
+            } else {
+                conversion.report.exact(&place, "The host has a listener for HTTPS.");
+                let certificate = secret.clone();
+                taken.insert(host.clone());
+                conversion.parent.listen_https(place, host, certificate);
+            }
+        }
+    }
+}
+
+/// The hosts for which an Ingress has `spec.tls`.
+pub(super) struct TlsHosts<'a> {
+    all: BTreeSet<&'a str>,
+    /// Those of rules of such an Ingress. ingress-nginx redirects these alone.
+    of_rules: BTreeSet<&'a str>,
+}
+
+impl<'a> TlsHosts<'a> {
+    /// Those of an Ingress with `spec.tls` are the hosts of its rules and the hosts that it lists.
+    pub(super) fn of(ingresses: &'a [Annotated]) -> Self {
+        let (mut all, mut of_rules) = (BTreeSet::new(), BTreeSet::new());
+        for ingress in ingresses.iter().filter(|ingress| !ingress.tls.is_empty()) {
+            let listed = ingress.tls.iter().flat_map(|tls| &tls.hosts);
+            all.extend(listed.map(|(_, host)| host.as_str()));
+            if ingress.read.canary.is_none() {
+                of_rules.extend(ingress.entries.iter().map(|entry| entry.host.as_str()));
+            }
+        }
+        of_rules.remove("");
+        all.extend(&of_rules);
+        Self { all, of_rules }
+    }
+
+    /// Whether a host has a certificate: its own, or the one of the wildcard with one label in its place.
+    pub(super) fn has(&self, host: &str) -> bool {
+        is_covered(&self.all, host)
+    }
+
+    /// Whether ingress-nginx has the certificate of a host, too. It ignores hosts in `spec.tls` of Ingresses without rules
+    /// for them.
+    pub(super) fn has_of_rules(&self, host: &str) -> bool {
+        is_covered(&self.of_rules, host)
+    }
+}
+
+fn is_covered(hosts: &BTreeSet<&str>, host: &str) -> bool {
+    let around = host.split_once('.').map(|(_, domain)| format!("*.{domain}"));
+    hosts.contains(host) || around.is_some_and(|around| hosts.contains(around.as_str()))
+}
+
+/// Whether the original redirects requests in plaintext for a host. Some controllers do that by default for hosts with a
+/// certificate.
+pub(super) fn wants_https(ingress: &Annotated, host: &str, tls_hosts: &TlsHosts<'_>) -> bool {
+    let without_tls = ingress.read.https.without_tls || ingress.plugins.https_only;
+    without_tls || (tls_hosts.has(host) && (ingress.read.https.with_tls || by_default(ingress)))
+}
+
+/// Whether the Ingress says nothing about the redirect that hosts with a certificate have by default.
+pub(super) fn by_default(ingress: &Annotated) -> bool {
+    let name = ingress.dialect.to_https_by_default.map(|name| ingress.dialect.whole_name(name));
+    name.is_some_and(|name| !ingress.annotations.contains_key(&name))
+}
