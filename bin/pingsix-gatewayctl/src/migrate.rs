@@ -40,11 +40,11 @@ pub(crate) fn run(
     if let Some(file) = &arguments.replay {
         let text = requests::read(file)?;
         let requests = Requests { text: &text, host: arguments.replay_host.as_ref() };
-        let replayed = pingsix_migrate::replay(objects, choices, options, requests)?;
+        let replayed = pingsix_migrate::replay(objects, &choices, options, requests)?;
         write!(streams.out, "{}", replayed.render(format))?;
         return Ok(if replayed.differs() { Exit::Problems } else { Exit::Success });
     }
-    let mut migration = pingsix_migrate::migrate(objects, choices, options);
+    let mut migration = pingsix_migrate::migrate(objects, &choices, options);
     if arguments.only_converted {
         migration.drop_unchanged();
     }

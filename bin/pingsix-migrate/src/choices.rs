@@ -23,6 +23,13 @@ pub struct Choices {
     pub allow_weaker: BTreeSet<(String, ObjectName)>,
 }
 
+impl Choices {
+    /// Whether the user wants the object although it protects less than the original.
+    pub(crate) fn may_be_weaker(&self, kind: &str, name: &ObjectName) -> bool {
+        self.allow_weaker.contains(&(kind.to_owned(), name.clone()))
+    }
+}
+
 impl Default for Choices {
     fn default() -> Self {
         Self {

@@ -1,15 +1,14 @@
 //! Consumers: their credentials become Secrets.
 
+mod reader;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use pingsix_translate::ObjectName;
 
-use super::convert::Conversion;
-use super::output::label;
-use super::report::{Place, Reason, Report};
-use super::source::{Fields, Source, SourceKind, Sources};
+use super::objects::NewSecret;
+use super::owner::Owner;
+pub(crate) use reader::convert;
 
 /// The credentials of one kind of a consumer.
 #[derive(Clone, Debug)]
@@ -39,26 +38,6 @@ pub(crate) struct Pool {
     pub(crate) jwt: Vec<Credential<JwtKey>>,
 }
 
-/// The data plane of the original.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Owner {
-    /// That of an IngressClass; without a name, the default one.
-    Class(String),
-    /// That of a Gateway.
-    Gateway(ObjectName),
-}
-
-impl Owner {
-    /// The end of the names of Secrets.
-    fn suffix(&self) -> String {
-        match self {
-            Self::Class(name) if name.is_empty() => String::new(),
-            Self::Class(name) => format!("-{}", label(name, "class")),
-            Self::Gateway(name) => format!("-{}", label(&name.name, "gateway")),
-        }
-    }
-}
-
 /// All consumers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Consumers {
@@ -70,373 +49,44 @@ impl Consumers {
     pub(crate) fn pool(&self, owner: &Owner) -> &Pool {
         self.pools.get(owner).unwrap_or(&self.empty)
     }
+
+    /// The consumers with these credentials, once each Secret is written and has a name.
+    pub(crate) fn of(
+        credentials: Vec<NewCredential>,
+        mut write: impl FnMut(NewSecret) -> ObjectName,
+    ) -> Self {
+        let mut consumers = Self::default();
+        for NewCredential { owner, secret, kind } in credentials {
+            let secret = write(secret);
+            let pool = consumers.pools.entry(owner).or_default();
+            match kind {
+                CredentialKind::Keys => {
+                    pool.keys.insert(secret);
+                }
+                CredentialKind::Basic { consumer } => pool.basic.push(Credential { consumer, value: secret }),
+                CredentialKind::Jwt { consumer, algorithm, field, clock_skew } => {
+                    let value = JwtKey { algorithm, field, secret, clock_skew };
+                    pool.jwt.push(Credential { consumer, value });
+                }
+            }
+        }
+        consumers
+    }
 }
 
-/// Keys that are written by the conversion, by owner and namespace, until all consumers are known.
-type Keys = BTreeMap<(Owner, String), BTreeMap<String, Vec<u8>>>;
-
-/// Converts all consumers.
-pub(crate) fn convert(sources: &mut Sources, conversion: &mut Conversion) {
-    let mut keys = Keys::new();
-    let mut consumers = Consumers::default();
-    for source in sources.take(SourceKind::ApisixConsumer) {
-        apisix_consumer(source, sources, &mut keys, &mut consumers, conversion);
-    }
-    for source in sources.take(SourceKind::Consumer) {
-        consumer(source, sources, &mut keys, &mut consumers, conversion);
-    }
-    for ((owner, namespace), entries) in keys {
-        let wanted = format!("consumer-keys{}", owner.suffix());
-        let name = conversion.output.add_secret(&namespace, &wanted, "Opaque", &entries);
-        consumers.pools.entry(owner).or_default().keys.insert(ObjectName::new(namespace, name));
-    }
-    conversion.consumers = consumers;
-}
-
-/// Where the credentials of a consumer go.
-struct Target<'a> {
+/// A Secret with credentials, before it has a name.
+pub(crate) struct NewCredential {
     owner: Owner,
-    /// The consumer, or one of its credentials, as a name.
-    entry: String,
-    namespace: &'a str,
-    place: &'a Place,
+    secret: NewSecret,
+    kind: CredentialKind,
 }
 
-/// Plugins of a consumer that protect backends from it: without them its credentials would be worth more.
-fn plugins(fields: &mut Fields, report: &mut Report) {
-    for item in fields.list("plugins", report) {
-        let Some(mut plugin) = item.object(report) else { continue };
-        let place = plugin.place.clone();
-        if plugin.truth("enable", report).is_some_and(|(_, on)| !on) {
-            report.exact_whole(&place, "The plugin is switched off, so it becomes nothing.");
-            continue;
-        }
-        let name = plugin.text("name", report).map(|(_, name)| name).unwrap_or_default();
-        report.blocking(
-            &place,
-            Reason::UnsupportedPlugin,
-            format!(
-                "PingSIX has no consumers, so {} cannot act on the requests of one. Use the plugin in rules.",
-                label(&name, "the plugin")
-            ),
-        );
-    }
-}
-
-/// The consequence for a consumer that would be worth more than in the original.
-const NOT_WRITTEN: &str = "The consumer's credentials are not written.";
-
-/// Withholds a consumer of which something was lost since the report had `losses`, unless it may be weaker.
-fn is_withheld(
-    (kind, name, place): (SourceKind, &ObjectName, &Place),
-    losses: usize,
-    conversion: &mut Conversion,
-) -> bool {
-    let is_withheld = conversion.report.losses() > losses && !conversion.may_be_weaker(kind, name);
-    if is_withheld {
-        conversion.withhold_until_named(place, NOT_WRITTEN);
-    }
-    is_withheld
-}
-
-fn apisix_consumer(
-    source: Source,
-    sources: &Sources,
-    keys: &mut Keys,
-    consumers: &mut Consumers,
-    conversion: &mut Conversion,
-) {
-    let Source { name, place, mut spec, kind } = source;
-    let losses = conversion.report.losses();
-    let owner = conversion.class(&mut spec);
-    plugins(&mut spec, &mut conversion.report);
-    let parameter = spec.object("authParameter", &mut conversion.report);
-    spec.finish(&mut conversion.report);
-    if is_withheld((kind, &name, &place), losses, conversion) {
-        return;
-    }
-    let Some(mut parameter) = parameter else { return };
-    let target = Target { owner, entry: name.name.to_string(), namespace: &name.namespace, place: &place };
-    let mut found = false;
-    for (field, kind) in [("keyAuth", "key-auth"), ("basicAuth", "basic-auth"), ("jwtAuth", "jwt-auth")] {
-        let Some(mut auth) = parameter.object(field, &mut conversion.report) else { continue };
-        if found {
-            conversion.report.limited(
-                &auth.place,
-                Reason::NoEffect,
-                "The original uses the first kind of credentials alone.",
-            );
-            continue;
-        }
-        found = true;
-        let secret = auth.object("secretRef", &mut conversion.report);
-        let value = auth.object("value", &mut conversion.report);
-        let auth_place = auth.place.clone();
-        auth.finish(&mut conversion.report);
-        let secret = secret.and_then(|mut secret| {
-            let named = secret.text("name", &mut conversion.report);
-            secret.finish(&mut conversion.report);
-            named
-        });
-        let secret = secret.map(|(place, secret)| (place, ObjectName::new(&*name.namespace, secret)));
-        credential(kind, (value, secret, &auth_place), &target, sources, (keys, consumers), conversion);
-    }
-    for (field, kind) in [("wolfRBAC", "wolf-rbac"), ("hmacAuth", "hmac-auth"), ("ldapAuth", "ldap-auth")] {
-        if let Some(field) = parameter.take(field) {
-            let message = format!("PingSIX has no {kind}, so the consumer cannot authenticate.");
-            conversion.report.impossible(&field.place, Reason::UnsupportedCredentials, message);
-        }
-    }
-    parameter.finish(&mut conversion.report);
-}
-
-fn consumer(
-    source: Source,
-    sources: &Sources,
-    keys: &mut Keys,
-    consumers: &mut Consumers,
-    conversion: &mut Conversion,
-) {
-    let Source { name, place, mut spec, kind } = source;
-    let losses = conversion.report.losses();
-    let mut gateway = None;
-    if let Some(mut reference) = spec.object("gatewayRef", &mut conversion.report) {
-        let report = &mut conversion.report;
-        let gateway_name = reference.text("name", report);
-        let namespace = reference.text("namespace", report).map(|(_, namespace)| namespace);
-        let _ = (reference.text("kind", report), reference.text("group", report));
-        let at = reference.place.clone();
-        reference.finish(report);
-        gateway = gateway_name.map(|(_, gateway)| {
-            report.exact(&at, "The credentials count for routes of the Gateway.");
-            ObjectName::new(namespace.unwrap_or_else(|| name.namespace.to_string()), gateway)
-        });
-    }
-    plugins(&mut spec, &mut conversion.report);
-    let credentials = spec.list("credentials", &mut conversion.report);
-    spec.finish(&mut conversion.report);
-    let Some(gateway) = gateway else {
-        conversion.report.blocking(
-            &place.at("spec.gatewayRef"),
-            Reason::MissingField,
-            "The consumer names no Gateway. Set spec.gatewayRef.",
-        );
-        conversion.withhold(&place, NOT_WRITTEN);
-        return;
-    };
-    if is_withheld((kind, &name, &place), losses, conversion) {
-        return;
-    }
-    for (index, item) in credentials.into_iter().enumerate() {
-        let Some(mut item) = item.object(&mut conversion.report) else { continue };
-        let report = &mut conversion.report;
-        let Some((type_place, kind)) = item.text("type", report) else {
-            report.impossible(
-                &item.place,
-                Reason::MissingField,
-                "The credential has no type, so it admits nobody.",
-            );
-            continue;
-        };
-        let suffix = item.text("name", report).map(|(_, name)| name);
-        let value = item.object("config", report);
-        let mut secret = None;
-        if let Some(mut reference) = item.object("secretRef", report) {
-            let namespace = reference.text("namespace", report).map(|(_, namespace)| namespace);
-            let namespace = namespace.unwrap_or_else(|| name.namespace.to_string());
-            let found = reference.text("name", report);
-            secret = found.map(|(place, found)| (place, ObjectName::new(namespace, found)));
-            reference.finish(report);
-        }
-        let item_place = item.place.clone();
-        item.finish(report);
-        let suffix = suffix.map_or_else(|| index.to_string(), |suffix| label(&suffix, "credential"));
-        let target = Target {
-            owner: Owner::Gateway(gateway.clone()),
-            entry: format!("{}.{suffix}", name.name),
-            namespace: &name.namespace,
-            place: &place,
-        };
-        if matches!(kind.as_str(), "key-auth" | "basic-auth" | "jwt-auth") {
-            credential(&kind, (value, secret, &item_place), &target, sources, (keys, consumers), conversion);
-        } else {
-            let message = "PingSIX has no such credentials, so the consumer cannot authenticate with them.";
-            report.impossible(&type_place, Reason::UnsupportedCredentials, message);
-        }
-    }
-}
-
-/// The entries of a credential: those of the configuration, or of the Secret.
-fn entries(
-    (value, secret): (Option<Fields>, Option<(Place, ObjectName)>),
-    place: &Place,
-    sources: &Sources,
-    report: &mut Report,
-) -> Option<Fields> {
-    if let Some(value) = value {
-        return Some(value);
-    }
-    let Some((secret_place, secret)) = secret else {
-        report.impossible(
-            place,
-            Reason::MissingField,
-            "The credential has neither a value nor a Secret, so it admits nobody.",
-        );
-        return None;
-    };
-    let Some(entries) = sources.secret(&secret) else {
-        report.impossible(
-            &secret_place,
-            Reason::MissingReferent,
-            format!(
-                "The input has no Secret {secret}. Give the Secret, too, so that its entries can be read."
-            ),
-        );
-        return None;
-    };
-    let texts =
-        entries.into_iter().filter_map(|(name, value)| Some((name, String::from_utf8(value).ok()?.into())));
-    Some(Fields::new(secret_place, texts.collect()))
-}
-
-fn credential(
-    kind: &str,
-    (value, secret, place): (Option<Fields>, Option<(Place, ObjectName)>, &Place),
-    target: &Target<'_>,
-    sources: &Sources,
-    (keys, consumers): (&mut Keys, &mut Consumers),
-    conversion: &mut Conversion,
-) {
-    let is_inline = value.is_some();
-    let Some(mut fields) = entries((value, secret), place, sources, &mut conversion.report) else { return };
-    let losses = conversion.report.losses();
-    let moved = if is_inline {
-        "The credential moves into a Secret."
-    } else {
-        "The credential is copied into a Secret of the right form."
-    };
-    let Conversion { report, output, .. } = conversion;
-    let pool = consumers.pools.entry(target.owner.clone()).or_default();
-    match kind {
-        "key-auth" => {
-            let key = fields.text("key", report);
-            if is_inline {
-                fields.finish(report);
-            }
-            let Some((key_place, key)) = key.filter(|(_, key)| !key.is_empty()) else {
-                report.impossible(
-                    place,
-                    Reason::MissingField,
-                    "The credential has no key, so it admits nobody.",
-                );
-                return;
-            };
-            if report.losses() > losses {
-                return;
-            }
-            let entries = keys.entry((target.owner.clone(), target.namespace.to_owned())).or_default();
-            entries.insert(target.entry.clone(), key.into_bytes());
-            report.exact(&key_place, moved);
-        }
-        "basic-auth" => {
-            let (user, password) = (fields.text("username", report), fields.text("password", report));
-            if is_inline {
-                fields.finish(report);
-            }
-            let (Some((at, user)), Some((_, password))) = (user, password) else {
-                report.impossible(
-                    place,
-                    Reason::MissingField,
-                    "The credential lacks a user or a password, so it admits nobody.",
-                );
-                return;
-            };
-            if report.losses() > losses {
-                return;
-            }
-            let entries = [("username", user), ("password", password)]
-                .map(|(name, value)| (name.to_owned(), value.into_bytes()));
-            let wanted = format!("{}-basic-auth", target.entry);
-            let type_name = "kubernetes.io/basic-auth";
-            let name = output.add_secret(target.namespace, &wanted, type_name, &entries.into());
-            let secret = ObjectName::new(target.namespace, name);
-            pool.basic.push(Credential { consumer: target.place.object.to_string(), value: secret });
-            report.exact(&at, moved);
-        }
-        _ => {
-            let Some(jwt) = jwt(&mut fields, place, report) else { return };
-            if is_inline {
-                fields.finish(report);
-            }
-            if report.losses() > losses {
-                return;
-            }
-            let Jwt { algorithm, field, key, clock_skew } = jwt;
-            let entries = BTreeMap::from([("key".to_owned(), key)]);
-            let wanted = format!("{}-jwt", target.entry);
-            let name = output.add_secret(target.namespace, &wanted, "Opaque", &entries);
-            let secret = ObjectName::new(target.namespace, name);
-            let value = JwtKey { algorithm, field, secret, clock_skew };
-            pool.jwt.push(Credential { consumer: target.place.object.to_string(), value });
-            report.exact(place, moved);
-        }
-    }
-}
-
-/// The key of tokens, which may be secret.
-struct Jwt {
-    algorithm: String,
-    field: &'static str,
-    key: Vec<u8>,
-    clock_skew: u64,
-}
-
-fn jwt(fields: &mut Fields, place: &Place, report: &mut Report) -> Option<Jwt> {
-    // The name of the key, which tokens have as a claim.
-    let _ = fields.text("key", report);
-    let (algorithm_place, algorithm) = fields
-        .text("algorithm", report)
-        .filter(|(_, algorithm)| !algorithm.is_empty())
-        .unwrap_or_else(|| (place.at("algorithm"), "HS256".to_owned()));
-    let secret = fields.text("secret", report).filter(|(_, secret)| !secret.is_empty());
-    let public_key = fields.text("public_key", report).filter(|(_, key)| !key.is_empty());
-    let _ = fields.text("private_key", report);
-    fields.drop("exp", report, "The field is for tokens that APISIX signs.");
-    let is_base64 = fields.truth("base64_secret", report).is_some_and(|(_, is_base64)| is_base64);
-    let clock_skew =
-        fields.number("lifetime_grace_period", report).map_or(0, |(_, seconds)| seconds.min(3600));
-    let (field, key) = match algorithm.as_str() {
-        "HS256" | "HS512" => ("secretRef", secret),
-        "RS256" | "RS384" | "RS512" | "ES256" | "ES384" => ("publicKeyRef", public_key),
-        _ => {
-            report.impossible(
-                &algorithm_place,
-                Reason::UnsupportedCredentials,
-                "PingSIX does not check this algorithm, so the consumer is refused.",
-            );
-            return None;
-        }
-    };
-    let Some((key_place, key)) = key else {
-        report.impossible(
-            place,
-            Reason::MissingField,
-            "The credential has no key for its algorithm, so it admits nobody.",
-        );
-        return None;
-    };
-    let key = if is_base64 && field == "secretRef" {
-        let Ok(key) = STANDARD.decode(key.trim()) else {
-            report.impossible(
-                &key_place,
-                Reason::InvalidValue,
-                "The secret is not valid base64, so it admits nobody.",
-            );
-            return None;
-        };
-        key
-    } else {
-        key.into_bytes()
-    };
-    Some(Jwt { algorithm, field, key, clock_skew })
+/// The use of a Secret with credentials.
+enum CredentialKind {
+    /// Each entry is a key.
+    Keys,
+    /// The entries are a user and a password.
+    Basic { consumer: String },
+    /// The entry is a key for tokens.
+    Jwt { consumer: String, algorithm: String, field: &'static str, clock_skew: u64 },
 }

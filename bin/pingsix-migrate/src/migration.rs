@@ -55,10 +55,10 @@ impl fmt::Debug for Migration {
 }
 
 /// Converts the input, and judges the output by its translation with these options.
-pub fn migrate(input: Input, choices: Choices, options: Options) -> Migration {
+pub fn migrate(input: Input, choices: &Choices, options: Options) -> Migration {
     let Input { sources, report, .. } = input;
     let asked = asked::asked(&sources);
-    let adopts = adopts(&choices);
+    let adopts = adopts(choices);
     let Converted { objects, origins, mut report, account } = convert::convert(sources, choices, report);
     // Neither needs the result of the other, and each takes a good part of the time.
     let (translated, ()) = rayon::join(
@@ -76,13 +76,13 @@ pub fn migrate(input: Input, choices: Choices, options: Options) -> Migration {
 /// When the text has no request, or too many.
 pub fn replay(
     input: Input,
-    choices: Choices,
+    choices: &Choices,
     options: Options,
     requests: Requests<'_>,
 ) -> Result<Replayed, ReplayError> {
     let Input { sources, report, .. } = input;
     let created = sources.as_created();
-    let adopts = adopts(&choices);
+    let adopts = adopts(choices);
     let Converted { objects, .. } = convert::convert(sources, choices, report);
     replay::replay(requests, &created, &Translated::new(&objects, adopts, options).answers())
 }
@@ -96,7 +96,7 @@ pub fn replay(
 pub fn referents(values: Vec<Value>, choices: &Choices) -> Result<BTreeSet<ObjectKey>, ManifestError> {
     let Input { sources, report, .. } = Input::of_values(values)?;
     let asked = sources.asked();
-    let written = convert::convert(sources, choices.clone(), report).objects;
+    let written = convert::convert(sources, choices, report).objects;
     let mut objects = Objects::default();
     for (_, value) in written {
         if let Decoded::Object { object, .. } = decode_known_fields(Arc::unwrap_or_clone(value)) {

@@ -11,10 +11,11 @@ mod transform;
 
 pub(crate) use access::networks;
 pub(crate) use limit::variable;
+use pingsix_translate::ObjectName;
 use serde_json::{Map, Value};
 
 use super::consumer::Pool;
-use super::convert::Conversion;
+use super::objects::NewSecret;
 use super::report::{Place, Reason, Report};
 use super::source::{Field, Fields};
 
@@ -71,6 +72,10 @@ pub(crate) struct Effects {
     pub(crate) telemetry: Map<String, Value>,
     /// Whether a plugin decides who may send requests, or how many.
     pub(crate) protects: bool,
+    /// Secrets to which the SecurityPolicy refers, perhaps in other namespaces.
+    pub(crate) referents: Vec<ObjectName>,
+    /// Secrets that are to be written, each with the field of the SecurityPolicy that refers to it.
+    pub(crate) secrets: Vec<(&'static str, NewSecret)>,
 }
 
 /// The fields of a SecurityPolicy that are one field: the ways to authenticate.
@@ -192,21 +197,17 @@ pub(crate) fn merge(lists: Vec<Vec<PluginUse>>, report: &mut Report) -> Vec<Plug
 }
 
 /// Converts the plugins of a rule or a Gateway.
-pub(crate) fn convert(
-    plugins: Vec<PluginUse>,
-    scope: Scope<'_>,
-    effects: &mut Effects,
-    conversion: &mut Conversion,
-) {
+pub(crate) fn convert(plugins: Vec<PluginUse>, scope: Scope<'_>, report: &mut Report) -> Effects {
+    let mut effects = Effects::default();
     for plugin in plugins {
-        convert_one(plugin, scope, effects, conversion);
+        convert_one(plugin, scope, &mut effects, report);
     }
+    effects
 }
 
-fn convert_one(plugin: PluginUse, scope: Scope<'_>, effects: &mut Effects, conversion: &mut Conversion) {
+fn convert_one(plugin: PluginUse, scope: Scope<'_>, effects: &mut Effects, report: &mut Report) {
     let PluginUse { place, name, mut config, .. } = plugin;
-    if let Some(mut meta) = config.object("_meta", &mut conversion.report) {
-        let report = &mut conversion.report;
+    if let Some(mut meta) = config.object("_meta", report) {
         if meta.truth("disable", report).is_some_and(|(_, is_off)| is_off) {
             report.exact_whole(&place, "The plugin is switched off, so it becomes nothing.");
             return;
@@ -223,28 +224,28 @@ fn convert_one(plugin: PluginUse, scope: Scope<'_>, effects: &mut Effects, conve
         meta.finish(report);
     }
     // APISIX writes `disable` into the configuration, too.
-    config.drop("disable", &mut conversion.report, "The field has no effect in recent versions of APISIX.");
+    config.drop("disable", report, "The field has no effect in recent versions of APISIX.");
     match name.as_str() {
-        "key-auth" => authentication::key_auth(config, scope, effects, conversion),
-        "basic-auth" => authentication::basic_auth(config, scope, effects, conversion),
-        "jwt-auth" => authentication::jwt_auth(config, scope, effects, conversion),
-        "csrf" => access::csrf(config, scope, effects, conversion),
-        "ip-restriction" => access::ip_restriction(config, effects, &mut conversion.report),
-        "real-ip" => access::real_ip(config, effects, &mut conversion.report),
-        "cors" => access::cors(config, effects, &mut conversion.report),
-        "limit-count" => limit::limit_count(config, effects, &mut conversion.report),
-        "proxy-rewrite" => rewrite::proxy_rewrite(config, effects, &mut conversion.report),
-        "response-rewrite" => rewrite::response_rewrite(config, scope.level, effects, &mut conversion.report),
-        "redirect" => answer::redirect(config, effects, &mut conversion.report),
-        "fault-injection" => answer::fault_injection(config, effects, &mut conversion.report),
-        "mocking" => answer::mocking(config, effects, &mut conversion.report),
-        "gzip" => transform::gzip(config, effects, &mut conversion.report),
-        "brotli" => transform::brotli(config, effects, &mut conversion.report),
-        "request-id" => transform::request_id(config, effects, &mut conversion.report),
-        "grpc-web" => transform::grpc_web(config, effects, &mut conversion.report),
-        "proxy-cache" => transform::proxy_cache(config, effects, &mut conversion.report),
-        "prometheus" => telemetry::prometheus(config, scope.level, effects, &mut conversion.report),
-        "file-logger" => telemetry::file_logger(config, scope.level, effects, &mut conversion.report),
-        other => refused::refuse(other, &place, effects, &mut conversion.report),
+        "key-auth" => authentication::key_auth(config, scope, effects, report),
+        "basic-auth" => authentication::basic_auth(config, scope, effects, report),
+        "jwt-auth" => authentication::jwt_auth(config, scope, effects, report),
+        "csrf" => access::csrf(config, scope, effects, report),
+        "ip-restriction" => access::ip_restriction(config, effects, report),
+        "real-ip" => access::real_ip(config, effects, report),
+        "cors" => access::cors(config, effects, report),
+        "limit-count" => limit::limit_count(config, effects, report),
+        "proxy-rewrite" => rewrite::proxy_rewrite(config, effects, report),
+        "response-rewrite" => rewrite::response_rewrite(config, scope.level, effects, report),
+        "redirect" => answer::redirect(config, effects, report),
+        "fault-injection" => answer::fault_injection(config, effects, report),
+        "mocking" => answer::mocking(config, effects, report),
+        "gzip" => transform::gzip(config, effects, report),
+        "brotli" => transform::brotli(config, effects, report),
+        "request-id" => transform::request_id(config, effects, report),
+        "grpc-web" => transform::grpc_web(config, effects, report),
+        "proxy-cache" => transform::proxy_cache(config, effects, report),
+        "prometheus" => telemetry::prometheus(config, scope.level, effects, report),
+        "file-logger" => telemetry::file_logger(config, scope.level, effects, report),
+        other => refused::refuse(other, &place, effects, report),
     }
 }

@@ -142,6 +142,18 @@ impl Report {
         self.add(place, Verdict::Impossible, reason, message);
     }
 
+    /// Notes that a part of an object is not written.
+    pub(crate) fn withhold(&mut self, place: &Place, message: impl Into<String>) {
+        self.add(place, Verdict::Withheld, Reason::NotWritten, message);
+    }
+
+    /// Likewise, of an object that is written as a whole once `--allow-weaker` names it.
+    pub(crate) fn withhold_until_named(&mut self, place: &Place, message: &str) {
+        let object = place.object.replacen(' ', "/", 1);
+        let how = format!("--allow-weaker {object} writes it without the parts that are impossible.");
+        self.withhold(place, format!("{message} {how}"));
+    }
+
     /// The number of losses up to now; more of them later mean that a part is not to be written.
     pub(crate) const fn losses(&self) -> usize {
         self.blocking

@@ -36,10 +36,44 @@ pub(crate) struct Source {
 /// Objects by name.
 pub(super) type Asked = Rc<RefCell<BTreeSet<ObjectKey>>>;
 
+/// The objects of the predecessors, by their names.
+#[derive(Default)]
+pub(crate) struct Predecessors(BTreeMap<(SourceKind, ObjectName), Source>);
+
+impl Predecessors {
+    /// Removes the objects of a kind, in the order of their names.
+    pub(crate) fn take(&mut self, kind: SourceKind) -> Vec<Source> {
+        let keys: Vec<_> = self.0.keys().filter(|(known, _)| *known == kind).cloned().collect();
+        keys.into_iter().filter_map(|key| self.0.remove(&key)).collect()
+    }
+
+    /// Whether there is an object of a kind.
+    pub(crate) fn has(&self, kind: SourceKind) -> bool {
+        self.0.keys().any(|(known, _)| *known == kind)
+    }
+
+    /// The namespaces of the objects of some kinds.
+    pub(crate) fn namespaces(&self, kinds: &[SourceKind]) -> BTreeSet<String> {
+        let keys = self.0.keys().filter(|(kind, _)| kinds.contains(kind));
+        keys.map(|(_, name)| name.namespace.to_string()).collect()
+    }
+
+    /// The values of `spec.ingressClassName`.
+    pub(crate) fn class_names(&self) -> BTreeSet<String> {
+        let specs = self.0.values().map(|source| source.spec.clone());
+        let mut ignored = Report::default();
+        specs
+            .filter_map(|mut spec| spec.text("ingressClassName", &mut ignored))
+            .map(|(_, name)| name)
+            .filter(|name| !name.is_empty())
+            .collect()
+    }
+}
+
 /// All objects of the input.
 #[derive(Default)]
 pub(crate) struct Sources {
-    predecessors: BTreeMap<(SourceKind, ObjectName), Source>,
+    predecessors: Predecessors,
     /// Objects that stay as they are, without the fields that the API server writes.
     pub(crate) kept: BTreeMap<ObjectKey, Arc<Value>>,
     /// The times at which these were created, as far as the input has them.
@@ -181,7 +215,7 @@ impl Sources {
                 return;
             }
         };
-        if self.predecessors.contains_key(&(kind, name.clone())) {
+        if self.predecessors.0.contains_key(&(kind, name.clone())) {
             report.blocking(
                 &place,
                 Reason::Duplicate,
@@ -212,7 +246,7 @@ impl Sources {
                 return;
             }
         };
-        self.predecessors.insert((kind, name.clone()), Source { kind, name, place, spec });
+        self.predecessors.0.insert((kind, name.clone()), Source { kind, name, place, spec });
     }
 
     /// Takes the objects of the predecessors as the input has them.
@@ -220,15 +254,14 @@ impl Sources {
         std::mem::take(&mut self.written)
     }
 
-    /// Removes the objects of a kind, in the order of their names.
-    pub(crate) fn take(&mut self, kind: SourceKind) -> Vec<Source> {
-        let keys: Vec<_> = self.predecessors.keys().filter(|(known, _)| *known == kind).cloned().collect();
-        keys.into_iter().filter_map(|key| self.predecessors.remove(&key)).collect()
+    /// Takes the objects of the predecessors.
+    pub(crate) fn take_predecessors(&mut self) -> Predecessors {
+        std::mem::take(&mut self.predecessors)
     }
 
     /// The objects of a kind, in the order of their names.
     pub(crate) fn of_kind(&self, kind: SourceKind) -> impl Iterator<Item = &Source> {
-        self.predecessors.values().filter(move |source| source.kind == kind)
+        self.predecessors.0.values().filter(move |source| source.kind == kind)
     }
 
     /// The objects of a kind that stay as they are, in the order of their names.
@@ -246,7 +279,7 @@ impl Sources {
             }
             object
         });
-        let predecessors = self.predecessors.values().map(|source| {
+        let predecessors = self.predecessors.0.values().map(|source| {
             let (version, kind) = source.kind.version_and_name();
             json!({
                 "apiVersion": format!("{APISIX_GROUP}/{version}"), "kind": kind,
@@ -255,28 +288,6 @@ impl Sources {
             })
         });
         kept.chain(predecessors).collect()
-    }
-
-    /// The namespaces of the objects of some kinds.
-    pub(crate) fn namespaces(&self, kinds: &[SourceKind]) -> BTreeSet<String> {
-        let keys = self.predecessors.keys().filter(|(kind, _)| kinds.contains(kind));
-        keys.map(|(_, name)| name.namespace.to_string()).collect()
-    }
-
-    /// Whether there is an object of a kind.
-    pub(crate) fn has(&self, kind: SourceKind) -> bool {
-        self.predecessors.keys().any(|(known, _)| *known == kind)
-    }
-
-    /// The values of `spec.ingressClassName`.
-    pub(crate) fn class_names(&self) -> BTreeSet<String> {
-        let specs = self.predecessors.values().map(|source| source.spec.clone());
-        let mut ignored = Report::default();
-        specs
-            .filter_map(|mut spec| spec.text("ingressClassName", &mut ignored))
-            .map(|(_, name)| name)
-            .filter(|name| !name.is_empty())
-            .collect()
     }
 
     /// The port of a Service of the input: its name, by number or name.

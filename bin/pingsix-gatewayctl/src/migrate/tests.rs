@@ -206,7 +206,7 @@ fn what_check_refuses_or_explain_answers_with_an_error_has_a_loss() {
         }
         let choices = Choices { keep_ingress: rng.random_ratio(1, 3), ..Choices::default() };
         let options = TranslationArguments::defaults().unwrap().options();
-        let migration = migrate(Input::of_values(values).unwrap(), choices, options.clone());
+        let migration = migrate(Input::of_values(values).unwrap(), &choices, options.clone());
         let (losses, text) = losses(migration.report());
 
         // As `check` and `explain` have it.

@@ -3,11 +3,11 @@
 use pingsix_translate::ObjectName;
 use serde_json::{Value, json};
 
-use super::Conversion;
+use super::Context;
 use super::upstream::Upstream;
 use crate::plugin::Effects;
-use crate::report::{Place, Reason};
-use crate::source::{Field, Fields, ServicePort, Sources};
+use crate::report::{Place, Reason, Report};
+use crate::source::{Field, Fields, ServicePort};
 
 /// The most backends of a rule of an HTTPRoute.
 const BACKENDS: usize = 16;
@@ -26,27 +26,23 @@ struct Backend {
 pub(super) fn of_rule(
     fields: &mut Fields,
     route: &ObjectName,
-    sources: &Sources,
     effects: &mut Effects,
-    conversion: &mut Conversion,
+    context: &Context<'_>,
+    report: &mut Report,
 ) -> Vec<Value> {
-    let services = fields.list("backends", &mut conversion.report);
-    let upstreams = fields.list("upstreams", &mut conversion.report);
+    let services = fields.list("backends", report);
+    let upstreams = fields.list("upstreams", report);
     let is_single = services.len() + upstreams.len() == 1;
     let mut backends: Vec<Backend> = Vec::new();
     for item in services {
-        backends.extend(service(item, route, is_single, sources, conversion));
+        backends.extend(service(item, route, is_single, context, report));
     }
     for item in upstreams {
-        backends.extend(upstream(item, route, is_single, conversion));
+        backends.extend(upstream(item, route, is_single, context, report));
     }
     if backends.len() > BACKENDS {
         let place = fields.place.at("backends");
-        conversion.report.blocking(
-            &place,
-            Reason::TooMany,
-            format!("A rule has at most {BACKENDS} backends."),
-        );
+        report.blocking(&place, Reason::TooMany, format!("A rule has at most {BACKENDS} backends."));
         return Vec::new();
     }
     let hosts: Vec<&Option<String>> = backends.iter().map(|backend| &backend.host).collect();
@@ -59,13 +55,12 @@ pub(super) fn of_rule(
         && let Some(backend) = backends.iter().find(|backend| backend.host.is_some())
     {
         let message = "The upstreams of the rule have different hosts, and a rule has one.";
-        conversion.report.blocking(&backend.place, Reason::LostReferent, message);
+        report.blocking(&backend.place, Reason::LostReferent, message);
     }
     backends.into_iter().map(|backend| backend.value).collect()
 }
 
-fn weight(fields: &mut Fields, is_single: bool, conversion: &mut Conversion) -> Option<u64> {
-    let report = &mut conversion.report;
+fn weight(fields: &mut Fields, is_single: bool, report: &mut Report) -> Option<u64> {
     match fields.number("weight", report) {
         Some((place, weight)) if weight <= WEIGHT => {
             report.exact(&place, "The weight stays.");
@@ -91,15 +86,14 @@ fn service(
     item: Field,
     route: &ObjectName,
     is_single: bool,
-    sources: &Sources,
-    conversion: &mut Conversion,
+    context: &Context<'_>,
+    report: &mut Report,
 ) -> Option<Backend> {
-    let mut fields = item.object(&mut conversion.report)?;
+    let mut fields = item.object(report)?;
     let place = fields.place.clone();
-    let name = fields.text("serviceName", &mut conversion.report);
-    let port = fields.text_or_number("servicePort", &mut conversion.report);
-    let weight = weight(&mut fields, is_single, conversion);
-    let report = &mut conversion.report;
+    let name = fields.text("serviceName", report);
+    let port = fields.text_or_number("servicePort", report);
+    let weight = weight(&mut fields, is_single, report);
     if let Some((place, granularity)) = fields.text("resolveGranularity", report) {
         match granularity.as_str() {
             "endpoint" | "endpoints" => report.exact(&place, "Requests go to the endpoints."),
@@ -132,7 +126,7 @@ fn service(
         return None;
     }
     let service = ObjectName::new(&*route.namespace, &name);
-    let number = match (port.parse::<u16>(), sources.service_port(&service, &port)) {
+    let number = match (port.parse::<u16>(), context.sources.service_port(&service, &port)) {
         (_, ServicePort::Known { number, .. }) => number,
         (Ok(number), _) if number > 0 => number,
         (_, ServicePort::NoService) => {
@@ -153,11 +147,11 @@ fn service(
     };
     report.exact(&place, format!("The backend becomes Service {service} port {number}."));
     let mut host = None;
-    if let Some(upstream) = conversion.upstreams.get(&service) {
+    if let Some(upstream) = context.upstreams.get(&service) {
         host.clone_from(&upstream.host);
         if upstream.is_lost {
             let message = format!("ApisixUpstream {service} has parts that cannot be converted.");
-            conversion.report.blocking(&place, Reason::LostReferent, message);
+            report.blocking(&place, Reason::LostReferent, message);
         }
     }
     Some(Backend { place, value: reference(&name, number, weight), host })
@@ -167,20 +161,21 @@ fn upstream(
     item: Field,
     route: &ObjectName,
     is_single: bool,
-    conversion: &mut Conversion,
+    context: &Context<'_>,
+    report: &mut Report,
 ) -> Option<Backend> {
-    let mut fields = item.object(&mut conversion.report)?;
+    let mut fields = item.object(report)?;
     let place = fields.place.clone();
-    let name = fields.text("name", &mut conversion.report);
-    let weight = weight(&mut fields, is_single, conversion);
-    fields.finish(&mut conversion.report);
+    let name = fields.text("name", report);
+    let weight = weight(&mut fields, is_single, report);
+    fields.finish(report);
     let Some((name_place, name)) = name else {
-        conversion.report.blocking(&place, Reason::MissingField, "The item has no name.");
+        report.blocking(&place, Reason::MissingField, "The item has no name.");
         return None;
     };
     let name = ObjectName::new(&*route.namespace, name);
-    let Some(Upstream { external, host, is_lost }) = conversion.upstreams.get(&name).cloned() else {
-        conversion.report.blocking(
+    let Some(Upstream { external, host, is_lost }) = context.upstreams.get(&name).cloned() else {
+        report.blocking(
             &name_place,
             Reason::MissingReferent,
             format!("The input has no ApisixUpstream {name}. Give it, too."),
@@ -189,11 +184,9 @@ fn upstream(
     };
     let Some((service, port)) = external.filter(|_| !is_lost) else {
         let message = format!("ApisixUpstream {name} has no nodes that can be converted.");
-        conversion.report.blocking(&name_place, Reason::LostReferent, message);
+        report.blocking(&name_place, Reason::LostReferent, message);
         return None;
     };
-    conversion
-        .report
-        .exact(&name_place, format!("The upstream becomes Service {}/{service}.", name.namespace));
+    report.exact(&name_place, format!("The upstream becomes Service {}/{service}.", name.namespace));
     Some(Backend { place, value: reference(&service, port, weight), host })
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::Conversion;
-use super::rules::{Document, Rule, Section};
-use crate::output::label;
+use super::parent::Section;
+use super::rules::{Document, Rule};
+use crate::objects::label;
 use crate::plugin::Effects;
-use crate::report::Reason;
+use crate::report::{Reason, Report};
 
 /// The most pairs of matches for one host and path, of different rules, that are compared.
 const PAIRS: usize = 16_384;
@@ -131,7 +131,7 @@ fn refused_pairs(
 }
 
 /// Refuses rules that come before others of a higher priority: they would take requests of those.
-pub(super) fn compare_priorities(documents: &mut [Document], conversion: &mut Conversion) {
+pub(super) fn compare_priorities(documents: &mut [Document], report: &mut Report) {
     let priority = |place: &MatchPlace| rule_at(documents, place).map(|rule| rule.priority);
     let refused = refused_pairs(
         documents,
@@ -142,7 +142,7 @@ pub(super) fn compare_priorities(documents: &mut [Document], conversion: &mut Co
         },
     );
     let why = "has the same path and a higher priority, but HTTPRoutes would put this rule first.";
-    refuse(documents, refused, ("priority", why), conversion);
+    refuse(documents, refused, ("priority", why), report);
 }
 
 /// What PingSIX runs on all requests of one host, path and method.
@@ -170,7 +170,7 @@ fn plugins(rule: &Rule) -> Plugins<'_> {
 }
 
 /// Refuses the rule with more conditions where two rules of one path have different plugins.
-pub(super) fn compare_plugins(documents: &mut [Document], conversion: &mut Conversion) {
+pub(super) fn compare_plugins(documents: &mut [Document], report: &mut Report) {
     let refused = refused_pairs(
         documents,
         |places| {
@@ -187,7 +187,7 @@ pub(super) fn compare_plugins(documents: &mut [Document], conversion: &mut Conve
         },
     );
     let why = "has the same path and other plugins, and PingSIX runs the same plugins for all rules of one path and method.";
-    refuse(documents, refused, ("match", why), conversion);
+    refuse(documents, refused, ("match", why), report);
 }
 
 /// Takes rules out of the documents, with the rule that is the cause of each.
@@ -195,7 +195,7 @@ fn refuse(
     documents: &mut [Document],
     refused: BTreeMap<(usize, usize), Option<MatchPlace>>,
     (field, why): (&str, &str),
-    conversion: &mut Conversion,
+    report: &mut Report,
 ) {
     for ((at, index), cause) in refused {
         let cause = cause.and_then(|place| rule_at(documents, &place)).cloned();
@@ -208,12 +208,12 @@ fn refuse(
         let Some(rule) = documents.get_mut(at).and_then(|document| document.rules.get_mut(index)) else {
             continue;
         };
-        conversion.report.blocking(&rule.place.at(field), Reason::Precedence, message);
+        report.blocking(&rule.place.at(field), Reason::Precedence, message);
         if rule.may_be_weaker {
             continue;
         }
         if rule.effects.protects {
-            conversion.withhold_until_named(
+            report.withhold_until_named(
                 &rule.place,
                 "The rule is not written. A rule in its place answers 503.",
             );
@@ -224,7 +224,7 @@ fn refuse(
                 rule.effects.traffic = cause.effects.traffic;
             }
         } else {
-            conversion.withhold_until_named(&rule.place, "The rule is not written.");
+            report.withhold_until_named(&rule.place, "The rule is not written.");
             rule.matches.clear();
         }
     }

@@ -8,9 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use pingsix_translate::{DEFAULT_CONTROLLER_NAME, Kind, ObjectKey};
 use serde_json::{Value, json};
 
-use super::{Conversion, ownership};
+use super::{Context, Draft, ownership};
 use crate::report::{Place, Reason};
-use crate::source::Sources;
 
 /// The kinds with `parentRefs`.
 const ROUTES: [Kind; 5] = [Kind::HttpRoute, Kind::GrpcRoute, Kind::TcpRoute, Kind::TlsRoute, Kind::UdpRoute];
@@ -19,41 +18,41 @@ const ROUTES: [Kind; 5] = [Kind::HttpRoute, Kind::GrpcRoute, Kind::TcpRoute, Kin
 type Copies = BTreeMap<ObjectKey, String>;
 
 /// Writes the copies, if the user wants them.
-pub(super) fn write(sources: &Sources, conversion: &mut Conversion) {
-    let Some(suffix) = conversion.choices.name_suffix.clone() else { return };
+pub(super) fn write(context: &Context<'_>, draft: &mut Draft) {
+    let Some(suffix) = context.choices.name_suffix.clone() else { return };
     let mut copies = Copies::new();
     let mut served: BTreeSet<ObjectKey> = BTreeSet::new();
     // Parents come before the objects that refer to them.
     for kinds in [&[Kind::Gateway][..], &[Kind::ListenerSet], &ROUTES] {
-        for (key, original) in sources.kept.iter().filter(|(key, _)| kinds.contains(&key.kind)) {
+        for (key, original) in context.sources.kept.iter().filter(|(key, _)| kinds.contains(&key.kind)) {
             let is_served = if key.kind == Kind::Gateway {
-                is_of_another_controller(original, sources, conversion)
+                is_of_another_controller(original, context)
             } else {
                 parents(key, original).iter().any(|parent| served.contains(parent))
             };
             if is_served {
                 served.insert(key.clone());
-                copy((key, original), &suffix, &mut copies, conversion);
+                copy((key, original), &suffix, &mut copies, context, draft);
             }
         }
     }
     // An IngressClass stays, too: its Ingresses are converted without it.
-    for (key, original) in sources.kept.iter().filter(|(key, _)| key.kind == Kind::IngressClass) {
-        if conversion.output.contains(key) {
-            conversion.output.keep(key.clone(), original.clone());
+    for (key, original) in context.sources.kept.iter().filter(|(key, _)| key.kind == Kind::IngressClass) {
+        if draft.output.objects.contains(key) {
+            draft.output.objects.keep(key.clone(), original.clone());
         }
     }
-    refer_to_copies(sources, &copies, conversion);
+    refer_to_copies(&copies, context, draft);
 }
 
 /// Whether a Gateway has a class of another controller. A class may be missing in the input.
-fn is_of_another_controller(gateway: &Value, sources: &Sources, conversion: &Conversion) -> bool {
+fn is_of_another_controller(gateway: &Value, context: &Context<'_>) -> bool {
     let name = gateway.pointer("/spec/gatewayClassName").and_then(Value::as_str).unwrap_or_default();
-    match sources.kept.get(&ObjectKey::new(Kind::GatewayClass, "", name)) {
+    match context.sources.kept.get(&ObjectKey::new(Kind::GatewayClass, "", name)) {
         Some(class) => {
             class.pointer("/spec/controllerName").and_then(Value::as_str) != Some(DEFAULT_CONTROLLER_NAME)
         }
-        None => name != conversion.choices.gateway_class,
+        None => name != context.choices.gateway_class,
     }
 }
 
@@ -79,32 +78,33 @@ fn copy(
     (key, original): (&ObjectKey, &Value),
     suffix: &str,
     copies: &mut Copies,
-    conversion: &mut Conversion,
+    context: &Context<'_>,
+    draft: &mut Draft,
 ) {
-    let converted = conversion.output.get_mut(key).cloned();
-    conversion.output.keep(key.clone(), original.clone());
+    let converted = draft.output.objects.get_mut(key).cloned();
+    draft.output.objects.keep(key.clone(), original.clone());
     let Some(mut copy) = converted else { return };
     let place = Place::object(key.to_string());
     if key.kind != Kind::Gateway && !parents(key, original).iter().any(|parent| copies.contains_key(parent)) {
-        conversion.withhold(&place, "The object has no copy, because its parents have none.");
+        draft.report.withhold(&place, "The object has no copy, because its parents have none.");
         return;
     }
     let name = format!("{}{suffix}", key.name.name);
-    let name = conversion.output.free_name(key.kind, &key.name.namespace, &name);
+    let name = draft.output.objects.free_name(key.kind, &key.name.namespace, &name);
     if let Some(Value::Object(metadata)) = copy.get_mut("metadata") {
-        ownership::disown(metadata, conversion);
+        ownership::disown(metadata, &mut draft.output);
     }
     copy["metadata"]["name"] = json!(name);
     let of = ObjectKey::new(key.kind, &*key.name.namespace, name.as_str());
     if key.kind == Kind::Gateway {
-        let class = &conversion.choices.gateway_class;
+        let class = &context.choices.gateway_class;
         copy["spec"]["gatewayClassName"] = json!(class);
-        conversion.report.exact(&place, format!("The copy {of} has GatewayClass {class}."));
+        draft.report.exact(&place, format!("The copy {of} has GatewayClass {class}."));
         let addresses =
             copy.get_mut("spec").and_then(Value::as_object_mut).and_then(|spec| spec.remove("addresses"));
         if addresses.is_some() {
             let message = "The original keeps its addresses, so the copy has others.";
-            conversion.report.limited(&place.at("spec.addresses"), Reason::ManualStep, message);
+            draft.report.limited(&place.at("spec.addresses"), Reason::ManualStep, message);
         }
     } else {
         // Other parents are served by the original.
@@ -113,18 +113,18 @@ fn copy(
                 referent(key, reference).is_some_and(|parent| copies.contains_key(&parent))
             });
         }
-        conversion.report.exact(&place, format!("The copy {of} belongs to the copies of its parents."));
+        draft.report.exact(&place, format!("The copy {of} belongs to the copies of its parents."));
     }
     copies.insert(key.clone(), name);
-    conversion.output.origins.note_copy(of.clone(), key);
-    conversion.output.keep(of, copy);
+    draft.output.objects.origins.note_copy(of.clone(), key);
+    draft.output.objects.keep(of, copy);
 }
 
 /// Gives the references of the written objects the names of the copies. Policies of the input stay as they are.
-fn refer_to_copies(sources: &Sources, copies: &Copies, conversion: &mut Conversion) {
+fn refer_to_copies(copies: &Copies, context: &Context<'_>, draft: &mut Draft) {
     let mut without = Vec::new();
-    for (key, object) in conversion.output.iter_mut() {
-        let is_kept = sources.kept.get(key).is_some_and(|kept| **kept == *object);
+    for (key, object) in draft.output.objects.iter_mut() {
+        let is_kept = context.sources.kept.get(key).is_some_and(|kept| **kept == *object);
         for field in ["parentRefs", "targetRefs", "parentRef"] {
             let references = match object.get_mut("spec").and_then(|spec| spec.get_mut(field)) {
                 Some(Value::Array(list)) => list.iter_mut().collect(),
@@ -144,7 +144,7 @@ fn refer_to_copies(sources: &Sources, copies: &Copies, conversion: &mut Conversi
     }
     for (policy, of, name) in without {
         let message = format!("The policy is for {of}. Add its copy {name} to the targets.");
-        conversion.report.impossible(
+        draft.report.impossible(
             &Place::object(policy.to_string()).at("spec.targetRefs"),
             Reason::ManualStep,
             message,

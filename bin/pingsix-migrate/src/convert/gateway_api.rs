@@ -7,12 +7,13 @@ use serde_json::{Map, Value, json};
 
 use super::conditions::{self, Condition};
 use super::upstream::{self, Upstream};
-use super::{Conversion, matches, plugin_config, route, rules};
-use crate::consumer::{Owner, Pool};
+use super::{Context, Draft, matches, plugin_config, route, rules};
+use crate::consumer::Pool;
+use crate::owner::Owner;
 use crate::plugin::{self, Effects, Level, Scope};
 use crate::predecessor::APISIX_GROUP;
-use crate::report::{Place, Reason};
-use crate::source::{Source, SourceKind, Sources};
+use crate::report::{Place, Reason, Report};
+use crate::source::{Predecessors, Source, SourceKind};
 
 /// A policy for a route or a rule of it.
 struct RoutePolicy {
@@ -23,10 +24,11 @@ struct RoutePolicy {
 }
 
 /// Converts the routes that stay.
-pub(super) fn convert(sources: &mut Sources, conversion: &mut Conversion) {
-    let mut policies = route_policies(sources, conversion);
-    let services = upstream::convert_policies(sources, conversion);
-    let keys: Vec<ObjectKey> = sources
+pub(super) fn convert(predecessors: &mut Predecessors, context: &Context<'_>, draft: &mut Draft) {
+    let mut policies = route_policies(predecessors, context, &mut draft.report);
+    let services = upstream::convert_policies(predecessors, context, draft);
+    let keys: Vec<ObjectKey> = context
+        .sources
         .kept
         .keys()
         .filter(|key| matches!(key.kind, Kind::HttpRoute | Kind::GrpcRoute))
@@ -34,7 +36,7 @@ pub(super) fn convert(sources: &mut Sources, conversion: &mut Conversion) {
         .collect();
     for key in keys {
         let own = policies.remove(&key).unwrap_or_default();
-        convert_route(&key, &own, &services, conversion);
+        convert_route(&key, &own, &services, context, draft);
     }
     for (key, policies) in policies {
         for policy in policies {
@@ -42,14 +44,14 @@ pub(super) fn convert(sources: &mut Sources, conversion: &mut Conversion) {
                 let message = format!(
                     "{key} is not written, because HTTPRoutePolicies of Ingresses are not converted."
                 );
-                conversion.report.blocking(&policy.place, Reason::LostReferent, message);
-                conversion.withhold(&Place::object(key.to_string()), "The Ingress is not written.");
-                conversion.output.remove(&key);
+                draft.report.blocking(&policy.place, Reason::LostReferent, message);
+                draft.report.withhold(&Place::object(key.to_string()), "The Ingress is not written.");
+                draft.output.objects.remove(&key);
             } else {
                 let message = format!(
                     "{key} is not among the input, so the policy becomes nothing. Give both together."
                 );
-                conversion.report.impossible(&policy.place, Reason::MissingReferent, message);
+                draft.report.impossible(&policy.place, Reason::MissingReferent, message);
             }
         }
     }
@@ -57,15 +59,15 @@ pub(super) fn convert(sources: &mut Sources, conversion: &mut Conversion) {
 
 /// The HTTPRoutePolicies by their targets.
 fn route_policies(
-    sources: &mut Sources,
-    conversion: &mut Conversion,
+    predecessors: &mut Predecessors,
+    context: &Context<'_>,
+    report: &mut Report,
 ) -> BTreeMap<ObjectKey, Vec<RoutePolicy>> {
     let mut policies: BTreeMap<ObjectKey, Vec<RoutePolicy>> = BTreeMap::new();
-    for source in sources.take(SourceKind::HttpRoutePolicy) {
+    for source in predecessors.take(SourceKind::HttpRoutePolicy) {
         let Source { kind, name, place, mut spec } = source;
-        let is_allowed = conversion.may_be_weaker(kind, &name);
-        let before = conversion.report.losses();
-        let report = &mut conversion.report;
+        let is_allowed = context.choices.may_be_weaker(kind.as_str(), &name);
+        let before = report.losses();
         let targets = spec.list("targetRefs", report);
         if let Some(priority) = spec.take("priority")
             && priority.value.as_i64() != Some(0)
@@ -79,10 +81,9 @@ fn route_policies(
         let vars = spec.list("vars", report);
         let conditions: Vec<Option<Condition>> =
             vars.into_iter().map(|item| conditions::of_vars(item, report)).collect();
-        spec.finish(&mut conversion.report);
+        spec.finish(report);
         for target in targets {
-            let Some(mut fields) = target.object(&mut conversion.report) else { continue };
-            let report = &mut conversion.report;
+            let Some(mut fields) = target.object(report) else { continue };
             let target_kind = fields.text("kind", report).map(|(_, kind)| kind).unwrap_or_default();
             let target_name = fields.text("name", report).map(|(_, name)| name).unwrap_or_default();
             let section = fields.text("sectionName", report).map(|(_, section)| section);
@@ -142,17 +143,18 @@ fn convert_route(
     key: &ObjectKey,
     policies: &[RoutePolicy],
     services: &BTreeMap<ObjectName, Upstream>,
-    conversion: &mut Conversion,
+    context: &Context<'_>,
+    draft: &mut Draft,
 ) {
-    let Some(mut value) = conversion.output.get_mut(key).cloned() else { return };
+    let Some(mut value) = draft.output.objects.get_mut(key).cloned() else { return };
     let gateways = gateways(key, &value);
     let consumers = match gateways.as_slice() {
-        [one] => Some(conversion.consumers.pool(&Owner::Gateway(one.clone())).clone()),
+        [one] => Some(context.consumers.pool(&Owner::Gateway(one.clone()))),
         // Several Gateways may have different consumers.
         _ => None,
     };
     let kind_name = key.kind.as_str();
-    let is_allowed = conversion.is_named(kind_name, &key.name);
+    let is_allowed = context.choices.may_be_weaker(kind_name, &key.name);
     let place = Place::object(key.to_string());
     let Some(Value::Array(list)) = value.pointer_mut("/spec/rules") else { return };
     let mut names: Vec<String> = Vec::new();
@@ -162,17 +164,17 @@ fn convert_route(
         let at = place.at("spec.rules").item(index);
         let given = rule.get("name").and_then(Value::as_str).map(str::to_owned);
         let name = given.clone().unwrap_or_else(|| format!("rule-{index}"));
-        let before = conversion.report.losses();
+        let before = draft.report.losses();
         let mut effects = Effects::default();
-        let touched = extensions(key, rule, &at, consumers.as_ref(), &mut effects, conversion);
-        hosts(key, rule, services, &at, &mut effects, conversion);
+        let touched = extensions(key, rule, &at, consumers, &mut effects, context, draft);
+        hosts(key, rule, services, &at, &mut effects, &mut draft.report);
         let is_changed = touched || effects.hostname.is_some();
-        conversion.refuse_second_protection(&mut effects, &gateways, &at);
+        context.refuse_second_protection(&mut effects, &gateways, &at, &mut draft.report);
         let filters_of_backends = rule.get("backendRefs").and_then(Value::as_array).into_iter().flatten();
         let mut filters_of_backends =
             filters_of_backends.filter_map(|backend| backend.get("filters")?.as_array()).flatten();
         if filters_of_backends.any(is_plugin_config) {
-            conversion.report.blocking(
+            draft.report.blocking(
                 &at.at("backendRefs"),
                 Reason::UnsupportedPlugin,
                 "A backend has plugins, and rules alone have them. Move the plugins to the rule.",
@@ -184,19 +186,19 @@ fn convert_route(
                 continue;
             }
             if policy.is_lost {
-                conversion.report.blocking(
+                draft.report.blocking(
                     &at,
                     Reason::LostReferent,
                     format!("{} cannot be converted.", policy.place.object),
                 );
                 effects.protects = true;
             } else {
-                add_conditions(rule, &policy.conditions, &at, conversion);
-                conversion.report.exact(&policy.place, format!("The conditions are part of {key}."));
+                add_conditions(rule, &policy.conditions, &at, &mut draft.report);
+                draft.report.exact(&policy.place, format!("The conditions are part of {key}."));
             }
         }
-        if conversion.report.losses() > before && !is_allowed {
-            refuse(key, rule, &at, conversion);
+        if draft.report.losses() > before && !is_allowed {
+            refuse(key, rule, &at, draft);
             fields.push((Map::new(), Map::new()));
         } else {
             if is_changed {
@@ -205,7 +207,7 @@ fn convert_route(
                 let backends: Vec<Value> =
                     backends.and_then(|list| list.as_array().cloned()).unwrap_or_default();
                 let (filters, backends) =
-                    rules::filters(&key.name.namespace, &base, &mut effects, backends, conversion);
+                    rules::filters(&key.name.namespace, &base, &mut effects, backends, &mut draft.output);
                 let mut all =
                     rule.remove("filters").and_then(|list| list.as_array().cloned()).unwrap_or_default();
                 all.extend(filters);
@@ -223,12 +225,12 @@ fn convert_route(
         }
         names.push(name);
     }
-    conversion.output.keep(key.clone(), value);
+    draft.output.objects.keep(key.clone(), value);
     let target = (key.kind, &*key.name.name);
     let security: Vec<_> = names.iter().map(String::as_str).zip(fields.iter().map(|(one, _)| one)).collect();
-    rules::write_policies(Kind::SecurityPolicy, &key.name.namespace, target, &security, conversion);
+    rules::write_policies(Kind::SecurityPolicy, &key.name.namespace, target, &security, &mut draft.output);
     let traffic: Vec<_> = names.iter().map(String::as_str).zip(fields.iter().map(|(_, one)| one)).collect();
-    rules::write_policies(Kind::TrafficPolicy, &key.name.namespace, target, &traffic, conversion);
+    rules::write_policies(Kind::TrafficPolicy, &key.name.namespace, target, &traffic, &mut draft.output);
 }
 
 /// Converts and removes the filters of a rule that name a PluginConfig. Returns whether there are any.
@@ -238,7 +240,8 @@ fn extensions(
     at: &Place,
     consumers: Option<&Pool>,
     effects: &mut Effects,
-    conversion: &mut Conversion,
+    context: &Context<'_>,
+    draft: &mut Draft,
 ) -> bool {
     let mut lists = Vec::new();
     let Some(Value::Array(filters)) = rule.get("filters") else { return false };
@@ -246,7 +249,7 @@ fn extensions(
         let at = at.at("filters").item(index);
         let text = |field: &str| filter.pointer(&format!("/extensionRef/{field}")).and_then(Value::as_str);
         if text("kind") != Some(SourceKind::PluginConfig.as_str()) {
-            conversion.report.blocking(
+            draft.report.blocking(
                 &at,
                 Reason::UnknownKind,
                 "The kind of the filter is unknown. Remove the filter if nothing depends on it.",
@@ -254,18 +257,19 @@ fn extensions(
             continue;
         }
         let name = ObjectName::new(&*key.name.namespace, text("name").unwrap_or_default());
-        lists.push(plugin_config::find(SourceKind::PluginConfig, &name, &at, conversion));
+        lists.push(plugin_config::find(SourceKind::PluginConfig, &name, &at, context, draft));
     }
     if lists.is_empty() {
         return false;
     }
-    let plugins = plugin::merge(lists, &mut conversion.report);
+    let plugins = plugin::merge(lists, &mut draft.report);
     let base = key.name.name.to_string();
     let scope = Scope { namespace: &key.name.namespace, name: &base, consumers, level: Level::Rule };
-    plugin::convert(plugins, scope, effects, conversion);
-    conversion.keep_telemetry(effects);
+    *effects = plugin::convert(plugins, scope, &mut draft.report);
+    draft.output.write_secrets(effects, scope.namespace);
+    draft.output.keep_telemetry(effects);
     if effects.https_only {
-        conversion.report.blocking(
+        draft.report.blocking(
             at,
             Reason::UnsupportedRewrite,
             "A redirect to HTTPS needs an HTTPRoute of its own, for the listener for HTTP.",
@@ -278,13 +282,13 @@ fn extensions(
         && effects.regex.is_none()
         && effects.hostname.is_none();
     if !is_http && !is_simple {
-        conversion.report.blocking(at, Reason::UnsupportedPlugin, "A GRPCRoute has no such filters.");
+        draft.report.blocking(at, Reason::UnsupportedPlugin, "A GRPCRoute has no such filters.");
     }
     if let Some(Value::Array(filters)) = rule.get_mut("filters") {
         filters.retain(|filter| !is_plugin_config(filter));
         for filter in &effects.filters {
             if filters.iter().any(|other| other.get("type") == filter.get("type")) {
-                conversion.report.blocking(
+                draft.report.blocking(
                     at,
                     Reason::UnsupportedPlugin,
                     "The rule has two filters that change headers, and PingSIX runs one. Write their changes into one.",
@@ -302,7 +306,7 @@ fn hosts(
     services: &BTreeMap<ObjectName, Upstream>,
     at: &Place,
     effects: &mut Effects,
-    conversion: &mut Conversion,
+    report: &mut Report,
 ) {
     let backends = rule.get("backendRefs").and_then(Value::as_array).into_iter().flatten();
     let upstreams: Vec<Option<&Upstream>> = backends
@@ -313,11 +317,7 @@ fn hosts(
         })
         .collect();
     if upstreams.iter().flatten().any(|upstream| upstream.is_lost) {
-        conversion.report.blocking(
-            at,
-            Reason::LostReferent,
-            "A BackendTrafficPolicy of a backend cannot be converted.",
-        );
+        report.blocking(at, Reason::LostReferent, "A BackendTrafficPolicy of a backend cannot be converted.");
     }
     let hosts: Vec<Option<&String>> =
         upstreams.iter().map(|upstream| upstream.and_then(|upstream| upstream.host.as_ref())).collect();
@@ -325,7 +325,7 @@ fn hosts(
     if effects.hostname.is_none() && hosts.iter().all(|host| *host == Some(*first)) {
         effects.hostname = Some((*first).clone());
     } else {
-        conversion.report.blocking(
+        report.blocking(
             at,
             Reason::UnsupportedBackend,
             "The backends of the rule have different hosts, and a rule has one.",
@@ -333,34 +333,29 @@ fn hosts(
     }
 }
 
-fn add_conditions(
-    rule: &mut Map<String, Value>,
-    conditions: &[Condition],
-    at: &Place,
-    conversion: &mut Conversion,
-) {
+fn add_conditions(rule: &mut Map<String, Value>, conditions: &[Condition], at: &Place, report: &mut Report) {
     let given = rule.get("matches").and_then(Value::as_array).cloned().unwrap_or_default();
     let mut base: Vec<Map<String, Value>> = given.iter().filter_map(|one| one.as_object().cloned()).collect();
     if base.is_empty() {
         base.push(Map::new());
     }
-    let all = matches::add(base, conditions, &at.at("matches"), &mut conversion.report);
+    let all = matches::add(base, conditions, &at.at("matches"), report);
     if all.len() > 64 {
-        conversion.report.blocking(at, Reason::TooMany, "The rule would have more than 64 matches.");
+        report.blocking(at, Reason::TooMany, "The rule would have more than 64 matches.");
     }
     rule.insert("matches".to_owned(), json!(all));
 }
 
 /// Makes a rule refuse its requests.
-fn refuse(key: &ObjectKey, rule: &mut Map<String, Value>, at: &Place, conversion: &mut Conversion) {
-    conversion.withhold_until_named(at, "The rule refuses its requests with 503.");
+fn refuse(key: &ObjectKey, rule: &mut Map<String, Value>, at: &Place, draft: &mut Draft) {
+    draft.report.withhold_until_named(at, "The rule refuses its requests with 503.");
     rule.remove("backendRefs");
     rule.remove("timeouts");
     rule.remove("retry");
     if key.kind == Kind::HttpRoute {
         let spec = json!({ "directResponse": route::refusal() });
         let namespace = &key.name.namespace;
-        let name = conversion.output.add(Kind::HttpRouteFilter, namespace, &key.name.name, ("spec", spec));
+        let name = draft.output.objects.add(Kind::HttpRouteFilter, namespace, &key.name.name, ("spec", spec));
         let reference =
             json!({ "group": PINGSIX_GROUP, "kind": Kind::HttpRouteFilter.as_str(), "name": name });
         rule.insert("filters".to_owned(), json!([{ "type": "ExtensionRef", "extensionRef": reference }]));

@@ -1,42 +1,60 @@
 //! ApisixGlobalRule and GatewayProxy: plugins for all requests of a Gateway become its policies.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::Value;
 
-use super::{Conversion, rules};
-use crate::consumer::Owner;
-use crate::plugin::{self, Effects, Level, PluginUse, Scope, Switch};
+use super::{Context, Draft, rules};
+use crate::owner::Owner;
+use crate::plugin::{self, Level, PluginUse, Scope, Switch};
 use crate::predecessor::APISIX_GROUP;
 use crate::report::{Place, Reason};
-use crate::source::{Source, SourceKind, Sources};
+use crate::source::{Predecessors, Source, SourceKind};
+
+/// The protection by policies of Gateways.
+#[derive(Default)]
+pub(super) struct Protection {
+    /// The fields that they set, as far as they protect.
+    pub(super) fields: BTreeMap<ObjectName, BTreeSet<String>>,
+    /// Whether the original protects all rules in a way that is impossible here.
+    pub(super) is_lost: bool,
+}
 
 /// Converts all of them.
-pub(super) fn convert(sources: &mut Sources, conversion: &mut Conversion) {
+pub(super) fn convert(
+    predecessors: &mut Predecessors,
+    context: &Context<'_>,
+    draft: &mut Draft,
+) -> Protection {
+    let mut protection = Protection::default();
     let mut lists = Vec::new();
     let mut owner = Owner::Class(String::new());
     let mut places = Vec::new();
     let mut is_allowed = true;
-    let before = conversion.report.losses();
-    for source in sources.take(SourceKind::ApisixGlobalRule) {
+    let before = draft.report.losses();
+    for source in predecessors.take(SourceKind::ApisixGlobalRule) {
         let Source { kind, name, place, mut spec } = source;
-        is_allowed &= conversion.may_be_weaker(kind, &name);
-        owner = conversion.class(&mut spec);
-        let items = spec.list("plugins", &mut conversion.report);
-        lists.push(plugin::read(items, Switch::Enable, &mut conversion.report));
-        spec.finish(&mut conversion.report);
+        is_allowed &= context.choices.may_be_weaker(kind.as_str(), &name);
+        owner = context.owners.of_class(&mut spec, &mut draft.report);
+        let items = spec.list("plugins", &mut draft.report);
+        lists.push(plugin::read(items, Switch::Enable, &mut draft.report));
+        spec.finish(&mut draft.report);
         places.push(place);
     }
     // The rules run one after the other, so that no plugin of one replaces that of another one.
     let plugins: Vec<PluginUse> =
-        lists.into_iter().flat_map(|list| plugin::merge(vec![list], &mut conversion.report)).collect();
+        lists.into_iter().flat_map(|list| plugin::merge(vec![list], &mut draft.report)).collect();
     if !places.is_empty() {
-        let gateway = conversion.parent.name.clone();
-        apply(plugins, (&gateway, &owner), (&places, before, is_allowed), conversion);
+        let target = (&context.owners.gateway, &owner);
+        apply(plugins, target, (&places, before, is_allowed), &mut protection, context, draft);
     }
-    for source in sources.take(SourceKind::GatewayProxy) {
-        gateway_proxy(source, sources, conversion);
+    let has_routes = predecessors.has(SourceKind::ApisixRoute);
+    for source in predecessors.take(SourceKind::GatewayProxy) {
+        gateway_proxy(source, has_routes, &mut protection, context, draft);
     }
-    refer_to_no_proxy(sources, conversion);
+    refer_to_no_proxy(context, draft);
+    protection
 }
 
 /// Writes the policies of a Gateway.
@@ -44,22 +62,23 @@ fn apply(
     plugins: Vec<PluginUse>,
     (gateway, owner): (&ObjectName, &Owner),
     (places, before, is_allowed): (&[Place], usize, bool),
-    conversion: &mut Conversion,
+    protection: &mut Protection,
+    context: &Context<'_>,
+    draft: &mut Draft,
 ) {
-    let consumers = conversion.consumers.pool(owner).clone();
     let scope = Scope {
         namespace: &gateway.namespace,
         name: &gateway.name,
-        consumers: Some(&consumers),
+        consumers: Some(context.consumers.pool(owner)),
         level: Level::Gateway,
     };
-    let mut effects = Effects::default();
-    plugin::convert(plugins, scope, &mut effects, conversion);
-    let is_main = *gateway == conversion.parent.name;
+    let mut effects = plugin::convert(plugins, scope, &mut draft.report);
+    draft.output.write_secrets(&mut effects, scope.namespace);
+    let is_main = *gateway == context.owners.gateway;
     if is_main {
-        conversion.keep_telemetry(&mut effects);
+        draft.output.keep_telemetry(&mut effects);
     } else if let (false, Some(place)) = (effects.telemetry.is_empty(), places.first()) {
-        conversion.report.impossible(
+        draft.report.impossible(
             place,
             Reason::ManualStep,
             "Set telemetry in the PingsixProxy of the Gateway.",
@@ -75,40 +94,41 @@ fn apply(
     if let (true, Some(place)) = (has_rule_parts, places.first()) {
         let message =
             "Rules have rewrites, redirects and answers, and Gateways have none. Add them to each rule.";
-        conversion.report.impossible(place, Reason::ManualStep, message);
+        draft.report.impossible(place, Reason::ManualStep, message);
     }
-    if conversion.report.losses() > before && !is_allowed {
+    if draft.report.losses() > before && !is_allowed {
         for place in places {
             if effects.protects && is_main {
-                conversion
+                draft
+                    .report
                     .withhold(place, "Each rule answers 503, because the original protects all of them.");
             } else if effects.protects {
-                conversion.withhold(
+                draft.report.withhold(
                     place,
                     format!("Gateway {gateway} is not written, because the original protects it."),
                 );
             } else {
-                conversion.withhold(place, "The parts that can be converted are written.");
+                draft.report.withhold(place, "The parts that can be converted are written.");
             }
         }
         if effects.protects && is_main {
-            conversion.global_is_lost = true;
+            protection.is_lost = true;
         } else if effects.protects {
             let key = ObjectKey { kind: Kind::Gateway, name: gateway.clone() };
-            conversion.withhold(&Place::object(key.to_string()), "The Gateway is not written.");
-            conversion.output.remove(&key);
+            draft.report.withhold(&Place::object(key.to_string()), "The Gateway is not written.");
+            draft.output.objects.remove(&key);
         }
     }
     let limits = effects.traffic.keys().filter(|field| *field == "rateLimit");
     let fields = effects.security.keys().chain(limits).cloned();
-    conversion.global.entry(gateway.clone()).or_default().extend(fields);
+    protection.fields.entry(gateway.clone()).or_default().extend(fields);
     if is_main && (!effects.security.is_empty() || !effects.traffic.is_empty()) {
-        conversion.parent.note_policy();
+        draft.output.gateway.note_policy();
     }
     for (kind, fields) in [(Kind::SecurityPolicy, &effects.security), (Kind::TrafficPolicy, &effects.traffic)]
     {
         let target = (Kind::Gateway, &*gateway.name);
-        rules::write_policies(kind, &gateway.namespace, target, &[("gateway", fields)], conversion);
+        rules::write_policies(kind, &gateway.namespace, target, &[("gateway", fields)], &mut draft.output);
     }
 }
 
@@ -120,11 +140,17 @@ fn names(object: &Value, pointer: &str, proxy: &ObjectName) -> bool {
     })
 }
 
-fn gateway_proxy(source: Source, sources: &Sources, conversion: &mut Conversion) {
+fn gateway_proxy(
+    source: Source,
+    has_routes: bool,
+    protection: &mut Protection,
+    context: &Context<'_>,
+    draft: &mut Draft,
+) {
     let Source { kind, name, place, mut spec } = source;
-    let is_allowed = conversion.may_be_weaker(kind, &name);
-    let before = conversion.report.losses();
-    let report = &mut conversion.report;
+    let is_allowed = context.choices.may_be_weaker(kind.as_str(), &name);
+    let before = draft.report.losses();
+    let report = &mut draft.report;
     if let Some(field) = spec.take("provider") {
         report.exact_whole(
             &field.place,
@@ -161,25 +187,27 @@ fn gateway_proxy(source: Source, sources: &Sources, conversion: &mut Conversion)
     let plugins = plugin::read(items, Switch::Enabled, report);
     spec.finish(report);
     let plugins = plugin::merge(vec![plugins], report);
-    let gateways: Vec<ObjectName> = sources
+    let gateways: Vec<ObjectName> = context
+        .sources
         .kept
         .iter()
         .filter(|(key, _)| key.kind == Kind::Gateway && key.name.namespace == name.namespace)
         .filter(|(_, gateway)| names(gateway, "/spec/infrastructure/parametersRef", &name))
         .map(|(key, _)| key.name.clone())
         .collect();
-    let is_of_class = sources
+    let is_of_class = context
+        .sources
         .kept
         .iter()
         .any(|(key, class)| key.kind == Kind::IngressClass && names(class, "/spec/parameters", &name));
     let mut targets: Vec<(ObjectName, Owner)> =
         gateways.into_iter().map(|gateway| (gateway.clone(), Owner::Gateway(gateway))).collect();
-    if is_of_class || (targets.is_empty() && sources.has(SourceKind::ApisixRoute)) {
-        let class = conversion.only_class.clone().unwrap_or_default();
-        targets.push((conversion.parent.name.clone(), Owner::Class(class)));
+    if is_of_class || (targets.is_empty() && has_routes) {
+        let class = context.owners.only_class.clone().unwrap_or_default();
+        targets.push((context.owners.gateway.clone(), Owner::Class(class)));
     }
     if targets.is_empty() && !plugins.is_empty() {
-        conversion.report.limited(
+        draft.report.limited(
             &place.at("spec"),
             Reason::NoEffect,
             "No Gateway or IngressClass of the input has these parameters.",
@@ -187,13 +215,13 @@ fn gateway_proxy(source: Source, sources: &Sources, conversion: &mut Conversion)
     }
     for (gateway, owner) in targets {
         let about = (std::slice::from_ref(&place), before, is_allowed);
-        apply(plugins.clone(), (&gateway, &owner), about, conversion);
+        apply(plugins.clone(), (&gateway, &owner), about, protection, context, draft);
     }
 }
 
 /// Removes references of Gateways to GatewayProxies.
-fn refer_to_no_proxy(sources: &Sources, conversion: &mut Conversion) {
-    for (key, value) in &sources.kept {
+fn refer_to_no_proxy(context: &Context<'_>, draft: &mut Draft) {
+    for (key, value) in &context.sources.kept {
         let (pointer, field) = if key.kind == Kind::Gateway {
             ("/spec/infrastructure", "parametersRef")
         } else if key.kind == Kind::IngressClass {
@@ -207,20 +235,20 @@ fn refer_to_no_proxy(sources: &Sources, conversion: &mut Conversion) {
         if group != Some(APISIX_GROUP) {
             continue;
         }
-        let Some(object) = conversion.output.get_mut(key) else { continue };
+        let Some(object) = draft.output.objects.get_mut(key) else { continue };
         if let Some(Value::Object(parent)) = object.pointer_mut(pointer) {
             parent.remove(field);
         }
-        let is_copied = conversion.choices.name_suffix.is_some();
+        let is_copied = context.choices.name_suffix.is_some();
         if is_copied && key.kind == Kind::IngressClass {
             continue;
         }
         let at = Place::object(key.to_string())
             .at(&format!("{}.{field}", pointer.trim_start_matches('/').replace('/', ".")));
         if is_copied {
-            conversion.report.exact(&at, "The copy has no reference to the object.");
+            draft.report.exact(&at, "The copy has no reference to the object.");
         } else {
-            conversion.report.limited(
+            draft.report.limited(
                 &at,
                 Reason::ManualStep,
                 "The reference is removed. The class is still that of the other controller: change it when the traffic \

@@ -35,7 +35,7 @@ pub(super) use self::chosen::is_foreign;
 use self::chosen::{Classes, Owner, loss_without};
 use self::passthrough::Passthrough;
 use self::tls::TlsHosts;
-use super::Conversion;
+use super::{Context, Draft};
 use crate::report::{Place, Reason};
 use crate::source::Sources;
 
@@ -49,26 +49,32 @@ pub(super) fn namespaces(sources: &Sources) -> impl Iterator<Item = String> {
 }
 
 /// Converts the Ingresses of known controllers, and withholds those with annotations of others.
-pub(super) fn convert(conversion: &mut Conversion, sources: &Sources) {
+pub(super) fn convert(context: &Context<'_>, draft: &mut Draft) {
     let mut annotated = Vec::new();
-    let classes = Classes::of(sources);
-    for (key, ingress) in sources.kept_of(Kind::Ingress) {
+    let classes = Classes::of(context.sources);
+    for (key, ingress) in context.sources.kept_of(Kind::Ingress) {
         // An Ingress may be withheld already.
-        if !conversion.output.contains(key) {
+        if !draft.output.objects.contains(key) {
             continue;
         }
         match classes.owner(ingress) {
             Owner::Of(dialect) => {
-                conversion.output.remove(key);
-                annotated.push(Annotated::read((key, ingress), dialect, (sources, &classes), conversion));
+                draft.output.objects.remove(key);
+                annotated.push(Annotated::read(
+                    (key, ingress),
+                    dialect,
+                    &classes,
+                    context,
+                    &mut draft.report,
+                ));
             }
             Owner::Own(read) => {
                 let counts = |domain: &str| !read.iter().any(|known| known == domain);
-                withhold(key, ingress, counts, conversion);
+                withhold(key, ingress, counts, context, draft);
             }
             Owner::Other(why) => {
                 let message = format!("The Ingress stays as it is. {why}");
-                conversion.report.limited(&Place::object(key.to_string()), Reason::OtherClass, message);
+                draft.report.limited(&Place::object(key.to_string()), Reason::OtherClass, message);
             }
         }
     }
@@ -79,31 +85,37 @@ pub(super) fn convert(conversion: &mut Conversion, sources: &Sources) {
     let exposed = exposure::exposed(&annotated);
     let passthrough = Passthrough::of(&annotated);
     let tls_hosts = TlsHosts::of(&annotated);
-    let policies = verdicts::policies_of_ingresses(sources);
+    let policies = verdicts::policies_of_ingresses(context.sources);
     let bypassed: Vec<bool> = annotated
         .iter()
-        .map(|one| !conversion.choices.keep_ingress && passthrough.takes_all(one, &tls_hosts))
+        .map(|one| !context.choices.keep_ingress && passthrough.takes_all(one, &tls_hosts))
         .collect();
     for ((ingress, is_exposed), is_bypassed) in annotated.iter_mut().zip(exposed).zip(bypassed) {
         ingress.is_exposed = is_exposed;
         ingress.is_bypassed = is_bypassed;
         let policies = policies.get(&ingress.key.name).map(Vec::as_slice).unwrap_or_default();
-        verdicts::judge(ingress, policies, sources, conversion);
+        verdicts::judge(ingress, policies, context, draft);
     }
-    scope::note(&annotated, conversion);
-    if conversion.choices.keep_ingress {
-        keep::write(&annotated, sources, conversion);
+    scope::note(&annotated, context, &mut draft.report);
+    if context.choices.keep_ingress {
+        keep::write(&annotated, context, draft);
         return;
     }
-    let added = hosts::added(&annotated, &mut conversion.report);
-    tls::convert(&annotated, &added, &passthrough, conversion);
-    services::convert(&mut annotated, sources, conversion);
-    passthrough::convert(&annotated, &passthrough, sources, conversion);
-    routes::convert(&annotated, &added, &passthrough, sources, conversion);
+    let added = hosts::added(&annotated, &mut draft.report);
+    tls::convert(&annotated, &added, &passthrough, context, draft);
+    services::convert(&mut annotated, context, draft);
+    passthrough::convert(&annotated, &passthrough, context, draft);
+    routes::convert(&annotated, &added, &passthrough, context, draft);
 }
 
 /// Withholds an Ingress with annotations of other controllers.
-fn withhold(key: &ObjectKey, ingress: &Value, counts: impl Fn(&str) -> bool, conversion: &mut Conversion) {
+fn withhold(
+    key: &ObjectKey,
+    ingress: &Value,
+    counts: impl Fn(&str) -> bool,
+    context: &Context<'_>,
+    draft: &mut Draft,
+) {
     let annotations = ingress.pointer("/metadata/annotations").and_then(Value::as_object);
     let names = annotations.into_iter().flat_map(Map::keys);
     let foreign: Vec<&String> = names
@@ -115,10 +127,10 @@ fn withhold(key: &ObjectKey, ingress: &Value, counts: impl Fn(&str) -> bool, con
     let place = Place::object(key.to_string());
     for name in foreign {
         let at = place.at(&format!("metadata.annotations[{name}]"));
-        conversion.report.blocking(&at, Reason::ForeignAnnotation, loss_without(name));
+        draft.report.blocking(&at, Reason::ForeignAnnotation, loss_without(name));
     }
-    if !conversion.is_named(Kind::Ingress.as_str(), &key.name) {
-        conversion.withhold(&place, "The Ingress is not written.");
-        conversion.output.remove(key);
+    if !context.choices.may_be_weaker(Kind::Ingress.as_str(), &key.name) {
+        draft.report.withhold(&place, "The Ingress is not written.");
+        draft.output.objects.remove(key);
     }
 }

@@ -3,24 +3,24 @@
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::{Value, json};
 
-use super::Conversion;
-use crate::output::label;
+use super::{Context, Draft};
+use crate::objects::label;
 use crate::report::Reason;
-use crate::source::{Field, ServicePort, Source, SourceKind, Sources, is_name};
+use crate::source::{Field, Predecessors, ServicePort, Source, SourceKind, is_name};
 
 /// Converts the stream rules of an ApisixRoute.
-pub(super) fn convert(items: Vec<Field>, route: &ObjectName, sources: &Sources, conversion: &mut Conversion) {
+pub(super) fn convert(items: Vec<Field>, route: &ObjectName, context: &Context<'_>, draft: &mut Draft) {
     for item in items {
         let place = item.place.clone();
-        let before = conversion.report.losses();
-        let written = one(item, route, sources, conversion);
-        if conversion.report.losses() > before {
-            conversion.withhold(&place, "The rule is not written.");
+        let before = draft.report.losses();
+        let written = one(item, route, context, draft);
+        if draft.report.losses() > before {
+            draft.report.withhold(&place, "The rule is not written.");
         } else if let Some((kind, name, spec)) = written {
-            let name = conversion.output.add(kind, &route.namespace, &name, ("spec", spec));
-            conversion.parent.note_route(kind, &route.namespace, &name);
+            let name = draft.output.objects.add(kind, &route.namespace, &name, ("spec", spec));
+            draft.output.gateway.note_route(kind, &route.namespace, &name);
             let key = ObjectKey::new(kind, route.namespace.clone(), name);
-            conversion.output.origins.note_rules(key, vec![place]);
+            draft.output.objects.origins.note_rules(key, vec![place]);
         }
     }
 }
@@ -28,11 +28,11 @@ pub(super) fn convert(items: Vec<Field>, route: &ObjectName, sources: &Sources, 
 fn one(
     item: Field,
     route: &ObjectName,
-    sources: &Sources,
-    conversion: &mut Conversion,
+    context: &Context<'_>,
+    draft: &mut Draft,
 ) -> Option<(Kind, String, Value)> {
-    let before = conversion.report.losses();
-    let report = &mut conversion.report;
+    let before = draft.report.losses();
+    let report = &mut draft.report;
     let mut fields = item.object(report)?;
     let place = fields.place.clone();
     let name = fields.text("name", report).map(|(_, name)| name).unwrap_or_default();
@@ -71,7 +71,8 @@ fn one(
         }
         field.finish(report);
         if let (Some((_, service)), Some((_, service_port))) = (service, service_port) {
-            let known = sources.service_port(&ObjectName::new(&*route.namespace, &service), &service_port);
+            let known =
+                context.sources.service_port(&ObjectName::new(&*route.namespace, &service), &service_port);
             let number = match known {
                 ServicePort::Known { number, .. } => Some(number),
                 ServicePort::NoPort | ServicePort::NoService => service_port.parse().ok(),
@@ -107,40 +108,40 @@ fn one(
     if report.losses() > before {
         return None;
     }
-    let listener = conversion.parent.listen(&place, &protocol, port);
-    conversion.report.limited(
+    let listener = draft.output.gateway.listen(&place, &protocol, port);
+    draft.report.limited(
         &place,
         Reason::ManualStep,
         format!(
             "The rule becomes a {kind} on the listener {listener}, for a program beside PingSIX (--stream)."
         ),
     );
-    let mut parent = conversion.parent.reference(&route.namespace, super::rules::Section::All);
+    let mut parent = draft.output.gateway.reference(&route.namespace, super::parent::Section::All);
     parent["sectionName"] = json!(listener);
     let spec = json!({ "parentRefs": [parent], "rules": [{ "backendRefs": [backend] }] });
     Some((kind, format!("{}-{}", route.name, label(&name, "stream")), spec))
 }
 
 /// Withholds the targets of L4RoutePolicies.
-pub(super) fn refuse_policies(sources: &mut Sources, conversion: &mut Conversion) {
-    for source in sources.take(SourceKind::L4RoutePolicy) {
+pub(super) fn refuse_policies(predecessors: &mut Predecessors, context: &Context<'_>, draft: &mut Draft) {
+    for source in predecessors.take(SourceKind::L4RoutePolicy) {
         let Source { kind, name, place, mut spec } = source;
-        let is_allowed = conversion.may_be_weaker(kind, &name);
-        let plugins = spec.list("plugins", &mut conversion.report);
+        let is_allowed = context.choices.may_be_weaker(kind.as_str(), &name);
+        let plugins = spec.list("plugins", &mut draft.report);
         for plugin in &plugins {
-            conversion.report.blocking(
+            draft.report.blocking(
                 &plugin.place,
                 Reason::UnsupportedPlugin,
                 "Connections have no plugins. Remove the plugins, or leave the connections to the original.",
             );
         }
-        for target in spec.list("targetRefs", &mut conversion.report) {
+        for target in spec.list("targetRefs", &mut draft.report) {
             let text = |field: &str| target.value.get(field).and_then(Value::as_str).unwrap_or_default();
             let kind = [Kind::TcpRoute, Kind::UdpRoute, Kind::TlsRoute]
                 .into_iter()
                 .find(|kind| kind.as_str() == text("kind"));
             let Some(kind) = kind else {
-                conversion.report.impossible(
+                draft.report.impossible(
                     &target.place,
                     Reason::UnsuitableReferent,
                     "The target is not a route for connections.",
@@ -149,21 +150,17 @@ pub(super) fn refuse_policies(sources: &mut Sources, conversion: &mut Conversion
             };
             let key = ObjectKey::new(kind, &*name.namespace, text("name"));
             if plugins.is_empty() || is_allowed {
-                conversion.report.impossible(
-                    &target.place,
-                    Reason::LostReferent,
-                    "The policy is not written.",
-                );
+                draft.report.impossible(&target.place, Reason::LostReferent, "The policy is not written.");
             } else {
-                conversion.report.impossible(
+                draft.report.impossible(
                     &target.place,
                     Reason::LostReferent,
                     format!("{key} has a policy that cannot be converted."),
                 );
-                conversion.withhold(&place, format!("{key} is not written."));
-                conversion.output.remove(&key);
+                draft.report.withhold(&place, format!("{key} is not written."));
+                draft.output.objects.remove(&key);
             }
         }
-        spec.finish(&mut conversion.report);
+        spec.finish(&mut draft.report);
     }
 }

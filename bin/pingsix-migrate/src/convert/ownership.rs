@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::Conversion;
+use super::Draft;
+use super::output::Output;
 use crate::report::{Place, Reason};
 
 /// The domains of labels and annotations of tools that write objects from sources of theirs, or read objects to write others.
@@ -48,7 +49,7 @@ pub(super) fn is_owned(name: &str) -> bool {
 }
 
 /// Removes from the metadata of a copy whatever makes other tools or objects its owners.
-pub(super) fn disown(metadata: &mut Map<String, Value>, conversion: &mut Conversion) {
+pub(super) fn disown(metadata: &mut Map<String, Value>, output: &mut Output) {
     let fields =
         ["finalizers", "ownerReferences"].into_iter().filter(|field| metadata.remove(*field).is_some());
     let mut removed: BTreeSet<String> = fields.map(str::to_owned).collect();
@@ -73,12 +74,12 @@ pub(super) fn disown(metadata: &mut Map<String, Value>, conversion: &mut Convers
             metadata.remove(list);
         }
     }
-    conversion.disowned.append(&mut removed);
+    output.disowned.append(&mut removed);
 }
 
 /// Reports what the copies do not have, once for all of them.
-pub(super) fn report(conversion: &mut Conversion) {
-    let names = std::mem::take(&mut conversion.disowned);
+pub(super) fn report(draft: &mut Draft) {
+    let names = std::mem::take(&mut draft.output.disowned);
     if names.is_empty() {
         return;
     }
@@ -87,5 +88,5 @@ pub(super) fn report(conversion: &mut Conversion) {
         "The originals belong to other tools or objects, and their copies do not. These are left out: {}.",
         names.join(", ")
     );
-    conversion.report.limited(&Place::object("Copies"), Reason::ForeignAnnotation, message);
+    draft.report.limited(&Place::object("Copies"), Reason::ForeignAnnotation, message);
 }

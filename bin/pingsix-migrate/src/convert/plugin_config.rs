@@ -1,31 +1,50 @@
 //! ApisixPluginConfig and PluginConfig: plugins that rules refer to by name.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use pingsix_translate::ObjectName;
 
-use super::{Conversion, NamedPlugins};
+use super::{Context, Draft};
 use crate::plugin::{self, PluginUse, Switch};
-use crate::report::{Place, Reason};
-use crate::source::{Source, SourceKind, Sources};
+use crate::report::{Place, Reason, Report};
+use crate::source::{Predecessors, Source, SourceKind};
+
+/// Plugins that rules refer to by name.
+struct NamedPlugins {
+    plugins: Vec<PluginUse>,
+    /// Whether a part of the object is not understood.
+    is_lost: bool,
+    place: Place,
+}
+
+/// All of them by name.
+#[derive(Default)]
+pub(super) struct PluginConfigs(BTreeMap<(SourceKind, ObjectName), NamedPlugins>);
 
 /// Reads all of them, for the rules that use them.
-pub(super) fn read(sources: &mut Sources, conversion: &mut Conversion) {
+pub(super) fn read(
+    predecessors: &mut Predecessors,
+    context: &Context<'_>,
+    report: &mut Report,
+) -> PluginConfigs {
+    let mut configs = PluginConfigs::default();
     for (kind, switch) in
         [(SourceKind::ApisixPluginConfig, Switch::Enable), (SourceKind::PluginConfig, Switch::Always)]
     {
-        for source in sources.take(kind) {
+        for source in predecessors.take(kind) {
             let Source { name, place, mut spec, .. } = source;
-            let before = conversion.report.losses();
+            let before = report.losses();
             if kind == SourceKind::ApisixPluginConfig {
-                let _ = conversion.class(&mut spec);
+                let _ = context.owners.of_class(&mut spec, report);
             }
-            let items = spec.list("plugins", &mut conversion.report);
-            let plugins = plugin::read(items, switch, &mut conversion.report);
-            spec.finish(&mut conversion.report);
-            let is_lost = conversion.report.losses() > before;
-            let named = NamedPlugins { plugins, is_lost, is_used: false, place };
-            conversion.plugin_configs.insert((kind, name), named);
+            let items = spec.list("plugins", report);
+            let plugins = plugin::read(items, switch, report);
+            spec.finish(report);
+            let is_lost = report.losses() > before;
+            configs.0.insert((kind, name), NamedPlugins { plugins, is_lost, place });
         }
     }
+    configs
 }
 
 /// The plugins of an object, for a rule.
@@ -33,25 +52,26 @@ pub(super) fn find(
     kind: SourceKind,
     name: &ObjectName,
     place: &Place,
-    conversion: &mut Conversion,
+    context: &Context<'_>,
+    draft: &mut Draft,
 ) -> Vec<PluginUse> {
-    let Some(named) = conversion.plugin_configs.get_mut(&(kind, name.clone())) else {
+    let Some(named) = context.plugin_configs.0.get(&(kind, name.clone())) else {
         let message = format!(
             "The input has no {} {name}, so the plugins of the rule are unknown. Give it, too.",
             kind.as_str()
         );
-        conversion.report.blocking(place, Reason::LostReferent, message);
+        draft.report.blocking(place, Reason::LostReferent, message);
         return Vec::new();
     };
-    named.is_used = true;
+    draft.output.used_configs.insert((kind, name.clone()));
     if named.is_lost {
-        conversion.report.blocking(
+        draft.report.blocking(
             place,
             Reason::LostReferent,
             format!("{} {name} is not understood.", kind.as_str()),
         );
     } else {
-        conversion
+        draft
             .report
             .exact(place, format!("The plugins of {} {name} become parts of the rule.", kind.as_str()));
     }
@@ -59,12 +79,14 @@ pub(super) fn find(
 }
 
 /// Names the objects that no rule of the input uses.
-pub(super) fn note_unused(conversion: &mut Conversion) {
-    let unused = conversion.plugin_configs.values().filter(|named| !named.is_used);
-    let places: Vec<Place> = unused.map(|named| named.place.clone()).collect();
-    for place in places {
-        conversion.report.limited(
-            &place.at("spec"),
+pub(super) fn note_unused(
+    configs: &PluginConfigs,
+    used: &BTreeSet<(SourceKind, ObjectName)>,
+    report: &mut Report,
+) {
+    for (_, named) in configs.0.iter().filter(|(key, _)| !used.contains(*key)) {
+        report.limited(
+            &named.place.at("spec"),
             Reason::NoEffect,
             "No rule of the input uses the object, so it becomes nothing.",
         );

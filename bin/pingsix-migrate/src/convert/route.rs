@@ -2,18 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use pingsix_translate::{Kind, ObjectName};
+use pingsix_translate::ObjectName;
 use serde_json::{Value, json};
 
 use super::covering::covering;
 use super::matches::{self, Matching};
-use super::rules::{self, Document, Rule, Section};
-use super::{Conversion, backend, competition, layer4, plugin_config};
-use crate::consumer::Owner;
-use crate::output::label;
+use super::output::Output;
+use super::parent::Section;
+use super::rules::{self, Document, Rule};
+use super::{Context, Draft, backend, competition, layer4, plugin_config};
+use crate::objects::label;
+use crate::owner::Owner;
 use crate::plugin::{self, Effects, Level, PluginUse, Scope, Switch};
 use crate::report::{Place, Reason, Report};
-use crate::source::{Field, Fields, Source, SourceKind, Sources};
+use crate::source::{Field, Fields, Source, SourceKind};
 
 /// The most matches of all rules, times their hosts, whose order is compared.
 const ENTRIES: usize = 131_072;
@@ -31,40 +33,42 @@ struct Origin<'a> {
 }
 
 /// Converts all ApisixRoutes.
-pub(super) fn convert(routes: Vec<Source>, sources: &Sources, conversion: &mut Conversion) {
+pub(super) fn convert(routes: Vec<Source>, context: &Context<'_>, draft: &mut Draft) {
     let mut documents = Vec::new();
+    // Matches of all rules, times their hosts.
+    let mut entries = 0;
     for source in routes {
         let Source { kind, name, place, mut spec } = source;
-        let may_be_weaker = conversion.may_be_weaker(kind, &name);
-        let owner = conversion.class(&mut spec);
-        let items = spec.list("http", &mut conversion.report);
-        let streams = spec.list("stream", &mut conversion.report);
-        let losses = conversion.report.losses();
-        spec.finish(&mut conversion.report);
-        let is_unclear = conversion.report.losses() > losses;
+        let may_be_weaker = context.choices.may_be_weaker(kind.as_str(), &name);
+        let owner = context.owners.of_class(&mut spec, &mut draft.report);
+        let items = spec.list("http", &mut draft.report);
+        let streams = spec.list("stream", &mut draft.report);
+        let losses = draft.report.losses();
+        spec.finish(&mut draft.report);
+        let is_unclear = draft.report.losses() > losses;
         let origin = Origin { name: &name, owner: &owner, may_be_weaker, is_unclear };
         let rules: Vec<Rule> =
-            items.into_iter().filter_map(|item| rule(item, &origin, sources, conversion)).collect();
-        group(&name, rules, &mut documents, conversion);
+            items.into_iter().filter_map(|item| rule(item, &origin, &mut entries, context, draft)).collect();
+        group(&name, rules, &mut documents, &mut draft.output);
         if is_unclear && !may_be_weaker && !streams.is_empty() {
-            conversion.withhold_until_named(&place, "Its rules for connections are not written.");
+            draft.report.withhold_until_named(&place, "Its rules for connections are not written.");
         } else {
-            layer4::convert(streams, &name, sources, conversion);
+            layer4::convert(streams, &name, context, draft);
         }
     }
-    documents.extend(guards(conversion));
-    competition::compare_priorities(&mut documents, conversion);
-    competition::compare_plugins(&mut documents, conversion);
+    documents.extend(guards(context, &mut draft.output));
+    competition::compare_priorities(&mut documents, &mut draft.report);
+    competition::compare_plugins(&mut documents, &mut draft.report);
     for document in documents {
-        let _ = rules::write(document, conversion);
+        let _ = rules::write(document, &mut draft.output);
     }
 }
 
 /// HTTPRoutes that refuse the requests for hosts whose clients need certificates. Hostnames are compared before paths, so
 /// that no route of a wider hostname takes these requests.
-fn guards(conversion: &mut Conversion) -> Vec<Document> {
+fn guards(context: &Context<'_>, output: &mut Output) -> Vec<Document> {
     let mut guards = Vec::new();
-    for (name, hosts) in conversion.refused_hosts.clone() {
+    for (name, hosts) in &context.refused_hosts.of_objects {
         // No host would stand for all hosts.
         if hosts.is_empty() {
             continue;
@@ -83,8 +87,8 @@ fn guards(conversion: &mut Conversion) -> Vec<Document> {
         rule.refuse();
         guards.push(Document {
             namespace: name.namespace.to_string(),
-            name: conversion.route_name(&name.namespace, &format!("{}-refused", name.name)),
-            hosts,
+            name: output.route_name(&name.namespace, &format!("{}-refused", name.name)),
+            hosts: hosts.clone(),
             section: Section::All,
             rules: vec![rule],
         });
@@ -96,7 +100,7 @@ fn guards(conversion: &mut Conversion) -> Vec<Document> {
 type Group = ((Vec<String>, bool), Vec<Rule>);
 
 /// Groups rules by their hosts, which an HTTPRoute has for all of its rules.
-fn group(name: &ObjectName, rules: Vec<Rule>, documents: &mut Vec<Document>, conversion: &mut Conversion) {
+fn group(name: &ObjectName, rules: Vec<Rule>, documents: &mut Vec<Document>, output: &mut Output) {
     // By hosts, and whether requests in plaintext are redirected.
     let mut groups: Vec<Group> = Vec::new();
     for rule in rules {
@@ -118,13 +122,13 @@ fn group(name: &ObjectName, rules: Vec<Rule>, documents: &mut Vec<Document>, con
         let section = if https_only { Section::Https } else { Section::All };
         let document = Document {
             namespace: name.namespace.to_string(),
-            name: conversion.route_name(&name.namespace, &wanted),
+            name: output.route_name(&name.namespace, &wanted),
             hosts,
             section,
             rules,
         };
         if https_only {
-            let redirect = conversion.route_name(&name.namespace, &format!("{wanted}-redirect"));
+            let redirect = output.route_name(&name.namespace, &format!("{wanted}-redirect"));
             documents.push(document.redirect_to_https(redirect, TO_HTTPS));
         }
         documents.push(document);
@@ -141,21 +145,14 @@ pub(super) fn of_host(object: &str, host: &str) -> String {
     format!("{object}-{}", host.replace('.', "-"))
 }
 
-impl Conversion {
-    /// A name for a route that neither the output nor another document has.
-    pub(super) fn route_name(&mut self, namespace: &str, wanted: &str) -> String {
-        self.output.reserve(Kind::HttpRoute, namespace, wanted)
-    }
-}
-
-impl Conversion {
+impl Context<'_> {
     /// Refuses hosts whose clients need certificates in the original. Returns whether there are any.
-    pub(super) fn refuse_certificates(&mut self, hosts: &[String], place: &Place) -> bool {
+    pub(super) fn refuse_certificates(&self, hosts: &[String], place: &Place, report: &mut Report) -> bool {
         let mut covering = hosts.iter().flat_map(|host| covering(host));
-        let is_refused = covering.any(|host| self.all_refused_hosts.contains(&*host));
+        let is_refused = covering.any(|host| self.refused_hosts.all.contains(&*host));
         if is_refused {
             let message = "The clients of a host need certificates, and PingSIX asks for none.";
-            self.report.blocking(place, Reason::ClientCertificate, message);
+            report.blocking(place, Reason::ClientCertificate, message);
         }
         is_refused
     }
@@ -191,98 +188,105 @@ fn authentication(fields: Option<Fields>, report: &mut Report) -> Option<Vec<Fie
 }
 
 /// The plugins of a rule, in the order in which they replace each other.
-fn plugins(fields: &mut Fields, namespace: &str, conversion: &mut Conversion) -> Vec<PluginUse> {
+fn plugins(fields: &mut Fields, namespace: &str, context: &Context<'_>, draft: &mut Draft) -> Vec<PluginUse> {
     let mut lists = Vec::new();
-    let name = fields.text("plugin_config_name", &mut conversion.report).filter(|(_, name)| !name.is_empty());
-    let other = fields.text("plugin_config_namespace", &mut conversion.report);
+    let name = fields.text("plugin_config_name", &mut draft.report).filter(|(_, name)| !name.is_empty());
+    let other = fields.text("plugin_config_namespace", &mut draft.report);
     if let Some((place, name)) = name {
         let other = other.map(|(_, namespace)| namespace).filter(|namespace| !namespace.is_empty());
         let config = ObjectName::new(other.unwrap_or_else(|| namespace.to_owned()), name);
-        lists.push(plugin_config::find(SourceKind::ApisixPluginConfig, &config, &place, conversion));
+        lists.push(plugin_config::find(SourceKind::ApisixPluginConfig, &config, &place, context, draft));
     }
-    let own = fields.list("plugins", &mut conversion.report);
-    lists.push(plugin::read(own, Switch::Enable, &mut conversion.report));
-    let field = fields.object("authentication", &mut conversion.report);
-    if let Some(items) = authentication(field, &mut conversion.report) {
-        let mut uses = plugin::read(items, Switch::Always, &mut conversion.report);
+    let own = fields.list("plugins", &mut draft.report);
+    lists.push(plugin::read(own, Switch::Enable, &mut draft.report));
+    let field = fields.object("authentication", &mut draft.report);
+    if let Some(items) = authentication(field, &mut draft.report) {
+        let mut uses = plugin::read(items, Switch::Always, &mut draft.report);
         for one in &mut uses {
             // The fields of the configuration are those of `authentication`.
             one.config.place = one.place.clone();
         }
         lists.push(uses);
     }
-    plugin::merge(lists, &mut conversion.report)
+    plugin::merge(lists, &mut draft.report)
 }
 
 /// Converts an item of `spec.http`. `None` if nothing is written for it.
-fn rule(item: Field, origin: &Origin<'_>, sources: &Sources, conversion: &mut Conversion) -> Option<Rule> {
-    let mut fields = item.object(&mut conversion.report)?;
+fn rule(
+    item: Field,
+    origin: &Origin<'_>,
+    entries: &mut usize,
+    context: &Context<'_>,
+    draft: &mut Draft,
+) -> Option<Rule> {
+    let mut fields = item.object(&mut draft.report)?;
     let place = fields.place.clone();
-    let before = conversion.report.losses();
-    let name = fields.text("name", &mut conversion.report).map(|(_, name)| name).unwrap_or_default();
-    let priority = priority(&mut fields, &mut conversion.report);
-    let matching = fields.object("match", &mut conversion.report);
-    let matching = matching.map(|fields| matches::of_rule(fields, &mut conversion.report));
+    let before = draft.report.losses();
+    let name = fields.text("name", &mut draft.report).map(|(_, name)| name).unwrap_or_default();
+    let priority = priority(&mut fields, &mut draft.report);
+    let matching = fields.object("match", &mut draft.report);
+    let matching = matching.map(|fields| matches::of_rule(fields, &mut draft.report));
     let Matching { hosts, mut matches, networks } = matching.unwrap_or_else(|| {
-        conversion.report.blocking(
+        draft.report.blocking(
             &place.at("match"),
             Reason::MissingField,
             "The rule matches no request. Give it a match with paths.",
         );
         Matching::default()
     });
-    conversion.entries = conversion.entries.saturating_add(matches.len().saturating_mul(hosts.len().max(1)));
-    if conversion.entries > ENTRIES {
+    *entries = entries.saturating_add(matches.len().saturating_mul(hosts.len().max(1)));
+    if *entries > ENTRIES {
         let message = format!("The rules of the input have more than {ENTRIES} matches, times their hosts.");
-        conversion.report.blocking(&place.at("match"), Reason::TooMany, message);
+        draft.report.blocking(&place.at("match"), Reason::TooMany, message);
         matches.clear();
     }
     let namespace = &*origin.name.namespace;
-    let losses = conversion.report.losses();
-    let plugins = plugins(&mut fields, namespace, conversion);
+    let losses = draft.report.losses();
+    let plugins = plugins(&mut fields, namespace, context, draft);
     // Plugins that are not known may protect the rule.
-    let is_unclear = conversion.report.losses() > losses || origin.is_unclear;
+    let is_unclear = draft.report.losses() > losses || origin.is_unclear;
     if origin.is_unclear {
-        conversion.report.blocking(
+        draft.report.blocking(
             &place,
             Reason::UnknownField,
             "A field of the object is not understood, and it may protect the rule.",
         );
     }
-    let consumers = conversion.consumers.pool(origin.owner).clone();
+    let consumers = context.consumers.pool(origin.owner);
     let base = format!("{}-{}", origin.name.name, label(&name, "rule"));
-    let scope = Scope { namespace, name: &base, consumers: Some(&consumers), level: Level::Rule };
-    let mut effects = Effects { protects: is_unclear, ..Effects::default() };
-    plugin::convert(plugins, scope, &mut effects, conversion);
-    conversion.keep_telemetry(&mut effects);
+    let scope = Scope { namespace, name: &base, consumers: Some(consumers), level: Level::Rule };
+    let mut effects = plugin::convert(plugins, scope, &mut draft.report);
+    effects.protects |= is_unclear;
+    draft.output.write_secrets(&mut effects, namespace);
+    draft.output.keep_telemetry(&mut effects);
     if !networks.is_empty() {
         effects.protects = true;
         let at = place.at("match.remoteAddrs");
-        effects.secure("authorization", json!({ "allow": networks }), &at, &mut conversion.report);
+        effects.secure("authorization", json!({ "allow": networks }), &at, &mut draft.report);
     }
-    let timeout = timeout(&mut fields, &mut conversion.report);
-    if let Some((place, _)) = fields.truth("websocket", &mut conversion.report) {
-        conversion.report.exact(&place, "PingSIX lets connections change to WebSocket.");
+    let timeout = timeout(&mut fields, &mut draft.report);
+    if let Some((place, _)) = fields.truth("websocket", &mut draft.report) {
+        draft.report.exact(&place, "PingSIX lets connections change to WebSocket.");
     }
-    let backends = backend::of_rule(&mut fields, origin.name, sources, &mut effects, conversion);
-    let losses = conversion.report.losses();
-    fields.finish(&mut conversion.report);
-    effects.protects |= conversion.report.losses() > losses;
-    if effects.https_only && !conversion.parent.serves_https(&hosts) {
+    let backends = backend::of_rule(&mut fields, origin.name, &mut effects, context, &mut draft.report);
+    let losses = draft.report.losses();
+    fields.finish(&mut draft.report);
+    effects.protects |= draft.report.losses() > losses;
+    if effects.https_only && !draft.output.gateway.serves_https(&hosts) {
         let message = "No ApisixTls of the input has a certificate for the hosts, so there is no HTTPS to redirect to. Name a \
                        certificate for hosts without one by --default-certificate NAMESPACE/NAME.";
-        conversion.report.blocking(&place.at("plugins"), Reason::TlsWithoutSecret, message);
+        draft.report.blocking(&place.at("plugins"), Reason::TlsWithoutSecret, message);
     }
     if backends.is_empty() && effects.response.is_none() && effects.redirect.is_none() {
-        conversion.report.blocking(
+        draft.report.blocking(
             &place.at("backends"),
             Reason::UnsupportedBackend,
             "The rule has no backend that PingSIX could reach.",
         );
     }
-    let gateways = [conversion.parent.name.clone()];
-    conversion.refuse_second_protection(&mut effects, &gateways, &place);
-    effects.protects |= conversion.refuse_certificates(&hosts, &place.at("match.hosts"));
+    let gateways = std::slice::from_ref(&context.owners.gateway);
+    context.refuse_second_protection(&mut effects, gateways, &place, &mut draft.report);
+    effects.protects |= context.refuse_certificates(&hosts, &place.at("match.hosts"), &mut draft.report);
     let mut rule = Rule {
         place,
         name,
@@ -294,7 +298,7 @@ fn rule(item: Field, origin: &Origin<'_>, sources: &Sources, conversion: &mut Co
         timeout,
         may_be_weaker: origin.may_be_weaker,
     };
-    if conversion.report.losses() == before {
+    if draft.report.losses() == before {
         return Some(rule);
     }
     if origin.may_be_weaker {
@@ -304,7 +308,7 @@ fn rule(item: Field, origin: &Origin<'_>, sources: &Sources, conversion: &mut Co
                 || rule.effects.redirect.is_some());
         return is_written.then_some(rule);
     }
-    rule.withhold(conversion).then_some(rule)
+    rule.withhold(&mut draft.report).then_some(rule)
 }
 
 fn priority(fields: &mut Fields, report: &mut Report) -> i64 {
@@ -361,18 +365,18 @@ fn timeout(fields: &mut Fields, report: &mut Report) -> Option<u64> {
 impl Rule {
     /// Turns the rule into one that refuses its requests, if the original protects it: no other rule may take them.
     /// Without protection, another rule may take them, and false is returned.
-    fn withhold(&mut self, conversion: &mut Conversion) -> bool {
+    fn withhold(&mut self, report: &mut Report) -> bool {
         if !self.effects.protects {
-            conversion.withhold_until_named(&self.place, "The rule is not written.");
+            report.withhold_until_named(&self.place, "The rule is not written.");
             return false;
         }
         if self.matches.is_empty() {
             let message = "The rule is not written, and nothing refuses its requests: see that no other rule takes them.";
-            conversion.withhold_until_named(&self.place, message);
+            report.withhold_until_named(&self.place, message);
             return false;
         }
         let message = "The rule is not written, because it protects its backends or may do so. A rule in its place answers 503.";
-        conversion.withhold_until_named(&self.place, message);
+        report.withhold_until_named(&self.place, message);
         self.refuse();
         true
     }

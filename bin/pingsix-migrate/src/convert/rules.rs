@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use pingsix_translate::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName, PINGSIX_GROUP};
 use serde_json::{Map, Value, json};
 
-use super::Conversion;
-use crate::output::label;
+use super::Context;
+use super::output::Output;
+use super::parent::Section;
+use crate::objects::label;
 use crate::plugin::{AUTHENTICATIONS, Effects};
-use crate::report::{Place, Reason};
+use crate::report::{Place, Reason, Report};
 
 /// The limits of an HTTPRoute.
 const HOSTS: usize = 16;
@@ -30,16 +32,6 @@ pub(super) struct Rule {
     /// Seconds of `timeouts.backendRequest`.
     pub(super) timeout: Option<u64>,
     pub(super) may_be_weaker: bool,
-}
-
-/// The listeners of an HTTPRoute.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Section {
-    All,
-    Http,
-    Https,
-    /// The one for plaintext beside those whose TLS passes through.
-    Plaintext,
 }
 
 /// An HTTPRoute, before it is split to the limits of the API.
@@ -73,17 +65,18 @@ impl Document {
     }
 }
 
-impl Conversion {
+impl Context<'_> {
     /// Refuses protection of a rule that would replace that of its Gateway: the original checks both.
     pub(super) fn refuse_second_protection(
-        &mut self,
+        &self,
         effects: &mut Effects,
         gateways: &[ObjectName],
         place: &Place,
+        report: &mut Report,
     ) {
-        if self.global_is_lost && gateways.contains(&self.parent.name) {
+        if self.protection.is_lost && gateways.contains(&self.owners.gateway) {
             effects.protects = true;
-            self.report.blocking(
+            report.blocking(
                 place,
                 Reason::LostReferent,
                 "Plugins for all rules protect this one, and they cannot be converted.",
@@ -93,11 +86,12 @@ impl Conversion {
         let rate_limit = effects.traffic.keys().filter(|field| *field == "rateLimit");
         let fields: Vec<String> = effects.security.keys().chain(rate_limit).cloned().collect();
         for field in fields {
-            let mut others = gateways.iter().filter_map(|gateway| self.global.get(gateway)).flatten();
+            let mut others =
+                gateways.iter().filter_map(|gateway| self.protection.fields.get(gateway)).flatten();
             let conflict = others
                 .any(|other| *other == field || (is_authentication(other) && is_authentication(&field)));
             if conflict {
-                self.report.blocking(
+                report.blocking(
                     place,
                     Reason::Conflict,
                     format!("The Gateway has {field}, too. The original checks both, and here the one of the rule counts."),
@@ -118,7 +112,7 @@ struct Piece {
 }
 
 /// Writes an HTTPRoute, or several if it is longer than the API admits, with its filters and policies. Returns their names.
-pub(super) fn write(document: Document, conversion: &mut Conversion) -> Vec<String> {
+pub(super) fn write(document: Document, output: &mut Output) -> Vec<String> {
     let Document { namespace, name, hosts, section, rules, .. } = document;
     let mut pieces: Vec<Piece> = Vec::new();
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
@@ -129,7 +123,7 @@ pub(super) fn write(document: Document, conversion: &mut Conversion) -> Vec<Stri
         }
         let wanted = label(&rule_name, "rule");
         let base = format!("{name}-{wanted}");
-        let (filters, backends) = filters(&namespace, &base, &mut effects, backends, conversion);
+        let (filters, backends) = filters(&namespace, &base, &mut effects, backends, output);
         for matches in matches.chunks(MATCHES_OF_RULE) {
             let mut rule_name = wanted.clone();
             while names.contains_key(&rule_name) {
@@ -159,7 +153,7 @@ pub(super) fn write(document: Document, conversion: &mut Conversion) -> Vec<Stri
             });
         }
     }
-    let parent = conversion.parent.reference(&namespace, section);
+    let parent = output.gateway.reference(&namespace, section);
     // No host stands for all hosts.
     let hosts: Vec<&[String]> = if hosts.is_empty() { vec![&[]] } else { hosts.chunks(HOSTS).collect() };
     let mut written = Vec::new();
@@ -173,12 +167,12 @@ pub(super) fn write(document: Document, conversion: &mut Conversion) -> Vec<Stri
         }
         spec["rules"] = Value::Array(rules.collect());
         let wanted = if written.is_empty() { name.clone() } else { format!("{name}-more") };
-        let route = conversion.output.add(Kind::HttpRoute, &namespace, &wanted, ("spec", spec));
-        policies(&namespace, (Kind::HttpRoute, &route), pieces, conversion);
+        let route = output.objects.add(Kind::HttpRoute, &namespace, &wanted, ("spec", spec));
+        policies(&namespace, (Kind::HttpRoute, &route), pieces, output);
         let key = ObjectKey::new(Kind::HttpRoute, namespace.as_str(), route.as_str());
         let places = pieces.iter().map(|piece| piece.place.clone()).collect();
-        conversion.output.origins.note_rules(key, places);
-        conversion.parent.note_route(Kind::HttpRoute, &namespace, &route);
+        output.objects.origins.note_rules(key, places);
+        output.gateway.note_route(Kind::HttpRoute, &namespace, &route);
         written.push(route);
     }
     written
@@ -205,10 +199,10 @@ pub(super) fn filters(
     base: &str,
     effects: &mut Effects,
     backends: Vec<Value>,
-    conversion: &mut Conversion,
+    output: &mut Output,
 ) -> (Vec<Value>, Vec<Value>) {
     let mut extension = |spec: Value| {
-        let name = conversion.output.add(Kind::HttpRouteFilter, namespace, base, ("spec", spec));
+        let name = output.objects.add(Kind::HttpRouteFilter, namespace, base, ("spec", spec));
         json!({
             "type": "ExtensionRef",
             "extensionRef": { "group": PINGSIX_GROUP, "kind": Kind::HttpRouteFilter.as_str(), "name": name },
@@ -238,11 +232,11 @@ pub(super) fn filters(
 }
 
 /// Writes the policies of the rules of a route: one for all rules with equal fields.
-fn policies(namespace: &str, route: (Kind, &str), pieces: &[Piece], conversion: &mut Conversion) {
+fn policies(namespace: &str, route: (Kind, &str), pieces: &[Piece], output: &mut Output) {
     let security = pieces.iter().map(|piece| (piece.name.as_str(), &piece.security));
-    write_policies(Kind::SecurityPolicy, namespace, route, &security.collect::<Vec<_>>(), conversion);
+    write_policies(Kind::SecurityPolicy, namespace, route, &security.collect::<Vec<_>>(), output);
     let traffic = pieces.iter().map(|piece| (piece.name.as_str(), &piece.traffic));
-    write_policies(Kind::TrafficPolicy, namespace, route, &traffic.collect::<Vec<_>>(), conversion);
+    write_policies(Kind::TrafficPolicy, namespace, route, &traffic.collect::<Vec<_>>(), output);
 }
 
 /// Writes policies for the named rules of a route.
@@ -251,7 +245,7 @@ pub(super) fn write_policies(
     namespace: &str,
     (route_kind, route): (Kind, &str),
     rules: &[(&str, &Map<String, Value>)],
-    conversion: &mut Conversion,
+    output: &mut Output,
 ) {
     let mut groups: Vec<(&Map<String, Value>, Vec<&str>)> = Vec::new();
     for (name, fields) in rules {
@@ -284,6 +278,6 @@ pub(super) fn write_policies(
             Some(first) if !is_whole => format!("{route}-{first}"),
             _ => route.to_owned(),
         };
-        conversion.output.add(kind, namespace, &wanted, ("spec", Value::Object(spec)));
+        output.objects.add(kind, namespace, &wanted, ("spec", Value::Object(spec)));
     }
 }

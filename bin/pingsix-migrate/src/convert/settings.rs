@@ -3,7 +3,8 @@
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::{Map, Value, json};
 
-use super::Conversion;
+use super::Draft;
+use super::output::Output;
 use crate::plugin::variable;
 use crate::report::{Reason, Report};
 use crate::source::{Fields, is_name};
@@ -23,34 +24,34 @@ impl Settings {
         fields: &mut Fields,
         target: &ObjectName,
         section: Option<&str>,
-        conversion: &mut Conversion,
+        draft: &mut Draft,
     ) -> Self {
         let mut settings = Self::default();
-        if let Some(field) = fields.object("loadbalancer", &mut conversion.report) {
-            settings.load_balancer(field, &mut conversion.report);
+        if let Some(field) = fields.object("loadbalancer", &mut draft.report) {
+            settings.load_balancer(field, &mut draft.report);
         }
-        if let Some((place, retries)) = fields.number("retries", &mut conversion.report) {
+        if let Some((place, retries)) = fields.number("retries", &mut draft.report) {
             let message = "The field becomes retry.numRetries, at most 16, for connections that fail.";
-            conversion.report.limited(&place, Reason::DifferentScope, message);
+            draft.report.limited(&place, Reason::DifferentScope, message);
             settings.spec.insert("retry".to_owned(), json!({ "numRetries": retries.min(16) }));
         }
-        if let Some(field) = fields.object("timeout", &mut conversion.report) {
-            settings.timeout(field, &mut conversion.report);
+        if let Some(field) = fields.object("timeout", &mut draft.report) {
+            settings.timeout(field, &mut draft.report);
         }
-        if let Some(mut field) = fields.object("healthCheck", &mut conversion.report) {
-            if let Some(active) = field.object("active", &mut conversion.report) {
-                settings.health_check(active, &mut conversion.report);
+        if let Some(mut field) = fields.object("healthCheck", &mut draft.report) {
+            if let Some(active) = field.object("active", &mut draft.report) {
+                settings.health_check(active, &mut draft.report);
             }
             if let Some(passive) = field.take("passive") {
                 let message =
                     "PingSIX does not judge endpoints by their answers to clients. Use an active check.";
-                conversion.report.impossible(&passive.place, Reason::UnsupportedField, message);
+                draft.report.impossible(&passive.place, Reason::UnsupportedField, message);
             }
-            field.finish(&mut conversion.report);
+            field.finish(&mut draft.report);
         }
-        if let Some(mut field) = fields.object("tlsSecret", &mut conversion.report) {
-            settings.client_certificate(&mut field, target, conversion);
-            field.finish(&mut conversion.report);
+        if let Some(mut field) = fields.object("tlsSecret", &mut draft.report) {
+            settings.client_certificate(&mut field, target, draft);
+            field.finish(&mut draft.report);
         }
         for (name, why) in [
             ("subsets", "A backend has all endpoints of a Service. Make a Service for each subset."),
@@ -58,14 +59,14 @@ impl Settings {
         ] {
             if let Some(field) = fields.take(name) {
                 if name == "discovery" {
-                    conversion.report.blocking(&field.place, Reason::UnsupportedField, why);
+                    draft.report.blocking(&field.place, Reason::UnsupportedField, why);
                 } else {
-                    conversion.report.impossible(&field.place, Reason::UnsupportedField, why);
+                    draft.report.impossible(&field.place, Reason::UnsupportedField, why);
                 }
             }
         }
-        settings.pass_host(fields, &mut conversion.report);
-        settings.scheme(fields, target, section, conversion);
+        settings.pass_host(fields, &mut draft.report);
+        settings.scheme(fields, target, section, draft);
         settings
     }
 
@@ -225,25 +226,21 @@ impl Settings {
         self.spec.insert("healthCheck".to_owned(), json!({ "active": value }));
     }
 
-    fn client_certificate(&mut self, fields: &mut Fields, target: &ObjectName, conversion: &mut Conversion) {
-        let Some((place, name)) = fields.text("name", &mut conversion.report) else { return };
-        let namespace = fields.text("namespace", &mut conversion.report).map(|(_, namespace)| namespace);
+    fn client_certificate(&mut self, fields: &mut Fields, target: &ObjectName, draft: &mut Draft) {
+        let Some((place, name)) = fields.text("name", &mut draft.report) else { return };
+        let namespace = fields.text("namespace", &mut draft.report).map(|(_, namespace)| namespace);
         let secret = ObjectName::new(namespace.unwrap_or_else(|| target.namespace.to_string()), name);
         if !is_name(&secret.name) || !is_name(&secret.namespace) {
-            conversion.report.blocking(
-                &place,
-                Reason::InvalidValue,
-                "The value is not the name of a Secret.",
-            );
+            draft.report.blocking(&place, Reason::InvalidValue, "The value is not the name of a Secret.");
             return;
         }
-        conversion.output.grant((Kind::BackendTrafficPolicy, &target.namespace), Kind::Secret, &secret);
+        draft.output.objects.grant((Kind::BackendTrafficPolicy, &target.namespace), Kind::Secret, &secret);
         let mut reference = json!({ "name": &*secret.name });
         if secret.namespace != target.namespace {
             reference["namespace"] = json!(&*secret.namespace);
         }
         self.spec.insert("tls".to_owned(), json!({ "clientCertificateRef": reference }));
-        conversion.report.exact(&fields.place, "The field becomes tls.clientCertificateRef.");
+        draft.report.exact(&fields.place, "The field becomes tls.clientCertificateRef.");
     }
 
     fn pass_host(&mut self, fields: &mut Fields, report: &mut Report) {
@@ -283,20 +280,14 @@ impl Settings {
         }
     }
 
-    fn scheme(
-        &mut self,
-        fields: &mut Fields,
-        target: &ObjectName,
-        section: Option<&str>,
-        conversion: &mut Conversion,
-    ) {
-        let Some((place, scheme)) = fields.text("scheme", &mut conversion.report) else { return };
+    fn scheme(&mut self, fields: &mut Fields, target: &ObjectName, section: Option<&str>, draft: &mut Draft) {
+        let Some((place, scheme)) = fields.text("scheme", &mut draft.report) else { return };
         match scheme.as_str() {
-            "" | "http" => conversion.report.exact(&place, "This is the default."),
+            "" | "http" => draft.report.exact(&place, "This is the default."),
             "https" => {
                 let name =
                     self.host.clone().unwrap_or_else(|| format!("{}.{}.svc", target.name, target.namespace));
-                conversion.report.limited(
+                draft.report.limited(
                     &place,
                     Reason::VerifiedCertificate,
                     format!(
@@ -308,10 +299,10 @@ impl Settings {
             "grpc" => {
                 let key = ObjectKey { kind: Kind::Service, name: target.clone() };
                 let ports =
-                    conversion.output.get_mut(&key).and_then(|service| service.pointer_mut("/spec/ports"));
+                    draft.output.objects.get_mut(&key).and_then(|service| service.pointer_mut("/spec/ports"));
                 let Some(Value::Array(ports)) = ports else {
                     let message = "The protocol is appProtocol of the Service, which is not among the input.";
-                    conversion.report.blocking(&place, Reason::MissingReferent, message);
+                    draft.report.blocking(&place, Reason::MissingReferent, message);
                     return;
                 };
                 for port in ports {
@@ -321,13 +312,13 @@ impl Settings {
                         port.insert("appProtocol".to_owned(), json!("kubernetes.io/h2c"));
                     }
                 }
-                conversion.report.limited(
+                draft.report.limited(
                     &place,
                     Reason::DifferentConnection,
                     "The Service gets appProtocol kubernetes.io/h2c, which other programs may read.",
                 );
             }
-            _ => conversion.report.blocking(
+            _ => draft.report.blocking(
                 &place,
                 Reason::UnsupportedProtocol,
                 "PingSIX does not speak this protocol to backends of HTTPRoutes.",
@@ -336,14 +327,14 @@ impl Settings {
     }
 
     /// Writes the policies for a Service, or a port of it.
-    pub(super) fn write(&self, target: &ObjectName, section: Option<&str>, conversion: &mut Conversion) {
+    pub(super) fn write(&self, target: &ObjectName, section: Option<&str>, output: &mut Output) {
         let suffix = section.map(|section| format!("-{section}")).unwrap_or_default();
         let wanted = format!("{}{suffix}", target.name);
         let mut reference = json!({ "group": "", "kind": Kind::Service.as_str(), "name": &*target.name });
         if let Some(section) = section {
             reference["sectionName"] = json!(section);
         }
-        let output = &mut conversion.output;
+        let output = &mut output.objects;
         if !self.spec.is_empty() {
             let mut spec = self.spec.clone();
             spec.insert("targetRefs".to_owned(), json!([reference]));

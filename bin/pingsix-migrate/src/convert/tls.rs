@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pingsix_translate::ObjectName;
 
-use super::Conversion;
-use crate::report::{Place, Reason};
-use crate::source::{Source, SourceKind, Sources, is_name};
+use super::{Context, Draft};
+use crate::objects::NewSecret;
+use crate::report::{Place, Reason, Report};
+use crate::source::{Predecessors, Source, SourceKind, is_name};
 
 /// The part of an ApisixTls that listeners need.
 struct Tls {
@@ -18,11 +19,24 @@ struct Tls {
     is_withheld: bool,
 }
 
+/// Hosts whose clients need certificates in the original.
+#[derive(Default)]
+pub(super) struct RefusedHosts {
+    /// By the ApisixTls that has them.
+    pub(super) of_objects: Vec<(ObjectName, Vec<String>)>,
+    pub(super) all: BTreeSet<String>,
+}
+
 /// Converts all ApisixTls.
-pub(super) fn convert(sources: &mut Sources, conversion: &mut Conversion) {
+pub(super) fn convert(
+    predecessors: &mut Predecessors,
+    context: &Context<'_>,
+    draft: &mut Draft,
+) -> RefusedHosts {
+    let mut refused = RefusedHosts::default();
     let mut all = Vec::new();
-    for source in sources.take(SourceKind::ApisixTls) {
-        all.extend(read(source, conversion));
+    for source in predecessors.take(SourceKind::ApisixTls) {
+        all.extend(read(source, context, &mut draft.report));
     }
     let mut certificates: BTreeMap<ObjectName, ObjectName> = BTreeMap::new();
     let mut taken: BTreeSet<String> = BTreeSet::new();
@@ -32,41 +46,41 @@ pub(super) fn convert(sources: &mut Sources, conversion: &mut Conversion) {
             let object = place.object.replacen(' ', "/", 1);
             let message = "No listener is written, because it would admit every client. Requests for the hosts get 503, over \
                            HTTP too.";
-            conversion.withhold(
+            draft.report.withhold(
                 &place,
                 format!("{message} --allow-weaker {object} writes the listener and its routes."),
             );
             let hosts: Vec<String> = hosts.into_iter().map(|(_, host)| host).collect();
-            conversion.all_refused_hosts.extend(hosts.iter().cloned());
-            conversion.refused_hosts.push((name, hosts));
+            refused.all.extend(hosts.iter().cloned());
+            refused.of_objects.push((name, hosts));
             continue;
         }
         let secret = certificates
             .entry(secret.clone())
-            .or_insert_with(|| certificate(&secret, sources, conversion))
+            .or_insert_with(|| certificate(&secret, context, draft))
             .clone();
         for (host_place, host) in hosts {
             if !taken.insert(host.clone()) {
-                conversion.report.limited(
+                draft.report.limited(
                     &host_place,
                     Reason::Duplicate,
                     "Another object has a certificate for the host; the first one counts.",
                 );
                 continue;
             }
-            conversion.report.exact(&host_place, "The host has a listener for HTTPS on port 443.");
+            draft.report.exact(&host_place, "The host has a listener for HTTPS on port 443.");
             let certificate = secret.clone();
-            conversion.parent.listen_https(host_place, host, certificate);
+            draft.output.gateway.listen_https(host_place, host, certificate);
         }
     }
+    refused
 }
 
-fn read(source: Source, conversion: &mut Conversion) -> Option<Tls> {
+fn read(source: Source, context: &Context<'_>, report: &mut Report) -> Option<Tls> {
     let Source { kind, name, place, mut spec } = source;
-    let is_allowed = conversion.may_be_weaker(kind, &name);
-    let before = conversion.report.losses();
-    let _ = conversion.class(&mut spec);
-    let report = &mut conversion.report;
+    let is_allowed = context.choices.may_be_weaker(kind.as_str(), &name);
+    let before = report.losses();
+    let _ = context.owners.of_class(&mut spec, report);
     let mut hosts = Vec::new();
     for (place, host) in spec.texts("hosts", report) {
         let host = host.to_ascii_lowercase();
@@ -88,36 +102,40 @@ fn read(source: Source, conversion: &mut Conversion) -> Option<Tls> {
     });
     if let Some(client) = spec.take("client") {
         let message = "mTLS: PingSIX asks clients for no certificate, so every client would be admitted.";
-        conversion.report.blocking(&client.place, Reason::ClientCertificate, message);
+        report.blocking(&client.place, Reason::ClientCertificate, message);
     }
-    spec.finish(&mut conversion.report);
+    spec.finish(report);
     let Some((at, secret)) = secret else {
-        conversion.report.impossible(
+        report.impossible(
             &place.at("spec.secret"),
             Reason::TlsWithoutSecret,
             "The object names no Secret, so it has no certificate. Set spec.secret.",
         );
         return None;
     };
-    conversion.report.exact(&at, "The Secret is a certificate of the listeners.");
-    let is_withheld = conversion.report.losses() > before && !is_allowed;
+    report.exact(&at, "The Secret is a certificate of the listeners.");
+    let is_withheld = report.losses() > before && !is_allowed;
     Some(Tls { name, place, hosts, secret, is_withheld })
 }
 
 /// The Secret with the certificate. A Secret in the form of APISIX gets a copy in that of Kubernetes.
-fn certificate(secret: &ObjectName, sources: &Sources, conversion: &mut Conversion) -> ObjectName {
-    let Some(entries) = sources.secret(secret) else { return secret.clone() };
+fn certificate(secret: &ObjectName, context: &Context<'_>, draft: &mut Draft) -> ObjectName {
+    let Some(entries) = context.sources.secret(secret) else { return secret.clone() };
     let (Some(cert), Some(key), false) =
         (entries.get("cert"), entries.get("key"), entries.contains_key("tls.crt"))
     else {
         return secret.clone();
     };
     let copy = BTreeMap::from([("tls.crt".to_owned(), cert.clone()), ("tls.key".to_owned(), key.clone())]);
-    let wanted = format!("{}-tls", secret.name);
-    let name = conversion.output.add_secret(&secret.namespace, &wanted, "kubernetes.io/tls", &copy);
-    conversion.report.exact(
+    let copy = draft.output.objects.add_secret(NewSecret {
+        namespace: secret.namespace.to_string(),
+        wanted: format!("{}-tls", secret.name),
+        type_name: "kubernetes.io/tls",
+        entries: copy,
+    });
+    draft.report.exact(
         &Place::object(format!("Secret {secret}")),
-        format!("A copy in the form of Kubernetes is Secret {}/{name}.", secret.namespace),
+        format!("A copy in the form of Kubernetes is Secret {copy}."),
     );
-    ObjectName::new(&*secret.namespace, name)
+    copy
 }

@@ -6,11 +6,11 @@ use std::net::IpAddr;
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::{Value, json};
 
-use super::Conversion;
 use super::settings::Settings;
-use crate::output::label;
+use super::{Context, Draft};
+use crate::objects::label;
 use crate::report::{Place, Reason, Report};
-use crate::source::{Field, ServicePort, Source, SourceKind, Sources};
+use crate::source::{Field, Predecessors, ServicePort, Source, SourceKind};
 
 /// The most nodes of an EndpointSlice.
 const NODES: usize = 1_000;
@@ -37,51 +37,57 @@ impl Upstreams {
 }
 
 /// Converts all ApisixUpstreams.
-pub(super) fn convert(sources: &mut Sources, conversion: &mut Conversion) {
-    for source in sources.take(SourceKind::ApisixUpstream) {
+pub(super) fn convert(
+    predecessors: &mut Predecessors,
+    context: &Context<'_>,
+    draft: &mut Draft,
+) -> Upstreams {
+    let mut upstreams = Upstreams::default();
+    for source in predecessors.take(SourceKind::ApisixUpstream) {
         let Source { kind, name, place, mut spec } = source;
-        let is_allowed = conversion.may_be_weaker(kind, &name);
-        let before = conversion.report.losses();
-        let _ = conversion.class(&mut spec);
-        let nodes = spec.list("externalNodes", &mut conversion.report);
-        let ports = spec.list("portLevelSettings", &mut conversion.report);
+        let is_allowed = context.choices.may_be_weaker(kind.as_str(), &name);
+        let before = draft.report.losses();
+        let _ = context.owners.of_class(&mut spec, &mut draft.report);
+        let nodes = spec.list("externalNodes", &mut draft.report);
+        let ports = spec.list("portLevelSettings", &mut draft.report);
         let has_nodes = !nodes.is_empty();
         let scheme = spec.clone().text("scheme", &mut Report::default()).map(|(_, scheme)| scheme);
-        let external = if has_nodes { external(nodes, &name, scheme.as_deref(), conversion) } else { None };
+        let external = if has_nodes { external(nodes, &name, scheme.as_deref(), draft) } else { None };
         let service = external.as_ref().map_or_else(|| name.name.to_string(), |(service, _)| service.clone());
         let target = ObjectName::new(&*name.namespace, service);
-        let mut settings = Settings::read(&mut spec, &target, None, conversion);
-        spec.finish(&mut conversion.report);
+        let mut settings = Settings::read(&mut spec, &target, None, draft);
+        spec.finish(&mut draft.report);
         if !has_nodes || external.is_some() {
-            settings.write(&target, None, conversion);
+            settings.write(&target, None, &mut draft.output);
         }
         for item in ports {
-            port_settings(item, &target, sources, conversion);
+            port_settings(item, &target, context, draft);
         }
-        let is_lost = conversion.report.losses() > before && !is_allowed;
+        let is_lost = draft.report.losses() > before && !is_allowed;
         if is_lost {
             let message = "Rules with the upstream are not written.";
             if has_nodes && external.is_none() {
                 // There is nothing that rules could refer to.
-                conversion.withhold(&place, message);
+                draft.report.withhold(&place, message);
             } else {
-                conversion.withhold_until_named(&place, message);
+                draft.report.withhold_until_named(&place, message);
             }
         }
-        conversion.upstreams.0.insert(name, Upstream { external, host: settings.host.take(), is_lost });
+        upstreams.0.insert(name, Upstream { external, host: settings.host.take(), is_lost });
     }
+    upstreams
 }
 
-fn port_settings(item: Field, target: &ObjectName, sources: &Sources, conversion: &mut Conversion) {
-    let Some(mut fields) = item.object(&mut conversion.report) else { return };
-    let Some((place, port)) = fields.text_or_number("port", &mut conversion.report) else {
-        conversion.report.blocking(&fields.place, Reason::MissingField, "The settings name no port.");
+fn port_settings(item: Field, target: &ObjectName, context: &Context<'_>, draft: &mut Draft) {
+    let Some(mut fields) = item.object(&mut draft.report) else { return };
+    let Some((place, port)) = fields.text_or_number("port", &mut draft.report) else {
+        draft.report.blocking(&fields.place, Reason::MissingField, "The settings name no port.");
         return;
     };
-    let section = match sources.service_port(target, &port) {
+    let section = match context.sources.service_port(target, &port) {
         ServicePort::Known { name, .. } if !name.is_empty() => name,
         ServicePort::Known { .. } | ServicePort::NoPort | ServicePort::NoService => {
-            conversion.report.blocking(
+            draft.report.blocking(
                 &place,
                 Reason::MissingReferent,
                 format!(
@@ -91,17 +97,17 @@ fn port_settings(item: Field, target: &ObjectName, sources: &Sources, conversion
             return;
         }
     };
-    conversion.report.exact(&place, format!("The settings become a policy for the port {section}."));
-    let settings = Settings::read(&mut fields, target, Some(&section), conversion);
+    draft.report.exact(&place, format!("The settings become a policy for the port {section}."));
+    let settings = Settings::read(&mut fields, target, Some(&section), draft);
     if settings.host.is_some() {
-        conversion.report.blocking(
+        draft.report.blocking(
             &fields.place,
             Reason::UnsupportedField,
             "The host of requests is one for all ports.",
         );
     }
-    fields.finish(&mut conversion.report);
-    settings.write(target, Some(&section), conversion);
+    fields.finish(&mut draft.report);
+    settings.write(target, Some(&section), &mut draft.output);
 }
 
 /// A headless Service and its EndpointSlices for nodes with addresses.
@@ -109,9 +115,9 @@ fn external(
     nodes: Vec<Field>,
     upstream: &ObjectName,
     scheme: Option<&str>,
-    conversion: &mut Conversion,
+    draft: &mut Draft,
 ) -> Option<(String, u16)> {
-    let report = &mut conversion.report;
+    let report = &mut draft.report;
     let mut addresses: BTreeSet<IpAddr> = BTreeSet::new();
     let mut ports = BTreeSet::new();
     let mut weights = BTreeSet::new();
@@ -166,7 +172,7 @@ fn external(
     if wanted.starts_with(|letter: char| letter.is_ascii_digit()) {
         wanted = format!("upstream-{wanted}");
     }
-    let service = conversion.output.add(Kind::Service, &upstream.namespace, &wanted, ("spec", spec));
+    let service = draft.output.objects.add(Kind::Service, &upstream.namespace, &wanted, ("spec", spec));
     for (family, wanted) in [("IPv4", true), ("IPv6", false)] {
         let endpoints: Vec<Value> = addresses
             .iter()
@@ -179,8 +185,9 @@ fn external(
         let wanted = format!("{service}-{}", family.to_ascii_lowercase());
         let kind = Kind::EndpointSlice;
         let slice =
-            conversion.output.add(kind, &upstream.namespace, &wanted, ("endpoints", json!(endpoints)));
-        if let Some(slice) = conversion.output.get_mut(&ObjectKey::new(kind, &*upstream.namespace, slice)) {
+            draft.output.objects.add(kind, &upstream.namespace, &wanted, ("endpoints", json!(endpoints)));
+        if let Some(slice) = draft.output.objects.get_mut(&ObjectKey::new(kind, &*upstream.namespace, slice))
+        {
             slice["addressType"] = json!(family);
             slice["ports"] = json!([{ "name": "main", "port": port, "protocol": "TCP" }]);
             slice["metadata"]["labels"] = json!({ "kubernetes.io/service-name": service });
@@ -191,46 +198,43 @@ fn external(
 
 /// Converts the BackendTrafficPolicies of the Go controller.
 pub(super) fn convert_policies(
-    sources: &mut Sources,
-    conversion: &mut Conversion,
+    predecessors: &mut Predecessors,
+    context: &Context<'_>,
+    draft: &mut Draft,
 ) -> BTreeMap<ObjectName, Upstream> {
     let mut hosts: BTreeMap<ObjectName, Upstream> = BTreeMap::new();
-    for source in sources.take(SourceKind::BackendTrafficPolicy) {
+    for source in predecessors.take(SourceKind::BackendTrafficPolicy) {
         let Source { kind, name, place, mut spec } = source;
-        let is_allowed = conversion.may_be_weaker(kind, &name);
-        let before = conversion.report.losses();
+        let is_allowed = context.choices.may_be_weaker(kind.as_str(), &name);
+        let before = draft.report.losses();
         let mut targets = Vec::new();
-        for target in spec.list("targetRefs", &mut conversion.report) {
-            let Some(mut fields) = target.object(&mut conversion.report) else { continue };
-            let service = fields.text("name", &mut conversion.report);
-            let kind = fields.text("kind", &mut conversion.report).map(|(_, kind)| kind);
-            let _ = fields.text("group", &mut conversion.report);
-            let section = fields.text("sectionName", &mut conversion.report).map(|(_, section)| section);
+        for target in spec.list("targetRefs", &mut draft.report) {
+            let Some(mut fields) = target.object(&mut draft.report) else { continue };
+            let service = fields.text("name", &mut draft.report);
+            let kind = fields.text("kind", &mut draft.report).map(|(_, kind)| kind);
+            let _ = fields.text("group", &mut draft.report);
+            let section = fields.text("sectionName", &mut draft.report).map(|(_, section)| section);
             let at: Place = fields.place.clone();
-            fields.finish(&mut conversion.report);
+            fields.finish(&mut draft.report);
             let Some((_, service)) = service.filter(|_| kind.is_none_or(|kind| kind == "Service")) else {
-                conversion.report.impossible(
-                    &at,
-                    Reason::UnsuitableReferent,
-                    "The policy is for Services alone.",
-                );
+                draft.report.impossible(&at, Reason::UnsuitableReferent, "The policy is for Services alone.");
                 continue;
             };
-            conversion.report.exact(&at, format!("The target stays Service {service}."));
+            draft.report.exact(&at, format!("The target stays Service {service}."));
             let target = ObjectName::new(&*name.namespace, service);
             let mut each = spec.clone();
-            let mut settings = Settings::read(&mut each, &target, section.as_deref(), conversion);
-            each.finish(&mut conversion.report);
-            settings.write(&target, section.as_deref(), conversion);
+            let mut settings = Settings::read(&mut each, &target, section.as_deref(), draft);
+            each.finish(&mut draft.report);
+            settings.write(&target, section.as_deref(), &mut draft.output);
             targets.push(target.clone());
             hosts.insert(target, Upstream { external: None, host: settings.host.take(), is_lost: false });
         }
         if targets.is_empty() {
             let message = "The policy has no target that can be read, so it becomes nothing.";
-            conversion.report.impossible(&place.at("spec"), Reason::MissingField, message);
+            draft.report.impossible(&place.at("spec"), Reason::MissingField, message);
         }
-        if conversion.report.losses() > before && !is_allowed {
-            conversion.withhold_until_named(&place, "Rules with the Services of the policy answer 503.");
+        if draft.report.losses() > before && !is_allowed {
+            draft.report.withhold_until_named(&place, "Rules with the Services of the policy answer 503.");
             for target in targets {
                 hosts.entry(target).or_default().is_lost = true;
             }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use pingsix_translate::{Network, ObjectName};
+use pingsix_translate::Network;
 use serde_json::{Value, json};
 
 use super::{Effects, Scope};
-use crate::convert::Conversion;
+use crate::objects::NewSecret;
 use crate::report::{Place, Reason, Report};
 use crate::source::{Field, Fields};
 
@@ -228,9 +228,8 @@ fn preflight_age(max_age: Option<Field>, report: &mut Report) -> Option<i64> {
     age
 }
 
-pub(super) fn csrf(mut config: Fields, scope: Scope<'_>, effects: &mut Effects, conversion: &mut Conversion) {
+pub(super) fn csrf(mut config: Fields, scope: Scope<'_>, effects: &mut Effects, report: &mut Report) {
     effects.protects = true;
-    let Conversion { report, output, .. } = conversion;
     let place = config.place.clone();
     let key = config.text("key", report).filter(|(_, key)| !key.is_empty());
     config.drop("expires", report, "Tokens are valid for the time that PingSIX has.");
@@ -241,10 +240,10 @@ pub(super) fn csrf(mut config: Fields, scope: Scope<'_>, effects: &mut Effects, 
         return;
     };
     let entries = BTreeMap::from([("key".to_owned(), key.into_bytes())]);
-    let name = output.add_secret(scope.namespace, &format!("{}-csrf", scope.name), "Opaque", &entries);
-    let secret = ObjectName::new(scope.namespace, name);
+    let (namespace, wanted) = (scope.namespace.to_owned(), format!("{}-csrf", scope.name));
+    effects.secrets.push(("csrf", NewSecret { namespace, wanted, type_name: "Opaque", entries }));
     report.exact(&key_place, "The key moves into a Secret.");
-    effects.secure("csrf", json!({ "secretRef": { "name": &*secret.name } }), &place, report);
+    effects.secure("csrf", json!({}), &place, report);
     report.limited(
         &place,
         Reason::DifferentAnswer,

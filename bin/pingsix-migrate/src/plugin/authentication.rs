@@ -1,18 +1,16 @@
 //! Plugins that authenticate consumers. The credentials are those of the consumers of the input.
 
-use pingsix_translate::{Kind, ObjectName};
+use pingsix_translate::ObjectName;
 use serde_json::{Value, json};
 
 use super::{Effects, Scope};
 use crate::consumer::{Credential, Pool};
-use crate::convert::Conversion;
-use crate::output::Output;
 use crate::report::{Place, Reason, Report};
 use crate::source::Fields;
 
-/// A reference of a policy to a Secret, with the grant that it needs.
-fn reference(secret: &ObjectName, namespace: &str, output: &mut Output) -> Value {
-    output.grant((Kind::SecurityPolicy, namespace), Kind::Secret, secret);
+/// A reference of a policy to a Secret.
+fn reference(secret: &ObjectName, namespace: &str, effects: &mut Effects) -> Value {
+    effects.referents.push(secret.clone());
     if &*secret.namespace == namespace {
         json!({ "name": &*secret.name })
     } else {
@@ -49,14 +47,8 @@ fn common<'a>(mut config: Fields, scope: Scope<'a>, report: &mut Report) -> Opti
     Some((hides.is_some_and(|(_, hides)| hides), scope.consumers?))
 }
 
-pub(super) fn key_auth(
-    mut config: Fields,
-    scope: Scope<'_>,
-    effects: &mut Effects,
-    conversion: &mut Conversion,
-) {
+pub(super) fn key_auth(mut config: Fields, scope: Scope<'_>, effects: &mut Effects, report: &mut Report) {
     effects.protects = true;
-    let Conversion { report, output, .. } = conversion;
     let place = config.place.clone();
     let mut name = |field: &str, report: &mut Report| {
         let given = config.text(field, report).filter(|(_, name)| !name.is_empty());
@@ -77,7 +69,7 @@ pub(super) fn key_auth(
         return;
     }
     let references: Vec<Value> =
-        pool.keys.iter().map(|secret| reference(secret, scope.namespace, output)).collect();
+        pool.keys.iter().map(|secret| reference(secret, scope.namespace, effects)).collect();
     if references.len() > 16 {
         report.blocking(
             &place,
@@ -128,18 +120,12 @@ fn single<'a, T>(
     }
 }
 
-pub(super) fn basic_auth(
-    config: Fields,
-    scope: Scope<'_>,
-    effects: &mut Effects,
-    conversion: &mut Conversion,
-) {
+pub(super) fn basic_auth(config: Fields, scope: Scope<'_>, effects: &mut Effects, report: &mut Report) {
     effects.protects = true;
-    let Conversion { report, output, .. } = conversion;
     let place = config.place.clone();
     let Some((hides, pool)) = common(config, scope, report) else { return };
     let Some(secret) = single(&pool.basic, "a password", &place, report) else { return };
-    let mut value = json!({ "secretRef": reference(secret, scope.namespace, output) });
+    let mut value = json!({ "secretRef": reference(secret, scope.namespace, effects) });
     if hides != scope.level.sanitizes() {
         value["sanitize"] = json!(hides);
     }
@@ -147,14 +133,8 @@ pub(super) fn basic_auth(
     report.limited(&place, Reason::DifferentCredentials, "Backends do not learn the name of the consumer.");
 }
 
-pub(super) fn jwt_auth(
-    mut config: Fields,
-    scope: Scope<'_>,
-    effects: &mut Effects,
-    conversion: &mut Conversion,
-) {
+pub(super) fn jwt_auth(mut config: Fields, scope: Scope<'_>, effects: &mut Effects, report: &mut Report) {
     effects.protects = true;
-    let Conversion { report, output, .. } = conversion;
     let place = config.place.clone();
     let mut name = |field: &str, default: &str, report: &mut Report| {
         let given = config.text(field, report).filter(|(_, name)| !name.is_empty());
@@ -174,7 +154,7 @@ pub(super) fn jwt_auth(
     let Some(jwt) = single(&pool.jwt, "a token", &place, report) else { return };
     let mut value = json!({
         "algorithm": jwt.algorithm, "extractFrom": { "headers": [header], "params": [parameter] },
-        jwt.field: reference(&jwt.secret, scope.namespace, output),
+        jwt.field: reference(&jwt.secret, scope.namespace, effects),
     });
     if jwt.clock_skew > 0 {
         value["clockSkew"] = json!(jwt.clock_skew);

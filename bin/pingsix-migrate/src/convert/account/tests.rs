@@ -160,7 +160,7 @@ fn shown(value: &Value) -> Option<String> {
 fn faults(objects: &[Value], keep_ingress: bool) -> Vec<String> {
     let Input { sources, report, .. } = Input::of_values(objects.to_vec()).unwrap();
     let Converted { objects: output, mut report, account, .. } =
-        convert(sources, choices(keep_ingress), report);
+        convert(sources, &choices(keep_ingress), report);
     account.complete(&output, &mut report);
     let entries = entries(&report);
     let mut faults = Vec::new();

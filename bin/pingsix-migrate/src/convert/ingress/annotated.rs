@@ -12,10 +12,10 @@ use super::chosen::{CLASS_ANNOTATION, Classes};
 use super::dialect::Dialect;
 use super::passthrough::PASSTHROUGH;
 use super::plugins;
-use crate::convert::Conversion;
+use crate::convert::Context;
 use crate::plugin::Effects;
 use crate::report::{Place, Reason, Report};
-use crate::source::{Field, Fields, STANDARD_FIELDS, Sources, is_name};
+use crate::source::{Field, Fields, STANDARD_FIELDS, is_name};
 
 /// An Ingress.
 #[expect(clippy::struct_excessive_bools, reason = "each is the verdict of another step")]
@@ -91,24 +91,24 @@ impl Annotated {
     pub(super) fn read(
         (key, ingress): (&ObjectKey, &Value),
         dialect: &'static Dialect,
-        (sources, classes): (&Sources, &Classes<'_>),
-        conversion: &mut Conversion,
+        classes: &Classes<'_>,
+        context: &Context<'_>,
+        report: &mut Report,
     ) -> Self {
         let place = Place::object(key.to_string());
-        let may_be_weaker = conversion.is_named(Kind::Ingress.as_str(), &key.name);
-        let before = conversion.report.losses();
+        let may_be_weaker = context.choices.may_be_weaker(Kind::Ingress.as_str(), &key.name);
+        let before = report.losses();
         let (annotations, are_texts) = texts(ingress);
-        let mut spec = spec(ingress, &place, &mut conversion.report);
-        let gateway = conversion.parent.name.clone();
-        let report = &mut conversion.report;
+        let mut spec = spec(ingress, &place, report);
+        let gateway = &context.owners.gateway;
         let class = spec.text("ingressClassName", report).filter(|(_, name)| !name.is_empty());
         let class = class.map(|(place, _)| place);
         let of_annotation = annotations.contains_key(CLASS_ANNOTATION);
         let of_annotation = of_annotation.then(|| place.at(&annotation_field(CLASS_ANNOTATION)));
         let is_guessed = classes.is_guessed(ingress, dialect);
         for class in class.into_iter().chain(of_annotation) {
-            let message = if conversion.choices.keep_ingress {
-                format!("IngressClass {} takes the place of the class.", conversion.choices.ingress_class)
+            let message = if context.choices.keep_ingress {
+                format!("IngressClass {} takes the place of the class.", context.choices.ingress_class)
             } else {
                 format!("Gateway {gateway} takes the place of the class.")
             };
@@ -149,7 +149,7 @@ impl Annotated {
             class: classes.name_for(ingress),
             plugins: Effects::default(),
             service_namespace: service_namespace.unwrap_or_else(|| key.name.namespace.to_string()),
-            created: sources.created.get(key).cloned().unwrap_or_default(),
+            created: context.sources.created.get(key).cloned().unwrap_or_default(),
             annotations,
             read,
             entries,
@@ -157,10 +157,10 @@ impl Annotated {
             tls,
             may_be_weaker,
             lost: BTreeSet::new(),
-            is_unclear: conversion.report.losses() > before,
+            is_unclear: report.losses() > before,
             is_exposed: false,
             is_bypassed: false,
-            is_closed: (conversion.report.losses() > before || !are_texts) && !may_be_weaker,
+            is_closed: (report.losses() > before || !are_texts) && !may_be_weaker,
             place,
         }
     }

@@ -6,8 +6,7 @@ use pingsix_translate::annotations::CanaryShare;
 use serde_json::{Value, json};
 
 use super::annotated::{Annotated, Entry, PathEntry, Target};
-use crate::convert::Conversion;
-use crate::report::Reason;
+use crate::report::{Reason, Report};
 
 /// A canary for a path.
 #[derive(Clone, Copy)]
@@ -54,7 +53,7 @@ impl<'a> Canaries<'a> {
     }
 
     /// Reports the paths of canaries that take no requests.
-    pub(super) fn note_unused(&self, ingresses: &[Annotated], conversion: &mut Conversion) {
+    pub(super) fn note_unused(&self, ingresses: &[Annotated], report: &mut Report) {
         let (canaries, mains): (Vec<_>, Vec<_>) =
             ingresses.iter().partition(|ingress| ingress.read.canary.is_some());
         let mains: BTreeSet<PathKey<'_>> = mains
@@ -68,7 +67,7 @@ impl<'a> Canaries<'a> {
                 if !(mains.contains(&key(canary, entry, path)) && is_oldest()) {
                     let message = "No other Ingress of the namespace has the host, path and type, or an older canary takes \
                                    the requests, so this one gets none, as before.";
-                    conversion.report.limited(&path.place, Reason::NoEffect, message);
+                    report.limited(&path.place, Reason::NoEffect, message);
                 }
             }
         }

@@ -9,9 +9,10 @@ use serde_json::json;
 use super::annotated::Annotated;
 use super::routes::name_of;
 use super::tls::TlsHosts;
-use crate::convert::Conversion;
 use crate::convert::covering::covering;
-use crate::convert::rules::{Document, Rule, Section};
+use crate::convert::output::Output;
+use crate::convert::parent::Section;
+use crate::convert::rules::{Document, Rule};
 use crate::plugin::Effects;
 use crate::report::{Place, Reason, Report};
 
@@ -49,11 +50,7 @@ impl AddedHosts {
     }
 
     /// The HTTPRoutes that redirect hosts, each with the index of its Ingress.
-    pub(super) fn documents(
-        &self,
-        ingresses: &[Annotated],
-        conversion: &mut Conversion,
-    ) -> Vec<(usize, Document)> {
+    pub(super) fn documents(&self, ingresses: &[Annotated], output: &mut Output) -> Vec<(usize, Document)> {
         let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
         for Redirect { ingress, .. } in &self.redirects {
             *counts.entry(*ingress).or_default() += 1;
@@ -66,7 +63,7 @@ impl AddedHosts {
                 Some(1) => format!("{}-www", ingress.key.name.name),
                 _ => name_of(ingress, from),
             };
-            let name = conversion.route_name(&namespace, &wanted);
+            let name = output.route_name(&namespace, &wanted);
             let redirect = json!({ "hostname": to, "statusCode": STATUS });
             let rule = Rule {
                 place: place.clone(),

@@ -12,10 +12,9 @@ use super::annotated::{Annotated, PathEntry};
 use super::routes::name_of;
 use super::services;
 use super::tls::{TlsHosts, wants_https};
-use crate::convert::Conversion;
-use crate::convert::rules::Section;
+use crate::convert::parent::Section;
+use crate::convert::{Context, Draft};
 use crate::report::{Place, Reason};
-use crate::source::Sources;
 
 /// The annotation.
 pub(super) const PASSTHROUGH: &str = "ssl-passthrough";
@@ -47,15 +46,15 @@ impl Passthrough {
 pub(super) fn convert(
     ingresses: &[Annotated],
     passthrough: &Passthrough,
-    sources: &Sources,
-    conversion: &mut Conversion,
+    context: &Context<'_>,
+    draft: &mut Draft,
 ) {
     for ingress in ingresses.iter().filter(|ingress| ingress.passes_tls()) {
         let hosts: BTreeSet<&str> = ingress.exact_hosts().collect();
         if hosts.len() < ingress.entries.iter().map(|entry| &entry.host).collect::<BTreeSet<_>>().len() {
             let message = "ingress-nginx passes TLS through for whole host names alone, and ends TLS for wildcards and for all \
                            hosts. Their paths are converted as without the annotation.";
-            conversion.report.limited(&ingress.at_own(PASSTHROUGH), Reason::DifferentScope, message);
+            draft.report.limited(&ingress.at_own(PASSTHROUGH), Reason::DifferentScope, message);
         }
     }
     let mut of_hosts: BTreeMap<&str, OfHost<'_>> = BTreeMap::new();
@@ -68,7 +67,7 @@ pub(super) fn convert(
         }
     }
     for (host, of_host) in of_hosts {
-        one(host, &of_host, sources, conversion);
+        one(host, &of_host, context, draft);
     }
 }
 
@@ -82,30 +81,30 @@ struct OfHost<'a> {
 }
 
 /// Writes the TLSRoute of a host.
-fn one(host: &str, OfHost { places, root }: &OfHost<'_>, sources: &Sources, conversion: &mut Conversion) {
+fn one(host: &str, OfHost { places, root }: &OfHost<'_>, context: &Context<'_>, draft: &mut Draft) {
     let Some(at) = places.first() else { return };
     let Some((ingress, path)) = root else {
         let message = format!(
             "No Ingress has the path / for {host}, so ingress-nginx closes TLS connections. So does the Gateway."
         );
-        conversion.report.exact(at, message);
+        draft.report.exact(at, message);
         return;
     };
     if ingress.is_unclear && !ingress.may_be_weaker {
-        conversion.withhold(&ingress.place, format!("TLS connections for {host} are not passed through."));
+        draft.report.withhold(&ingress.place, format!("TLS connections for {host} are not passed through."));
         return;
     }
     let Some(target) = &path.target else { return };
-    let number = match services::number(ingress, target, sources) {
+    let number = match services::number(ingress, target, context.sources) {
         Ok(number) => number,
         Err(why) => {
             let message = format!("{why} TLS connections for {host} are closed.");
-            conversion.report.impossible(&target.place, Reason::MissingReferent, message);
+            draft.report.impossible(&target.place, Reason::MissingReferent, message);
             return;
         }
     };
-    let listener = conversion.parent.pass_through(at, host);
-    let beside = conversion.parent.beside().map(|gateway| {
+    let listener = draft.output.gateway.pass_through(at, host);
+    let beside = draft.output.gateway.beside().map(|gateway| {
         format!(
             " Gateway {gateway} has an address of its own, because HTTPS and TLS that passes through need different programs \
              on port 443."
@@ -118,9 +117,9 @@ fn one(host: &str, OfHost { places, root }: &OfHost<'_>, sources: &Sources, conv
         beside.unwrap_or_default()
     );
     for at in places {
-        conversion.report.limited(at, Reason::DifferentConnection, message.as_str());
+        draft.report.limited(at, Reason::DifferentConnection, message.as_str());
     }
-    let mut parent = conversion.parent.reference(ingress.namespace(), Section::Plaintext);
+    let mut parent = draft.output.gateway.reference(ingress.namespace(), Section::Plaintext);
     if let Some(parent) = parent.as_object_mut() {
         parent.remove("port");
     }
@@ -131,10 +130,10 @@ fn one(host: &str, OfHost { places, root }: &OfHost<'_>, sources: &Sources, conv
     });
     let hosts: BTreeSet<&str> = ingress.entries.iter().map(|entry| entry.host.as_str()).collect();
     let name = if hosts.len() > 1 { name_of(ingress, host) } else { ingress.key.name.name.to_string() };
-    let name = conversion.output.add(Kind::TlsRoute, ingress.namespace(), &name, ("spec", spec));
+    let name = draft.output.objects.add(Kind::TlsRoute, ingress.namespace(), &name, ("spec", spec));
     let key = ObjectKey::new(Kind::TlsRoute, ingress.namespace(), name.as_str());
-    conversion.output.origins.note_rules(key, vec![path.place.clone()]);
-    conversion.parent.note_route(Kind::TlsRoute, ingress.namespace(), &name);
+    draft.output.objects.origins.note_rules(key, vec![path.place.clone()]);
+    draft.output.gateway.note_route(Kind::TlsRoute, ingress.namespace(), &name);
 }
 
 /// The path `/` of an Ingress for a host.

@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::annotated::Annotated;
-use crate::convert::Conversion;
 use crate::convert::rules::Rule;
-use crate::report::Reason;
+use crate::report::{Reason, Report};
 
 /// The rank of rules with one host and path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,7 +36,7 @@ pub(super) fn prefer(
     candidates: Vec<Candidate>,
     ingresses: &[Annotated],
     regular: &BTreeSet<&str>,
-    conversion: &mut Conversion,
+    report: &mut Report,
 ) -> BTreeMap<(usize, String), Vec<Rule>> {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     order.sort_by_key(|at| {
@@ -71,17 +70,17 @@ pub(super) fn prefer(
                 let message = format!(
                     "{other} protects requests of the path that cannot be told apart, so it answers 503."
                 );
-                conversion.withhold(&rule.place, message);
+                report.withhold(&rule.place, message);
             } else if *length != one.length {
                 let message = format!(
                     "{other} has another expression for the same path of an HTTPRoute, and takes the requests. ingress-nginx \
                      sends those that it does not match to this one."
                 );
-                conversion.report.limited(&rule.place, Reason::Precedence, message);
+                report.limited(&rule.place, Reason::Precedence, message);
             } else {
                 let precedence = ingresses.get(one.ingress).map_or("", |own| own.dialect.precedence);
                 let message = format!("{other} has the host and path, too, and {precedence}.");
-                conversion.report.limited(&rule.place, Reason::Precedence, message);
+                report.limited(&rule.place, Reason::Precedence, message);
             }
             continue;
         }
@@ -93,7 +92,7 @@ pub(super) fn prefer(
                 "ingress-nginx prefers the regular expression with the longest text. A path of {other} has a longer one for all \
                  requests of this path, so this one gets no requests, as before."
             );
-            conversion.report.limited(&rule.place, Reason::Precedence, message);
+            report.limited(&rule.place, Reason::Precedence, message);
             continue;
         }
         served.entry((one.ingress, one.host)).or_default().extend(one.rules);

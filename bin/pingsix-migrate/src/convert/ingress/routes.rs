@@ -1,6 +1,6 @@
 //! Ingresses to HTTPRoutes: one for each host, with the policies of the Ingress.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pingsix_translate::crd::AnnotationDialect;
 use pingsix_translate::{GATEWAY_GROUP, Kind};
@@ -14,11 +14,11 @@ use super::paths;
 use super::precedence::prefer;
 use super::rules::{Leader, Reader, effects, hosts};
 use super::tls::{TlsHosts, by_default, shown, wants_https};
-use crate::convert::rules::{self, Document, Section};
-use crate::convert::{Conversion, competition, route};
+use crate::convert::parent::Section;
+use crate::convert::rules::{self, Document};
+use crate::convert::{Context, Draft, competition, route};
 use crate::plugin::Effects;
 use crate::report::Reason;
-use crate::source::Sources;
 
 /// The status of redirects to HTTPS. APISIX has 301 for methods without a body.
 const TO_HTTPS: u16 = 308;
@@ -31,35 +31,32 @@ pub(super) fn convert(
     ingresses: &[Annotated],
     added: &AddedHosts,
     passthrough: &Passthrough,
-    sources: &Sources,
-    conversion: &mut Conversion,
+    context: &Context<'_>,
+    draft: &mut Draft,
 ) {
     let regular = paths::regular_hosts(ingresses.iter());
     let tls_hosts = TlsHosts::of(ingresses);
     let served = || ingresses.iter().enumerate().filter(|(_, one)| one.read.canary.is_none());
-    let mut leaders: BTreeMap<&str, Leader> = BTreeMap::new();
-    for (index, ingress) in served() {
-        for entry in &ingress.entries {
-            let leader = leaders.entry(&entry.host).or_insert(Leader { ingress: index, has_root: false });
-            let is_regular = regular.contains(entry.host.as_str());
-            leader.has_root |= entry.paths.iter().any(|path| match &ingress.read.rewriting {
-                Some(rewriting) if is_regular => {
-                    rewriting.read(&path.path).is_ok_and(|pattern| pattern.path == "/")
-                }
-                Some(_) | None => path.path == "/" && (is_regular || !path.is_exact()),
-            });
-        }
-    }
+    let leaders = leaders(served(), &regular);
     let canaries = Canaries::of(ingresses);
     let mut candidates = Vec::new();
     for (index, ingress) in served() {
         let (canaries, regular, tls_hosts, leaders) = (&canaries, &regular, &tls_hosts, &leaders);
         let effects = effects(ingress);
-        let reader = Reader { canaries, ingress, index, sources, regular, tls_hosts, leaders, effects };
-        reader.read(&mut candidates, conversion);
+        let reader = Reader {
+            canaries,
+            ingress,
+            index,
+            sources: context.sources,
+            regular,
+            tls_hosts,
+            leaders,
+            effects,
+        };
+        reader.read(&mut candidates, draft);
     }
-    canaries.note_unused(ingresses, conversion);
-    let served = prefer(candidates, ingresses, &regular, conversion);
+    canaries.note_unused(ingresses, &mut draft.report);
+    let served = prefer(candidates, ingresses, &regular, &mut draft.report);
     let mut documents: Vec<Document> = Vec::new();
     let mut owners: Vec<usize> = Vec::new();
     let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
@@ -79,11 +76,11 @@ pub(super) fn convert(
             // Names of earlier versions, which an Ingress without annotations keeps.
             number => format!("{}-{number}", ingress.key.name.name),
         };
-        let name = conversion.route_name(ingress.namespace(), &wanted);
+        let name = draft.output.route_name(ingress.namespace(), &wanted);
         let mut aliases = added.aliases(ingress, &host);
         if passthrough.has(&host) && !aliases.is_empty() {
             let message = "TLS of the host passes through, and an alias of such a host is not served.";
-            conversion.report.impossible(&ingress.at_own(ALIAS), Reason::UnsupportedHost, message);
+            draft.report.impossible(&ingress.at_own(ALIAS), Reason::UnsupportedHost, message);
             aliases = &[];
         }
         let document = Document {
@@ -93,22 +90,22 @@ pub(super) fn convert(
             section: if passthrough.has(&host) { Section::Plaintext } else { Section::All },
             rules,
         };
-        for mut document in of_host((ingress, &tls_hosts), &host, document, conversion) {
+        for mut document in of_host((ingress, &tls_hosts), &host, document, context, draft) {
             if document.section == Section::Http && !aliases.is_empty() && !ingress.read.https.without_tls {
                 let message = "Plaintext for the aliases is redirected to HTTPS, too. ingress-nginx redirects an alias if the \
                                certificate of the host is valid for the alias.";
-                conversion.report.limited(&ingress.at_own(ALIAS), Reason::DifferentScope, message);
+                draft.report.limited(&ingress.at_own(ALIAS), Reason::DifferentScope, message);
             }
             document.hosts.extend(aliases.iter().cloned());
             documents.push(document);
             owners.push(index);
         }
     }
-    for (index, document) in added.documents(ingresses, conversion) {
+    for (index, document) in added.documents(ingresses, &mut draft.output) {
         documents.push(document);
         owners.push(index);
     }
-    competition::compare_plugins(&mut documents, conversion);
+    competition::compare_plugins(&mut documents, &mut draft.report);
     let mut routes: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for (mut document, owner) in documents.into_iter().zip(owners) {
         // ingress-nginx redirects before it looks at the client.
@@ -127,14 +124,14 @@ pub(super) fn convert(
             rule.effects.security.clear();
             rule.effects.traffic.clear();
         }
-        let written = rules::write(document, conversion);
+        let written = rules::write(document, &mut draft.output);
         if has_policies {
             routes.entry(owner).or_default().extend(written);
         }
     }
     for (index, routes) in routes {
         if let Some(ingress) = ingresses.get(index) {
-            write_policies(ingress, &routes, conversion);
+            write_policies(ingress, &routes, draft);
         }
     }
 }
@@ -144,22 +141,44 @@ pub(super) fn name_of(ingress: &Annotated, host: &str) -> String {
     route::of_host(&ingress.key.name.name, host)
 }
 
+/// The oldest Ingress with rules for each host. `served` are in the order of their age.
+fn leaders<'a>(
+    served: impl Iterator<Item = (usize, &'a Annotated)>,
+    regular: &BTreeSet<&str>,
+) -> BTreeMap<&'a str, Leader> {
+    let mut leaders: BTreeMap<&str, Leader> = BTreeMap::new();
+    for (index, ingress) in served {
+        for entry in &ingress.entries {
+            let leader = leaders.entry(&entry.host).or_insert(Leader { ingress: index, has_root: false });
+            let is_regular = regular.contains(entry.host.as_str());
+            leader.has_root |= entry.paths.iter().any(|path| match &ingress.read.rewriting {
+                Some(rewriting) if is_regular => {
+                    rewriting.read(&path.path).is_ok_and(|pattern| pattern.path == "/")
+                }
+                Some(_) | None => path.path == "/" && (is_regular || !path.is_exact()),
+            });
+        }
+    }
+    leaders
+}
+
 /// The HTTPRoutes for a host of an Ingress: the one that serves, and the one that redirects to it. If TLS passes through, no
 /// HTTPRoute serves the requests to which plaintext is redirected.
 fn of_host(
     (ingress, tls_hosts): (&Annotated, &TlsHosts<'_>),
     host: &str,
     mut document: Document,
-    conversion: &mut Conversion,
+    context: &Context<'_>,
+    draft: &mut Draft,
 ) -> Vec<Document> {
-    if !redirects((ingress, tls_hosts), host, document.section, conversion) {
+    if !redirects((ingress, tls_hosts), host, document.section, context, draft) {
         return vec![document];
     }
     let is_alone = document.section == Section::Plaintext;
     let name = if is_alone {
         document.name.clone()
     } else {
-        conversion.route_name(&document.namespace, &format!("{}-redirect", document.name))
+        draft.output.route_name(&document.namespace, &format!("{}-redirect", document.name))
     };
     let mut redirect = document.redirect_to_https(name, TO_HTTPS);
     // ingress-nginx redirects the root to app-root before.
@@ -186,12 +205,13 @@ fn redirects(
     (ingress, tls_hosts): (&Annotated, &TlsHosts<'_>),
     host: &str,
     section: Section,
-    conversion: &mut Conversion,
+    context: &Context<'_>,
+    draft: &mut Draft,
 ) -> bool {
     let forced = ingress.at_own(ingress.dialect.to_https);
     if ingress.is_closed {
         if ingress.read.https.without_tls {
-            conversion.report.limited(
+            draft.report.limited(
                 &forced,
                 Reason::NoEffect,
                 "All paths of the Ingress answer 503, in plaintext, too.",
@@ -202,7 +222,7 @@ fn redirects(
     if ingress.read.redirects() {
         if ingress.read.https.without_tls {
             let message = "Another annotation redirects all requests before they are redirected to HTTPS.";
-            conversion.report.exact(&forced, message);
+            draft.report.exact(&forced, message);
         }
         return false;
     }
@@ -215,30 +235,30 @@ fn redirects(
         (true, false) => ingress.at_own("plugin-config-name"),
         (false, _) => ingress.at_tls(),
     };
-    if section != Section::Plaintext && !conversion.parent.serves_https(&hosts(host)) {
+    if section != Section::Plaintext && !draft.output.gateway.serves_https(&hosts(host)) {
         let message = format!(
             "The input has no certificate for {}, so there is no HTTPS to redirect to. Requests in plaintext are served. Name \
              a certificate for hosts without one by --default-certificate NAMESPACE/NAME.",
             shown(host)
         );
-        conversion.report.impossible(&at, Reason::TlsWithoutSecret, message);
+        draft.report.impossible(&at, Reason::TlsWithoutSecret, message);
         return false;
     }
-    if !conversion.parent.is_known() {
+    if !draft.output.gateway.is_known() {
         let message = format!(
             "An HTTPRoute redirects plaintext to HTTPS with status {TO_HTTPS}. Gateway {} is not among the input, so see that it \
              has a listener for HTTPS of {}.",
-            conversion.parent.name,
+            context.owners.gateway,
             shown(host)
         );
-        conversion.report.limited(&at, Reason::MissingReferent, message);
+        draft.report.limited(&at, Reason::MissingReferent, message);
     } else if without_tls {
         let message = "An HTTPRoute redirects plaintext to HTTPS with status 308.";
         match ingress.dialect.annotations {
-            AnnotationDialect::IngressNginx => conversion.report.exact(&at, message),
+            AnnotationDialect::IngressNginx => draft.report.exact(&at, message),
             AnnotationDialect::Apisix => {
                 let message = format!("{message} APISIX has status 301 for GET and HEAD.");
-                conversion.report.limited(&at, Reason::DifferentAnswer, message);
+                draft.report.limited(&at, Reason::DifferentAnswer, message);
             }
         }
     } else if !tls_hosts.has_of_rules(host) {
@@ -246,17 +266,17 @@ fn redirects(
             "An HTTPRoute redirects plaintext for {host} to HTTPS with status 308. ingress-nginx serves plaintext, because no \
              Ingress with rules for the host has spec.tls."
         );
-        conversion.report.limited(&at, Reason::DifferentScope, message);
+        draft.report.limited(&at, Reason::DifferentScope, message);
     } else if by_default(ingress) {
         let message = "ingress-nginx redirects hosts with a certificate by default, so an HTTPRoute redirects plaintext to \
                        HTTPS with status 308.";
-        conversion.report.exact(&at, message);
+        draft.report.exact(&at, message);
     }
     true
 }
 
 /// Writes the policies of an Ingress for its routes.
-fn write_policies(ingress: &Annotated, routes: &[String], conversion: &mut Conversion) {
+fn write_policies(ingress: &Annotated, routes: &[String], draft: &mut Draft) {
     let Effects { security, traffic, .. } = effects(ingress);
     let specs = [(Kind::SecurityPolicy, security), (Kind::TrafficPolicy, traffic)];
     for (kind, fields) in specs {
@@ -266,14 +286,14 @@ fn write_policies(ingress: &Annotated, routes: &[String], conversion: &mut Conve
         if fields.contains_key("rateLimit") && routes.len() > TARGETS {
             let message =
                 format!("A policy has at most {TARGETS} targets, so the Ingress has several counts.");
-            conversion.report.limited(&ingress.place, Reason::TooMany, message);
+            draft.report.limited(&ingress.place, Reason::TooMany, message);
         }
         for routes in routes.chunks(TARGETS) {
             let target = |route: &String| json!({ "group": GATEWAY_GROUP, "kind": Kind::HttpRoute.as_str(), "name": route });
             let mut spec = fields.clone();
             spec.insert("targetRefs".to_owned(), routes.iter().map(target).collect());
             let name = &ingress.key.name;
-            conversion.output.add(kind, &name.namespace, &name.name, ("spec", Value::Object(spec)));
+            draft.output.objects.add(kind, &name.namespace, &name.name, ("spec", Value::Object(spec)));
         }
     }
 }

@@ -12,11 +12,11 @@ use super::canary::{self, Canaries};
 use super::precedence::{Candidate, Rank};
 use super::tls::{TlsHosts, wants_https};
 use super::{paths, services};
-use crate::convert::Conversion;
+use crate::convert::Draft;
 use crate::convert::rules::Rule;
-use crate::output::label;
+use crate::objects::label;
 use crate::plugin::Effects;
-use crate::report::Reason;
+use crate::report::{Reason, Report};
 use crate::source::Sources;
 
 /// The answer to methods that the annotations do not admit.
@@ -50,11 +50,11 @@ pub(super) struct Leader {
 
 impl Reader<'_> {
     /// Adds the rules of the Ingress.
-    pub(super) fn read(&self, candidates: &mut Vec<Candidate>, conversion: &mut Conversion) {
+    pub(super) fn read(&self, candidates: &mut Vec<Candidate>, draft: &mut Draft) {
         let Annotated { entries, default_backend, is_closed, .. } = self.ingress;
         let hosts: BTreeSet<&str> = entries.iter().map(|entry| entry.host.as_str()).collect();
         if self.ingress.is_bypassed && !is_closed {
-            self.redirected(&hosts, candidates, conversion);
+            self.redirected(&hosts, candidates, &mut draft.report);
             return;
         }
         if let Some(root) = self.ingress.read.app_root.as_ref().filter(|_| !is_closed) {
@@ -62,34 +62,29 @@ impl Reader<'_> {
         }
         for entry in entries {
             for path in &entry.paths {
-                candidates.extend(self.path(entry, path, conversion));
+                candidates.extend(self.path(entry, path, draft));
             }
         }
-        candidates.extend(hosts.iter().filter_map(|host| self.rest(host, conversion)));
+        candidates.extend(hosts.iter().filter_map(|host| self.rest(host, &mut draft.report)));
         if let Some(backend) = default_backend {
             if !hosts.is_empty() && self.ingress.dialect.annotations == AnnotationDialect::IngressNginx {
                 let message = "The backend gets the requests that no rule takes, for all hosts. ingress-nginx sends those for \
                                the hosts of the rules alone.";
-                conversion.report.limited(&backend.place, Reason::DifferentScope, message);
+                draft.report.limited(&backend.place, Reason::DifferentScope, message);
             }
             for host in hosts.into_iter().chain([""]).collect::<BTreeSet<&str>>() {
-                candidates.push(self.everything(host, backend, conversion));
+                candidates.push(self.everything(host, backend, draft));
             }
         }
     }
 
     /// The rules of an Ingress whose plaintext is redirected as a whole, and whose TLS passes through.
-    fn redirected(
-        &self,
-        hosts: &BTreeSet<&str>,
-        candidates: &mut Vec<Candidate>,
-        conversion: &mut Conversion,
-    ) {
+    fn redirected(&self, hosts: &BTreeSet<&str>, candidates: &mut Vec<Candidate>, report: &mut Report) {
         let paths = || self.ingress.entries.iter().flat_map(|entry| &entry.paths);
         for path in paths() {
             let message =
                 "TLS passes through to the backend of the path /, and plaintext is redirected for all paths.";
-            conversion.report.exact(&path.place, message);
+            report.exact(&path.place, message);
         }
         let Some(first) = paths().next() else { return };
         let matched = json!({ "type": "PathPrefix", "value": "/" });
@@ -108,16 +103,14 @@ impl Reader<'_> {
     }
 
     /// The rules for a path, with those of a canary.
-    fn path(&self, entry: &Entry, path: &PathEntry, conversion: &mut Conversion) -> Option<Candidate> {
+    fn path(&self, entry: &Entry, path: &PathEntry, draft: &mut Draft) -> Option<Candidate> {
         let Annotated { read, is_closed, .. } = self.ingress;
         let matched = match self.ingress.dialect.annotations {
             AnnotationDialect::IngressNginx => {
                 let is_regular = self.regular.contains(entry.host.as_str());
-                paths::read(path, read.rewriting.as_ref(), is_regular, &mut conversion.report)
+                paths::read(path, read.rewriting.as_ref(), is_regular, &mut draft.report)
             }
-            AnnotationDialect::Apisix => {
-                paths::read_apisix(path, read.rewriting.as_ref(), &mut conversion.report)
-            }
+            AnnotationDialect::Apisix => paths::read_apisix(path, read.rewriting.as_ref(), &mut draft.report),
         };
         let matched = match matched {
             Ok(matched) => matched,
@@ -125,7 +118,7 @@ impl Reader<'_> {
                 let object = &self.ingress.place.object;
                 let redirects = self.ingress.read.redirects();
                 if !self.ingress.protects() && !redirects {
-                    conversion.withhold(
+                    draft.report.withhold(
                         &path.place,
                         "The path is not written, and its requests go to other paths.",
                     );
@@ -133,7 +126,7 @@ impl Reader<'_> {
                 }
                 let why = if redirects { "redirects its requests" } else { "is protected" };
                 let message = format!("{object} {why}, so a rule answers 503 in place of the path.");
-                conversion.withhold(&path.place, message);
+                draft.report.withhold(&path.place, message);
                 let mut rule = self.rule(&entry.host, path, &stem);
                 rule.refuse();
                 let guard = self.candidate(entry, path, stem, vec![rule]);
@@ -152,16 +145,15 @@ impl Reader<'_> {
         {
             let message = "ingress-nginx neither redirects challenges of ACME nor asks for credentials, and an HTTPRoute does both. \
                            cert-manager has a solver for Gateways.";
-            conversion.report.limited(&path.place, Reason::AcmeChallenge, message);
+            draft.report.limited(&path.place, Reason::AcmeChallenge, message);
         }
         if let (Some(_), Some(target)) = (&rule.effects.redirect, &path.target) {
-            conversion.report.exact(&target.place, "All requests are redirected, so no backend gets any.");
+            draft.report.exact(&target.place, "All requests are redirected, so no backend gets any.");
         }
         if rule.effects.redirect.is_some() || rule.effects.response.is_some() {
             return Some(self.candidate(entry, path, matched.path, self.with_methods(vec![rule])));
         }
-        let Some(own) =
-            path.target.as_ref().and_then(|target| self.backend(self.ingress, target, conversion))
+        let Some(own) = path.target.as_ref().and_then(|target| self.backend(self.ingress, target, draft))
         else {
             rule.refuse();
             return Some(self.candidate(entry, path, matched.path, vec![rule]));
@@ -169,7 +161,7 @@ impl Reader<'_> {
         let mut rules = Vec::new();
         let share = self.canaries.find(self.ingress, entry, path);
         let share = share.and_then(|canary| {
-            let backend = self.backend(canary.ingress, canary.target, conversion)?;
+            let backend = self.backend(canary.ingress, canary.target, draft)?;
             Some((canary.share, backend))
         });
         match share {
@@ -253,7 +245,7 @@ impl Reader<'_> {
     }
 
     /// The rule of the default backend.
-    fn everything(&self, host: &str, backend: &Target, conversion: &mut Conversion) -> Candidate {
+    fn everything(&self, host: &str, backend: &Target, draft: &mut Draft) -> Candidate {
         let matched = json!({ "type": "PathPrefix", "value": "/" });
         let path = PathEntry {
             place: backend.place.clone(),
@@ -265,7 +257,7 @@ impl Reader<'_> {
         if self.ingress.is_closed {
             rule.refuse();
         } else if rule.effects.redirect.is_none() {
-            match self.backend(self.ingress, backend, conversion) {
+            match self.backend(self.ingress, backend, draft) {
                 Some(backend) => rule.backends = vec![backend],
                 None => rule.refuse(),
             }
@@ -276,7 +268,7 @@ impl Reader<'_> {
 
     /// The rule that redirects the requests of a host that no path takes. In ingress-nginx, the oldest Ingress of a host decides
     /// about them.
-    fn rest(&self, host: &str, conversion: &mut Conversion) -> Option<Candidate> {
+    fn rest(&self, host: &str, report: &mut Report) -> Option<Candidate> {
         let filter = self.ingress.read.host_redirect().filter(|_| !self.ingress.is_closed)?;
         let leader = self.leaders.get(host).filter(|leader| leader.ingress == self.index)?;
         if host.is_empty() || leader.has_root {
@@ -284,7 +276,7 @@ impl Reader<'_> {
         }
         let message =
             format!("Requests for {host} that no path takes are redirected, too, as in ingress-nginx.");
-        conversion.report.exact(&self.ingress.place, message);
+        report.exact(&self.ingress.place, message);
         let matched = json!({ "type": "PathPrefix", "value": "/" });
         let path = PathEntry {
             place: self.ingress.place.clone(),
@@ -323,21 +315,25 @@ impl Reader<'_> {
     }
 
     /// An item of `backendRefs`.
-    fn backend(&self, ingress: &Annotated, target: &Target, conversion: &mut Conversion) -> Option<Value> {
+    fn backend(&self, ingress: &Annotated, target: &Target, draft: &mut Draft) -> Option<Value> {
         match services::number(ingress, target, self.sources) {
             Ok(number) => {
                 let service = ObjectName::new(ingress.service_namespace.as_str(), target.service.as_str());
                 let message = format!("The backend becomes Service {service} port {number}.");
-                conversion.report.exact(&target.place, message);
+                draft.report.exact(&target.place, message);
                 let mut backend = json!({ "name": &*service.name, "port": number });
                 if &*service.namespace != ingress.namespace() {
-                    conversion.output.grant((Kind::HttpRoute, ingress.namespace()), Kind::Service, &service);
+                    draft.output.objects.grant(
+                        (Kind::HttpRoute, ingress.namespace()),
+                        Kind::Service,
+                        &service,
+                    );
                     backend["namespace"] = json!(&*service.namespace);
                 }
                 Some(backend)
             }
             Err(why) => {
-                conversion.report.impossible(
+                draft.report.impossible(
                     &target.place,
                     Reason::MissingReferent,
                     format!("{why} The path answers 503."),

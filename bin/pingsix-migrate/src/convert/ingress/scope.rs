@@ -10,27 +10,27 @@ use super::canary::{self, PathKey};
 use super::hosts::WWW;
 use super::paths;
 use super::tls::TlsHosts;
-use crate::convert::Conversion;
+use crate::convert::Context;
 use crate::convert::covering::covering;
-use crate::report::Reason;
+use crate::report::{Reason, Report};
 
 /// Reports such requests. `ingresses` are in the order of their age.
-pub(super) fn note(ingresses: &[Annotated], conversion: &mut Conversion) {
+pub(super) fn note(ingresses: &[Annotated], context: &Context<'_>, report: &mut Report) {
     let is_own = |one: &&Annotated| one.dialect.annotations == AnnotationDialect::IngressNginx;
     let (canaries, mains): (Vec<&Annotated>, Vec<&Annotated>) =
         ingresses.iter().filter(is_own).partition(|one| one.read.canary.is_some());
-    note_canaries(&mains, &canaries, conversion);
-    note_shared_services(ingresses, conversion);
-    note_wide_hosts(&mains, conversion);
-    note_slashes(ingresses, conversion);
-    note_order(&mains, conversion);
-    note_unserved_redirects(&mains, conversion);
-    if conversion.choices.keep_ingress {
-        note_regular(&mains, conversion);
-        note_repeated(&mains, conversion);
-        note_repeated(&canaries, conversion);
-        note_oldest_of_host(&mains, conversion);
-        note_redirected(&mains, &TlsHosts::of(ingresses), conversion);
+    note_canaries(&mains, &canaries, report);
+    note_shared_services(ingresses, report);
+    note_wide_hosts(&mains, report);
+    note_slashes(ingresses, report);
+    note_order(&mains, context, report);
+    note_unserved_redirects(&mains, report);
+    if context.choices.keep_ingress {
+        note_regular(&mains, report);
+        note_repeated(&mains, report);
+        note_repeated(&canaries, report);
+        note_oldest_of_host(&mains, report);
+        note_redirected(&mains, &TlsHosts::of(ingresses), report);
     }
 }
 
@@ -54,7 +54,7 @@ fn target_of<'a>(ingress: &'a Annotated, path: &'a PathEntry) -> Option<Target<'
 type Target<'a> = (&'a str, &'a str, &'a str);
 
 /// ingress-nginx splits the requests of a Service among it and its first canary, whatever their paths are.
-fn note_canaries(mains: &[&Annotated], canaries: &[&Annotated], conversion: &mut Conversion) {
+fn note_canaries(mains: &[&Annotated], canaries: &[&Annotated], report: &mut Report) {
     let mut of_path: BTreeMap<PathKey<'_>, usize> = BTreeMap::new();
     for (index, canary) in canaries.iter().enumerate() {
         for (_, named, _) in paths_of(&[*canary]) {
@@ -72,7 +72,7 @@ fn note_canaries(mains: &[&Annotated], canaries: &[&Annotated], conversion: &mut
                 "ingress-nginx sends the share of all requests for Service {namespace}/{service} port {port}, and the output that \
                  of the paths of the canary alone."
             );
-            conversion.report.limited(&canary.at_own("canary"), Reason::DifferentScope, message);
+            report.limited(&canary.at_own("canary"), Reason::DifferentScope, message);
         }
     }
 }
@@ -80,7 +80,7 @@ fn note_canaries(mains: &[&Annotated], canaries: &[&Annotated], conversion: &mut
 /// In ingress-nginx, the oldest Ingress with a Service decides whether the Service is that of a canary (`createUpstreams` of
 /// `internal/ingress/controller/controller.go`): the others have no share, or no path. `ingresses` are in the order of their
 /// age.
-fn note_shared_services(ingresses: &[Annotated], conversion: &mut Conversion) {
+fn note_shared_services(ingresses: &[Annotated], report: &mut Report) {
     let own = || ingresses.iter().filter(|one| one.is_of_nginx());
     let targets = own()
         .flat_map(|one| canary::paths(one).filter_map(move |(_, path)| Some((target_of(one, path)?, one))));
@@ -102,24 +102,24 @@ fn note_shared_services(ingresses: &[Annotated], conversion: &mut Conversion) {
                 "{service} is a backend of {}, too, so ingress-nginx serves the paths of this Ingress and ignores its canary annotations.",
                 oldest.key
             );
-            conversion.report.limited(&ingress.at_own("canary"), Reason::DifferentScope, message);
+            report.limited(&ingress.at_own("canary"), Reason::DifferentScope, message);
         } else {
             let message = format!(
                 "{service} is a backend of the canary {}, which ingress-nginx reads first, so it leaves the path out.",
                 oldest.key
             );
-            conversion.report.limited(&path.place, Reason::DifferentScope, message);
+            report.limited(&path.place, Reason::DifferentScope, message);
             let message = format!(
                 "{service} is a backend of {}, too, whose path ingress-nginx leaves out, and perhaps the share of the canary.",
                 ingress.key
             );
-            conversion.report.limited(&oldest.at_own("canary"), Reason::DifferentScope, message);
+            report.limited(&oldest.at_own("canary"), Reason::DifferentScope, message);
         }
     }
 }
 
 /// In ingress-nginx, a request for a host with rules is never one for a wildcard or for all hosts.
-fn note_wide_hosts(mains: &[&Annotated], conversion: &mut Conversion) {
+fn note_wide_hosts(mains: &[&Annotated], report: &mut Report) {
     let mut is_complete: BTreeMap<&str, bool> = BTreeMap::new();
     for ingress in mains {
         for entry in &ingress.entries {
@@ -140,14 +140,14 @@ fn note_wide_hosts(mains: &[&Annotated], conversion: &mut Conversion) {
             let message = format!(
                 "Requests for {host} that no path of that host takes reach the backend. ingress-nginx answers 404."
             );
-            conversion.report.limited(&backend.place, Reason::DifferentScope, message);
+            report.limited(&backend.place, Reason::DifferentScope, message);
         }
         if let Some(entry) = ingress.entries.iter().find(|entry| entry.host.starts_with('*')) {
             let message = format!(
                 "{} stands for one label or more before its parent, and in ingress-nginx for one.",
                 entry.host
             );
-            conversion.report.limited(&ingress.place.at("spec.rules"), Reason::DifferentMatch, message);
+            report.limited(&ingress.place.at("spec.rules"), Reason::DifferentMatch, message);
         }
         let with_paths = ingress.entries.iter().filter(|entry| !entry.paths.is_empty());
         let covered = with_paths.filter_map(|entry| open.get(entry.host.as_str()));
@@ -155,12 +155,12 @@ fn note_wide_hosts(mains: &[&Annotated], conversion: &mut Conversion) {
         let message = format!(
             "Requests for {host} that no path of that host takes reach the rules for more hosts. ingress-nginx answers 404."
         );
-        conversion.report.limited(&ingress.place.at("spec.rules"), Reason::DifferentScope, message);
+        report.limited(&ingress.place.at("spec.rules"), Reason::DifferentScope, message);
     }
 }
 
 /// A path with a slash at its end is not that without one in the originals.
-fn note_slashes(ingresses: &[Annotated], conversion: &mut Conversion) {
+fn note_slashes(ingresses: &[Annotated], report: &mut Report) {
     let regular = paths::regular_hosts(ingresses.iter());
     let plain = ingresses.iter().filter(|one| one.read.canary.is_none());
     for (ingress, entry, path) in
@@ -181,12 +181,12 @@ fn note_slashes(ingresses: &[Annotated], conversion: &mut Conversion) {
         };
         let taken = if path.is_exact() { "the path with the slash alone" } else { "both" };
         let message = format!("{answer}, and the rule takes {taken}.");
-        conversion.report.limited(&path.place.at("path"), Reason::DifferentAnswer, message);
+        report.limited(&path.place.at("path"), Reason::DifferentAnswer, message);
     }
 }
 
 /// A class reads the paths of each Ingress for themselves.
-fn note_regular(mains: &[&Annotated], conversion: &mut Conversion) {
+fn note_regular(mains: &[&Annotated], report: &mut Report) {
     let hosts = paths::regular_hosts(mains.iter().copied());
     for ingress in mains {
         let entries = ingress.entries.iter().filter(|entry| hosts.contains(entry.host.as_str()));
@@ -197,7 +197,7 @@ fn note_regular(mains: &[&Annotated], conversion: &mut Conversion) {
             };
             if let Some(difference) = difference {
                 let message = format!("{difference}.");
-                conversion.report.limited(&path.place.at("path"), Reason::DifferentPath, message);
+                report.limited(&path.place.at("path"), Reason::DifferentPath, message);
             }
         }
     }
@@ -231,7 +231,7 @@ impl Expression<'_> {
 
 /// Of the regular expressions of a host, ingress-nginx takes the longest text that matches, and the output the longest
 /// beginning.
-fn note_order(mains: &[&Annotated], conversion: &mut Conversion) {
+fn note_order(mains: &[&Annotated], context: &Context<'_>, report: &mut Report) {
     let hosts = paths::regular_hosts(mains.iter().copied());
     let mut of_host: BTreeMap<&str, Vec<Expression<'_>>> = BTreeMap::new();
     for (ingress, entry, path) in
@@ -260,21 +260,21 @@ fn note_order(mains: &[&Annotated], conversion: &mut Conversion) {
             });
             around.push((one, before));
             // Of HTTPRoutes, those without requests are left out.
-            let keeps = conversion.choices.keep_ingress;
+            let keeps = context.choices.keep_ingress;
             let before = before.filter(|before| before.length() > one.length());
             if let Some(before) = before.filter(|before| keeps || !before.has_below(&one.stem)) {
                 let message = format!(
                     "{} has {}, too, which ingress-nginx prefers because its text is longer.",
                     before.ingress.key, before.path.path
                 );
-                conversion.report.limited(&one.path.place.at("path"), Reason::Precedence, message);
+                report.limited(&one.path.place.at("path"), Reason::Precedence, message);
             }
         }
     }
 }
 
 /// Copies are equally old, so of those with one host and path the class serves the first by name.
-fn note_repeated(mains: &[&Annotated], conversion: &mut Conversion) {
+fn note_repeated(mains: &[&Annotated], report: &mut Report) {
     let mut oldest = BTreeMap::new();
     let entries = mains.iter().flat_map(|ingress| ingress.entries.iter().map(move |entry| (*ingress, entry)));
     for (ingress, entry) in entries {
@@ -286,14 +286,14 @@ fn note_repeated(mains: &[&Annotated], conversion: &mut Conversion) {
                      serves the first by name.",
                     older.key
                 );
-                conversion.report.limited(&path.place, Reason::Precedence, message);
+                report.limited(&path.place, Reason::Precedence, message);
             }
         }
     }
 }
 
 /// In ingress-nginx, the oldest Ingress of a host decides about requests that no path takes, too.
-fn note_oldest_of_host(mains: &[&Annotated], conversion: &mut Conversion) {
+fn note_oldest_of_host(mains: &[&Annotated], report: &mut Report) {
     let mut oldest = BTreeMap::new();
     let entries = mains.iter().flat_map(|ingress| ingress.entries.iter().map(move |entry| (*ingress, entry)));
     for (ingress, entry) in entries {
@@ -305,7 +305,7 @@ fn note_oldest_of_host(mains: &[&Annotated], conversion: &mut Conversion) {
                  old, and in the class the first by name decides.",
                 older.key, entry.host
             );
-            conversion.report.limited(&ingress.place.at("spec.rules"), Reason::DifferentScope, message);
+            report.limited(&ingress.place.at("spec.rules"), Reason::DifferentScope, message);
         }
     }
 }
@@ -321,7 +321,7 @@ fn older_by_age_alone<'a, K: Ord>(
 }
 
 /// ingress-nginx redirects the host with or without `www.` of a host for which it serves a path of the Ingress.
-fn note_unserved_redirects(mains: &[&Annotated], conversion: &mut Conversion) {
+fn note_unserved_redirects(mains: &[&Annotated], report: &mut Report) {
     if !mains.iter().any(|ingress| ingress.read.redirects_www) {
         return;
     }
@@ -338,13 +338,13 @@ fn note_unserved_redirects(mains: &[&Annotated], conversion: &mut Conversion) {
             let message = format!(
                 "ingress-nginx redirects no request to {host}, because it serves none of the paths of this Ingress for the host."
             );
-            conversion.report.limited(&ingress.at_own(WWW), Reason::DifferentScope, message);
+            report.limited(&ingress.at_own(WWW), Reason::DifferentScope, message);
         }
     }
 }
 
 /// A class redirects hosts that any Ingress lists in `spec.tls`.
-fn note_redirected(mains: &[&Annotated], tls_hosts: &TlsHosts<'_>, conversion: &mut Conversion) {
+fn note_redirected(mains: &[&Annotated], tls_hosts: &TlsHosts<'_>, report: &mut Report) {
     for ingress in mains {
         let https = &ingress.read.https;
         let is_asked = https.with_tls || ingress.own("ssl-redirect").is_none();
@@ -355,7 +355,7 @@ fn note_redirected(mains: &[&Annotated], tls_hosts: &TlsHosts<'_>, conversion: &
                     "Plaintext for {host} is redirected to HTTPS. ingress-nginx serves plaintext, because no Ingress with rules for \
                      the host has spec.tls."
                 );
-                conversion.report.limited(&ingress.place.at("spec.rules"), Reason::DifferentScope, message);
+                report.limited(&ingress.place.at("spec.rules"), Reason::DifferentScope, message);
             }
         }
     }

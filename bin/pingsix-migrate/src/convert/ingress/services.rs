@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use super::annotated::{Annotated, Target};
 use super::canary::Canaries;
 use super::dialect::Dialect;
-use crate::convert::Conversion;
-use crate::report::{Place, Reason};
+use crate::convert::output::Output;
+use crate::convert::{Context, Draft};
+use crate::report::{Place, Reason, Report};
 use crate::source::{ServicePort, Sources};
 
 /// The way in which an Ingress speaks to a port of a Service.
@@ -23,11 +24,11 @@ struct Protocol {
 }
 
 /// Writes the policies of all Services. The settings of the oldest Ingress of a Service count.
-pub(super) fn convert(ingresses: &mut [Annotated], sources: &Sources, conversion: &mut Conversion) {
+pub(super) fn convert(ingresses: &mut [Annotated], context: &Context<'_>, draft: &mut Draft) {
     for ingress in ingresses.iter().filter(|ingress| ingress.is_closed) {
         let names = std::iter::once(&ingress.dialect.protocol).chain(ingress.dialect.settings);
         for (at, _) in places(ingress, names) {
-            conversion.report.limited(
+            draft.report.limited(
                 &at,
                 Reason::NoEffect,
                 "All paths of the Ingress answer 503, so no backend is reached.",
@@ -36,18 +37,18 @@ pub(super) fn convert(ingresses: &mut [Annotated], sources: &Sources, conversion
     }
     let canaries = Canaries::of(ingresses);
     let targets: Vec<Vec<Target>> = ingresses.iter().map(|ingress| targets(&canaries, ingress)).collect();
-    traffic(ingresses, &targets, conversion);
+    traffic(ingresses, &targets, draft);
     let mut ports: BTreeMap<(ObjectName, u16), (Protocol, ObjectKey)> = BTreeMap::new();
     for (ingress, targets) in ingresses.iter_mut().zip(&targets).filter(|(one, _)| serves(one)) {
-        let is_readable = protocols((ingress, targets), &mut ports, sources, conversion);
+        let is_readable = protocols((ingress, targets), &mut ports, context, &mut draft.report);
         if !is_readable && !ingress.may_be_weaker {
             ingress.is_closed = true;
             let message = "All paths answer 503, because requests would reach the backends in another way.";
-            conversion.withhold(&ingress.place, message);
+            draft.report.withhold(&ingress.place, message);
         }
     }
     for ((service, port), (protocol, _)) in ports {
-        write_protocol(&service, port, &protocol, sources, conversion);
+        write_protocol(&service, port, &protocol, context, &mut draft.output);
     }
 }
 
@@ -83,7 +84,7 @@ fn places<'a>(
 const LISTED: usize = 4;
 
 /// BackendTrafficPolicies.
-fn traffic(ingresses: &[Annotated], targets: &[Vec<Target>], conversion: &mut Conversion) {
+fn traffic(ingresses: &[Annotated], targets: &[Vec<Target>], draft: &mut Draft) {
     let default = BackendTrafficPolicySpec::default();
     let mut written: BTreeMap<ObjectName, &Annotated> = BTreeMap::new();
     let mut without: BTreeMap<ObjectName, Vec<&ObjectKey>> = BTreeMap::new();
@@ -98,7 +99,7 @@ fn traffic(ingresses: &[Annotated], targets: &[Vec<Target>], conversion: &mut Co
         let settings = places(ingress, ingress.dialect.settings);
         if *spec == default {
             for (at, _) in settings {
-                conversion.report.exact(&at, "The value is that of PingSIX.");
+                draft.report.exact(&at, "The value is that of PingSIX.");
             }
             continue;
         }
@@ -117,7 +118,7 @@ fn traffic(ingresses: &[Annotated], targets: &[Vec<Target>], conversion: &mut Co
             let Ok(mut value) = serde_json::to_value(spec) else { continue };
             value["targetRefs"] =
                 json!([{ "group": "", "kind": Kind::Service.as_str(), "name": &*service.name }]);
-            conversion.output.add(
+            draft.output.objects.add(
                 Kind::BackendTrafficPolicy,
                 &service.namespace,
                 &service.name,
@@ -132,14 +133,10 @@ fn traffic(ingresses: &[Annotated], targets: &[Vec<Target>], conversion: &mut Co
                 message.push_str(&differences.join(", and "));
             }
             match difference {
-                None if differences.is_empty() => conversion.report.exact(&at, format!("{message}.")),
-                None => conversion.report.limited(&at, Reason::DifferentScope, format!("{message}.")),
+                None if differences.is_empty() => draft.report.exact(&at, format!("{message}.")),
+                None => draft.report.limited(&at, Reason::DifferentScope, format!("{message}.")),
                 Some(difference) => {
-                    conversion.report.limited(
-                        &at,
-                        Reason::DifferentScope,
-                        format!("{message}. {difference}"),
-                    );
+                    draft.report.limited(&at, Reason::DifferentScope, format!("{message}. {difference}"));
                 }
             }
         }
@@ -175,13 +172,13 @@ pub(super) fn number(ingress: &Annotated, target: &Target, sources: &Sources) ->
 fn protocols(
     (ingress, targets): (&Annotated, &[Target]),
     ports: &mut BTreeMap<(ObjectName, u16), (Protocol, ObjectKey)>,
-    sources: &Sources,
-    conversion: &mut Conversion,
+    context: &Context<'_>,
+    report: &mut Report,
 ) -> bool {
     let (is_grpc, is_tls) = match ingress.read.backend_protocol {
         BackendProtocol::OfService => {
             for (at, _) in places(ingress, [&ingress.dialect.protocol]) {
-                conversion.report.exact(&at, "This is the default.");
+                report.exact(&at, "This is the default.");
             }
             return true;
         }
@@ -201,24 +198,26 @@ fn protocols(
     if is_tls && verified.is_none() {
         let message = "PingSIX verifies the certificate of a backend for one name, so the Ingress needs one host without a \
                        wildcard, or upstream-vhost.";
-        conversion.report.blocking(&at, Reason::UnsupportedProtocol, message);
+        report.blocking(&at, Reason::UnsupportedProtocol, message);
         return false;
     }
     let protocol = Protocol { is_grpc, verified: verified.filter(|_| is_tls) };
     for target in targets {
         let service = ObjectName::new(ingress.service_namespace.as_str(), target.service.as_str());
-        let Ok(number) = number(ingress, target, sources) else { continue };
-        if is_grpc && !sources.kept.contains_key(&ObjectKey { kind: Kind::Service, name: service.clone() }) {
+        let Ok(number) = number(ingress, target, context.sources) else { continue };
+        if is_grpc
+            && !context.sources.kept.contains_key(&ObjectKey { kind: Kind::Service, name: service.clone() })
+        {
             let message =
                 format!("The protocol is appProtocol of Service {service}, which is not among the input.");
-            conversion.report.blocking(&at, Reason::MissingReferent, message);
+            report.blocking(&at, Reason::MissingReferent, message);
             return false;
         }
         let key = (service, number);
         match ports.get(&key) {
             Some((other, by)) if *other != protocol => {
                 let message = format!("{by} reaches the same port of a Service in another way.");
-                conversion.report.blocking(&at, Reason::Conflict, message);
+                report.blocking(&at, Reason::Conflict, message);
                 return false;
             }
             Some(_) => {}
@@ -239,7 +238,7 @@ fn protocols(
     }
     let reason =
         if protocol.verified.is_some() { Reason::VerifiedCertificate } else { Reason::DifferentConnection };
-    conversion.report.limited(&at, reason, sentences.join(" "));
+    report.limited(&at, reason, sentences.join(" "));
     true
 }
 
@@ -261,12 +260,12 @@ fn write_protocol(
     service: &ObjectName,
     number: u16,
     protocol: &Protocol,
-    sources: &Sources,
-    conversion: &mut Conversion,
+    context: &Context<'_>,
+    output: &mut Output,
 ) {
     let key = ObjectKey { kind: Kind::Service, name: service.clone() };
     if protocol.is_grpc {
-        let ports = conversion.output.get_mut(&key).and_then(|service| service.pointer_mut("/spec/ports"));
+        let ports = output.objects.get_mut(&key).and_then(|service| service.pointer_mut("/spec/ports"));
         for port in ports.and_then(Value::as_array_mut).into_iter().flatten() {
             if port.get("port") == Some(&json!(number)) {
                 port["appProtocol"] = json!("kubernetes.io/h2c");
@@ -275,7 +274,7 @@ fn write_protocol(
     }
     if let Some(hostname) = &protocol.verified {
         let mut target = json!({ "group": "", "kind": Kind::Service.as_str(), "name": &*service.name });
-        if let ServicePort::Known { name, .. } = sources.service_port(service, &number.to_string())
+        if let ServicePort::Known { name, .. } = context.sources.service_port(service, &number.to_string())
             && !name.is_empty()
         {
             target["sectionName"] = json!(name);
@@ -284,6 +283,6 @@ fn write_protocol(
             "targetRefs": [target],
             "validation": { "hostname": hostname, "wellKnownCACertificates": "System" },
         });
-        conversion.output.add(Kind::BackendTlsPolicy, &service.namespace, &service.name, ("spec", spec));
+        output.objects.add(Kind::BackendTlsPolicy, &service.namespace, &service.name, ("spec", spec));
     }
 }

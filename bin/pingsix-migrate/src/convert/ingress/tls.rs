@@ -7,7 +7,7 @@ use pingsix_translate::ObjectName;
 use super::annotated::{Annotated, Tls};
 use super::hosts::AddedHosts;
 use super::passthrough::Passthrough;
-use crate::convert::Conversion;
+use crate::convert::{Context, Draft};
 use crate::report::{Place, Reason};
 use crate::source::is_name;
 
@@ -16,16 +16,17 @@ pub(super) fn convert(
     ingresses: &[Annotated],
     added: &AddedHosts,
     passthrough: &Passthrough,
-    conversion: &mut Conversion,
+    context: &Context<'_>,
+    draft: &mut Draft,
 ) {
     // A certificate of the input for a host counts, whatever its Ingress is.
     let mut taken: BTreeSet<String> = BTreeSet::new();
     for ingress in ingresses {
-        listeners(ingress, added, passthrough, &mut taken, conversion);
+        listeners(ingress, added, passthrough, &mut taken, draft);
     }
     for ingress in ingresses {
         for tls in ingress.tls.iter().filter(|tls| tls.secret.is_none()) {
-            without_secret(ingress, tls, passthrough, conversion);
+            without_secret(ingress, tls, passthrough, context, draft);
         }
     }
 }
@@ -36,9 +37,15 @@ pub(super) fn shown(host: &str) -> &str {
 }
 
 /// Reports an item of `spec.tls` without a Secret.
-fn without_secret(ingress: &Annotated, tls: &Tls, passthrough: &Passthrough, conversion: &mut Conversion) {
+fn without_secret(
+    ingress: &Annotated,
+    tls: &Tls,
+    passthrough: &Passthrough,
+    context: &Context<'_>,
+    draft: &mut Draft,
+) {
     if !ingress.is_of_nginx() {
-        conversion.report.exact(&tls.place, "The entry names no Secret, and APISIX ignores it, too.");
+        draft.report.exact(&tls.place, "The entry names no Secret, and APISIX ignores it, too.");
         return;
     }
     let hosts: Vec<String> = if tls.hosts.is_empty() {
@@ -46,16 +53,17 @@ fn without_secret(ingress: &Annotated, tls: &Tls, passthrough: &Passthrough, con
     } else {
         tls.hosts.iter().map(|(_, host)| host.clone()).collect()
     };
-    let is_served =
-        |host: &String| passthrough.has(host) || conversion.parent.serves_https(&super::rules::hosts(host));
+    let is_served = |host: &String| {
+        passthrough.has(host) || draft.output.gateway.serves_https(&super::rules::hosts(host))
+    };
     let missing: Vec<&str> = hosts.iter().filter(|host| !is_served(host)).map(|host| shown(host)).collect();
-    if let Some(secret) = &conversion.choices.default_certificate {
+    if let Some(secret) = &context.choices.default_certificate {
         let message = format!("A listener for all hosts shows the default certificate, Secret {secret}.");
-        conversion.report.exact(&tls.place, message);
+        draft.report.exact(&tls.place, message);
     } else if missing.is_empty() {
         let message = "The entry names no Secret. Another listener for HTTPS has the hosts, and shows its certificate in place \
                        of the default one of ingress-nginx.";
-        conversion.report.limited(&tls.place, Reason::DifferentAnswer, message);
+        draft.report.limited(&tls.place, Reason::DifferentAnswer, message);
     } else {
         let message = format!(
             "The entry names no Secret, and the input does not say which certificate is the default one of ingress-nginx. So \
@@ -63,7 +71,7 @@ fn without_secret(ingress: &Annotated, tls: &Tls, passthrough: &Passthrough, con
              NAMESPACE/NAME.",
             missing.join(", ")
         );
-        conversion.report.impossible(&tls.place, Reason::TlsWithoutSecret, message);
+        draft.report.impossible(&tls.place, Reason::TlsWithoutSecret, message);
     }
 }
 
@@ -73,7 +81,7 @@ fn listeners(
     added: &AddedHosts,
     passthrough: &Passthrough,
     taken: &mut BTreeSet<String>,
-    conversion: &mut Conversion,
+    draft: &mut Draft,
 ) {
     // An alias has the certificate of its host, unless an entry lists the alias itself.
     let listed: BTreeSet<&String> =
@@ -83,7 +91,7 @@ fn listeners(
         let secret = ObjectName::new(ingress.namespace(), secret.as_str());
         let hosts = if tls.hosts.is_empty() {
             let message = "The certificate is shown for the hosts of the rules.";
-            conversion.report.limited(&tls.place, Reason::DifferentScope, message);
+            draft.report.limited(&tls.place, Reason::DifferentScope, message);
             let hosts = ingress.entries.iter().map(|entry| entry.host.clone());
             hosts.filter(|host| !host.is_empty()).map(|host| (tls.place.clone(), host)).collect()
         } else {
@@ -103,23 +111,19 @@ fn listeners(
             if passthrough.has(&host) {
                 let message =
                     "TLS connections for the host pass through, so no listener shows the certificate.";
-                conversion.report.exact(&place, message);
+                draft.report.exact(&place, message);
             } else if !is_name(host.strip_prefix("*.").unwrap_or(&host)) {
-                conversion.report.impossible(
-                    &place,
-                    Reason::UnsupportedHost,
-                    "A listener cannot have the host.",
-                );
-            } else if conversion.parent.has_listener(&host) && taken.contains(&host) {
-                conversion.report.exact(&place, "The host has a listener for HTTPS already.");
-            } else if conversion.parent.has_listener(&host) {
+                draft.report.impossible(&place, Reason::UnsupportedHost, "A listener cannot have the host.");
+            } else if draft.output.gateway.has_listener(&host) && taken.contains(&host) {
+                draft.report.exact(&place, "The host has a listener for HTTPS already.");
+            } else if draft.output.gateway.has_listener(&host) {
                 let message = "Another object has a certificate for the host; the first one counts.";
-                conversion.report.limited(&place, Reason::Duplicate, message);
+                draft.report.limited(&place, Reason::Duplicate, message);
             } else {
-                conversion.report.exact(&place, "The host has a listener for HTTPS.");
+                draft.report.exact(&place, "The host has a listener for HTTPS.");
                 let certificate = secret.clone();
                 taken.insert(host.clone());
-                conversion.parent.listen_https(place, host, certificate);
+                draft.output.gateway.listen_https(place, host, certificate);
             }
         }
     }

@@ -13,7 +13,7 @@ use super::chosen::{CLASS_ANNOTATION, is_foreign, is_unread, loss_without};
 use super::dialect::Dialect;
 use super::passthrough::PASSTHROUGH;
 use super::{exposure, hosts, plugins};
-use crate::convert::{Conversion, ownership};
+use crate::convert::{Context, Draft, ownership};
 use crate::plugin::networks;
 use crate::report::{Place, Reason, Report};
 use crate::source::{Sources, list};
@@ -45,14 +45,14 @@ pub(super) fn policies_of_ingresses(sources: &Sources) -> BTreeMap<ObjectName, V
 pub(super) fn judge(
     ingress: &mut Annotated,
     policies: &[&ObjectKey],
-    sources: &Sources,
-    conversion: &mut Conversion,
+    context: &Context<'_>,
+    draft: &mut Draft,
 ) {
-    let before = conversion.report.losses();
+    let before = draft.report.losses();
     let is_canary = ingress.read.canary.is_some();
-    let keeps = conversion.choices.keep_ingress;
+    let keeps = context.choices.keep_ingress;
     if !ingress.is_bypassed && !is_canary {
-        users(ingress, sources, &mut conversion.report);
+        users(ingress, context.sources, &mut draft.report);
     }
     let given_up = annotations::ignored(&ingress.annotations);
     let names: Vec<(&String, &String)> = ingress.annotations.iter().collect();
@@ -62,7 +62,7 @@ pub(super) fn judge(
     }
     for (name, value) in names {
         let at = ingress.at(name);
-        let report = &mut conversion.report;
+        let report = &mut draft.report;
         match name.split_once('/') {
             Some((domain, short)) if domain == ingress.dialect.domain() => {
                 if given_up.contains(name.as_str()) || given_up.contains(short) {
@@ -107,18 +107,18 @@ pub(super) fn judge(
         }
     }
     if ingress.is_bypassed {
-        refuse_policies(ingress, policies, &mut conversion.report);
+        refuse_policies(ingress, policies, &mut draft.report);
     } else if !is_canary {
         if !keeps {
-            plugins::convert(ingress, conversion);
+            plugins::convert(ingress, context, draft);
         }
-        networks_of(ingress, &mut conversion.report);
-        refuse_policies(ingress, policies, &mut conversion.report);
+        networks_of(ingress, &mut draft.report);
+        refuse_policies(ingress, policies, &mut draft.report);
         if !keeps {
-            custom_headers(ingress, sources, &mut conversion.report);
+            custom_headers(ingress, context.sources, &mut draft.report);
         }
     }
-    if conversion.report.losses() > before && !ingress.may_be_weaker {
+    if draft.report.losses() > before && !ingress.may_be_weaker {
         ingress.is_closed = true;
     }
     if ingress.is_closed {
@@ -133,7 +133,7 @@ pub(super) fn judge(
             let message = "The Ingress is protected, or may be, in a way that PingSIX lacks. All of its paths answer 503.";
             (message, without)
         };
-        conversion.withhold(&ingress.place, format!("{message} --allow-weaker {object} {consequence}."));
+        draft.report.withhold(&ingress.place, format!("{message} --allow-weaker {object} {consequence}."));
     }
 }
 

@@ -97,7 +97,7 @@ fn migrated(objects: &[Value], keep_ingress: bool) -> Served {
     let Input { sources, report, .. } = Input::of_values(objects.to_vec()).unwrap();
     let asked = asked::asked(&sources);
     let Converted { objects: written, origins, mut report, account } =
-        convert::convert(sources, Choices { keep_ingress, ..Choices::default() }, report);
+        convert::convert(sources, &Choices { keep_ingress, ..Choices::default() }, report);
     account.complete(&written, &mut report);
     let translated = Translated::new(&written, true, options());
     judge::judge(&asked, &written, &origins, &translated, &mut report);

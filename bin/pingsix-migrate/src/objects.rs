@@ -14,10 +14,10 @@ use super::source::is_name;
 /// The longest name that has room for a suffix.
 const NAME_LENGTH: usize = 240;
 
-/// The objects of the output by their names. They hold secrets, so the type has no `Debug`.
+/// The objects by their names. They hold secrets, so the type has no `Debug`.
 #[derive(Default)]
-pub(crate) struct Output {
-    objects: BTreeMap<ObjectKey, Arc<Value>>,
+pub(crate) struct Objects {
+    by_key: BTreeMap<ObjectKey, Arc<Value>>,
     /// The next number for a name that is taken.
     numbers: BTreeMap<ObjectKey, usize>,
     /// Names of objects that are added later.
@@ -26,6 +26,15 @@ pub(crate) struct Output {
     pub(crate) origins: Origins,
     /// Namespaces and kinds of referrers, by the namespace and kind of what they refer to; with the names.
     grants: BTreeMap<GrantKey, BTreeSet<String>>,
+}
+
+/// A Secret that is to be written, perhaps under another name than the wanted one.
+#[derive(Clone)]
+pub(crate) struct NewSecret {
+    pub(crate) namespace: String,
+    pub(crate) wanted: String,
+    pub(crate) type_name: &'static str,
+    pub(crate) entries: BTreeMap<String, Vec<u8>>,
 }
 
 /// The two ends of references from one namespace into another one.
@@ -37,26 +46,26 @@ struct GrantKey {
     from_namespace: String,
 }
 
-impl Output {
+impl Objects {
     /// Adds an object of the input.
     pub(crate) fn keep(&mut self, key: ObjectKey, value: impl Into<Arc<Value>>) {
-        self.objects.insert(key, value.into());
+        self.by_key.insert(key, value.into());
     }
 
     pub(crate) fn get_mut(&mut self, key: &ObjectKey) -> Option<&mut Value> {
-        self.objects.get_mut(key).map(Arc::make_mut)
+        self.by_key.get_mut(key).map(Arc::make_mut)
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (&ObjectKey, &mut Value)> {
-        self.objects.iter_mut().map(|(key, value)| (key, Arc::make_mut(value)))
+        self.by_key.iter_mut().map(|(key, value)| (key, Arc::make_mut(value)))
     }
 
     pub(crate) fn contains(&self, key: &ObjectKey) -> bool {
-        self.objects.contains_key(key)
+        self.by_key.contains_key(key)
     }
 
     pub(crate) fn remove(&mut self, key: &ObjectKey) {
-        self.objects.remove(key);
+        self.by_key.remove(key);
     }
 
     /// The wanted name, or a name like it with a number.
@@ -82,7 +91,7 @@ impl Output {
     /// A name for an object that is added later, which neither an object nor another one of these has.
     pub(crate) fn reserve(&mut self, kind: Kind, namespace: &str, wanted: &str) -> String {
         let wanted = ObjectKey::new(kind, namespace, short(wanted));
-        let key = self.name(&wanted, |output, key| output.contains(key) || output.reserved.contains(key));
+        let key = self.name(&wanted, |objects, key| objects.contains(key) || objects.reserved.contains(key));
         let name = key.name.name.to_string();
         self.reserved.insert(key);
         name
@@ -105,21 +114,16 @@ impl Output {
         name
     }
 
-    /// Adds a Secret.
-    pub(crate) fn add_secret(
-        &mut self,
-        namespace: &str,
-        wanted: &str,
-        type_name: &str,
-        entries: &BTreeMap<String, Vec<u8>>,
-    ) -> String {
-        let data: BTreeMap<&String, String> =
-            entries.iter().map(|(name, value)| (name, STANDARD.encode(value))).collect();
-        let name = self.add(Kind::Secret, namespace, wanted, ("data", json!(data)));
-        if let Some(secret) = self.get_mut(&ObjectKey::new(Kind::Secret, namespace, name.as_str())) {
+    /// Adds a Secret. Returns its name.
+    pub(crate) fn add_secret(&mut self, secret: NewSecret) -> ObjectName {
+        let NewSecret { namespace, wanted, type_name, entries } = secret;
+        let data: BTreeMap<String, String> =
+            entries.into_iter().map(|(name, value)| (name, STANDARD.encode(value))).collect();
+        let name = self.add(Kind::Secret, &namespace, &wanted, ("data", json!(data)));
+        if let Some(secret) = self.get_mut(&ObjectKey::new(Kind::Secret, namespace.as_str(), name.as_str())) {
             secret["type"] = json!(type_name);
         }
-        name
+        ObjectName::new(namespace, name)
     }
 
     /// Permits a reference. References within a namespace need no grant.
@@ -155,7 +159,7 @@ impl Output {
                 self.add(Kind::ReferenceGrant, &to_namespace, &name, ("spec", spec));
             }
         }
-        let mut objects: Vec<_> = self.objects.into_iter().collect();
+        let mut objects: Vec<_> = self.by_key.into_iter().collect();
         objects.sort_by_key(|(key, _)| (place_of(key.kind), key.clone()));
         (objects, self.origins)
     }
