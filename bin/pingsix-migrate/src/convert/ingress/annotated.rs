@@ -9,10 +9,9 @@ use pingsix_translate::{Kind, ObjectKey, read_annotations};
 use serde_json::Value;
 
 use super::chosen::{CLASS_ANNOTATION, Classes};
-use super::dialect::Dialect;
-use super::passthrough::PASSTHROUGH;
-use super::plugins;
-use crate::convert::Context;
+use super::dialect::{Dialect, PASSTHROUGH};
+use super::plugin_annotations;
+use crate::convert::{Context, route};
 use crate::plugin::Effects;
 use crate::report::{Place, Reason, Report};
 use crate::source::{Field, Fields, STANDARD_FIELDS, is_name};
@@ -142,7 +141,7 @@ impl Annotated {
             report.impossible(&place.at("spec"), Reason::MissingField, message);
         }
         let read = read_annotations(&[dialect.annotations], &key.name.namespace, Some(&annotations));
-        let service_namespace = plugins::service_namespace(dialect, &annotations);
+        let service_namespace = plugin_annotations::service_namespace(dialect, &annotations);
         Self {
             key: key.clone(),
             dialect,
@@ -226,6 +225,11 @@ impl Annotated {
     pub(super) fn own(&self, name: &str) -> Option<&str> {
         let value = self.annotations.get(&self.dialect.whole_name(name));
         value.map(|value| value.trim()).filter(|value| !value.is_empty())
+    }
+
+    /// The name of one of several routes of the Ingress, by its host.
+    pub(super) fn route_name(&self, host: &str) -> String {
+        route::of_host(&self.key.name.name, host)
     }
 
     /// The backends of all paths.

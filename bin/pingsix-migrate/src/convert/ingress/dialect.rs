@@ -2,6 +2,9 @@
 
 use pingsix_translate::crd::AnnotationDialect;
 
+/// The annotation of ingress-nginx that passes TLS through.
+pub(super) const PASSTHROUGH: &str = "ssl-passthrough";
+
 /// A controller with annotations of its own.
 #[derive(Debug)]
 pub(super) struct Dialect {

@@ -7,8 +7,7 @@ use pingsix_translate::annotations::MoreHosts;
 use serde_json::json;
 
 use super::annotated::Annotated;
-use super::routes::name_of;
-use super::tls::TlsHosts;
+use super::tls_hosts::TlsHosts;
 use crate::convert::covering::covering;
 use crate::convert::output::Output;
 use crate::convert::parent::Section;
@@ -61,7 +60,7 @@ impl AddedHosts {
             let namespace = ingress.namespace().to_owned();
             let wanted = match counts.get(index) {
                 Some(1) => format!("{}-www", ingress.key.name.name),
-                _ => name_of(ingress, from),
+                _ => ingress.route_name(from),
             };
             let name = output.route_name(&namespace, &wanted);
             let redirect = json!({ "hostname": to, "statusCode": STATUS });

@@ -7,10 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::annotated::{Annotated, PathEntry};
 use super::chosen::CLASS_ANNOTATION;
-use super::dialect::DIALECTS;
-use super::passthrough::PASSTHROUGH;
+use super::dialect::{DIALECTS, PASSTHROUGH};
 use super::rules::CHALLENGES;
-use super::tls::{TlsHosts, wants_https};
+use super::tls_hosts::{TlsHosts, wants_https};
 use super::{paths, services, verdicts};
 use crate::convert::{Context, Draft, matches, ownership};
 use crate::objects::label;

@@ -9,15 +9,12 @@ use pingsix_translate::{Kind, ObjectKey};
 use serde_json::json;
 
 use super::annotated::{Annotated, PathEntry};
-use super::routes::name_of;
+use super::dialect::PASSTHROUGH;
 use super::services;
-use super::tls::{TlsHosts, wants_https};
+use super::tls_hosts::{TlsHosts, wants_https};
 use crate::convert::parent::Section;
 use crate::convert::{Context, Draft};
 use crate::report::{Place, Reason};
-
-/// The annotation.
-pub(super) const PASSTHROUGH: &str = "ssl-passthrough";
 
 /// The hosts whose TLS passes through. The annotation of one Ingress counts for all Ingresses of a host.
 #[derive(Default)]
@@ -129,7 +126,7 @@ fn one(host: &str, OfHost { places, root }: &OfHost<'_>, context: &Context<'_>, 
         "rules": [{ "backendRefs": [{ "name": target.service, "port": number }] }],
     });
     let hosts: BTreeSet<&str> = ingress.entries.iter().map(|entry| entry.host.as_str()).collect();
-    let name = if hosts.len() > 1 { name_of(ingress, host) } else { ingress.key.name.name.to_string() };
+    let name = if hosts.len() > 1 { ingress.route_name(host) } else { ingress.key.name.name.to_string() };
     let name = draft.output.objects.add(Kind::TlsRoute, ingress.namespace(), &name, ("spec", spec));
     let key = ObjectKey::new(Kind::TlsRoute, ingress.namespace(), name.as_str());
     draft.output.objects.origins.note_rules(key, vec![path.place.clone()]);

@@ -8,7 +8,7 @@ use pingsix_translate::crd::AnnotationDialect;
 use serde_json::{Map, Value, json};
 
 use super::annotated::Annotated;
-use super::dialect::Dialect;
+use super::plugin_annotations::{AUTH_TYPE, PLUGIN_CONFIG, SERVICE_NAMESPACE};
 use super::{exposure, rules};
 use crate::consumer::{Credential, Pool};
 use crate::convert::{Context, Draft, plugin_config};
@@ -17,42 +17,6 @@ use crate::owner::Owner;
 use crate::plugin::{self, Level, PluginUse, Scope, Switch};
 use crate::report::{Reason, Report};
 use crate::source::{Field, SourceKind, is_name};
-
-/// The annotations that are converted here, although a class that keeps Ingresses does not honour them.
-const NAMES: [&str; 10] = [
-    AUTH_TYPE,
-    "basic-auth-password",
-    "basic-auth-username",
-    "csrf-key",
-    "enable-csrf",
-    "key-auth-header",
-    "key-auth-key",
-    "key-auth-query",
-    PLUGIN_CONFIG,
-    SERVICE_NAMESPACE,
-];
-
-const AUTH_TYPE: &str = "auth-type";
-const PLUGIN_CONFIG: &str = "plugin-config-name";
-const SERVICE_NAMESPACE: &str = "svc-namespace";
-
-/// Whether an annotation is converted here.
-pub(super) fn is_plugin(dialect: &Dialect, name: &str) -> bool {
-    dialect.annotations == AnnotationDialect::Apisix && NAMES.contains(&name)
-}
-
-/// The namespace of the backends, if an annotation names one.
-pub(super) fn service_namespace(dialect: &Dialect, annotations: &BTreeMap<String, String>) -> Option<String> {
-    let name = dialect.whole_name(SERVICE_NAMESPACE);
-    let given_up = ignored(annotations);
-    if !is_plugin(dialect, SERVICE_NAMESPACE)
-        || given_up.contains(name.as_str())
-        || given_up.contains(SERVICE_NAMESPACE)
-    {
-        return None;
-    }
-    annotations.get(&name).map(|namespace| namespace.trim().to_owned()).filter(|name| is_name(name))
-}
 
 /// Converts the plugins of an Ingress of APISIX.
 pub(super) fn convert(ingress: &mut Annotated, context: &Context<'_>, draft: &mut Draft) {

@@ -13,10 +13,11 @@ use super::passthrough::Passthrough;
 use super::paths;
 use super::precedence::prefer;
 use super::rules::{Leader, Reader, effects, hosts};
-use super::tls::{TlsHosts, by_default, shown, wants_https};
+use super::tls::shown;
+use super::tls_hosts::{TlsHosts, by_default, wants_https};
 use crate::convert::parent::Section;
 use crate::convert::rules::{self, Document};
-use crate::convert::{Context, Draft, competition, route};
+use crate::convert::{Context, Draft, competition};
 use crate::plugin::Effects;
 use crate::report::Reason;
 
@@ -70,7 +71,7 @@ pub(super) fn convert(
         *number += 1;
         let wanted = match number {
             _ if counts.get(&index).is_some_and(|count| *count > 1) && !ingress.annotations.is_empty() => {
-                name_of(ingress, &host)
+                ingress.route_name(&host)
             }
             1 => ingress.key.name.name.to_string(),
             // Names of earlier versions, which an Ingress without annotations keeps.
@@ -134,11 +135,6 @@ pub(super) fn convert(
             write_policies(ingress, &routes, draft);
         }
     }
-}
-
-/// The name of one of several routes of an Ingress.
-pub(super) fn name_of(ingress: &Annotated, host: &str) -> String {
-    route::of_host(&ingress.key.name.name, host)
 }
 
 /// The oldest Ingress with rules for each host. `served` are in the order of their age.

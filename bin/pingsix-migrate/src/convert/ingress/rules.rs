@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::annotated::{Annotated, Entry, PathEntry, Target};
 use super::canary::{self, Canaries};
 use super::precedence::{Candidate, Rank};
-use super::tls::{TlsHosts, wants_https};
+use super::tls_hosts::{TlsHosts, wants_https};
 use super::{paths, services};
 use crate::convert::Draft;
 use crate::convert::rules::Rule;

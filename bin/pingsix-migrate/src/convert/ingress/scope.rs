@@ -9,7 +9,7 @@ use super::annotated::{Annotated, PathEntry};
 use super::canary::{self, PathKey};
 use super::hosts::WWW;
 use super::paths;
-use super::tls::TlsHosts;
+use super::tls_hosts::TlsHosts;
 use crate::convert::Context;
 use crate::convert::covering::covering;
 use crate::report::{Reason, Report};

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::annotated::{Annotated, PathEntry};
 use super::chosen::{CLASS_ANNOTATION, is_foreign, is_unread, loss_without};
-use super::dialect::Dialect;
-use super::passthrough::PASSTHROUGH;
+use super::dialect::{Dialect, PASSTHROUGH};
+use super::plugin_annotations::is_plugin;
 use super::{exposure, hosts, plugins};
 use crate::convert::{Context, Draft, ownership};
 use crate::plugin::networks;
@@ -171,7 +171,7 @@ fn of_dialect(
     if name == PASSTHROUGH && ingress.passes_tls() {
         return;
     }
-    if plugins::is_plugin(dialect, name) && !keeps {
+    if is_plugin(dialect, name) && !keeps {
         plugin(ingress, name, at, report);
         return;
     }
