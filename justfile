@@ -15,7 +15,7 @@ quick base="main":
     #!/usr/bin/env bash
     set -euo pipefail
     cargo fmt --all --check
-    cargo test --quiet -p pingsix-translate -p pingsix-sink -p pingsix-gatewayctl --lib --test scenarios -- --skip original::tests::random
+    cargo test --quiet -p pingsix-translate -p pingsix-sink -p pingsix-migrate -p pingsix-gatewayctl --lib --test scenarios -- --skip original::tests::random
     changed=$({ git diff --name-only "$(git merge-base HEAD {{ base }})"; git ls-files --others --exclude-standard; } |
         grep -oE '^(bin/)?pingsix-[a-z-]+/' | sort -u | sed 's|.*\(pingsix-[a-z-]*\)/$|-p \1|' || true)
     [ -z "$changed" ] || cargo clippy --quiet $changed --all-targets -- -D warnings
@@ -129,7 +129,7 @@ migrations:
 
 # Refresh the reference pages that are made from the definitions and the program (docs/reference).
 reference:
-    UPDATE_REFERENCE=1 cargo test -p pingsix-gatewayctl --lib --test documentation -- generated
+    UPDATE_REFERENCE=1 cargo test -p pingsix-migrate -p pingsix-gatewayctl --lib --test documentation -- generated
 
 # Benchmarks; results are recorded in docs/results.
 bench:

@@ -9,20 +9,19 @@
 
 mod cluster;
 mod endpoints;
-mod replay_host;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use pingsix_gateway_api::explain::parse_header;
+use pingsix_migrate::ReplayHost;
 use pingsix_sink::embedded::ServerTls;
 use pingsix_sink::{Scope, Target};
 use pingsix_translate::{BackendAddresses, Budget, DEFAULT_CONTROLLER_NAME, Layout, ObjectName, Options};
 
 pub(crate) use cluster::{ClusterArguments, DefaultInput, Input};
 pub(crate) use endpoints::SuppliedEndpoints;
-pub(crate) use replay_host::ReplayHost;
 
 /// Translate, check, explain and serve Gateway API and Ingress manifests for PingSIX.
 ///

@@ -5,6 +5,8 @@ use std::fmt;
 use std::io::{self, Write};
 
 use pingsix_gateway_api::pipeline;
+pub(crate) use pingsix_migrate::counted;
+use pingsix_migrate::printable;
 use pingsix_translate::manifest::{Document, FaultReason, YamlError};
 use pingsix_translate::status::Severity;
 use serde::Serialize;
@@ -177,17 +179,6 @@ impl Finding {
             (None, false) => self.object.clone(),
         })
     }
-}
-
-/// Text on one line, without what a terminal would obey: manifests come from anywhere.
-pub(crate) fn printable(text: String) -> String {
-    if text.contains(char::is_control) { text.replace(char::is_control, "\u{fffd}") } else { text }
-}
-
-/// `1 object`, `2 objects`
-pub(crate) fn counted(count: usize, noun: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{plural}")
 }
 
 impl fmt::Display for Finding {

@@ -3,7 +3,7 @@
 //! ```text
 //! files ──► manifest (read, judge by schema, decode) ──► plane (the pipeline of the library) ──► translate | check | explain | serve | diff
 //! cluster (list, get) ──► manifest, migrate
-//! files ──► migrate (convert objects of other controllers) ──► manifests, report
+//! files ──► migrate (pingsix-migrate converts objects of other controllers) ──► manifests, report
 //! ```
 //!
 //! Each subcommand is one file and writes to the given writers. Findings about manifests stop no subcommand: the valid
@@ -25,7 +25,6 @@ mod migrate;
 mod missing_class;
 mod pingsix_config;
 mod plane;
-mod predecessor;
 mod program;
 mod readable;
 mod review;

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pingsix_migrate::APISIX_GROUP;
 use pingsix_translate::Kind;
 use serde::Deserialize;
 
 use super::reader::Reader;
 use super::resource::Resource;
-use crate::predecessor::APISIX_GROUP;
 
 /// The served kinds of the groups that matter, by group and version.
 #[derive(Debug, Default)]

@@ -1,9 +1,9 @@
 //! Kinds of other gateways. Their authors expect to be served, so an object of such a kind is not ignored in silence.
 
+use pingsix_migrate::version_to_convert;
 use pingsix_translate::{Kind, PINGSIX_GROUP};
 
 use crate::finding::Level;
-use crate::predecessor::version_to_convert;
 
 /// The gateway that reads a kind.
 #[derive(Debug, PartialEq, Eq)]

@@ -6,19 +6,13 @@
 
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::sync::Arc;
 
 use anyhow::bail;
+use pingsix_migrate::{APISIX_GROUP, Choices, Input, referents};
 use pingsix_translate::{Kind, ObjectKey};
-use serde_json::Value;
 
-use super::convert::{self, Choices};
-use super::report::Report;
-use super::source::Sources;
 use crate::arguments::ClusterArguments;
-use crate::cluster::{Cluster, NAME, is_read_by_name};
-use crate::manifest::{FileObjects, Manifests};
-use crate::predecessor::APISIX_GROUP;
+use crate::cluster::{Cluster, is_read_by_name};
 
 /// The versions of the predecessors' kinds.
 const VERSIONS: [&str; 2] = ["v2", "v1alpha1"];
@@ -29,9 +23,8 @@ const ROUNDS: usize = 8;
 pub(super) fn read(
     arguments: &ClusterArguments,
     choices: &Choices,
-    report: &mut Report,
     notes: &mut dyn Write,
-) -> anyhow::Result<Sources> {
+) -> anyhow::Result<Input> {
     let cluster = Cluster::connect(arguments)?;
     let mut namespaces = cluster.list(&[Kind::Namespace], notes)?;
     cluster.check_namespaces(&namespaces)?;
@@ -49,9 +42,9 @@ pub(super) fn read(
     let mut known: BTreeSet<ObjectKey> = BTreeSet::new();
     for _ in 0..ROUNDS {
         let wanted: BTreeSet<ObjectKey> =
-            references(values.clone(), choices)?.difference(&known).cloned().collect();
+            referents(values.clone(), choices)?.difference(&known).cloned().collect();
         if wanted.is_empty() {
-            return Sources::of_values(values, report);
+            return Ok(Input::of_values(values)?);
         }
         values.extend(cluster.get(&wanted)?);
         known.extend(wanted);
@@ -62,19 +55,4 @@ pub(super) fn read(
 /// Whether all objects of the kind are read. Endpoints have no part in a migration.
 fn is_listed(kind: Kind) -> bool {
     !is_read_by_name(kind) && !matches!(kind, Kind::Service | Kind::EndpointSlice | Kind::Namespace)
-}
-
-/// The objects that a conversion needs by name, and those to which its output refers.
-fn references(values: Vec<Value>, choices: &Choices) -> anyhow::Result<BTreeSet<ObjectKey>> {
-    let mut report = Report::default();
-    let sources = Sources::of_values(values, &mut report)?;
-    let asked = sources.asked();
-    let objects = convert::convert(sources, choices.clone(), report).objects;
-    let converted = FileObjects::of_values(
-        NAME,
-        objects.into_iter().map(|(_, object)| Arc::unwrap_or_clone(object)).collect(),
-    );
-    let mut references = Manifests::collect([converted], &[]).objects.referents_by_name();
-    references.extend(asked.take());
-    Ok(references)
 }

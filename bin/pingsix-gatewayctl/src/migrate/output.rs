@@ -1,219 +1,20 @@
-//! The objects of the output, and how they are written.
+//! The manifests of the output as text.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use pingsix_translate::{Kind, ObjectKey, ObjectName};
+use pingsix_migrate::file_name;
+use pingsix_translate::{Kind, ObjectKey};
 use rayon::prelude::*;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::origins::Origins;
-use super::source::is_name;
 use crate::yaml::encode;
 
-/// The longest name that has room for a suffix.
-const NAME_LENGTH: usize = 240;
-
-/// The objects of the output by their names. They hold secrets, so the type has no `Debug`.
-#[derive(Default)]
-pub(crate) struct Output {
-    objects: BTreeMap<ObjectKey, Arc<Value>>,
-    /// The next number for a name that is taken.
-    numbers: BTreeMap<ObjectKey, usize>,
-    /// Names of objects that are added later.
-    reserved: BTreeSet<ObjectKey>,
-    /// Where the objects come from.
-    pub(crate) origins: Origins,
-    /// Namespaces and kinds of referrers, by the namespace and kind of what they refer to; with the names.
-    grants: BTreeMap<GrantKey, BTreeSet<String>>,
-}
-
-/// The two ends of references from one namespace into another one.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct GrantKey {
-    to_namespace: String,
-    to: Kind,
-    from: Kind,
-    from_namespace: String,
-}
-
-impl Output {
-    /// Adds an object of the input.
-    pub(crate) fn keep(&mut self, key: ObjectKey, value: impl Into<Arc<Value>>) {
-        self.objects.insert(key, value.into());
-    }
-
-    pub(crate) fn get_mut(&mut self, key: &ObjectKey) -> Option<&mut Value> {
-        self.objects.get_mut(key).map(Arc::make_mut)
-    }
-
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (&ObjectKey, &mut Value)> {
-        self.objects.iter_mut().map(|(key, value)| (key, Arc::make_mut(value)))
-    }
-
-    pub(crate) fn contains(&self, key: &ObjectKey) -> bool {
-        self.objects.contains_key(key)
-    }
-
-    pub(crate) fn remove(&mut self, key: &ObjectKey) {
-        self.objects.remove(key);
-    }
-
-    /// The wanted name, or a name like it with a number.
-    fn name(&mut self, wanted: &ObjectKey, is_taken: impl Fn(&Self, &ObjectKey) -> bool) -> ObjectKey {
-        let mut key = wanted.clone();
-        // Many objects may want one name, so the search begins where the last one ended.
-        let mut number = self.numbers.get(wanted).copied().unwrap_or(2);
-        while is_taken(self, &key) {
-            let name = format!("{}-{number}", wanted.name.name);
-            key = ObjectKey::new(wanted.kind, wanted.name.namespace.clone(), name);
-            number += 1;
-        }
-        self.numbers.insert(wanted.clone(), number);
-        key
-    }
-
-    /// A name that no object of the kind has.
-    pub(crate) fn free_name(&mut self, kind: Kind, namespace: &str, wanted: &str) -> String {
-        let wanted = ObjectKey::new(kind, namespace, short(wanted));
-        self.name(&wanted, Self::contains).name.name.to_string()
-    }
-
-    /// A name for an object that is added later, which neither an object nor another one of these has.
-    pub(crate) fn reserve(&mut self, kind: Kind, namespace: &str, wanted: &str) -> String {
-        let wanted = ObjectKey::new(kind, namespace, short(wanted));
-        let key = self.name(&wanted, |output, key| output.contains(key) || output.reserved.contains(key));
-        let name = key.name.name.to_string();
-        self.reserved.insert(key);
-        name
-    }
-
-    /// Adds an object under the wanted name, or a name like it if that is taken. Returns the name.
-    pub(crate) fn add(&mut self, kind: Kind, namespace: &str, wanted: &str, body: (&str, Value)) -> String {
-        let wanted = ObjectKey::new(kind, namespace, short(wanted));
-        let key = self.name(&wanted, Self::contains);
-        let name = key.name.name.to_string();
-        let (field, body) = body;
-        let mut metadata = json!({ "name": name });
-        if kind.is_namespaced() {
-            metadata["namespace"] = json!(namespace);
-        }
-        let mut value = json!({ "apiVersion": kind.api_version(), "kind": kind.as_str() });
-        value["metadata"] = metadata;
-        value[field] = body;
-        self.keep(key, value);
-        name
-    }
-
-    /// Adds a Secret.
-    pub(crate) fn add_secret(
-        &mut self,
-        namespace: &str,
-        wanted: &str,
-        type_name: &str,
-        entries: &BTreeMap<String, Vec<u8>>,
-    ) -> String {
-        let data: BTreeMap<&String, String> =
-            entries.iter().map(|(name, value)| (name, STANDARD.encode(value))).collect();
-        let name = self.add(Kind::Secret, namespace, wanted, ("data", json!(data)));
-        if let Some(secret) = self.get_mut(&ObjectKey::new(Kind::Secret, namespace, name.as_str())) {
-            secret["type"] = json!(type_name);
-        }
-        name
-    }
-
-    /// Permits a reference. References within a namespace need no grant.
-    pub(crate) fn grant(&mut self, from: (Kind, &str), to: Kind, target: &ObjectName) {
-        let (from, from_namespace) = from;
-        if from_namespace == &*target.namespace {
-            return;
-        }
-        let key = GrantKey {
-            to_namespace: target.namespace.to_string(),
-            to,
-            from,
-            from_namespace: from_namespace.to_owned(),
-        };
-        self.grants.entry(key).or_default().insert(target.name.to_string());
-    }
-
-    /// The objects in the order in which they are applied: referents before those that refer to them.
-    pub(crate) fn finish(mut self) -> (Vec<(ObjectKey, Arc<Value>)>, Origins) {
-        for (key, names) in std::mem::take(&mut self.grants) {
-            let GrantKey { to_namespace, to, from, from_namespace } = key;
-            let to: Vec<Value> = names
-                .iter()
-                .map(|name| json!({ "group": to.group(), "kind": to.as_str(), "name": name }))
-                .collect();
-            let name = format!("{}-of-{from_namespace}", from.as_str().to_ascii_lowercase());
-            // A grant names at most 16 objects.
-            for to in to.chunks(16) {
-                let spec = json!({
-                    "from": [{ "group": from.group(), "kind": from.as_str(), "namespace": from_namespace }],
-                    "to": to,
-                });
-                self.add(Kind::ReferenceGrant, &to_namespace, &name, ("spec", spec));
-            }
-        }
-        let mut objects: Vec<_> = self.objects.into_iter().collect();
-        objects.sort_by_key(|(key, _)| (place_of(key.kind), key.clone()));
-        (objects, self.origins)
-    }
-}
-
-/// The place of a kind in the output.
-fn place_of(kind: Kind) -> usize {
-    let first = [
-        Kind::Namespace,
-        Kind::PingsixProxy,
-        Kind::GatewayClass,
-        Kind::IngressClass,
-        Kind::Secret,
-        Kind::ConfigMap,
-        Kind::ReferenceGrant,
-        Kind::Service,
-        Kind::EndpointSlice,
-        // Policies come before the routes that they protect, so that no route is open for a moment.
-        Kind::SecurityPolicy,
-        Kind::TrafficPolicy,
-        Kind::BackendTrafficPolicy,
-        Kind::BackendTlsPolicy,
-        Kind::HttpRouteFilter,
-        Kind::Gateway,
-        Kind::ListenerSet,
-    ];
-    first.iter().position(|known| *known == kind).unwrap_or(first.len())
-}
-
-/// A name of Kubernetes with room for a suffix.
-fn short(name: &str) -> String {
-    let mut kept: String = name.chars().take(NAME_LENGTH).collect();
-    kept.truncate(kept.trim_end_matches(['-', '.']).len());
-    kept
-}
-
-/// A text of the input as part of a name.
-pub(crate) fn label(text: &str, otherwise: &str) -> String {
-    let mut label = String::new();
-    for letter in text.chars().take(48) {
-        if letter.is_ascii_alphanumeric() {
-            label.push(letter.to_ascii_lowercase());
-        } else if !label.is_empty() && !label.ends_with('-') {
-            label.push('-');
-        }
-    }
-    let label = label.trim_end_matches('-');
-    if label.is_empty() { otherwise.to_owned() } else { label.to_owned() }
-}
-
 /// Writes the objects as one stream of documents.
-pub(crate) fn write_stream(objects: &[(ObjectKey, Arc<Value>)], out: &mut dyn Write) -> anyhow::Result<()> {
+pub(super) fn write_stream(objects: &[(ObjectKey, Arc<Value>)], out: &mut dyn Write) -> anyhow::Result<()> {
     for (index, text) in texts(objects)?.iter().enumerate() {
         if index > 0 {
             writeln!(out, "---")?;
@@ -229,18 +30,10 @@ fn texts(objects: &[(ObjectKey, Arc<Value>)]) -> anyhow::Result<Vec<String>> {
 }
 
 /// Writes a file per object. Only the owner can read the files of Secrets.
-pub(crate) fn write_directory(objects: &[(ObjectKey, Arc<Value>)], directory: &Path) -> anyhow::Result<()> {
+pub(super) fn write_directory(objects: &[(ObjectKey, Arc<Value>)], directory: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     for ((key, _), text) in objects.iter().zip(texts(objects)?) {
-        let names = [
-            key.kind.as_str().to_ascii_lowercase(),
-            key.name.namespace.to_string(),
-            key.name.name.to_string(),
-        ];
-        // Names come from the input, and none may lead out of the directory.
-        let parts = names.into_iter().filter(|part| !part.is_empty());
-        let parts: Vec<String> = parts.filter(|part| is_name(part)).collect();
-        let path = directory.join(format!("{}.yaml", parts.join("_")));
+        let path = directory.join(file_name(key));
         let write = || -> std::io::Result<()> {
             let mut options = OpenOptions::new();
             options.write(true).create(true).truncate(true);

@@ -138,6 +138,7 @@ fn links_of_what_is_published_lead_into_the_repository() {
         "bin/pingsix-gatewayctl",
         "bin/pingsix-gateway-controller",
         "bin/pingsix-gateway-sidecar",
+        "bin/pingsix-migrate",
     ];
     let repository = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/");
     let mut found = 0;
