@@ -21,6 +21,8 @@ mod write;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use thin_vec::ThinVec;
+
 use self::part::PartKey;
 use self::patterns::{ChangedPatterns, HostPatterns};
 use self::placement::PlacementIndex;
@@ -30,7 +32,6 @@ use super::closure::Closed;
 use super::document::is_limitation;
 use super::lowering::Lowering;
 use super::naming::Naming;
-
 use super::plane::{Plane, RuleRef};
 use super::rows::{RouteInput, ZoneRefusal, refusals, serving};
 use super::ssl::SslKey;
@@ -40,7 +41,6 @@ use crate::lower::{DataPlane, Size};
 use crate::model::{ObjectKey, Problem, Refusal};
 use crate::pingsix;
 use crate::policy::PolicyChain;
-use thin_vec::ThinVec;
 
 /// A change would need more state than there is, and the data plane must be lowered anew.
 #[derive(Clone, Copy, Debug)]
@@ -101,28 +101,26 @@ pub(crate) struct LoweredPlane {
     is_recertified: bool,
     /// The number of Route documents that the last change wrote.
     routes_written: usize,
-    /// Whether certificates changed in a way that [`change`](Self::change) cannot follow.
-    is_stale: bool,
     /// Whether the last change lowered everything anew.
     is_lowered_anew: bool,
 }
 
 /// The state for rewriting a written Route.
 #[derive(Debug)]
-pub(super) struct WrittenRoute {
+struct WrittenRoute {
     /// The upstreams that were asked for.
-    pub(super) uses: Uses,
+    uses: Uses,
     /// The policies of its service.
-    pub(super) chain: Option<Arc<PolicyChain>>,
+    chain: Option<Arc<PolicyChain>>,
     /// Whether it lists other spellings of its hosts.
-    pub(super) has_spellings: bool,
+    has_spellings: bool,
     /// The refusals because of the Route, each rule once.
-    pub(super) refused: ThinVec<(RuleRef, Refusal)>,
+    refused: ThinVec<(RuleRef, Refusal)>,
     /// Bytes of room that it takes, without its patterns.
-    pub(super) room: usize,
+    room: usize,
     /// Bytes of room that its patterns take.
-    pub(super) pattern_bytes: usize,
-    pub(super) matcher_entries: usize,
+    pattern_bytes: usize,
+    matcher_entries: usize,
 }
 
 /// The intermediate results of a change.
@@ -218,7 +216,9 @@ impl LoweredPlane {
         lowering: &Lowering<'_>,
         changed: LoweringDiff<'_>,
     ) -> Result<BTreeSet<usize>, Stale> {
-        if self.is_stale || self.naming.ids.collided() {
+        // Of changed certificates, others may have room than before.
+        let is_recertified = self.is_recertified && !self.admission.certificate_refusals().is_empty();
+        if is_recertified || self.naming.ids.collided() {
             return Err(Stale);
         }
         let Lowering { plane, options, .. } = *lowering;

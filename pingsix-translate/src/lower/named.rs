@@ -43,11 +43,11 @@ impl<K: Ord + Clone> SharedDocuments<K> {
         self.by_key.keys()
     }
 
-    /// Releases the id of a document that is not used any more.
-    pub(super) fn release(&mut self, key: &K, ids: &mut Ids) {
-        if let Some(entry) = self.by_key.remove(key) {
-            ids.release(&entry.id);
-        }
+    /// Releases the id of a document that is not used any more. Returns the key of the document, if it had an id.
+    pub(super) fn release(&mut self, key: &K, ids: &mut Ids) -> Option<DocumentKey> {
+        let id = self.by_key.remove(key)?.id;
+        ids.release(&id);
+        Some(DocumentKey { kind: self.kind, id: id.into() })
     }
 
     /// Counts one Route more that uses a document. A document without an id does not exist, so no Route uses it.

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::part::PartKey;
-use super::part::part_key;
+use super::part::{PartKey, part_key};
 use super::placement::parts_of;
 use super::{LoweredPlane, LoweringDiff, Stale, Work};
 use crate::attach::ServedName;

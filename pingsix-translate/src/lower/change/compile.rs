@@ -9,10 +9,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::WrittenRoute;
 use super::dirty::Dirty;
 use super::part::{GroupKey, part_key, segment};
-use super::{LoweredPlane, Stale, Work};
+use super::{LoweredPlane, Stale, Work, WrittenRoute};
 use crate::lower::document::{RouteDraft, document_key, name_of_route};
 use crate::lower::lowering::Lowering;
 use crate::lower::plane::RuleRef;

@@ -13,8 +13,7 @@ use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Stale;
-use super::part::PartKey;
-use super::part::{GroupKey, Part, Parts};
+use super::part::{GroupKey, Part, PartKey, Parts};
 use super::placement::PlacementIndex;
 use crate::lower::plane::Plane;
 use crate::lower::table::host_of;

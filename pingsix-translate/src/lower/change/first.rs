@@ -3,13 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::LoweredPlane;
-use super::WrittenRoute;
-use super::part::PartKey;
-use super::part::{part_key, segment};
+use super::part::{PartKey, part_key, segment};
 use super::patterns::HostPatterns;
 use super::placement::PlacementIndex;
 use super::write::Documents;
+use super::{LoweredPlane, WrittenRoute};
 use crate::lower::budget::{Admission, admit};
 use crate::lower::closure::{Matched, close};
 use crate::lower::document::{RouteDraft, name_of_route};
@@ -70,7 +68,6 @@ impl LoweredPlane {
             admission,
             is_recertified: false,
             routes_written: 0,
-            is_stale: false,
             is_lowered_anew: false,
         }
     }

@@ -19,12 +19,12 @@ use crate::small_set::SmallSet;
 
 /// The key of rows that may depend on each other: those of a group whose paths have the same first segment.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct PartKey {
+pub(super) struct PartKey {
     /// Index of the zone.
-    pub(crate) zone: usize,
-    pub(crate) original: Option<Hostname>,
+    pub(super) zone: usize,
+    pub(super) original: Option<Hostname>,
     /// Empty for the root, and for paths that may cover several first segments.
-    pub(crate) segment: Box<str>,
+    pub(super) segment: Box<str>,
 }
 
 /// The rows and Routes of a group whose paths have one first segment.

@@ -7,8 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::part::PartKey;
-use super::part::{Parts, ZoneCounts, part_key, segments};
+use super::part::{PartKey, Parts, ZoneCounts, part_key, segments};
 use super::{RouteChange, Stale};
 use crate::lower::lowering::Lowering;
 use crate::lower::plane::Plane;

@@ -36,13 +36,11 @@ impl Documents {
 
     /// Fills an empty set with documents, faster than one by one.
     pub(super) fn fill(&mut self, documents: Vec<WrittenDocument>) {
-        let (mut contents, mut origins) =
-            (Vec::with_capacity(documents.len()), Vec::with_capacity(documents.len()));
-        for (key, document, origin) in documents {
-            self.data_plane.size.bytes += listed_bytes(&key, &document) + self.prefix;
-            origins.push((key.clone(), origin));
-            contents.push((key, document));
-        }
+        let listed = documents.iter().map(|(key, document, _)| listed_bytes(key, document) + self.prefix);
+        self.data_plane.size.bytes = listed.sum();
+        let parted =
+            documents.into_iter().map(|(key, document, origin)| ((key.clone(), document), (key, origin)));
+        let (contents, origins): (Vec<_>, Vec<_>) = parted.unzip();
         self.data_plane.config = contents.into_iter().collect();
         self.data_plane.provenance = origins.into_iter().collect();
     }
@@ -162,15 +160,13 @@ impl LoweredPlane {
         let changed = changed.iter().map(|index| UpstreamKey::Target(Target::Backend(*index)));
         let all: BTreeSet<UpstreamKey> = used.iter().copied().chain(changed).collect();
         for upstream in all {
-            // An unknown upstream has no name and no document.
-            let Some(key) = self.naming.upstreams.named.document_key(&upstream) else { continue };
-            if !self.naming.upstreams.named.is_used(&upstream) {
+            // An unknown upstream is not used, and has no id.
+            if self.naming.upstreams.named.is_used(&upstream) {
+                if let Some(written) = self.naming.upstream(lowering, &upstream) {
+                    self.documents.put(written);
+                }
+            } else if let Some(key) = self.naming.upstreams.named.release(&upstream, &mut self.naming.ids) {
                 self.documents.remove(&key);
-                self.naming.upstreams.named.release(&upstream, &mut self.naming.ids);
-                continue;
-            }
-            if let Some(written) = self.naming.upstream(lowering, &upstream) {
-                self.documents.put(written);
             }
         }
     }
@@ -192,14 +188,12 @@ impl LoweredPlane {
     ) {
         let all: BTreeSet<Arc<PolicyChain>> = self.services_of(changed).chain(used).cloned().collect();
         for chain in all {
-            let Some(key) = self.naming.services.document_key(&chain) else { continue };
-            if !self.naming.services.is_used(&chain) {
+            if self.naming.services.is_used(&chain) {
+                if let Some(written) = self.naming.service(lowering, &chain) {
+                    self.documents.put(written);
+                }
+            } else if let Some(key) = self.naming.services.release(&chain, &mut self.naming.ids) {
                 self.documents.remove(&key);
-                self.naming.services.release(&chain, &mut self.naming.ids);
-                continue;
-            }
-            if let Some(written) = self.naming.service(lowering, &chain) {
-                self.documents.put(written);
             }
         }
     }
@@ -207,11 +201,10 @@ impl LoweredPlane {
     /// Writes changed certificates, and removes old ones. Without room for all certificates, the next
     /// [`change`](Self::change) lowers the data plane anew.
     pub(crate) fn change_certificates(&mut self, before: &ServedCertificates, now: &ServedCertificates) {
+        self.is_recertified |= before.served != now.served;
         if !self.admission.certificate_refusals().is_empty() {
-            self.is_stale = true;
             return;
         }
-        self.is_recertified |= before.served != now.served;
         let (before, now) = (before.documents(|_| true), now.documents(|_| true));
         for certificate in before.keys().filter(|certificate| !now.contains_key(*certificate)) {
             if let Some(id) = self.certificates.remove(certificate) {

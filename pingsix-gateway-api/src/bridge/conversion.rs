@@ -1,0 +1,165 @@
+//! The conversion of one data plane, again and again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pingsix_sink::{Desired, Document, Key, OrderHint, Owner, Scope, SinkError};
+use pingsix_translate::pingsix::validate::{AcceptanceCheck, ValidateOptions, summary, validate};
+use pingsix_translate::pingsix::{Config, DocumentKey, LazyDocument};
+use pingsix_translate::status::{Problem, Reason, Severity};
+use pingsix_translate::{Change, DataPlane, DataPlaneKey, ObjectKey, Options, Origin, Provenance, SharedMap};
+
+use super::quarantine::{QuarantineResult, quarantine};
+use super::{BridgeError, Bridged, origins_of, owner_of};
+
+/// Converts one data plane repeatedly, at the cost of the changed documents while the data plane has no faults.
+#[derive(Debug, Default)]
+pub struct Bridge {
+    conversion: Option<Conversion>,
+}
+
+/// The last conversion.
+#[derive(Debug)]
+struct Conversion {
+    key: DataPlaneKey,
+    options: Options,
+    acceptance: ValidateOptions,
+    /// The check of the documents of translation.
+    check: AcceptanceCheck,
+    /// The desired documents, decoded, with their origins.
+    config: Config,
+    provenance: SharedMap<DocumentKey, Provenance>,
+    desired: Desired,
+}
+
+impl Bridge {
+    /// A bridge without a former conversion.
+    pub const fn new() -> Self {
+        Self { conversion: None }
+    }
+
+    /// As [`bridge`](super::bridge()).
+    ///
+    /// # Errors
+    ///
+    /// As [`bridge`](super::bridge()).
+    pub fn bridge(
+        &mut self,
+        key: &DataPlaneKey,
+        plane: &DataPlane,
+        options: &Options,
+    ) -> Result<Bridged, BridgeError> {
+        let last = self.conversion.take().filter(|last| last.key == *key && last.options == *options);
+        let conversion = match last {
+            Some(last) => last,
+            None => Conversion::new(key, options)?,
+        };
+        self.conversion.insert(conversion).convert(plane)
+    }
+}
+
+impl Conversion {
+    fn new(key: &DataPlaneKey, options: &Options) -> Result<Self, BridgeError> {
+        let prefix = key.prefix(&options.root);
+        let scope =
+            Scope::new(&prefix).map_err(|source| BridgeError::Key { data_plane: key.clone(), source })?;
+        Ok(Self {
+            key: key.clone(),
+            options: options.clone(),
+            acceptance: ValidateOptions {
+                prefix,
+                bytes_budget: options.budget.bytes,
+                entries_budget: options.budget.matcher_entries,
+                ..ValidateOptions::default()
+            },
+            check: AcceptanceCheck::default(),
+            config: Config::new(),
+            provenance: SharedMap::new(),
+            desired: Desired::empty(scope),
+        })
+    }
+
+    fn convert(&mut self, plane: &DataPlane) -> Result<Bridged, BridgeError> {
+        let owner = Arc::new(self.key.owner());
+        self.check.update(&plane.config);
+        let result = if self.check.is_passed(&self.acceptance) {
+            QuarantineResult::unchanged(&plane.config)
+        } else {
+            let failure = |key: &DocumentKey| plane.provenance.get(key).map_or(500, Provenance::failure);
+            quarantine(&plane.config, failure, |config| validate(config, &self.acceptance))
+        };
+        let QuarantineResult { config, quarantined, refused, remarks } = result;
+        if !refused.is_empty() {
+            return Err(BridgeError::Refused { data_plane: self.key.clone(), violations: refused });
+        }
+        self.deliver(&config, &plane.provenance, &owner)
+            .map_err(|source| BridgeError::Key { data_plane: self.key.clone(), source })?;
+
+        let origins = |key: &DocumentKey| origins_of(&plane.provenance, key, &owner);
+        let mut problems = Vec::new();
+        for entry in &quarantined {
+            problems.extend(origins(&entry.key).into_iter().map(|origin| Problem {
+                field: origin.field(),
+                object: origin.object,
+                severity: Severity::Error,
+                reason: Reason::Quarantined,
+                message: entry.to_string(),
+            }));
+        }
+        for (subject, message) in remarks {
+            let origins = subject.map_or_else(|| vec![Origin::object(owner.clone())], |key| origins(&key));
+            problems.extend(origins.into_iter().take(1).map(|origin| Problem {
+                field: origin.field(),
+                object: origin.object,
+                severity: Severity::Warning,
+                reason: Reason::Limited,
+                message: message.clone(),
+            }));
+        }
+        problems.sort();
+        problems.dedup();
+        Ok(Bridged { desired: self.desired.clone(), config, quarantined, problems })
+    }
+
+    /// Changes the desired documents into those of a configuration. After an error, nothing has changed.
+    fn deliver(
+        &mut self,
+        config: &Config,
+        provenance: &SharedMap<DocumentKey, Provenance>,
+        owner: &Arc<ObjectKey>,
+    ) -> Result<(), SinkError> {
+        let mut changed: BTreeMap<Key, Option<Document>> = BTreeMap::new();
+        for change in config.documents().changes(self.config.documents()) {
+            let (key, document) = match change {
+                Change::Added(key, document) | Change::Replaced(key, _, document) => {
+                    (key, Some(sink_document(key, document, owner_of(provenance, key, owner))?))
+                }
+                Change::Removed(key, _) => (key, None),
+            };
+            changed.insert(Key::new(key.to_string())?, document);
+        }
+        for change in provenance.changes(&self.provenance) {
+            let (Change::Added(key, _) | Change::Replaced(key, ..) | Change::Removed(key, _)) = change;
+            let sink_key = Key::new(key.to_string())?;
+            if !changed.contains_key(&sink_key)
+                && let Some(document) = self.desired.documents().get(&sink_key)
+            {
+                let owner = owner_of(provenance, key, owner);
+                changed.insert(sink_key, Some(Document { owner, ..document.clone() }));
+            }
+        }
+        let documents = self.desired.documents().with_changes(changed);
+        self.desired = Desired::new(self.desired.scope().clone(), documents);
+        (self.config, self.provenance) = (config.clone(), provenance.clone());
+        Ok(())
+    }
+}
+
+fn sink_document(key: &DocumentKey, document: &LazyDocument, owner: Owner) -> Result<Document, SinkError> {
+    Ok(Document {
+        key: Key::new(key.to_string())?,
+        value: document.json(),
+        order: OrderHint(summary(key, document).write_order),
+        owner,
+    })
+}

@@ -1,0 +1,50 @@
+//! The inspection of one document by itself.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+
+use thin_vec::ThinVec;
+
+use super::context::{Context, References};
+use super::{ValidateOptions, budget, document, pattern, ssl};
+use crate::pingsix::{Config, Document, DocumentKey, LazyDocument, Summary};
+
+/// Encodes a document, with its summary.
+pub(crate) fn encode(key: &DocumentKey, document: &Document) -> LazyDocument {
+    LazyDocument::written(document, summarize(key, document))
+}
+
+/// The summary of a document. A document without one is inspected now.
+pub fn summary<'d>(key: &DocumentKey, document: &'d LazyDocument) -> Cow<'d, Summary> {
+    document.summary().map_or_else(|| Cow::Owned(summarize(key, &document.look())), Cow::Borrowed)
+}
+
+fn summarize(key: &DocumentKey, document: &Document) -> Summary {
+    let (config, options) = (Config::new(), ValidateOptions::default());
+    let references = RefCell::new(ThinVec::new());
+    let context =
+        Context { config: &config, references: References::Collected(&references), options: &options, key };
+    let mut violations = Vec::new();
+    document::check(document, &context, &mut violations);
+    let (mut server_names, mut matcher_entries, mut is_entangled) = (ThinVec::new(), 0, false);
+    match document {
+        Document::Route(route) => {
+            matcher_entries = budget::own_entries(route);
+            is_entangled = route.path_patterns().iter().any(|pattern| pattern::is_peculiar(pattern));
+        }
+        Document::Service(service) => is_entangled = !service.hosts.is_empty(),
+        Document::Ssl(certificate) => {
+            server_names = ssl::server_names(certificate).collect();
+            is_entangled = certificate.snis.iter().any(|name| name.contains(['{', '}']));
+        }
+        Document::Upstream(_) | Document::GlobalRule(_) => {}
+    }
+    Summary {
+        references: references.into_inner(),
+        server_names,
+        write_order: document.write_order(),
+        matcher_entries,
+        is_faulty: violations.iter().any(|violation| !violation.is_intended()),
+        is_entangled,
+    }
+}

@@ -1,0 +1,163 @@
+//! The parts of snapshots, which are compared and exchanged one by one.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::endpoint_slice::EndpointSlice;
+use super::metadata::Identified;
+use super::policy_object::AnyPolicy;
+use super::route_spec::AnyRoute;
+use crate::model::{Kind, ObjectKey, ObjectName};
+use crate::shared_map::{Change, SharedMap};
+
+/// A part of a snapshot: an object, or all EndpointSlices of a Service.
+pub(crate) trait Part: Clone {
+    /// Whether both are the same pointers.
+    fn is_same(&self, other: &Self) -> bool;
+
+    /// Whether both have equal content. One of them may be a new reading.
+    fn has_equal_content(&self, other: &Self) -> bool;
+
+    /// The content as a text, equal for equal content in every process. The text may be secret.
+    fn text(&self) -> String;
+}
+
+impl<K: Identified> Part for Arc<K> {
+    fn is_same(&self, other: &Self) -> bool {
+        Self::ptr_eq(self, other)
+    }
+
+    fn has_equal_content(&self, other: &Self) -> bool {
+        Self::ptr_eq(self, other) || K::has_equal_content(self, other)
+    }
+
+    fn text(&self) -> String {
+        K::text(self)
+    }
+}
+
+impl Part for AnyRoute {
+    fn is_same(&self, other: &Self) -> bool {
+        self.is_same(other)
+    }
+
+    fn has_equal_content(&self, other: &Self) -> bool {
+        self.has_equal_content(other)
+    }
+
+    fn text(&self) -> String {
+        self.text()
+    }
+}
+
+impl Part for AnyPolicy {
+    fn is_same(&self, other: &Self) -> bool {
+        self.is_same(other)
+    }
+
+    fn has_equal_content(&self, other: &Self) -> bool {
+        self.has_equal_content(other)
+    }
+
+    fn text(&self) -> String {
+        self.text()
+    }
+}
+
+impl Part for Vec<Arc<EndpointSlice>> {
+    fn is_same(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.iter().zip(other).all(|(one, other)| one.is_same(other))
+    }
+
+    fn has_equal_content(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.iter().zip(other).all(|(one, other)| one.has_equal_content(other))
+    }
+
+    fn text(&self) -> String {
+        self.iter().map(Part::text).collect::<Vec<_>>().join(" ")
+    }
+}
+
+impl<P: Part> Part for Option<P> {
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Some(one), Some(other)) => one.is_same(other),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
+
+    fn has_equal_content(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Some(one), Some(other)) => one.has_equal_content(other),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
+
+    fn text(&self) -> String {
+        self.as_ref().map(Part::text).unwrap_or_default()
+    }
+}
+
+/// The name of a part in its map.
+pub(super) trait PartName: Ord + Clone {
+    fn of(name: &ObjectName) -> Self;
+
+    fn key(&self, kind: Kind) -> ObjectKey;
+}
+
+impl PartName for ObjectName {
+    fn of(name: &ObjectName) -> Self {
+        name.clone()
+    }
+
+    fn key(&self, kind: Kind) -> ObjectKey {
+        ObjectKey { kind, name: self.clone() }
+    }
+}
+
+/// The name of a Namespace.
+impl PartName for Arc<str> {
+    fn of(name: &ObjectName) -> Self {
+        name.name.clone().into()
+    }
+
+    fn key(&self, kind: Kind) -> ObjectKey {
+        ObjectKey::new(kind, "", self.clone())
+    }
+}
+
+/// The names of parts that differ in content.
+pub(super) fn differing<'m, N: Ord, P: Part>(
+    now: &'m SharedMap<N, P>,
+    before: &'m SharedMap<N, P>,
+) -> impl Iterator<Item = &'m N> {
+    now.changes(before).into_iter().filter_map(|change| match change {
+        Change::Replaced(_, before, now) if now.has_equal_content(before) => None,
+        Change::Replaced(name, ..) | Change::Added(name, _) | Change::Removed(name, _) => Some(name),
+    })
+}
+
+/// Adds the keys of parts that differ in content.
+pub(super) fn add_differing<N: PartName, P: Part>(
+    keys: &mut BTreeSet<ObjectKey>,
+    kind: Kind,
+    now: &SharedMap<N, P>,
+    before: &SharedMap<N, P>,
+) {
+    keys.extend(differing(now, before).map(|name| name.key(kind)));
+}
+
+/// Copies a part from another map, or removes a part that the other map lacks.
+pub(super) fn copy<N: Ord + Clone, P: Clone>(into: &mut SharedMap<N, P>, from: &SharedMap<N, P>, name: &N) {
+    match from.get(name) {
+        Some(part) => into.insert(name.clone(), part.clone()),
+        None => into.remove(name),
+    };
+}
+
+/// The text of a part; `None` for an absent part.
+pub(super) fn text_at<N: Ord, P: Part>(map: &SharedMap<N, P>, name: &N) -> Option<String> {
+    map.get(name).map(Part::text)
+}
