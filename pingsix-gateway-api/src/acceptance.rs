@@ -19,7 +19,6 @@ mod evaluation;
 mod findings;
 mod groups;
 mod named;
-mod parts;
 mod prior_statuses;
 mod probation;
 mod retention;
@@ -35,16 +34,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use pingsix_sink::Revision;
+use pingsix_translate::snapshot::OwnerSnapshot;
 use pingsix_translate::status::{Problem, Reason, Severity};
 use pingsix_translate::{DataPlaneKey, FieldPath, ObjectKey, Origin};
 
-use crate::world::OwnerSnapshot;
 use backoff::Backoff;
 use findings::{Adopted, RemoteHeldBack};
 pub use findings::{Culprit, Finding, Findings};
 pub(crate) use named::named_sources;
-pub(crate) use parts::put;
-use parts::{differences, only};
 pub use prior_statuses::PriorStatuses;
 use probation::ProbationRecord;
 pub(crate) use retention::may_retain;
@@ -242,10 +239,7 @@ impl Acceptance {
             retry.number = Some(number);
         }
         let Content { mut snapshot, quarantine } = content;
-        match &mut snapshot {
-            OwnerSnapshot::Gateway(snapshot) => snapshot.referents.quarantine = quarantine,
-            OwnerSnapshot::Ingress(snapshot) => snapshot.referents.quarantine = quarantine,
-        }
+        snapshot.referents_mut().quarantine = quarantine;
         Draft { snapshot, number, trial }
     }
 
@@ -253,7 +247,7 @@ impl Acceptance {
     fn wanted(&mut self, newest: &OwnerSnapshot) -> Content {
         let mut snapshot = newest.clone();
         for RefusedParts { parts, retained, .. } in &self.held_back {
-            put(&mut snapshot, retained, parts);
+            snapshot.take_parts(retained, parts);
         }
         let adopted = self.adopted.iter().map(|(source, adopted)| (source, &adopted.quarantined));
         let quarantined = self.quarantined.iter().chain(adopted);
@@ -293,7 +287,7 @@ impl Acceptance {
     /// Releases objects that have changed since their finding.
     fn release_changed(&mut self, newest: &OwnerSnapshot) {
         let is_same = |version: &OwnerSnapshot, parts: &BTreeSet<ObjectKey>| {
-            differences(&only(newest, parts), version).is_disjoint(parts)
+            newest.only(parts).differences(version).is_disjoint(parts)
         };
         self.quarantined.retain(|_, quarantined| is_same(&quarantined.version, &quarantined.parts));
         self.held_back.retain(|refused| is_same(&refused.version, &refused.parts));

@@ -34,12 +34,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use pingsix_sink::Desired;
 use pingsix_translate::pingsix::DocumentKey;
+use pingsix_translate::snapshot::OwnerSnapshot;
 use pingsix_translate::status::{
     GatewayClassVerdict, PingsixProxyVerdict, PolicyVerdict, Problem, RouteVerdict, Severity, Verdicts,
 };
 use pingsix_translate::{
-    DataPlane, DataPlaneKey, IngressSnapshot, Kind, ObjectKey, Objects, Options, Provenance, Snapshot,
-    StreamPlane, Translation, Translator,
+    DataPlane, DataPlaneKey, ObjectKey, Objects, Options, Provenance, StreamPlane, Translation, Translator,
 };
 pub use publish::{PublishError, Publisher};
 
@@ -137,31 +137,6 @@ struct Caches {
     bridges: BTreeMap<DataPlaneKey, Bridge>,
 }
 
-/// The objects that an owner of data planes may use.
-#[derive(Debug)]
-enum OwnerSnapshot {
-    Gateway(Box<Snapshot>),
-    IngressClass(Box<IngressSnapshot>),
-}
-
-impl OwnerSnapshot {
-    fn new(objects: &Objects, owner: &ObjectKey) -> Option<Self> {
-        if owner.kind == Kind::Gateway {
-            Some(Self::Gateway(Box::new(objects.snapshot(&owner.name)?)))
-        } else {
-            Some(Self::IngressClass(Box::new(objects.ingress_snapshot(&owner.name.name)?)))
-        }
-    }
-
-    /// As [`Snapshot::refresh`].
-    fn refresh(&mut self, before: &Objects, now: &Objects, changed: &BTreeSet<ObjectKey>) -> bool {
-        match self {
-            Self::Gateway(snapshot) => snapshot.refresh(before, now, changed),
-            Self::IngressClass(snapshot) => snapshot.refresh(before, now, changed),
-        }
-    }
-}
-
 impl Caches {
     /// Takes other objects. The snapshots are then those of these objects.
     fn update(&mut self, objects: &Objects) {
@@ -176,14 +151,11 @@ impl Caches {
     fn translate(&mut self, owner: &ObjectKey, options: &Options) -> Option<Translation> {
         let snapshot = match self.snapshots.entry(owner.clone()) {
             Entry::Occupied(held) => held.into_mut(),
-            Entry::Vacant(free) => free.insert(OwnerSnapshot::new(&self.objects, owner)?),
+            Entry::Vacant(free) => free.insert(self.objects.owner_snapshot(owner)?),
         };
         let translator =
             self.translators.entry(owner.clone()).or_insert_with(|| Translator::new(options.clone()));
-        Some(match snapshot {
-            OwnerSnapshot::Gateway(snapshot) => translator.translate(snapshot),
-            OwnerSnapshot::IngressClass(snapshot) => translator.translate_ingress(snapshot),
-        })
+        Some(translator.translate_owner(snapshot))
     }
 
     /// Drops the state of what an output lacks.

@@ -30,7 +30,7 @@ pub use edges::{CrossNamespaceReference, Target};
 pub(crate) use kinds::{KindVisitor, with_kind};
 use owners::AffectedOwners;
 pub use refresh::Changed;
-pub use snapshot::{Extract, OwnerSnapshot};
+pub use snapshot::Extract;
 
 use crate::store::{Change, Reader, ReflectorStore, Work};
 pub use crate::watch::Event;

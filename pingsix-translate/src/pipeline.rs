@@ -27,7 +27,7 @@ use self::owner::Owner;
 use crate::SharedMap;
 use crate::model::{Options, Problem};
 use crate::small_set::SmallSet;
-use crate::snapshot::{IngressSnapshot, Snapshot};
+use crate::snapshot::{IngressSnapshot, OwnerSnapshot, Snapshot};
 
 /// Translates what one Gateway may see into PingSIX configuration and verdicts.
 ///
@@ -123,6 +123,14 @@ impl Translator {
         let (translation, cache, mode) = translate_incrementally_or_full(cache, snapshot, &self.options);
         (self.cache, self.mode) = (Some(AnyTranslationCache::IngressClass(cache)), mode);
         translation
+    }
+
+    /// As [`translate`] or [`translate_ingress`].
+    pub fn translate_owner(&mut self, snapshot: &OwnerSnapshot) -> Translation {
+        match snapshot {
+            OwnerSnapshot::Gateway(snapshot) => self.translate(snapshot),
+            OwnerSnapshot::Ingress(snapshot) => self.translate_ingress(snapshot),
+        }
     }
 
     /// The mode of the last translation.

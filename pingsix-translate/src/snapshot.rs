@@ -7,10 +7,13 @@ mod ingress;
 mod kinds;
 mod metadata;
 mod objects;
+mod owner;
+mod part;
 mod policy_object;
 mod pool;
 mod ports;
 mod references;
+mod referents;
 mod refresh;
 mod route_spec;
 mod routes;
@@ -18,8 +21,6 @@ mod service;
 pub mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 pub(crate) use authority_ref::AuthorityRef;
@@ -31,6 +32,8 @@ pub use kinds::*;
 pub(crate) use metadata::key_of;
 pub use metadata::{Identified, Metadata, OfKind};
 pub use objects::{Object, Objects};
+pub use owner::OwnerSnapshot;
+pub(crate) use part::Part;
 pub use policy_object::{AnyPolicy, PolicyObject, TargetRef};
 pub use pool::Pool;
 pub use ports::{EndpointPort, Protocol, ServicePort};
@@ -40,11 +43,12 @@ pub use references::{
     references_of_ingress, secrets_of_gateway, secrets_of_listener_set, secrets_of_proxy, service_of_slice,
     services_of_ingress,
 };
+pub use referents::{OwnAddress, OwnAddresses, Pending, Proxies, Quarantine, Referents};
 pub use route_spec::{AnyRoute, GrpcRoute, HttpRoute, TcpRoute, TlsRoute, UdpRoute};
 pub use routes::{RouteObject, RouteSpec};
 pub use service::Service;
 
-use crate::model::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName, Origin};
+use crate::model::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName};
 use crate::shared_map::SharedMap;
 
 /// The input of translation for one Gateway, from [`Objects::snapshot`] or built by hand.
@@ -67,94 +71,6 @@ pub struct Snapshot {
     /// The objects to which all of these refer.
     pub referents: Referents,
 }
-
-/// Objects to which others refer. The `Debug` text has the names of Secrets, and nothing of their content.
-#[derive(Clone, Default)]
-pub struct Referents {
-    /// Services that routes or Ingresses refer to.
-    pub services: SharedMap<ObjectName, Arc<Service>>,
-    /// EndpointSlices by the Service they belong to, sorted by name.
-    pub endpoint_slices: SharedMap<ObjectName, Vec<Arc<EndpointSlice>>>,
-    /// ReferenceGrants in the namespaces of referents.
-    pub reference_grants: SharedMap<ObjectName, Arc<ReferenceGrant>>,
-    /// Secrets that Gateways, listeners, Ingresses and policies refer to.
-    pub secrets: SharedMap<ObjectName, Arc<Secret>>,
-    /// ConfigMaps that Gateways, Ingresses and policies refer to.
-    pub config_maps: SharedMap<ObjectName, Arc<ConfigMap>>,
-    /// Namespaces of routes and ListenerSets.
-    pub namespaces: SharedMap<Arc<str>, Arc<Namespace>>,
-    /// The parameters that a Gateway and its class refer to, or an IngressClass.
-    pub proxies: Proxies,
-    /// HTTPRouteFilters to which HTTPRoutes refer.
-    pub http_route_filters: SharedMap<ObjectName, Arc<HttpRouteFilter>>,
-    /// Objects that must not be used because PingSIX has refused their documents. The controller fills the quarantine; it is
-    /// empty in a snapshot from manifests.
-    pub quarantine: Quarantine,
-    /// Secrets and ConfigMaps about which the API server has not answered yet. The controller fills this set; it is empty in
-    /// a snapshot from manifests. References to these objects are refused for [`Reason::Pending`](crate::model::Reason::Pending).
-    pub pending: Pending,
-    /// The addresses of the data planes themselves, which no backend may have. The controller fills this set; it is empty in a snapshot from manifests.
-    pub own_addresses: OwnAddresses,
-}
-
-impl fmt::Debug for Referents {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            services,
-            endpoint_slices,
-            reference_grants,
-            secrets,
-            config_maps,
-            namespaces,
-            proxies,
-            http_route_filters,
-            quarantine,
-            pending,
-            own_addresses,
-        } = self;
-        f.debug_struct("Referents")
-            .field("services", services)
-            .field("endpoint_slices", endpoint_slices)
-            .field("reference_grants", reference_grants)
-            .field("secrets", &secrets.keys().collect::<BTreeSet<_>>())
-            .field("config_maps", config_maps)
-            .field("namespaces", namespaces)
-            .field("proxies", proxies)
-            .field("http_route_filters", http_route_filters)
-            .field("quarantine", quarantine)
-            .field("pending", pending)
-            .field("own_addresses", own_addresses)
-            .finish()
-    }
-}
-
-/// An address of data planes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum OwnAddress {
-    /// The address of a Pod, with all its ports: those for clients lead back to the data plane, and the others have metrics
-    /// and status pages.
-    Pod(IpAddr),
-    /// An address and port for clients.
-    Clients(SocketAddr),
-}
-
-/// The addresses of data planes.
-pub type OwnAddresses = SharedMap<OwnAddress, ()>;
-
-/// Objects that have not been read yet. An object that is in the snapshot counts as read.
-pub type Pending = SharedMap<ObjectKey, ()>;
-
-/// The objects in quarantine, each with the answer of PingSIX in one sentence:
-///
-/// - rules of HTTPRoutes and GRPCRoutes ([`Section::Rule`](crate::Section::Rule)),
-/// - parts of Ingresses, other than [`Section::Whole`](crate::Section::Whole),
-/// - Services, Secrets and policies, whole.
-///
-/// Other entries have no effect.
-pub type Quarantine = SharedMap<Origin, Arc<str>>;
-
-/// PingsixProxies, by name.
-pub type Proxies = SharedMap<ObjectName, Arc<PingsixProxy>>;
 
 /// Names of [`Referents`].
 #[derive(Clone, Debug, Default)]

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use pingsix_translate::{DataPlaneKey, ObjectKey, Origin};
 
 use super::backoff::Backoff;
-use super::parts::only;
 use super::prior_statuses::PriorStatuses;
 use super::search::{BaseCheck, Evidence, Search, SearchOutcome};
 use super::sources::{parts_of, sources};
@@ -127,7 +126,7 @@ impl Acceptance {
             SearchOutcome::Trial => AcceptanceOutcome::Search,
             SearchOutcome::Source(source) => {
                 let parts = parts_of(&source);
-                let version = only(&search.goal().snapshot, &parts);
+                let version = search.goal().snapshot.only(&parts);
                 self.adopted.remove(&source);
                 fault.found.insert(source.clone());
                 self.charge(&parts, &message, search.before());
@@ -140,8 +139,8 @@ impl Acceptance {
                 self.quarantined.retain(|_, quarantined| quarantined.parts.is_disjoint(&parts));
                 self.adopted.retain(|_, adopted| adopted.quarantined.parts.is_disjoint(&parts));
                 self.held_back.retain(|refused| refused.parts.is_disjoint(&parts));
-                let version = only(&search.goal().snapshot, &parts);
-                let retained = only(&search.before().snapshot, &parts);
+                let version = search.goal().snapshot.only(&parts);
+                let retained = search.before().snapshot.only(&parts);
                 let is_proven = false;
                 self.held_back.push(RefusedParts {
                     message,

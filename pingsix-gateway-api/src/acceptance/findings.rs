@@ -15,13 +15,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use pingsix_translate::snapshot::OwnerSnapshot;
 use pingsix_translate::{ObjectKey, Origin};
 
 use super::backoff::Backoff;
-use super::parts::{has, only, version};
 use super::sources::{parts_of, sources};
 use super::{Acceptance, Quarantined};
-use crate::world::OwnerSnapshot;
+use crate::digest::short_digest;
 
 /// A culprit that PingSIX refuses, as one replica reports it to the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +67,12 @@ pub(super) struct RemoteHeldBack {
     pub(super) absent: BTreeSet<ObjectKey>,
 }
 
+/// The digest of these parts, equal in every replica.
+fn version(of: &OwnerSnapshot, parts: &BTreeSet<ObjectKey>) -> String {
+    let texts = parts.iter().map(|part| format!("{part} {}", of.text_of(part).unwrap_or_default()));
+    short_digest(&texts.collect::<Vec<_>>().join("\n"))
+}
+
 impl Acceptance {
     /// The findings of this replica, for others. Empty until PingSIX has accepted the rest, because PingSIX may refuse
     /// any publication at the moment.
@@ -79,7 +85,7 @@ impl Acceptance {
         });
         let held_back = self.held_back.iter().filter(|refused| refused.is_proven).map(|refused| {
             let (served, absent) =
-                refused.parts.iter().cloned().partition(|part| has(&refused.retained, part));
+                refused.parts.iter().cloned().partition(|part| refused.retained.has_part(part));
             let version = version(&refused.version, &refused.parts);
             Finding { culprit: Culprit::Parts { served, absent }, message: refused.message.clone(), version }
         });
@@ -142,7 +148,7 @@ impl Acceptance {
         if is_known || !is_there() || version(newest, &parts) != finding.version {
             return None;
         }
-        let version = only(newest, &parts);
+        let version = newest.only(&parts);
         let (message, retries) = (finding.message.clone(), Backoff::default());
         Some(Quarantined { message, retries, parts, version, is_proven: true })
     }

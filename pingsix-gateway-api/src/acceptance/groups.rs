@@ -3,10 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pingsix_translate::snapshot::{Ingress, references_of_ingress, services_of_ingress};
+use pingsix_translate::snapshot::{Ingress, OwnerSnapshot, references_of_ingress, services_of_ingress};
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
-
-use crate::world::OwnerSnapshot;
 
 /// Groups parts that belong together: a route and its Services have versions of the same time.
 pub(super) fn groups(
@@ -63,11 +61,7 @@ impl Groups {
 }
 
 fn has_slices(snapshot: &OwnerSnapshot, service: &ObjectName) -> bool {
-    let referents = match snapshot {
-        OwnerSnapshot::Gateway(snapshot) => &snapshot.referents,
-        OwnerSnapshot::Ingress(snapshot) => &snapshot.referents,
-    };
-    referents.endpoint_slices.contains_key(service)
+    snapshot.referents().endpoint_slices.contains_key(service)
 }
 
 /// Whether the verdicts of all routes depend on objects of a kind.

@@ -7,10 +7,9 @@
 use std::collections::BTreeSet;
 
 use pingsix_translate::ObjectKey;
+use pingsix_translate::snapshot::OwnerSnapshot;
 use pingsix_translate::status::{ConditionType, Reason};
 use serde_json::Value;
-
-use crate::world::OwnerSnapshot;
 
 /// The relevant statuses of an earlier process. Kinds without conditions have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -16,17 +16,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use pingsix_translate::snapshot::OwnerSnapshot;
 use pingsix_translate::status::{Problem, Reason, Severity};
 use pingsix_translate::{FieldPath, Kind, ObjectKey, Origin, Section};
 use tokio::time::Instant;
 
 use super::Acceptance;
 use super::may_retain;
-use super::parts::{differences, has, put};
 use super::search::Content;
 use super::sources::parts_of;
 use crate::wait::doubled;
-use crate::world::OwnerSnapshot;
 
 /// The number of findings without a consequence beyond quarantine, until [`MEMORY`] has passed without a finding.
 const FREE: u32 = 3;
@@ -119,16 +118,18 @@ impl Acceptance {
             self.records.iter().filter_map(|(namespace, record)| Some((namespace, record.held.as_ref()?)))
         {
             let (namespace, OnProbation { content: before, message, .. }) = record;
-            let mut parts = differences(newest, &before.snapshot);
+            let mut parts = newest.differences(&before.snapshot);
             // Accepted content of a search may have more sources in quarantine than the finding.
             parts.extend(before.quarantine.keys().map(|source| (*source.object).clone()));
-            parts.retain(|part| is_held(part.kind) && part.name.namespace == *namespace && has(newest, part));
+            parts.retain(|part| {
+                is_held(part.kind) && part.name.namespace == *namespace && newest.has_part(part)
+            });
             let closed = parts.extract_if(.., |part| !may_retain(newest, &before.snapshot, part));
             for part in closed {
                 let source = Origin { object: Arc::new(part), section: Section::Whole };
                 content.quarantine.insert(source, message.clone());
             }
-            put(&mut content.snapshot, &before.snapshot, &parts);
+            content.snapshot.take_parts(&before.snapshot, &parts);
             let is_of_them = |source: &&Origin| !parts_of(source).is_disjoint(&parts);
             let sources: Vec<Origin> = content.quarantine.keys().filter(is_of_them).cloned().collect();
             for source in sources {

@@ -1,10 +1,8 @@
 //! Former versions of objects that may stay in force for a while.
 
 use pingsix_translate::crd::SecurityPolicySpec;
-use pingsix_translate::snapshot::AnyPolicy;
+use pingsix_translate::snapshot::{AnyPolicy, OwnerSnapshot};
 use pingsix_translate::{Kind, ObjectKey};
-
-use crate::world::OwnerSnapshot;
 
 /// Whether an object may keep its former version for a while.
 ///

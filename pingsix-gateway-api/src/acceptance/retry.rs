@@ -7,15 +7,14 @@
 
 use std::collections::BTreeSet;
 
+use pingsix_translate::snapshot::OwnerSnapshot;
 use pingsix_translate::{ObjectKey, Origin};
 use tokio::time::Instant;
 
 use super::backoff::Backoff;
 use super::evaluation::{Verdict, verdict};
-use super::parts::differences;
 use super::search::Content;
 use super::{Acceptance, AcceptanceOutcome, DraftNumber, RefusedParts};
-use crate::world::OwnerSnapshot;
 
 /// The object of a retry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +58,7 @@ impl Acceptance {
         self.is_restoring &= is_in_force;
         let retry = self.retry.as_mut()?;
         let is_undisturbed =
-            is_in_force && retry.newest.as_ref().is_none_or(|before| differences(newest, before).is_empty());
+            is_in_force && retry.newest.as_ref().is_none_or(|before| newest.differences(before).is_empty());
         let mut content = None;
         if is_undisturbed {
             content = match &retry.object {
@@ -70,7 +69,7 @@ impl Acceptance {
                 }
                 RetryObject::Parts(parts) if self.held_back.iter().any(|refused| refused.parts == *parts) => {
                     let mut snapshot = wanted.snapshot.clone();
-                    super::put(&mut snapshot, newest, parts);
+                    snapshot.take_parts(newest, parts);
                     Some(Content { snapshot, quarantine: wanted.quarantine.clone() })
                 }
                 RetryObject::Source(_) | RetryObject::Parts(_) => None,

@@ -24,7 +24,6 @@ pub(super) use self::content::Content;
 use self::content::{Step, placeholder_message, quarantined, steps};
 use self::hypothesis::Hypothesis;
 use super::groups::concerns_all;
-use super::parts::without_routes;
 use super::sources::sources;
 
 /// The content of the running trial.
@@ -274,7 +273,7 @@ impl Search {
                 }
                 // The fault is in the matching of requests, which quarantine does not change.
                 self.fallback_base = Some(FallbackBase::Empty);
-                let snapshot = without_routes(&self.goal.snapshot);
+                let snapshot = self.goal.snapshot.without_routes();
                 self.base = Content { snapshot, quarantine: self.goal.quarantine.clone() };
                 self.suspects = steps(&self.base, &self.goal);
                 if self.suspects.is_empty() { SearchOutcome::NoFault } else { self.try_base() }

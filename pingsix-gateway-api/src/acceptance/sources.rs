@@ -3,10 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pingsix_translate::snapshot::{AnyRoute, Ingress};
+use pingsix_translate::snapshot::{AnyRoute, Ingress, OwnerSnapshot};
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Origin, Section};
-
-use crate::world::OwnerSnapshot;
 
 /// The sources of a part: the rules of a route, the sections of an Ingress, or a Service, a Secret or an inherited
 /// policy as a whole. Absent parts have none, and neither do parts on which all others depend.

@@ -239,7 +239,7 @@ impl Simulation {
         }
         let draft = self.acceptance.draft(&self.newest());
         let is_same = self.content.as_ref().is_some_and(|content| {
-            differences(content, &draft.snapshot).is_empty()
+            content.differences(&draft.snapshot).is_empty()
                 && quarantine(content) == quarantine(&draft.snapshot)
         });
         if !is_same {

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use pingsix_translate::snapshot::{AnyRoute, Snapshot};
+use pingsix_translate::snapshot::{AnyRoute, OwnerSnapshot, Snapshot};
 use pingsix_translate::status::{
     Condition, ConditionStatus, ConditionType, Conditions, ParentVerdict, Reason, RouteVerdict,
 };
 use pingsix_translate::{Kind, ObjectKey, SharedMap};
 
 use super::Acceptance;
-use crate::world::OwnerSnapshot;
 
 impl Acceptance {
     /// Adds the refusals of held-back routes to their verdicts. The translation had their previous versions, or none.

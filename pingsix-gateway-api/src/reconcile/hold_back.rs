@@ -10,14 +10,14 @@
 use std::collections::BTreeSet;
 
 use pingsix_translate::snapshot::{
-    AnyPolicy, IngressSnapshot, Referents, Snapshot, config_maps_of_gateway, proxy_of_class,
+    AnyPolicy, IngressSnapshot, OwnerSnapshot, Referents, Snapshot, config_maps_of_gateway, proxy_of_class,
     proxy_of_gateway, references_of_ingress, secrets_of_gateway, secrets_of_listener_set, secrets_of_proxy,
     services_of_ingress,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
 
-use crate::acceptance::{may_retain, put};
-use crate::world::{OwnerSnapshot, World};
+use crate::acceptance::may_retain;
+use crate::world::World;
 
 /// Makes these objects what they are in an earlier snapshot of the same owner, where they may not be. Their former
 /// references that no other object has now are as they were then, since nothing watches them any more. Permissions are as
@@ -29,7 +29,7 @@ pub(super) fn hold_back(
     held: &BTreeSet<ObjectKey>,
 ) {
     let held = &held.iter().filter(|key| may_retain(now, before, key)).cloned().collect::<BTreeSet<_>>();
-    put(now, before, held);
+    now.take_parts(before, held);
     match (now, before) {
         (OwnerSnapshot::Gateway(now), OwnerSnapshot::Gateway(before)) => {
             of_gateway(world, now, before, held);

@@ -17,7 +17,6 @@ use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, Options, Translation
 
 use crate::acceptance::{Draft, DraftNumber, Trial};
 use crate::bridge::Bridge;
-use crate::world::OwnerSnapshot;
 use crate::{BridgeError, bridge_stream, outdated_certificates, outdated_stream_certificates};
 
 /// The documents of a data plane.
@@ -96,10 +95,7 @@ impl Job {
         let Self { owner, draft, options, before, mut cache, now, awaited } = self;
         let Draft { snapshot, number, trial } = draft;
         let translator = cache.translator.get_or_insert_with(|| Translator::new((*options).clone()));
-        let translation = match &snapshot {
-            OwnerSnapshot::Gateway(snapshot) => translator.translate(snapshot),
-            OwnerSnapshot::Ingress(snapshot) => translator.translate_ingress(snapshot),
-        };
+        let translation = translator.translate_owner(&snapshot);
         let mut bridged = BridgeOutput::default();
         let output = match (&trial, translation.has_unusable_parameters) {
             (Some(_), true) => JobOutput::UnusableTrial,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use pingsix_translate::snapshot::OwnerSnapshot;
 use pingsix_translate::status::Verdicts;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Translation};
 
@@ -12,7 +13,7 @@ use super::hold_back::hold_back;
 use super::job::{BridgeOutput, Job, JobOutput, JobResult, Publication};
 use crate::BridgeError;
 use crate::acceptance::{DraftNumber, PriorStatuses, Trial};
-use crate::world::{Extract, OwnerSnapshot};
+use crate::world::Extract;
 
 /// The state of an owner after a reconciliation. Each variant needs another action, so matches are exhaustive.
 #[derive(Debug)]
@@ -83,7 +84,7 @@ impl Reconciler {
             entry.referenced.clone_from(&extract.referenced);
         }
         let mut snapshot = entry.extract.insert(extract).snapshot.clone();
-        snapshot.own_addresses().clone_from(&entry.own_addresses);
+        snapshot.referents_mut().own_addresses.clone_from(&entry.own_addresses);
         if missing.is_empty() {
             entry.waits.end(BTreeSet::new());
         } else {
@@ -100,7 +101,7 @@ impl Reconciler {
                 }
                 None => entry.waits.end(referrers),
             }
-            *snapshot.pending() = missing.iter().map(|key| (key.clone(), ())).collect();
+            snapshot.referents_mut().pending = missing.iter().map(|key| (key.clone(), ())).collect();
         }
         NextStep::Job(Box::new(self.job(owner, snapshot, missing, now)))
     }

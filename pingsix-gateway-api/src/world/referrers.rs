@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pingsix_translate::snapshot::ReferenceGrant;
+use pingsix_translate::snapshot::{OwnerSnapshot, ReferenceGrant};
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
 
 use super::edges::{Target, crossing};
 use super::snapshot::picked;
-use super::{KindStore, OwnerSnapshot, Stored, World};
+use super::{KindStore, Stored, World};
 
 impl World {
     /// The objects of a snapshot that refer to one of these Secrets and ConfigMaps now. The cost is proportional to

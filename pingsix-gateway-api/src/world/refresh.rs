@@ -10,14 +10,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
-    AnyPolicy, AnyRoute, EndpointSlice, PingsixProxy, Referents, Snapshot, proxy_of_class, proxy_of_gateway,
-    secrets_of_proxy,
+    AnyPolicy, AnyRoute, EndpointSlice, OwnerSnapshot, PingsixProxy, Referents, Snapshot, proxy_of_class,
+    proxy_of_gateway, secrets_of_proxy,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
 
 use super::edges::Target;
 use super::snapshot::picked;
-use super::{Extract, OwnerSnapshot, Stored, World};
+use super::{Extract, Stored, World};
 
 /// The objects that came, went or changed since an extract.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

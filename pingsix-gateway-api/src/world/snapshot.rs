@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
-    AnyPolicy, AnyRoute, EndpointSlice, IngressSnapshot, OwnAddresses, Pending, Referents, Snapshot,
-    class_of_ingress, config_maps_of_gateway, default_ingress_classes, proxy_of_class, proxy_of_gateway,
-    proxy_of_ingress_class, references_of_ingress, secrets_of_gateway, secrets_of_listener_set,
-    secrets_of_proxy, services_of_ingress,
+    AnyPolicy, AnyRoute, EndpointSlice, IngressSnapshot, OwnAddresses, OwnerSnapshot, Pending, Referents,
+    Snapshot, class_of_ingress, config_maps_of_gateway, default_ingress_classes, proxy_of_class,
+    proxy_of_gateway, proxy_of_ingress_class, references_of_ingress, secrets_of_gateway,
+    secrets_of_listener_set, secrets_of_proxy, services_of_ingress,
 };
 use pingsix_translate::{
     Kind, ObjectKey, ObjectName, Quarantine, SharedMap, permitted_references,
@@ -16,41 +16,6 @@ use pingsix_translate::{
 
 use super::edges::{Target, crossing};
 use super::{KindStore, Stored, World};
-
-/// The objects that an owner of data planes may use.
-#[derive(Clone, Debug)]
-pub enum OwnerSnapshot {
-    /// A Gateway with its ListenerSets.
-    Gateway(Box<Snapshot>),
-    /// An IngressClass.
-    Ingress(Box<IngressSnapshot>),
-}
-
-impl OwnerSnapshot {
-    /// The references without an answer.
-    pub(crate) const fn pending(&mut self) -> &mut Pending {
-        match self {
-            Self::Gateway(snapshot) => &mut snapshot.referents.pending,
-            Self::Ingress(snapshot) => &mut snapshot.referents.pending,
-        }
-    }
-
-    /// The policies.
-    pub(crate) const fn policies(&self) -> &SharedMap<ObjectKey, AnyPolicy> {
-        match self {
-            Self::Gateway(snapshot) => &snapshot.policies,
-            Self::Ingress(snapshot) => &snapshot.policies,
-        }
-    }
-
-    /// The addresses of the owner's data planes.
-    pub(crate) const fn own_addresses(&mut self) -> &mut OwnAddresses {
-        match self {
-            Self::Gateway(snapshot) => &mut snapshot.referents.own_addresses,
-            Self::Ingress(snapshot) => &mut snapshot.referents.own_addresses,
-        }
-    }
-}
 
 /// A snapshot, and the objects to watch by name for it.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use kube_runtime::watcher;
 use pingsix_translate::crd::PingsixProxy;
 use pingsix_translate::snapshot::{
     EndpointSlice, Gateway, GatewayClass, HttpRoute, Ingress, IngressClass, ListenerSet, Namespace,
-    ReferenceGrant, Secret, Service,
+    OwnerSnapshot, ReferenceGrant, Secret, Service,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Options, Translation, translate, translate_ingress};
 use rand::rngs::StdRng;
@@ -19,7 +19,7 @@ use rand::{Rng as _, SeedableRng as _};
 use regex::Regex;
 use serde_json::{Value, json};
 
-use super::{Changed, Effects, Event, Extract, OwnerSnapshot, World};
+use super::{Changed, Effects, Event, Extract, World};
 use crate::fixture::generate::{event_of, object};
 use crate::watch::Watched;
 

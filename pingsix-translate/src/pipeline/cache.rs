@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::diff::{LastReferents, ReferentsDiff};
+use super::diff::ReferentsDiff;
 use super::owner::{FullTranslationNeeded, Owner, OwnerDiff, OwnerUpdate, RouteResults};
 use super::protected_services::ProtectedServices;
 use super::route_slab::{AttachContext, RouteSlab};
@@ -25,12 +25,12 @@ const MIN_ROUTES_FOR_FULL: usize = 32;
 
 /// A translation with the inputs of each stage.
 ///
-/// The next translation repeats each stage for the inputs that differ. [`LastReferents`] finds the referents that differ, and
+/// The next translation repeats each stage for the inputs that differ. [`ReferentsDiff`] has the referents that differ, and
 /// the [`Owner`] finds its own objects. A route is attached and resolved again when the route or one of these inputs has
 /// changed. Only results that differ are lowered and judged.
 #[derive(Debug)]
-pub(super) struct TranslationCache<O> {
-    last_referents: LastReferents,
+pub(super) struct TranslationCache<O: Owner> {
+    last: O::Snapshot,
     reference_cache: Arc<ReferenceCache>,
     owner: O,
     backends: Backends,
@@ -68,7 +68,7 @@ impl<O: Owner> TranslationCache<O> {
         });
         let planes = planes.collect();
         let mut cache = Self {
-            last_referents: LastReferents::new(referents),
+            last: snapshot.clone(),
             reference_cache: references.reference_cache().clone(),
             counts: vec![0; owner.listeners().len()],
             owner,
@@ -108,7 +108,8 @@ impl<O: Owner> TranslationCache<O> {
     ) -> Result<(Translation, TranslationMode), FullTranslationNeeded> {
         self.build_indexes();
         let referents = O::referents(snapshot);
-        let diff = self.last_referents.update(referents);
+        let before = std::mem::replace(&mut self.last, snapshot.clone());
+        let diff = ReferentsDiff::between(O::referents(&before), referents);
         if diff.of_own_addresses {
             // Any Service may have an endpoint with such an address.
             return Err(FullTranslationNeeded);
@@ -118,6 +119,7 @@ impl<O: Owner> TranslationCache<O> {
         let limit = MIN_ROUTES_FOR_FULL.max(self.slab.len() / 3);
         let mut to_attach: BTreeSet<usize> = BTreeSet::new();
         let OwnerDiff { routes, has_new_context, policies } = self.owner.update(OwnerUpdate {
+            before: &before,
             snapshot,
             diff: &diff,
             references: &references,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::RouteOutcome;
 use super::Translation;
-use super::diff::{Identity, LastObjects, ReferentsDiff};
+use super::diff::{ReferentsDiff, difference};
 use super::gateway_context::{EarlierVerdicts, GatewayContext};
 use super::owner::{FullTranslationNeeded, Owner, OwnerDiff, OwnerUpdate, RouteResults, change_certificates};
 use super::route_slab::Source;
@@ -19,13 +19,12 @@ use crate::normalise::{Extensions, Route, normalise_route};
 use crate::policy::Policies;
 use crate::quarantine::refuse_rules;
 use crate::references::{References, labels_of};
-use crate::snapshot::{AnyPolicy, AnyRoute, Gateway, GatewayClass, ListenerSet, Referents, Snapshot};
+use crate::snapshot::{Part, Referents, Snapshot};
 use crate::status::{JudgedPolicies, Refusals, RouteVerdict, attached_to, judge_route};
 
 /// A Gateway with its ListenerSets and policies.
 #[derive(Debug)]
 pub(super) struct GatewayOwner {
-    last: LastGateway,
     extensions: Extensions,
     context: GatewayContext,
     policies: JudgedPolicies,
@@ -41,7 +40,6 @@ impl Owner for GatewayOwner {
 
     fn new(snapshot: &Snapshot, references: &References<'_>, options: &Options) -> Self {
         Self {
-            last: LastGateway::new(snapshot),
             extensions: Extensions::new(&snapshot.referents.http_route_filters),
             context: GatewayContext::new(snapshot, references, options),
             policies: JudgedPolicies::default(),
@@ -111,11 +109,11 @@ impl Owner for GatewayOwner {
     }
 
     fn update(&mut self, mut update: OwnerUpdate<'_, Self>) -> Result<OwnerDiff, FullTranslationNeeded> {
-        let OwnerUpdate { snapshot, diff, references, options, .. } = update;
+        let OwnerUpdate { before, snapshot, diff, references, options, .. } = update;
         for filter in &diff.http_route_filters {
             self.extensions.update(&filter.name, filter.now.as_deref());
         }
-        let objects = self.last.update(snapshot, diff);
+        let objects = GatewayDiff::between(before, snapshot, diff);
         let has_new_context = objects.has_new_context || concerns_context(diff, snapshot);
         let mut policies = BTreeSet::new();
         if has_new_context {
@@ -222,16 +220,6 @@ fn concerns_context(diff: &ReferentsDiff, snapshot: &Snapshot) -> bool {
         || diff.namespaces.iter().any(|namespace| has_listener_set(&namespace.name))
 }
 
-/// The objects of the last snapshot.
-#[derive(Debug)]
-struct LastGateway {
-    gateway: Arc<Gateway>,
-    class: Option<Arc<GatewayClass>>,
-    listener_sets: LastObjects<Arc<ListenerSet>>,
-    routes: LastObjects<AnyRoute, ObjectKey>,
-    policies: LastObjects<AnyPolicy, ObjectKey>,
-}
-
 /// The difference between two snapshots, apart from the referents.
 struct GatewayDiff {
     /// Whether the Gateway, its class, ListenerSets or policies differ.
@@ -240,33 +228,18 @@ struct GatewayDiff {
     routes: BTreeSet<ObjectKey>,
 }
 
-impl LastGateway {
-    fn new(snapshot: &Snapshot) -> Self {
-        Self {
-            gateway: snapshot.gateway.clone(),
-            class: snapshot.class.clone(),
-            listener_sets: LastObjects::new(&snapshot.listener_sets),
-            routes: LastObjects::new(&snapshot.routes),
-            policies: LastObjects::new(&snapshot.policies),
-        }
-    }
-
-    /// Compares with the next snapshot, and keeps that one.
-    fn update(&mut self, snapshot: &Snapshot, referents: &ReferentsDiff) -> GatewayDiff {
-        let gateway = std::mem::replace(&mut self.gateway, snapshot.gateway.clone());
-        let class = std::mem::replace(&mut self.class, snapshot.class.clone());
-        let of_context = [
-            !gateway.is_same(&snapshot.gateway),
-            !class.is_same(&snapshot.class),
-            !self.listener_sets.update(&snapshot.listener_sets).is_empty(),
-            !self.policies.update(&snapshot.policies).is_empty(),
-        ];
-        let changed = self.routes.update(&snapshot.routes).into_iter();
+impl GatewayDiff {
+    fn between(before: &Snapshot, now: &Snapshot, referents: &ReferentsDiff) -> Self {
+        let has_new_context = !before.gateway.is_same(&now.gateway)
+            || !before.class.is_same(&now.class)
+            || !difference(&now.listener_sets, &before.listener_sets).is_empty()
+            || !difference(&now.policies, &before.policies).is_empty();
+        let changed = difference(&now.routes, &before.routes).into_iter();
         let mut routes: BTreeSet<ObjectKey> = changed.map(|diff| diff.name).collect();
         let quarantined = referents.quarantined.iter().filter(|key| key.kind.has_requests());
-        routes.extend(quarantined.filter(|key| snapshot.routes.contains_key(*key)).cloned());
-        routes.extend(with_filters(snapshot, referents));
-        GatewayDiff { has_new_context: of_context.contains(&true), routes }
+        routes.extend(quarantined.filter(|key| now.routes.contains_key(*key)).cloned());
+        routes.extend(with_filters(now, referents));
+        Self { has_new_context, routes }
     }
 }
 

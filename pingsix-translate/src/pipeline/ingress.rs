@@ -28,7 +28,7 @@ use self::shadowed::ShadowProblems;
 use self::tls::certificates;
 use super::RouteOutcome;
 use super::Translation;
-use super::diff::{LastObjects, ObjectDiff};
+use super::diff::{ObjectDiff, difference};
 use super::infrastructure;
 use super::owner::{FullTranslationNeeded, Owner, OwnerDiff, OwnerUpdate, RouteResults, change_certificates};
 use super::route_slab::Source;
@@ -51,7 +51,7 @@ use crate::policy::{AnnotationPolicies, Policies};
 use crate::quarantine::refuse_rules;
 use crate::references::References;
 use crate::shared_map::SharedMap;
-use crate::snapshot::{Ingress, IngressClass, IngressSnapshot, Referents, key_of};
+use crate::snapshot::{Ingress, IngressSnapshot, Referents, key_of};
 use crate::status::{
     Refusals, RouteVerdict, Verdicts, judge_ingress_class, judge_policies_of_ingresses, judge_route,
 };
@@ -59,9 +59,6 @@ use crate::status::{
 /// An IngressClass of ours with the state that its Ingresses share.
 #[derive(Debug)]
 pub(super) struct IngressClassOwner {
-    class: Arc<IngressClass>,
-    default_classes: Vec<Arc<str>>,
-    last_ingresses: LastObjects<Arc<Ingress>>,
     context: ClassContext,
     planes: Vec<Plane>,
     hosts: Hosts,
@@ -218,9 +215,6 @@ impl Owner for IngressClassOwner {
             certificates(snapshot, (with_tls.iter(), &hosts), references, &mut certificate_problems);
         let ingresses = served().map(|(name, _)| (ingress_key(name), ())).collect();
         Self {
-            class: snapshot.class.clone(),
-            default_classes: snapshot.default_classes.clone(),
-            last_ingresses: LastObjects::new(&snapshot.ingresses),
             planes: context.planes(&certificates),
             context,
             hosts,
@@ -334,12 +328,11 @@ impl Owner for IngressClassOwner {
     }
 
     fn update(&mut self, update: OwnerUpdate<'_, Self>) -> Result<OwnerDiff, FullTranslationNeeded> {
-        let OwnerUpdate { snapshot, diff, references, options, limit, slab, planes, to_attach } = update;
-        let class = std::mem::replace(&mut self.class, snapshot.class.clone());
-        let default_classes = std::mem::replace(&mut self.default_classes, snapshot.default_classes.clone());
+        let OwnerUpdate { before: last, snapshot, diff, references, options, limit, slab, planes, to_attach } =
+            update;
         let has_new_context = diff.of_proxies
-            || !Arc::ptr_eq(&class, &snapshot.class)
-            || default_classes != snapshot.default_classes;
+            || !Arc::ptr_eq(&last.class, &snapshot.class)
+            || last.default_classes != snapshot.default_classes;
         if has_new_context {
             let context = ClassContext::new(snapshot, options);
             if !context.serves_like(&self.context) {
@@ -347,7 +340,7 @@ impl Owner for IngressClassOwner {
             }
             self.context = context;
         }
-        let differences = self.last_ingresses.update(&snapshot.ingresses);
+        let differences = difference(&snapshot.ingresses, &last.ingresses);
         if !self.context.is_served {
             return Ok(OwnerDiff { routes: Vec::new(), has_new_context, policies: BTreeSet::new() });
         }
@@ -388,7 +381,7 @@ impl Owner for IngressClassOwner {
             let named = self.with_config_map.range(first..).take_while(|(named, _)| named == config_map);
             read.extend(named.map(|(_, ingress)| ingress.clone()));
         }
-        let ChangedPolicies { contents, targets } = self.policies.update(snapshot, diff, references);
+        let ChangedPolicies { contents, targets } = self.policies.update((last, snapshot), diff, references);
         to_attach.extend(targets.iter().flat_map(|target| slab.of_target(target)));
         // A policy that annotations stand for closes the Ingress, if PingSIX cannot honour it.
         let annotated = targets.iter().filter(|target| self.policies.annotations.contains_key(*target));

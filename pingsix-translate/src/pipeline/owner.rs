@@ -25,7 +25,7 @@ use crate::status::{Refusals, RouteVerdict};
 /// An owner of data planes: all state that is neither part of a route nor of its references.
 pub(super) trait Owner: Debug + Sized {
     /// The objects that a translation of the owner may read.
-    type Snapshot: Debug;
+    type Snapshot: Debug + Clone;
 
     /// The objects that its own objects refer to.
     fn referents(snapshot: &Self::Snapshot) -> &Referents;
@@ -110,6 +110,8 @@ pub(super) struct OwnerDiff {
 /// The inputs and outputs of [`Owner::update`].
 #[derive(Debug)]
 pub(super) struct OwnerUpdate<'a, O: Owner> {
+    /// The snapshot of the last translation.
+    pub(super) before: &'a O::Snapshot,
     pub(super) snapshot: &'a O::Snapshot,
     pub(super) diff: &'a ReferentsDiff,
     pub(super) references: &'a References<'a>,

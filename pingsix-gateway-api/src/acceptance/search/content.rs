@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use pingsix_translate::snapshot::OwnerSnapshot;
 use pingsix_translate::{ObjectKey, Origin, Quarantine};
 
 use crate::acceptance::groups::groups;
-use crate::acceptance::parts::{differences, put, without_routes};
 use crate::acceptance::sources::{all_sources, parts_of};
-use crate::world::OwnerSnapshot;
 
 /// The content of a data plane's translation.
 #[derive(Clone, Debug)]
@@ -30,7 +29,7 @@ pub(super) enum Step {
 impl Content {
     /// Whether two contents are equal.
     pub(in crate::acceptance) fn is_same(&self, other: &Self) -> bool {
-        self.quarantine == other.quarantine && differences(&self.snapshot, &other.snapshot).is_empty()
+        self.quarantine == other.quarantine && self.snapshot.differences(&other.snapshot).is_empty()
     }
 
     /// This content with steps towards a goal.
@@ -39,7 +38,7 @@ impl Content {
         for step in applied {
             match step {
                 Step::Replace(group) => {
-                    put(&mut snapshot, &goal.snapshot, group);
+                    snapshot.take_parts(&goal.snapshot, group);
                     // The object of this quarantine is gone.
                     let of_group = quarantine.keys().filter(|source| !parts_of(source).is_disjoint(group));
                     for source in of_group.cloned().collect::<Vec<_>>() {
@@ -52,7 +51,7 @@ impl Content {
             }
         }
         // The fault is known for the version of the goal, and not for a former one.
-        let others = differences(&goal.snapshot, &snapshot);
+        let others = goal.snapshot.differences(&snapshot);
         for (source, message) in &goal.quarantine {
             if parts_of(source).is_disjoint(&others) {
                 quarantine.insert(source.clone(), message.clone());
@@ -64,7 +63,7 @@ impl Content {
 
 /// Whether the snapshot has no route.
 pub(super) fn is_empty(snapshot: &OwnerSnapshot) -> bool {
-    differences(snapshot, &without_routes(snapshot)).is_empty()
+    snapshot.differences(&snapshot.without_routes()).is_empty()
 }
 
 /// The goal with all sources in quarantine.
@@ -85,7 +84,7 @@ pub(super) fn placeholder_message() -> Arc<str> {
 
 /// The steps between two contents.
 pub(super) fn steps(base: &Content, goal: &Content) -> Vec<Step> {
-    let parts = differences(&goal.snapshot, &base.snapshot);
+    let parts = goal.snapshot.differences(&base.snapshot);
     let groups = groups(&parts, &goal.snapshot, &base.snapshot).into_iter().map(Step::Replace);
     let released = base.quarantine.keys().filter(|source| !goal.quarantine.contains_key(*source));
     // The sources of a replaced part are released with the part.

@@ -6,7 +6,6 @@ use pingsix_translate::{ObjectKey, Origin};
 
 use super::content::{is_empty, placeholder_message, quarantined, steps};
 use super::{BaseCheck, FallbackBase, Search, SearchOutcome};
-use crate::acceptance::parts::{put, without_routes};
 
 /// The sources that a trial leaves out as the probable fault, if no accepted content is known.
 ///
@@ -54,7 +53,7 @@ impl Search {
             }
             let is_route = |key: &&ObjectKey| key.kind.has_requests();
             let absent = hypothesis.absent.iter().map(|source| &*source.object).filter(is_route);
-            put(&mut base.snapshot, &without_routes(&self.goal.snapshot), absent);
+            base.snapshot.take_parts(&self.goal.snapshot.without_routes(), absent);
             // A hypothesis without sources equals the goal. A hypothesis with all sources has no use.
             if base.is_same(&self.goal) || base.is_same(&all) || is_empty(&base.snapshot) {
                 continue;

@@ -22,7 +22,7 @@ fn nothing_told() -> Findings {
 fn published(acceptance: &mut Acceptance, findings: &Findings, newest: &OwnerSnapshot) -> BTreeSet<Origin> {
     acceptance.apply_findings(&web(), findings, newest);
     let draft = acceptance.draft(newest);
-    assert!(draft.trial.is_none() && differences(&draft.snapshot, newest).is_empty());
+    assert!(draft.trial.is_none() && draft.snapshot.differences(newest).is_empty());
     let quarantined: BTreeSet<Origin> = acceptance.quarantined().map(|(source, _)| source.clone()).collect();
     assert_eq!(quarantine(&draft.snapshot).keys().cloned().collect::<BTreeSet<_>>(), quarantined);
     quarantined

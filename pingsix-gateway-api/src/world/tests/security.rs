@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use pingsix_translate::snapshot::{
-    BackendTrafficPolicy, ConfigMap, Gateway, HttpRoute, Ingress, IngressClass, ReferenceGrant, Secret,
-    SecurityPolicy, TrafficPolicy,
+    BackendTrafficPolicy, ConfigMap, Gateway, HttpRoute, Ingress, IngressClass, OwnerSnapshot,
+    ReferenceGrant, Secret, SecurityPolicy, TrafficPolicy,
 };
 use pingsix_translate::{Kind, ObjectKey};
 use serde_json::{Value, json};
 
 use super::{applied, gateway, owners, route};
-use crate::world::{Changed, Effects, Extract, OwnerSnapshot, World};
+use crate::world::{Changed, Effects, Extract, World};
 
 /// SecurityPolicy `shop/tokens` for HTTPRoute `shop/cart`, with a public key in this ConfigMap.
 fn with_public_key(config_map: &str, namespace: &str, version: u32) -> Value {

@@ -6,16 +6,15 @@ use std::sync::Arc;
 use super::annotations::Annotated;
 use crate::model::ObjectKey;
 use crate::parameters::PlaneSettings;
-use crate::pipeline::diff::{LastObjects, ReferentsDiff};
+use crate::pipeline::diff::{ReferentsDiff, difference};
 use crate::policy::{AnnotationPolicies, Policies};
 use crate::references::References;
-use crate::snapshot::{AnyPolicy, IngressSnapshot};
+use crate::snapshot::IngressSnapshot;
 use crate::status::JudgedPolicies;
 
 /// The policies of Ingresses and their backends.
 #[derive(Debug)]
 pub(super) struct ClassPolicies {
-    last: LastObjects<AnyPolicy, ObjectKey>,
     pub(super) policies: Policies,
     /// The policies that the annotations of Ingresses stand for.
     pub(super) annotations: AnnotationPolicies,
@@ -43,7 +42,6 @@ impl ClassPolicies {
     ) -> Self {
         let may_cache = settings.shared_cache;
         Self {
-            last: LastObjects::new(&snapshot.policies),
             policies: read(snapshot, &annotations, references, may_cache),
             annotations,
             may_cache,
@@ -68,13 +66,13 @@ impl ClassPolicies {
     /// Replaces the policies if they may differ.
     pub(super) fn update(
         &mut self,
-        snapshot: &IngressSnapshot,
+        (last, snapshot): (&IngressSnapshot, &IngressSnapshot),
         diff: &ReferentsDiff,
         references: &References<'_>,
     ) -> ChangedPolicies {
-        let Self { last, policies, annotations, has_other_annotations, may_cache, judged: _ } = self;
+        let Self { policies, annotations, has_other_annotations, may_cache, judged: _ } = self;
         let has_other_annotations = std::mem::take(has_other_annotations);
-        let differ = !last.update(&snapshot.policies).is_empty()
+        let differ = !difference(&snapshot.policies, &last.policies).is_empty()
             || has_other_annotations
             || diff.quarantined.iter().any(|key| key.kind.is_policy());
         let may_refer_otherwise =
