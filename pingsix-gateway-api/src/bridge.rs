@@ -16,8 +16,7 @@
 //!
 //! [`Bridged::quarantined`] lists each measure, and [`Bridged::problems`] has the objects behind the documents.
 
-mod incremental;
-mod order;
+mod conversion;
 mod quarantine;
 pub(crate) mod stream;
 #[cfg(test)]
@@ -26,18 +25,16 @@ mod tests;
 use std::fmt;
 use std::sync::Arc;
 
-use pingsix_sink::{Desired, Document, DocumentSet, Key, Owner, Scope, SinkError};
-use pingsix_translate::pingsix::validate::{ValidateOptions, Violation, validate};
-use pingsix_translate::pingsix::{Config, DocumentKey, LazyDocument};
-use pingsix_translate::status::{Problem, Reason, Severity};
+use pingsix_sink::{Desired, Owner, Scope, SinkError};
+use pingsix_translate::pingsix::validate::Violation;
+use pingsix_translate::pingsix::{Config, DocumentKey};
+use pingsix_translate::status::Problem;
 use pingsix_translate::{
     DataPlane, DataPlaneKey, ObjectKey, Options, Origin, PolicyPlugins, Provenance, SharedMap,
 };
 
-pub use incremental::Bridge;
-pub use order::order_hint;
+pub use conversion::Bridge;
 pub use quarantine::{Measure, Quarantined};
-use quarantine::{QuarantineResult, quarantine};
 pub use stream::{BridgedStream, QuarantinedStream, bridge_stream, stream_order_hint};
 
 /// A data plane, ready to be published.
@@ -105,61 +102,7 @@ fn sentences(violations: &[Violation]) -> String {
 ///
 /// [`BridgeError`] if nothing can be published. Callers keep the last publication then.
 pub fn bridge(key: &DataPlaneKey, plane: &DataPlane, options: &Options) -> Result<Bridged, BridgeError> {
-    bridge_and_read(key, plane, options).map(|(bridged, _)| bridged)
-}
-
-/// As [`bridge`]. The second result is a decoded copy of the configuration after quarantine, for inspection.
-fn bridge_and_read(
-    key: &DataPlaneKey,
-    plane: &DataPlane,
-    options: &Options,
-) -> Result<(Bridged, Config), BridgeError> {
-    let acceptance = acceptance(key, options);
-    let failure = |key: &DocumentKey| plane.provenance.get(key).map_or(500, Provenance::failure);
-    let QuarantineResult { config, quarantined, refused, remarks } =
-        quarantine(&plane.config.detached(), failure, |config| validate(config, &acceptance));
-    if !refused.is_empty() {
-        return Err(BridgeError::Refused { data_plane: key.clone(), violations: refused });
-    }
-    let owner = Arc::new(key.owner());
-    let origins = |key: &DocumentKey| origins_of(&plane.provenance, key, &owner);
-    let desired = desired(&acceptance.prefix, &config, |key| owner_of(&plane.provenance, key, &owner));
-    let desired = desired.map_err(|source| BridgeError::Key { data_plane: key.clone(), source })?;
-
-    let mut problems = Vec::new();
-    for entry in &quarantined {
-        problems.extend(origins(&entry.key).into_iter().map(|origin| Problem {
-            field: origin.field(),
-            object: origin.object,
-            severity: Severity::Error,
-            reason: Reason::Quarantined,
-            message: entry.to_string(),
-        }));
-    }
-    for (subject, message) in remarks {
-        let origins = subject.map_or_else(|| vec![Origin::object(owner.clone())], |key| origins(&key));
-        problems.extend(origins.into_iter().take(1).map(|origin| Problem {
-            field: origin.field(),
-            object: origin.object,
-            severity: Severity::Warning,
-            reason: Reason::Limited,
-            message: message.clone(),
-        }));
-    }
-    problems.sort();
-    problems.dedup();
-    let held = if quarantined.is_empty() { plane.config.clone() } else { config.detached() };
-    Ok((Bridged { desired, config: held, quarantined, problems }, config))
-}
-
-/// The acceptance rules of a data plane.
-fn acceptance(key: &DataPlaneKey, options: &Options) -> ValidateOptions {
-    ValidateOptions {
-        prefix: key.prefix(&options.root),
-        bytes_budget: options.budget.bytes,
-        entries_budget: options.budget.matcher_entries,
-        ..ValidateOptions::default()
-    }
+    Bridge::new().bridge(key, plane, options)
 }
 
 /// The owner of a document.
@@ -199,25 +142,6 @@ impl fmt::Display for PoliciesOfService {
 pub fn withdrawn(key: &DataPlaneKey, options: &Options) -> Result<Desired, BridgeError> {
     let scope = Scope::new(key.prefix(&options.root));
     Ok(Desired::empty(scope.map_err(|source| BridgeError::Key { data_plane: key.clone(), source })?))
-}
-
-fn desired(
-    prefix: &str,
-    config: &Config,
-    owner: impl Fn(&DocumentKey) -> Owner,
-) -> Result<Desired, SinkError> {
-    let documents = config.documents().iter().map(|(key, document)| sink_document(key, document, owner(key)));
-    let documents: Vec<Document> = documents.collect::<Result<_, SinkError>>()?;
-    Ok(Desired::new(Scope::new(prefix)?, DocumentSet::new(documents)?))
-}
-
-fn sink_document(key: &DocumentKey, document: &LazyDocument, owner: Owner) -> Result<Document, SinkError> {
-    Ok(Document {
-        key: Key::new(key.to_string())?,
-        value: document.json(),
-        order: order_hint(document.document()),
-        owner,
-    })
 }
 
 /// The origins of a document, one per object and at least one: the rules of a Route.

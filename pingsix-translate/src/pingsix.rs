@@ -19,10 +19,12 @@ mod rule;
 mod secret;
 mod service;
 mod ssl;
+mod summary;
 mod timeout;
 mod upstream;
 mod uri;
 pub mod validate;
+mod write_order;
 
 pub use self::checks::{ActiveCheck, CheckType, Health, HealthCheck, Unhealthy};
 pub use self::config::{Config, DecodeError, StaticConfigError};
@@ -40,6 +42,7 @@ pub use self::router::{Outcome, Request, RouteTable, Router};
 pub(crate) use self::secret::{REDACTED, Redacted};
 pub use self::service::Service;
 pub use self::ssl::Ssl;
+pub use self::summary::Summary;
 pub use self::timeout::Timeout;
 pub use self::upstream::{HashOn, PassHost, Scheme, SelectionType, Upstream, UpstreamTls};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use pingsix_translate::pingsix::plugin::{Abort, FaultInjection};
-use pingsix_translate::pingsix::validate::{Rule, Subject, Violation};
+use pingsix_translate::pingsix::validate::{Subject, Violation};
 use pingsix_translate::pingsix::{
     Config, Document, DocumentKey, Plugins, ResourceKind, Route, Upstream, router::inspect_pattern,
     router::reverse_host,
@@ -65,16 +65,25 @@ pub(super) struct QuarantineResult {
     pub(super) remarks: Vec<(Option<DocumentKey>, String)>,
 }
 
+impl QuarantineResult {
+    /// The result for a configuration without faults.
+    pub(super) fn unchanged(config: &Config) -> Self {
+        Self { config: config.clone(), quarantined: Vec::new(), refused: Vec::new(), remarks: Vec::new() }
+    }
+}
+
 /// Applies the rules of [`mod@crate::bridge`] until `check` finds no violation of a document. `status` is the status
 /// code of a Route at fault.
 ///
 /// The loop ends after at most three rounds per document, because each round takes the next measure against every
 /// document at fault.
 pub(super) fn quarantine(
-    original: &Config,
+    given: &Config,
     status: impl Fn(&DocumentKey) -> u16,
     check: impl Fn(&Config) -> Vec<Violation>,
 ) -> QuarantineResult {
+    // The check decodes documents, so it reads a copy.
+    let original = &given.detached();
     let mut config = original.clone();
     let mut taken: BTreeMap<DocumentKey, Quarantined> = BTreeMap::new();
     loop {
@@ -91,7 +100,8 @@ pub(super) fn quarantine(
         if at_fault.is_empty() {
             let (refused, remarks): (Vec<_>, Vec<_>) =
                 violations.into_iter().partition(Violation::is_refusal);
-            let remarks = remarks.into_iter().filter(is_reportable).map(remark).collect();
+            let remarks = remarks.into_iter().filter(|remark| !remark.is_intended()).map(remark).collect();
+            let config = with_measures(given, &taken, &config);
             return QuarantineResult { config, quarantined: taken.into_values().collect(), refused, remarks };
         }
         for (key, violation) in at_fault {
@@ -112,10 +122,16 @@ pub(super) fn quarantine(
     }
 }
 
-/// Whether a remark is reported here. Gateway API demands literal paths, and translation itself reports the field of an
-/// Ingress.
-pub(super) fn is_reportable(remark: &Violation) -> bool {
-    remark.rule != Rule::LiteralWildcard
+/// The documents after all measures. The others are shared with the given ones.
+fn with_measures(given: &Config, taken: &BTreeMap<DocumentKey, Quarantined>, after: &Config) -> Config {
+    let mut config = given.clone();
+    for key in taken.keys() {
+        match after.get(key) {
+            Some(document) => config.insert(key.id.clone(), document.clone()),
+            None => config.remove(key),
+        };
+    }
+    config
 }
 
 fn remark(violation: Violation) -> (Option<DocumentKey>, String) {

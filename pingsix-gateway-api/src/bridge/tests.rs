@@ -2,12 +2,11 @@ mod steps;
 
 use std::collections::BTreeMap;
 
-use pingsix_sink::{OrderHint, plan};
+use pingsix_sink::{DocumentSet, plan};
 use pingsix_translate::Kind;
 use pingsix_translate::pingsix::plugin::Redirect;
-use pingsix_translate::pingsix::{
-    Document, Outcome, Plugins, Request, ResourceKind, Route, Router, Ssl, Upstream,
-};
+use pingsix_translate::pingsix::{Outcome, Plugins, Request, ResourceKind, Route, Router, Ssl, Upstream};
+use pingsix_translate::status::Reason;
 use serde_json::json;
 
 use super::*;
@@ -215,27 +214,6 @@ fn a_root_that_is_no_prefix_is_refused() {
     let options = Options { root: "pingsix".to_owned(), ..options() };
     assert_eq!(bridge(&key, &plane, &options).unwrap_err().category(), "invalid_key");
     assert!(withdrawn(&key, &options).is_err());
-}
-
-#[test]
-fn documents_are_written_in_the_order_of_their_references_and_leaves_last_of_routes() {
-    let hint = |document: Document| order_hint(&document);
-    let route = |priority, uris: &[&str]| {
-        let uris = uris.iter().map(|uri| (*uri).to_owned()).collect();
-        Document::Route(Route { uris, priority, ..Route::default() })
-    };
-    let ordered = [
-        hint(Upstream::default().into()),
-        hint(pingsix_translate::pingsix::Service::default().into()),
-        hint(route(9, &["/b/c", "/b", "/b/", "/b/{*p}"])),
-        hint(route(7, &["/a", "/b", "/{*p}"])),
-        hint(route(99, &["/b/c"])),
-        hint(route(8, &["/d", "/d/", "/d/{*p}"])),
-        hint(route(0, &["/", "/{*p}"])),
-        hint(pingsix_translate::pingsix::GlobalRule::default().into()),
-        hint(Ssl::default().into()),
-    ];
-    assert!(ordered.is_sorted_by(|left: &OrderHint, right| left < right), "{ordered:?}");
 }
 
 #[test]

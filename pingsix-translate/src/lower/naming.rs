@@ -11,6 +11,7 @@ use super::service::write_service;
 use super::ssl::{SslDocument, SslKey, id_of_certificate};
 use super::upstream::{UpstreamKey, Upstreams};
 use crate::model::Provenance;
+use crate::pingsix::validate::encode;
 use crate::pingsix::{Document, DocumentKey, LazyDocument, ResourceKind};
 use crate::policy::PolicyChain;
 
@@ -44,7 +45,8 @@ impl Naming {
     ) -> Option<WrittenDocument> {
         let key = self.upstreams.named.document_key(upstream)?;
         let (document, origin) = upstream.write(lowering.options.responder, lowering.backends)?;
-        Some((key, LazyDocument::written(&Document::Upstream(document)), origin))
+        let document = encode(&key, &Document::Upstream(document));
+        Some((key, document, origin))
     }
 
     /// The document of a service; `None` if its id was never asked for.
@@ -55,7 +57,8 @@ impl Naming {
     ) -> Option<WrittenDocument> {
         let key = self.services.document_key(chain)?;
         let (document, origin) = write_service(chain, lowering.policies);
-        Some((key, LazyDocument::written(&Document::Service(document)), origin))
+        let document = encode(&key, &Document::Service(document));
+        Some((key, document, origin))
     }
 
     /// The document of a certificate. It keeps its id among those of the others.
@@ -68,7 +71,8 @@ impl Naming {
         let id = ids.entry(certificate);
         let id = id.or_insert_with_key(|certificate| id_of_certificate(certificate, &mut self.ids)).clone();
         let key = DocumentKey { kind: ResourceKind::Ssl, id };
-        (key, LazyDocument::written(&Document::Ssl(document.ssl())), document.provenance())
+        let written = encode(&key, &Document::Ssl(document.ssl()));
+        (key, written, document.provenance())
     }
 }
 
@@ -79,6 +83,6 @@ const TELEMETRY_ID: &str = "telemetry";
 pub(super) fn telemetry(plane: &Plane) -> Option<WrittenDocument> {
     let telemetry = plane.settings.telemetry.as_ref()?;
     let key = DocumentKey { kind: ResourceKind::GlobalRule, id: TELEMETRY_ID.to_owned() };
-    let document = LazyDocument::written(&Document::GlobalRule(telemetry.rule.clone()));
+    let document = encode(&key, &Document::GlobalRule(telemetry.rule.clone()));
     Some((key, document, Provenance::Telemetry { proxies: telemetry.proxies.clone() }))
 }

@@ -60,13 +60,6 @@ impl Config {
         Self(self.0.iter().map(|(key, document)| (key.clone(), document.detached())).collect())
     }
 
-    /// As [`detached`](Self::detached) for one document.
-    pub fn detach(&mut self, key: &DocumentKey) {
-        if let Some(document) = self.0.get(key).map(LazyDocument::detached) {
-            self.0.insert(key.clone(), document);
-        }
-    }
-
     /// The route of an id.
     pub fn route(&self, id: &str) -> Option<&Route> {
         match self.get(&DocumentKey::new(ResourceKind::Route, id))? {

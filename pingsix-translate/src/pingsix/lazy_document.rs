@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 
 use super::document::json_len;
-use super::{Document, ResourceKind, RoutePatterns};
+use super::{Document, ResourceKind, RoutePatterns, Summary};
 
 /// A document of a [`Config`](super::Config): decoded, encoded, or both.
 ///
@@ -19,13 +19,21 @@ pub struct LazyDocument {
     /// At least one of both forms is present.
     json: Option<Bytes>,
     document: OnceLock<Box<Document>>,
+    /// Present in documents that were encoded.
+    summary: Option<Box<Summary>>,
 }
 
 impl LazyDocument {
     /// An encoded document.
-    pub(crate) fn written(document: &Document) -> Self {
+    pub(super) fn written(document: &Document, summary: Summary) -> Self {
         let json = Bytes::from(document.to_json());
-        Self { kind: document.kind(), json: Some(json), document: OnceLock::new() }
+        let summary = Some(Box::new(summary));
+        Self { kind: document.kind(), json: Some(json), document: OnceLock::new(), summary }
+    }
+
+    /// The summary of a document that was encoded.
+    pub(super) fn summary(&self) -> Option<&Summary> {
+        self.summary.as_deref()
     }
 
     /// The document.
@@ -52,7 +60,7 @@ impl LazyDocument {
     #[must_use]
     pub fn detached(&self) -> Self {
         let document = if self.json.is_some() { OnceLock::new() } else { self.document.clone() };
-        Self { kind: self.kind, json: self.json.clone(), document }
+        Self { kind: self.kind, json: self.json.clone(), document, summary: self.summary.clone() }
     }
 
     /// The patterns of a Route, without decoding the rest of the document.
@@ -75,7 +83,12 @@ impl LazyDocument {
 
 impl From<Document> for LazyDocument {
     fn from(document: Document) -> Self {
-        Self { kind: document.kind(), json: None, document: OnceLock::from(Box::new(document)) }
+        Self {
+            kind: document.kind(),
+            json: None,
+            document: OnceLock::from(Box::new(document)),
+            summary: None,
+        }
     }
 }
 
@@ -100,8 +113,12 @@ impl fmt::Debug for LazyDocument {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pingsix::validate::{Rule, ValidateOptions, validate_document};
+    use crate::pingsix::validate::encode;
     use crate::pingsix::{Config, DocumentKey, Route};
+
+    fn encoded(document: &Document) -> LazyDocument {
+        encode(&DocumentKey::new(ResourceKind::Route, "r"), document)
+    }
 
     fn route() -> Document {
         Document::Route(Route {
@@ -114,47 +131,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_down_is_the_document() {
-        let (written, decoded) = (LazyDocument::written(&route()), LazyDocument::from(route()));
+    fn an_encoded_document_equals_the_decoded_one() {
+        let (written, decoded) = (encoded(&route()), LazyDocument::from(route()));
         assert_eq!(written.document(), &route());
         assert_eq!((written.json(), written.json_len()), (decoded.json(), decoded.json_len()));
         assert_eq!(written, decoded);
-        assert_ne!(
-            written,
-            LazyDocument::written(&Document::Route(Route { priority: 8, ..Route::default() }))
-        );
+        assert_ne!(written, encoded(&Document::Route(Route { priority: 8, ..Route::default() })));
     }
 
     #[test]
-    fn looking_at_a_copy_leaves_the_original_as_it_is() {
+    fn a_decoded_copy_leaves_the_original_encoded() {
         let key = DocumentKey::new(ResourceKind::Route, "r");
-        let config: Config = [(key.clone(), LazyDocument::written(&route()))].into_iter().collect();
+        let config: Config = [(key.clone(), encoded(&route()))].into_iter().collect();
         assert_eq!(config.detached().get(&key), Some(&route()));
-        let mut copy = config.clone();
-        copy.detach(&key);
-        assert_eq!(copy.get(&key), Some(&route()));
         assert!(config.get_lazy(&key).is_some_and(|held| held.document.get().is_none()));
-    }
-
-    #[test]
-    fn judging_one_document_leaves_the_others_as_they_are() {
-        let (faulty, other) =
-            (DocumentKey::new(ResourceKind::Route, "faulty"), DocumentKey::new(ResourceKind::Route, "other"));
-        let route = Route {
-            uris: vec!["/{*rest}".to_owned(), "/{a}{b}".to_owned()],
-            hosts: vec!["{*rest}.a.test".to_owned(), "{a}{b}.a.test".to_owned()],
-            upstream: Some(Box::default()),
-            ..Route::default()
-        };
-        let document = LazyDocument::written(&Document::Route(route));
-        let config: Config =
-            [(faulty.clone(), document), (other.clone(), LazyDocument::written(&self::route()))]
-                .into_iter()
-                .collect();
-        let violations = validate_document(&config, &faulty, &ValidateOptions::default());
-        assert!(violations.iter().any(|violation| violation.rule == Rule::PatternMeaning), "{violations:?}");
-        assert!(config.get_lazy(&other).is_some_and(|held| held.document.get().is_none()));
-        assert_eq!(config.get_lazy(&other), Some(&LazyDocument::from(self::route())));
-        assert!(config.get_lazy(&other).is_some_and(|held| held.document.get().is_none()));
     }
 }

@@ -7,13 +7,16 @@
 //!
 //! [`validate`] checks a typed [`Config`]. [`validate_raw`], [`validate_pairs`] and [`validate_static`] check any
 //! PingSIX configuration in its stored form. They also report faults that the types cannot express: wrong types,
-//! nulls, integers written as `1.0`, and ignored fields. [`order_dependence`] finds tables whose answers depend on
+//! nulls, integers written as `1.0`, and ignored fields. [`AcceptanceCheck`] checks the changed documents of a configuration alone.
+//! [`order_dependence`] finds tables whose answers depend on
 //! PingSIX's random order of insertion.
 
+mod acceptance;
 mod budget;
 mod closure;
 mod context;
 mod document;
+mod inspect;
 mod pattern;
 mod pem;
 mod plugin;
@@ -24,9 +27,12 @@ mod violation;
 
 use std::collections::BTreeSet;
 
+pub use self::acceptance::AcceptanceCheck;
 pub use self::budget::{BYTES_BUDGET, BYTES_LIMIT, ENTRIES_BUDGET, matcher_entries};
 pub use self::closure::order_dependence;
-use self::context::Context;
+use self::context::{Context, References};
+pub(crate) use self::inspect::encode;
+pub use self::inspect::summary;
 pub(crate) use self::pem::{
     Fault, check_authorities, check_for_sidecar, check_leaf_and_key, read_authorities, read_certificates,
     read_public_key, write_section,
@@ -35,7 +41,7 @@ pub use self::raw::{validate_pairs, validate_raw, validate_static};
 pub use self::violation::{Severity, Subject, Violation, is_refused, is_unfit};
 
 pub use super::rule::Rule;
-use super::{Config, DocumentKey, Route};
+use super::{Config, DocumentKey};
 
 /// The properties of the PingSIX that reads the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,23 +100,6 @@ pub fn validate(config: &Config, options: &ValidateOptions) -> Vec<Violation> {
     validate_known(config, &BTreeSet::new(), config.size_in_bytes(&options.prefix), options)
 }
 
-/// The faults of one document of a configuration, dangling references included. Faults of several documents together
-/// are excluded. The result is empty for a key without a document.
-pub fn validate_document(config: &Config, key: &DocumentKey, options: &ValidateOptions) -> Vec<Violation> {
-    let mut violations = Vec::new();
-    if let Some(value) = config.get(key) {
-        let context = Context { config, undecodable: &BTreeSet::new(), options, key };
-        document::check(value, &context, &mut violations);
-    }
-    violations
-}
-
-/// Whether the path patterns of a route could conflict with those of others, because one has parameters or doubled
-/// braces.
-pub fn may_conflict(route: &Route) -> bool {
-    route.path_patterns().iter().any(|pattern| pattern::is_peculiar(pattern))
-}
-
 /// As [`validate`], with the keys of undecodable documents, so references to them are not dangling, and with the size
 /// of the stored documents.
 fn validate_known(
@@ -121,7 +110,7 @@ fn validate_known(
 ) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (key, value) in config.iter() {
-        let context = Context { config, undecodable, options, key };
+        let context = Context { config, references: References::Resolved(undecodable), options, key };
         document::check(value, &context, &mut violations);
     }
     pattern::check_conflicts(config, &mut violations);

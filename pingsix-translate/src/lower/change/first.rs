@@ -20,7 +20,8 @@ use crate::lower::ssl::ServedCertificate;
 use crate::lower::table::compile_zone;
 use crate::model::Budget;
 use crate::packed::pack;
-use crate::pingsix::{Document, DocumentKey, LazyDocument, ResourceKind};
+use crate::pingsix::validate::encode;
+use crate::pingsix::{Document, DocumentKey, ResourceKind};
 
 /// Limit of attempts with a smaller budget.
 const MAX_SMALLER_BUDGETS: usize = 4;
@@ -109,7 +110,8 @@ impl LoweredPlane {
             closed.into_patterns().put_into(&mut document);
             let id = lowered.naming.ids.assign(&name_of_route(&route.key));
             let key = DocumentKey { kind: ResourceKind::Route, id };
-            documents.push((key, LazyDocument::written(&Document::Route(document)), origin));
+            let document = encode(&key, &Document::Route(document));
+            documents.push((key, document, origin));
             lowered.documents.replace_matcher_entries(0, matcher_entries);
             used.extend(uses.iter().copied());
             for (rule, refusal) in &refused {

@@ -16,6 +16,7 @@ use crate::lower::ssl::ServedCertificates;
 use crate::lower::table::TableKey;
 use crate::lower::upstream::UpstreamKey;
 use crate::model::{ObjectKey, Provenance};
+use crate::pingsix::validate::encode;
 use crate::pingsix::{Document, DocumentKey, LazyDocument, ResourceKind, canonical_prefix, listed_bytes};
 use crate::policy::PolicyChain;
 
@@ -140,7 +141,7 @@ impl LoweredPlane {
                 (None, None) => continue,
             };
             patterns.put_into(&mut document);
-            let document = LazyDocument::written(&Document::Route(document));
+            let document = encode(&document_key, &Document::Route(document));
             self.routes_written += 1;
             let is_same = held == Some(&document);
             if !is_same {

@@ -17,6 +17,11 @@ pub fn matcher_entries(config: &Config) -> usize {
     config.routes().map(|(_, route)| entries_of(config, route)).fold(0, usize::saturating_add)
 }
 
+/// The matcher entries of a Route, without the hosts of its service.
+pub(super) fn own_entries(route: &Route) -> usize {
+    route.host_patterns().len().max(1).saturating_mul(route.path_patterns().len())
+}
+
 fn entries_of(config: &Config, route: &Route) -> usize {
     let hosts = match (route.host_patterns().len(), &route.service_id) {
         (0, Some(id)) => config.service(id).map_or(0, |service| service.hosts.len()),

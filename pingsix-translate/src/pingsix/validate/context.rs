@@ -1,8 +1,10 @@
 //! The context of the rules of one document, and the reports of its faults.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use garde::Validate;
+use thin_vec::ThinVec;
 
 use super::{Rule, Severity, Subject, ValidateOptions, Violation};
 use crate::pingsix::field_rules::SEPARATOR;
@@ -12,9 +14,18 @@ use crate::pingsix::{Config, DocumentKey, ResourceKind};
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) config: &'a Config,
-    pub(super) undecodable: &'a BTreeSet<DocumentKey>,
+    pub(super) references: References<'a>,
     pub(super) options: &'a ValidateOptions,
     pub(super) key: &'a DocumentKey,
+}
+
+/// The treatment of references to other documents.
+#[derive(Clone, Copy)]
+pub(super) enum References<'a> {
+    /// A reference needs a document of the configuration, or one of these, which cannot be decoded.
+    Resolved(&'a BTreeSet<DocumentKey>),
+    /// References are collected, and resolved later.
+    Collected(&'a RefCell<ThinVec<DocumentKey>>),
 }
 
 impl Context<'_> {
@@ -35,7 +46,7 @@ impl Context<'_> {
         }
     }
 
-    /// Reports a reference to a document that does not exist.
+    /// Reports a reference to a document that does not exist, or collects the reference.
     pub(super) fn check_reference(
         &self,
         kind: ResourceKind,
@@ -44,9 +55,14 @@ impl Context<'_> {
         violations: &mut Vec<Violation>,
     ) {
         let target = DocumentKey::new(kind, id);
-        if !self.config.contains(&target) && !self.undecodable.contains(&target) {
-            let message = format!("There is no document {target}.");
-            violations.push(self.fault(Rule::Reference, Severity::Rejected, field(), message));
+        match self.references {
+            References::Collected(references) => references.borrow_mut().push(target),
+            References::Resolved(undecodable) => {
+                if !self.config.contains(&target) && !undecodable.contains(&target) {
+                    let message = format!("There is no document {target}.");
+                    violations.push(self.fault(Rule::Reference, Severity::Rejected, field(), message));
+                }
+            }
         }
     }
 

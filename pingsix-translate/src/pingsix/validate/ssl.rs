@@ -33,6 +33,11 @@ pub(super) fn check(ssl: &Ssl, context: &Context<'_>, out: &mut Vec<Violation>) 
     }
 }
 
+/// The server names in the form of PingSIX's tree of names.
+pub(super) fn server_names(ssl: &Ssl) -> impl Iterator<Item = String> {
+    ssl.snis.iter().map(|name| reverse_host(name))
+}
+
 /// Reports repeated server names, in one document or in several, without regard to case.
 pub(super) fn check_server_names(config: &Config, out: &mut Vec<Violation>) {
     let mut owners: BTreeMap<String, &DocumentKey> = BTreeMap::new();

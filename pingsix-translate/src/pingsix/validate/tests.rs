@@ -20,7 +20,40 @@ fn faults_with(documents: &Value, options: &ValidateOptions) -> Vec<Violation> {
     let mut all = vec![("upstreams/u".to_owned(), json!({"nodes": {"127.0.0.1:80": 1}}))];
     let documents = documents.as_object().expect("documents by key").clone();
     all.extend(documents);
+    assert_check_agrees(&all, options);
     validate_raw(all, options)
+}
+
+/// Asserts that the check by changed documents has the answer of [`validate`] while documents come and go. The check leaves
+/// entangled documents to `validate`.
+#[track_caller]
+fn assert_check_agrees(pairs: &[(String, Value)], options: &ValidateOptions) {
+    let texts = pairs.iter().map(|(key, value)| (key, value.to_string()));
+    let pairs: Vec<(String, String)> = texts.map(|(key, value)| (format!("/pingsix/{key}"), value)).collect();
+    let options = ValidateOptions {
+        bytes_budget: options.bytes_budget,
+        entries_budget: options.entries_budget,
+        ..ValidateOptions::default()
+    };
+    let mut check = AcceptanceCheck::default();
+    let count = pairs.len();
+    let growing = (1..=count).map(|end| 0..end);
+    for range in growing.chain((1..count).map(|start| start..count)) {
+        let Ok(config) = Config::from_pairs("/pingsix", pairs[range].iter().cloned()) else { return };
+        // Encoded documents have the summary that a translation gives them.
+        let encoded: Config =
+            config.iter().map(|(key, document)| (key.clone(), encode(key, document))).collect();
+        check.update(&encoded);
+        let faults = validate(&config, &options);
+        let expected = faults.iter().all(Violation::is_intended);
+        let is_entangled =
+            encoded.documents().iter().any(|(key, document)| summary(key, document).is_entangled);
+        let passed = check.is_passed(&options);
+        assert!(passed == expected || (!passed && is_entangled), "{passed}: {config:?} {faults:?}");
+        let mut anew = AcceptanceCheck::default();
+        anew.update(&config);
+        assert_eq!(anew.is_passed(&options), passed, "{config:?}");
+    }
 }
 
 /// The worst that a list of faults leads to, with its rule.

@@ -64,6 +64,12 @@ impl Violation {
         self.severity > Severity::Harmful
     }
 
+    /// Whether translation intends this: Gateway API demands literal paths, and translation itself reports such a field of
+    /// an Ingress.
+    pub fn is_intended(&self) -> bool {
+        self.rule == Rule::LiteralWildcard
+    }
+
     /// The PingSIX source file that the rule mirrors.
     pub const fn source(&self) -> &'static str {
         self.rule.source()
