@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use thin_vec::ThinVec;
 
+use super::plugin::TrafficSplit;
 use super::secret::redact_document;
-use super::{GlobalRule, ResourceKind, Route, Service, Ssl, Upstream};
+use super::{DocumentKey, GlobalRule, Plugins, ResourceKind, Route, Service, Ssl, Upstream};
 
 /// The value of one key: a document of any kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -31,6 +33,28 @@ impl Document {
             Self::Route(_) => ResourceKind::Route,
             Self::GlobalRule(_) => ResourceKind::GlobalRule,
             Self::Ssl(_) => ResourceKind::Ssl,
+        }
+    }
+
+    /// The documents that this one refers to, one for each reference. A named upstream beside an inline one is none.
+    pub(super) fn references(&self) -> ThinVec<DocumentKey> {
+        let upstream = |inline: bool, id: &Option<String>| {
+            let id = id.as_ref().filter(|_| !inline);
+            id.map(|id| DocumentKey::new(ResourceKind::Upstream, id.as_str()))
+        };
+        match self {
+            Self::Route(route) => {
+                let service = route.service_id.as_ref();
+                let service = service.map(|id| DocumentKey::new(ResourceKind::Service, id.as_str()));
+                let own = upstream(route.upstream.is_some(), &route.upstream_id).into_iter().chain(service);
+                own.chain(split_targets(&route.plugins)).collect()
+            }
+            Self::Service(service) => {
+                let own = upstream(service.upstream.is_some(), &service.upstream_id);
+                own.into_iter().chain(split_targets(&service.plugins)).collect()
+            }
+            Self::GlobalRule(rule) => split_targets(&rule.plugins).collect(),
+            Self::Upstream(_) | Self::Ssl(_) => ThinVec::new(),
         }
     }
 
@@ -91,6 +115,13 @@ impl Document {
     pub fn to_value(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
     }
+}
+
+/// The named upstreams of a traffic split.
+fn split_targets(plugins: &Plugins) -> impl Iterator<Item = DocumentKey> {
+    let split = plugins.get::<TrafficSplit>().and_then(Result::ok);
+    let targets = split.into_iter().flat_map(|split| split.rules).flat_map(|rule| rule.weighted_upstreams);
+    targets.filter_map(|target| Some(DocumentKey::new(ResourceKind::Upstream, target.upstream_id?)))
 }
 
 impl From<Upstream> for Document {

@@ -30,7 +30,7 @@ use std::collections::BTreeSet;
 pub use self::acceptance::AcceptanceCheck;
 pub use self::budget::{BYTES_BUDGET, BYTES_LIMIT, ENTRIES_BUDGET, matcher_entries};
 pub use self::closure::order_dependence;
-use self::context::{Context, References};
+use self::context::Context;
 pub(crate) use self::inspect::encode;
 pub use self::inspect::summary;
 pub(crate) use self::pem::{
@@ -110,7 +110,7 @@ fn validate_known(
 ) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (key, value) in config.iter() {
-        let context = Context { config, references: References::Resolved(undecodable), options, key };
+        let context = Context { config, undecodable, options, key };
         document::check(value, &context, &mut violations);
     }
     pattern::check_conflicts(config, &mut violations);

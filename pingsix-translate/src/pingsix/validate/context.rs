@@ -1,10 +1,8 @@
 //! The context of the rules of one document, and the reports of its faults.
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use garde::Validate;
-use thin_vec::ThinVec;
 
 use super::{Rule, Severity, Subject, ValidateOptions, Violation};
 use crate::pingsix::field_rules::SEPARATOR;
@@ -14,18 +12,9 @@ use crate::pingsix::{Config, DocumentKey, ResourceKind};
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) config: &'a Config,
-    pub(super) references: References<'a>,
+    pub(super) undecodable: &'a BTreeSet<DocumentKey>,
     pub(super) options: &'a ValidateOptions,
     pub(super) key: &'a DocumentKey,
-}
-
-/// The treatment of references to other documents.
-#[derive(Clone, Copy)]
-pub(super) enum References<'a> {
-    /// A reference needs a document of the configuration, or one of these, which cannot be decoded.
-    Resolved(&'a BTreeSet<DocumentKey>),
-    /// References are collected, and resolved later.
-    Collected(&'a RefCell<ThinVec<DocumentKey>>),
 }
 
 impl Context<'_> {
@@ -46,7 +35,7 @@ impl Context<'_> {
         }
     }
 
-    /// Reports a reference to a document that does not exist, or collects the reference.
+    /// Reports a reference to a document that does not exist.
     pub(super) fn check_reference(
         &self,
         kind: ResourceKind,
@@ -55,14 +44,9 @@ impl Context<'_> {
         violations: &mut Vec<Violation>,
     ) {
         let target = DocumentKey::new(kind, id);
-        match self.references {
-            References::Collected(references) => references.borrow_mut().push(target),
-            References::Resolved(undecodable) => {
-                if !self.config.contains(&target) && !undecodable.contains(&target) {
-                    let message = format!("There is no document {target}.");
-                    violations.push(self.fault(Rule::Reference, Severity::Rejected, field(), message));
-                }
-            }
+        if !self.config.contains(&target) && !self.undecodable.contains(&target) {
+            let message = format!("There is no document {target}.");
+            violations.push(self.fault(Rule::Reference, Severity::Rejected, field(), message));
         }
     }
 

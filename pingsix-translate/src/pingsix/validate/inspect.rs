@@ -1,12 +1,12 @@
 //! The inspection of one document by itself.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 use thin_vec::ThinVec;
 
-use super::context::{Context, References};
-use super::{ValidateOptions, budget, document, pattern, ssl};
+use super::context::Context;
+use super::{Rule, ValidateOptions, budget, document, pattern, ssl};
 use crate::pingsix::{Config, Document, DocumentKey, LazyDocument, Summary};
 
 /// Encodes a document, with its summary.
@@ -20,10 +20,9 @@ pub fn summary<'d>(key: &DocumentKey, document: &'d LazyDocument) -> Cow<'d, Sum
 }
 
 fn summarize(key: &DocumentKey, document: &Document) -> Summary {
+    // References are resolved later, in the configuration.
     let (config, options) = (Config::new(), ValidateOptions::default());
-    let references = RefCell::new(ThinVec::new());
-    let context =
-        Context { config: &config, references: References::Collected(&references), options: &options, key };
+    let context = Context { config: &config, undecodable: &BTreeSet::new(), options: &options, key };
     let mut violations = Vec::new();
     document::check(document, &context, &mut violations);
     let (mut server_names, mut matcher_entries, mut is_entangled) = (ThinVec::new(), 0, false);
@@ -40,11 +39,13 @@ fn summarize(key: &DocumentKey, document: &Document) -> Summary {
         Document::Upstream(_) | Document::GlobalRule(_) => {}
     }
     Summary {
-        references: references.into_inner(),
+        references: document.references(),
         server_names,
         write_order: document.write_order(),
         matcher_entries,
-        is_faulty: violations.iter().any(|violation| !violation.is_intended()),
+        is_faulty: violations
+            .iter()
+            .any(|violation| !violation.is_intended() && violation.rule != Rule::Reference),
         is_entangled,
     }
 }
