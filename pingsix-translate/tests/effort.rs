@@ -261,7 +261,7 @@ fn relabel(world: &mut Snapshot, label: &str) {
 }
 
 #[test]
-fn labels_of_a_namespace_concern_its_routes_if_a_selector_tells_them_apart() {
+fn labels_of_a_namespace_concern_its_routes_only_through_a_selector() {
     let mut warm = WarmTranslator::new();
     assert_eq!(warm.change(|world| relabel(world, "tier")), (part(0), 0));
     // Two Routes each, and the upstream of their own Service.
@@ -337,7 +337,7 @@ fn settings_concern_the_routes_that_refer_to_the_service() {
 }
 
 #[test]
-fn a_limit_of_a_route_is_its_rules_and_one_service_and_another_limit_is_the_service() {
+fn a_new_limit_touches_its_route_and_a_changed_one_its_service_alone() {
     let limit = |requests: u32| -> Arc<TrafficPolicy> {
         object(json!({
             "apiVersion": "pingsix.io/v1alpha1", "kind": "TrafficPolicy",
@@ -366,7 +366,7 @@ fn a_limit_of_a_route_is_its_rules_and_one_service_and_another_limit_is_the_serv
 }
 
 #[test]
-fn what_routes_do_not_see_of_a_gateway_concerns_none() {
+fn a_gateway_change_concerns_routes_only_if_they_see_it() {
     let mut warm = WarmTranslator::new();
     let newer = with(&*warm.world.gateway, "/metadata/generation", json!(2));
     assert_eq!(warm.change(|world| world.gateway = newer), (part(0), 0));

@@ -28,12 +28,13 @@ use super::sources::parts_of;
 use crate::wait::doubled;
 
 /// The number of findings without a consequence beyond quarantine, until [`MEMORY`] has passed without a finding.
-const FREE: u32 = 3;
+const FREE_FINDINGS: u32 = 3;
 
 /// The length of the first probation.
 const FIRST: Duration = Duration::from_secs(10);
 
-const MOST: Duration = Duration::from_mins(1);
+/// The length of the longest probation.
+const MAX_PROBATION: Duration = Duration::from_mins(1);
 
 /// The time without a finding after which findings are forgotten.
 const MEMORY: Duration = Duration::from_mins(10);
@@ -88,7 +89,7 @@ impl Acceptance {
             let record = self.records.entry(namespace).or_default();
             record.findings = record.findings.saturating_add(1);
             record.last = None;
-            if record.findings > FREE {
+            if record.findings > FREE_FINDINGS {
                 record.held =
                     Some(OnProbation { content: before.clone(), message: message.clone(), end: None });
             }
@@ -100,7 +101,7 @@ impl Acceptance {
         let mut has_ended = false;
         self.records.retain(|_, record| {
             let last = *record.last.get_or_insert(now);
-            let time = doubled(FIRST, record.findings.saturating_sub(FREE), MOST);
+            let time = doubled(FIRST, record.findings.saturating_sub(FREE_FINDINGS), MAX_PROBATION);
             let is_over = record.held.as_mut().is_some_and(|held| now >= *held.end.get_or_insert(now + time));
             if is_over {
                 record.held = None;

@@ -26,8 +26,8 @@ const FAST_POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// another replica, may never confirm.
 const SLOW_POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// The fraction of the time since the publication after which the next poll follows.
-const PART: u32 = 10;
+/// The interval of polls is the time since the publication, divided by this number.
+const POLLS_PER_WAIT: u32 = 10;
 
 /// The interval of polls after all confirmations.
 const IDLE_POLL_INTERVAL: Duration = Duration::from_secs(10);
@@ -224,7 +224,7 @@ fn back_off(failures: u32) -> Duration {
 
 /// The interval of polls after this time.
 fn poll_interval(waited: Duration) -> Duration {
-    (waited / PART).clamp(FAST_POLL_INTERVAL, SLOW_POLL_INTERVAL)
+    (waited / POLLS_PER_WAIT).clamp(FAST_POLL_INTERVAL, SLOW_POLL_INTERVAL)
 }
 
 #[cfg(test)]

@@ -36,9 +36,9 @@ use super::authority::{Authority, accepts_client};
 use super::certificate::Certificate;
 use crate::digest::short_digest;
 
-/// The lifetime of an authority in multiples of a certificate's lifetime and an overlap. The rotation begins with a
-/// third of the lifetime left, and each of its two steps may have to wait until certificates expire.
-const TIMES: u32 = 6;
+/// The shortest lifetime of an authority in multiples of a certificate's lifetime and an overlap. The rotation begins
+/// with a third of the lifetime left, and each of its two steps may have to wait until certificates expire.
+const MIN_LIFETIMES_PER_AUTHORITY: u32 = 6;
 
 /// No authority is good for longer.
 const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
@@ -94,7 +94,7 @@ impl Lifetimes {
         if authority > LONGEST {
             return Err(LifetimesError::Authority);
         }
-        if authority < certificate.saturating_add(overlap).saturating_mul(TIMES) {
+        if authority < certificate.saturating_add(overlap).saturating_mul(MIN_LIFETIMES_PER_AUTHORITY) {
             return Err(LifetimesError::TooShort);
         }
         Ok(Self { authority, certificate, overlap })

@@ -14,7 +14,7 @@ const PREFIX: &str = "replica.pingsix.io/";
 
 /// Of how many data planes a replica tells who reads them: about 50 KB, where an object of Kubernetes may have 256 KB of
 /// annotations, and what else is told takes up to 30 KB. Beyond that, namespaces take turns.
-const MOST: usize = 2_048;
+const MAX_DATA_PLANES: usize = 2_048;
 
 /// The record of a replica.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ impl Record {
 pub(super) fn encoded_readers(readers: &BTreeMap<Scope, usize>) -> BTreeMap<String, usize> {
     let there = readers.iter().filter(|(_, readers)| **readers > 0);
     let there = in_turns(there.map(|(scope, readers)| (group_of(scope), (scope, *readers))));
-    there.into_iter().take(MOST).map(|(scope, readers)| (name_of(scope), readers)).collect()
+    there.into_iter().take(MAX_DATA_PLANES).map(|(scope, readers)| (name_of(scope), readers)).collect()
 }
 
 /// The name of the annotation of a replica.
@@ -75,7 +75,7 @@ mod tests {
         let readers =
             (0..10_000).map(|plane| (Scope::new(format!("/pingsix/infra/{plane}")).unwrap(), plane % 2));
         let readers = encoded_readers(&readers.collect());
-        assert_eq!(readers.len(), MOST);
+        assert_eq!(readers.len(), MAX_DATA_PLANES);
         let record = Record {
             identity: "pod_0123456789abcdef".to_owned(),
             time: Some(i64::MAX),
@@ -98,6 +98,9 @@ mod tests {
         let victim: Vec<Scope> = (0..100).map(|plane| scope("shop", plane)).collect();
         readers.extend(victim.iter().map(|scope| (scope.clone(), 1)));
         let encoded = encoded_readers(&readers);
-        assert!(encoded.len() == MOST && victim.iter().all(|scope| encoded.contains_key(&name_of(scope))));
+        assert!(
+            encoded.len() == MAX_DATA_PLANES
+                && victim.iter().all(|scope| encoded.contains_key(&name_of(scope)))
+        );
     }
 }

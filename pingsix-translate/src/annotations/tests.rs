@@ -47,7 +47,7 @@ fn annotations_have_an_effect_only_in_a_dialect_of_the_class() {
 }
 
 #[test]
-fn what_protects_and_cannot_be_honoured_closes_the_ingress() {
+fn an_unusable_protecting_annotation_closes_the_ingress() {
     let closing = [
         ("auth-url", "http://auth.example.com"),
         ("auth-type", "digest"),
@@ -322,7 +322,7 @@ fn an_ingress_may_give_up_annotations_by_name() {
 }
 
 #[test]
-fn what_tunes_and_cannot_be_honoured_is_a_warning() {
+fn an_unusable_tuning_annotation_gives_a_warning() {
     let read = read(&[
         ("affinity", "cookie"),
         ("session-cookie-name", "a"),
@@ -721,7 +721,7 @@ fn apisix(annotations: &[(&str, &str)]) -> IngressAnnotations {
 }
 
 #[test]
-fn what_protects_in_apisix_and_cannot_be_honoured_closes_the_ingress() {
+fn an_unusable_protecting_annotation_of_apisix_closes_the_ingress() {
     let closing = [
         ("auth-type", "keyAuth"),
         ("auth-uri", "http://auth.example.com"),

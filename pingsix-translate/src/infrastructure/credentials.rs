@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_unusable_is_named_and_never_quoted() {
+    fn missing_or_unusable_credentials_are_named_and_never_quoted() {
         let without = |entry: &str| {
             let mut all = all();
             all.as_object_mut().unwrap().remove(entry);

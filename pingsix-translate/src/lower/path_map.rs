@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_covers_a_path_comes_longest_first_and_what_is_below_excludes_itself() {
+    fn covering_paths_come_longest_first_and_a_path_is_not_below_itself() {
         check(&prefix("/a"), "/a/ /a /", "=/a =/a/ =/a/b /a/b");
         check(&prefix("/a/b"), "/a/b /a/ /a /", "=/a/b");
         check(&exact("/a"), "=/a /a/ /a /", "");

@@ -192,7 +192,7 @@ fn a_gateway_overrides_its_class_field_by_field() {
 }
 
 #[test]
-fn a_sink_is_that_of_the_gateway_with_its_credentials_or_else_that_of_the_class() {
+fn a_gateway_has_its_own_sink_and_credentials_or_else_those_of_its_class() {
     let (class, own) = ("etcds://a:2379,b:2379", "etcd://etcd:2379");
     let mut of_class =
         json!({"attached": {"sink": {"url": class, "credentialsSecretRef": {"name": "login"}}}});
@@ -390,7 +390,7 @@ fn attached_data_planes_have_the_layout_and_the_addresses_that_are_said() {
 }
 
 #[test]
-fn a_gateway_has_pages_asked_of_services_beside_it_and_others_if_its_class_allows_it() {
+fn a_status_url_outside_the_namespace_needs_the_permission_of_the_class() {
     let own = |url: &str| json!({"attached": {"statusUrls": [{"url": url}]}});
     let class = json!({"attached": {}});
     for url in [
@@ -539,7 +539,7 @@ fn ingress_class(attached: &Value, options: &Options) -> Translation {
 }
 
 #[test]
-fn an_ingress_class_has_the_layout_of_its_parameters_or_else_of_the_options() {
+fn the_layout_of_an_ingress_class_comes_from_parameters_before_options() {
     let keys = |attached: Value, layout| -> Vec<String> {
         let translation = ingress_class(&attached, &Options { layout, ..Options::default() });
         assert_eq!(translation.verdicts.problems, []);

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_holds_any_more_is_dropped() {
+    fn an_interned_value_without_holders_is_dropped() {
         let mut equal = Interner::<[i32]>::default();
         let held = equal.share(vec![0]);
         for number in 0..10_000 {

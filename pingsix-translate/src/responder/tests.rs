@@ -324,7 +324,7 @@ fn instructions() -> impl Strategy<Value = RedirectInstruction> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_back(instruction in instructions()) {
+    fn an_encoded_redirect_instruction_decodes_to_itself(instruction in instructions()) {
         let [(name, value)] = instruction.to_headers();
         prop_assert!(value.bytes().all(|b| b == b' ' || b.is_ascii_graphic()));
         let mut headers = HeaderMap::new();

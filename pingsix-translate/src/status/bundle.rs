@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_seen_is_unknown() {
+    fn the_support_of_unreadable_crds_is_unknown() {
         assert_eq!(judge_bundles(None).0, ConditionStatus::Unknown);
     }
 }

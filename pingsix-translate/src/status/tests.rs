@@ -324,7 +324,7 @@ fn a_gateway_is_programmed_when_every_data_plane_that_serves_it_is() {
 }
 
 #[test]
-fn a_listener_that_is_not_served_is_not_programmed_and_does_not_hold_up_the_others() {
+fn an_unserved_listener_is_unprogrammed_and_does_not_delay_the_others() {
     let objects = gateway(&json!([
         {"name": "good", "port": 80, "protocol": "HTTP"},
         {"name": "bad", "port": 443, "protocol": "HTTPS", "tls": {"certificateRefs": [{"name": "missing"}]}},
@@ -339,7 +339,7 @@ fn a_listener_that_is_not_served_is_not_programmed_and_does_not_hold_up_the_othe
 }
 
 #[test]
-fn a_gateway_that_is_not_accepted_serves_nothing_and_says_so_on_every_listener() {
+fn an_unaccepted_gateway_serves_nothing_and_each_listener_says_so() {
     let mut objects = Objects::default();
     objects.insert(Object::Gateway(object(json!({
         "metadata": {"namespace": "infra", "name": "public", "generation": 7},

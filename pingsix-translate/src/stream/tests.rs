@@ -113,7 +113,7 @@ fn the_examples_of_the_documentation_are_documents() {
 }
 
 #[test]
-fn what_is_unknown_or_ambiguous_is_not_decoded() {
+fn a_stream_document_of_unknown_or_ambiguous_meaning_is_not_decoded() {
     let decode = |key: &str, value: &Value| {
         StreamDocument::decode(&StreamKey::parse(key).unwrap().unwrap(), value.to_string().as_bytes()).is_ok()
     };

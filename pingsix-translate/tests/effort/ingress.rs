@@ -150,7 +150,7 @@ fn an_ingress_that_changes_comes_or_goes_is_what_is_done_again() {
 }
 
 #[test]
-fn a_data_plane_for_each_port_takes_no_more_than_one_for_both_and_twice_the_documents() {
+fn per_port_data_planes_take_equal_effort_and_twice_the_documents() {
     let mut warm = WarmTranslator::per_port();
     assert_eq!(warm.before.data_planes.len(), 2);
     let own = ObjectName::new("team-3", "own");
@@ -186,7 +186,7 @@ fn an_ingress_with_several_hosts_is_as_many_routes() {
 }
 
 #[test]
-fn what_nothing_is_made_of_changes_nothing() {
+fn a_new_generation_or_a_status_address_changes_no_document() {
     let mut warm = WarmTranslator::new();
     let name = ObjectName::new("team-3", "route-3");
     let newer = with(&*warm.world.ingresses[&name], "/metadata/generation", json!(2));

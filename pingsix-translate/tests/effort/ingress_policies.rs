@@ -60,7 +60,7 @@ fn a_policy_that_comes_or_goes_is_its_ingress_and_one_service() {
 }
 
 #[test]
-fn a_key_that_rotates_is_one_document_and_a_secret_that_goes_closes_the_ingress() {
+fn a_rotated_key_is_one_document_and_a_removed_secret_closes_the_ingress() {
     let mut warm = protected(WarmTranslator::new());
     let rotated = warm.change(|world| {
         world.referents.secrets.insert(name(), keys("k2"));
@@ -78,7 +78,7 @@ fn a_key_that_rotates_is_one_document_and_a_secret_that_goes_closes_the_ingress(
 }
 
 #[test]
-fn the_policy_of_a_default_backend_is_all_hosts_of_its_namespace_where_hosts_are_owned() {
+fn a_default_backend_policy_concerns_all_owned_hosts_of_its_namespace() {
     let mut warm = WarmTranslator::owned();
     let backend = json!({"service": {"name": "own", "port": {"number": 80}}});
     let mut written = serde_json::to_value(&*ingress("team-3", "default", "default.team-3.test")).unwrap();
@@ -112,7 +112,7 @@ fn limit(requests: u32) -> Arc<TrafficPolicy> {
 }
 
 #[test]
-fn a_limit_that_comes_or_goes_is_its_ingress_and_one_that_changes_is_one_document() {
+fn a_new_limit_touches_its_ingress_and_a_changed_one_a_single_document() {
     let mut warm = WarmTranslator::new();
     let put_limit = |world: &mut IngressSnapshot, requests| {
         put_policy(&mut world.policies, limit(requests));

@@ -80,7 +80,7 @@ fn presence(world: &mut Snapshot, rng: &mut SmallRng) {
 /// A change that changes no charge leaves the admission as it is; any other one repeats it. Both give the same as a full
 /// translation.
 #[test]
-fn a_data_plane_over_its_budget_changes_incrementally_to_what_a_full_translation_gives() {
+fn an_incremental_translation_over_budget_equals_a_full_one() {
     for (seed, namespace_share) in [(1, 100), (2, 9)] {
         let mut world = world();
         let bytes: usize =

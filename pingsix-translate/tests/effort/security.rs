@@ -41,7 +41,7 @@ fn protected(target: (&str, &str, &str)) -> WarmTranslator {
 }
 
 #[test]
-fn a_key_that_rotates_is_one_document_under_a_policy_of_a_route_and_of_a_gateway() {
+fn a_rotated_key_is_one_document_for_policies_of_routes_and_gateways() {
     for target in [ROUTE, GATEWAY] {
         let rotated = protected(target).change(|world| put_key(world, target.0, "k2"));
         assert_eq!(rotated, (part(0), 1), "{target:?}");
@@ -106,7 +106,7 @@ fn put_route(world: &mut Snapshot, (name, hostname): (&str, Option<&str>), path:
 }
 
 #[test]
-fn an_open_rule_for_every_host_concerns_the_other_spellings_of_protected_paths_alone() {
+fn an_open_rule_for_any_host_concerns_spellings_of_protected_paths_alone() {
     let mut warm = WarmTranslator::new();
     put_route(&mut warm.world, ("admin", Some("admin.example.com")), "/admin");
     put_security_policy(&mut warm.world, ("team-3", "HTTPRoute", "admin"), "X-Key");

@@ -328,7 +328,7 @@ fn under_attack(rng: &mut SmallRng, aim: Aim) -> (AttackCase, Vec<Value>, Budget
 }
 
 #[test]
-fn hostile_tenants_take_no_request_of_the_victims_and_younger_ones_change_nothing() {
+fn hostile_tenants_take_no_request_and_younger_ones_change_nothing() {
     let mut seen = Seen::default();
     for seed in 0..worlds() {
         let mut rng = SmallRng::seed_from_u64(seed);
@@ -364,7 +364,7 @@ fn report(fault: &str, objects: Vec<Value>, again: impl Fn(&[Value]) -> Option<S
 }
 
 #[test]
-fn whatever_hostile_tenants_change_a_translator_remembers_nothing_of_it() {
+fn a_translator_remembers_nothing_of_the_changes_of_hostile_tenants() {
     let mut seen = Seen::default();
     for seed in 0..worlds() / 8 {
         let mut rng = SmallRng::seed_from_u64(seed ^ 0xad_0e);

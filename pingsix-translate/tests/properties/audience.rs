@@ -351,7 +351,7 @@ fn requests() -> impl Iterator<Item = Request> {
 }
 
 #[test]
-fn what_is_meant_for_https_is_served_there_alone() {
+fn a_route_meant_for_https_is_served_over_https_alone() {
     let options = Options { layout: Layout::Shared, responder: Some(RESPONDER), ..Options::default() };
     let (mut checks, mut served_by_tls_alone) = (0_u32, 0_u32);
     for seed in 0..cases() * 8 {

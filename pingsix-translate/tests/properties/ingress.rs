@@ -283,7 +283,7 @@ fn every_answer_of_an_ingress_class_is_the_oracles() {
 }
 
 #[test]
-fn what_is_served_of_ingresses_and_what_is_wrong_with_them_is_the_oracles() {
+fn the_answers_and_problems_of_ingresses_equal_those_of_the_oracle() {
     check_tables(|objects, layout| {
         let differences = Case::new(objects, layout).differences();
         (!differences.is_empty()).then(|| differences.join("\n"))
@@ -342,7 +342,7 @@ fn an_ingress_with_hosts_of_its_own_changes_its_own_documents_alone() {
 }
 
 #[test]
-fn a_translator_of_an_ingress_class_gives_what_translating_anew_gives_after_any_history() {
+fn a_translator_of_an_ingress_class_equals_a_fresh_one_after_any_history() {
     let mut all = incremental::Seen::default();
     for seed in 0..cases() * 2 {
         match incremental::history(seed) {

@@ -377,7 +377,7 @@ fn every_answer_of_each_of_several_gateways_is_the_oracles() {
 }
 
 #[test]
-fn what_is_attached_to_one_gateway_does_not_affect_another() {
+fn objects_attached_to_one_gateway_do_not_affect_another() {
     check_tables_of_two(|objects, setting, _, _| gateways::interference(objects, setting));
 }
 
@@ -399,7 +399,7 @@ fn a_translator_gives_what_a_fresh_one_does() {
 }
 
 #[test]
-fn behind_a_sidecar_every_pair_of_a_server_name_and_a_host_gets_the_answer_of_the_oracle() {
+fn a_pair_of_server_name_and_host_behind_a_sidecar_matches_the_oracle() {
     let mut seen = fronted::Seen::default();
     for seed in 0..cases() {
         let objects = fronted::fronted_table(&mut SmallRng::seed_from_u64(seed));

@@ -57,7 +57,7 @@ fn a_route_is_not_accepted_for_a_listener_that_serves_none_of_its_hosts() {
 
 /// The port without the route serves one host of the wildcard only.
 #[test]
-fn a_route_that_is_refused_for_some_hosts_of_its_listener_is_accepted_and_partially_invalid() {
+fn a_route_refused_for_some_hosts_is_accepted_and_partially_invalid() {
     let listeners = json!([
         { "name": "all", "port": 80, "protocol": "HTTP" },
         { "name": "one", "port": 8080, "protocol": "HTTP", "hostname": "a.example.com" },

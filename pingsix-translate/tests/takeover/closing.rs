@@ -145,7 +145,7 @@ fn wildcard(hostnames: usize) -> Translation {
 }
 
 #[test]
-fn more_hostnames_than_there_are_guards_close_the_same_paths_of_wider_ones_and_no_others() {
+fn hostnames_beyond_the_guards_close_the_same_paths_of_wider_ones_alone() {
     for (hostnames, is_wide) in [(1, false), (80, false), (480, true)] {
         let translation = wildcard(hostnames);
         let plane = plane(&translation);
@@ -164,7 +164,7 @@ fn more_hostnames_than_there_are_guards_close_the_same_paths_of_wider_ones_and_n
 }
 
 #[test]
-fn more_paths_than_there_is_room_for_close_the_next_shorter_one_of_their_hostname_and_no_others() {
+fn paths_without_room_close_the_next_shorter_one_of_their_hostname_alone() {
     let paths: Vec<String> = (0..2_000).map(|number| format!("/b/{number}")).collect();
     let mut objects = world();
     let own = ["/api", "/b", "/b/own"].map(str::to_owned).to_vec();

@@ -82,7 +82,7 @@ fn add_ingresses(
 }
 
 #[test]
-fn newer_ingresses_of_another_namespace_change_no_answer_and_no_certificate() {
+fn newer_ingresses_of_others_change_no_answer_or_certificate() {
     let (mut shown, mut answered, mut refused_others) = (0, 0, 0);
     for seed in 0..120 {
         let mut rng = SmallRng::seed_from_u64(seed);
@@ -152,7 +152,7 @@ fn add_listener_set(
 }
 
 #[test]
-fn newer_listener_sets_of_another_namespace_change_no_answer_and_no_certificate() {
+fn newer_listener_sets_of_others_change_no_answer_or_certificate() {
     let (mut shown, mut answered, mut refused_others) = (0, 0, 0);
     for seed in 0..120 {
         let mut rng = SmallRng::seed_from_u64(seed);

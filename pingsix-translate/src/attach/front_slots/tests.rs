@@ -38,7 +38,7 @@ fn addresses(listeners: &Listeners) -> Vec<Option<SocketAddrV4>> {
 }
 
 #[test]
-fn listeners_have_addresses_of_their_own_and_keep_them_when_later_ones_come() {
+fn a_listener_has_an_address_of_its_own_and_keeps_it_when_others_come() {
     let few = addresses(&judge(&with_certificate(&json!(numbered(40)))));
     let mut objects = with_certificate(&json!(numbered(40)));
     allow_listener_sets(&mut objects);

@@ -97,7 +97,7 @@ fn listeners_with_one_name_all_lose() {
 }
 
 #[test]
-fn what_is_meant_for_tls_is_not_served_without() {
+fn a_listener_meant_for_tls_is_not_served_in_plaintext() {
     let with = |protocol: &str, tls: Value| {
         states(&json!([{"name": "a", "port": 443, "protocol": protocol, "tls": tls}])).remove(0)
     };

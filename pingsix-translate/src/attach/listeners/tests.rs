@@ -58,7 +58,7 @@ fn of(protocol: &str, name: &str, port: i32) -> Value {
 }
 
 #[test]
-fn of_equal_listeners_the_gateways_wins_then_the_oldest_then_the_first_by_name() {
+fn equal_listeners_rank_by_gateway_then_by_age_then_by_name() {
     let mut objects = gateway(&json!([http("own", 80, "a.test")]));
     allow_listener_sets(&mut objects);
     let all = json!([http("a", 80, "A.test"), http("b", 80, "b.test"), http("c", 80, "c.test")]);
@@ -95,7 +95,7 @@ fn a_conflict_inside_one_object_takes_nothing_from_another() {
 }
 
 #[test]
-fn what_has_lost_to_an_earlier_object_disturbs_none_of_its_own() {
+fn a_listener_that_lost_to_an_earlier_object_disturbs_no_sibling() {
     let mut objects = gateway(&json!([http("own", 80, "own.test")]));
     allow_listener_sets(&mut objects);
     add_listener_set(&mut objects, ("x", "s"), 1, &json!([of("HTTPS", "a", 80), of("HTTP", "b", 80)]));
@@ -145,7 +145,7 @@ fn protocols_share_a_port_or_do_not() {
 
 /// A port that is taken says more than that nothing serves the protocol.
 #[test]
-fn a_protocol_conflict_outranks_a_protocol_that_is_not_served_in_listener_sets_only() {
+fn a_conflict_outranks_an_unserved_protocol_in_listener_sets_only() {
     let without = HTTP_ALONE;
     assert_eq!(second("HTTP", "TCP", without), "ProtocolConflict");
     assert_eq!(second("HTTP", "Passthrough", without), "ProtocolConflict");
@@ -298,7 +298,7 @@ fn more_listeners_than_one_object_can_have_are_no_problem() {
 }
 
 #[test]
-fn beyond_the_ports_that_there_may_be_the_gateways_come_first_then_those_of_the_oldest() {
+fn scarce_ports_go_to_the_gateway_and_then_to_the_oldest_listener_set() {
     let mut objects = gateway(&json!([http("own", 80, "a.test")]));
     allow_listener_sets(&mut objects);
     let young = json!([http("new", 8082, "a.test"), http("shared", 8081, "b.test"), of("HTTPS", "tls", 443)]);

@@ -60,7 +60,7 @@ fn limits_of(hostname: Option<&str>, certificates: &[&[&str]]) -> Vec<String> {
 }
 
 #[test]
-fn a_single_certificate_is_shown_for_the_hostname_whatever_it_is_valid_for() {
+fn a_single_certificate_is_shown_for_a_hostname_that_it_does_not_cover() {
     assert_eq!(shown(None, &[&["a.test", "b.test"]]), ["*=c0"]);
     assert_eq!(shown(Some("*.test"), &[&["a.test"]]), ["*.test=c0"]);
     assert_eq!(shown(Some("A.test"), &[&["b.test"]]), ["a.test=c0"]);

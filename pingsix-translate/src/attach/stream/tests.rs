@@ -97,7 +97,7 @@ fn without_a_usable_certificate_nothing_is_terminated() {
 }
 
 #[test]
-fn what_a_protocol_cannot_do_is_refused_at_its_field() {
+fn a_listener_is_refused_at_the_field_that_does_not_fit_its_protocol() {
     for (listener_spec, field) in [
         (listener("TLS", json!({})), "tls"),
         (listener("TCP", json!({"tls": {"certificateRefs": [{"name": "good"}]}})), "tls"),

@@ -53,7 +53,7 @@ fn unresolved(reason: Reason, field: &str) -> (Action, Vec<(Reason, String)>) {
 }
 
 #[test]
-fn a_service_that_leads_back_to_the_data_plane_is_refused_however_it_is_translated() {
+fn a_service_that_leads_back_to_the_data_plane_is_refused_in_each_mode() {
     let mut objects = gateway(&json!([{"name": "plain", "port": 80, "protocol": "HTTP"}]));
     for name in ["web", "other"] {
         add_service(&mut objects, name);

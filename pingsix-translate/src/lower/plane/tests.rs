@@ -108,7 +108,7 @@ fn unresolved(protocol: Protocol, port: u16, hostname: &str) -> Listener {
 }
 
 #[test]
-fn a_listener_that_cannot_be_served_keeps_its_hosts_from_wider_ones_of_its_port() {
+fn an_unserved_listener_keeps_its_hosts_from_wider_ones_of_its_port() {
     let refusal = Refusal::new(FieldPath::new("spec"), Reason::UnsupportedValue, "No.");
     let state = ListenerState::Refused { refusal: refusal.clone() };
     let listeners = [

@@ -114,7 +114,7 @@ fn a_more_specific_rule_of_both_ports_is_served_on_both() {
 }
 
 #[test]
-fn conditional_rules_of_https_fall_through_over_tls_and_are_redirected_in_plaintext() {
+fn a_conditional_https_rule_redirects_plaintext_and_falls_through_in_tls() {
     let mut objects = shop();
     add_redirect(&mut objects, "/");
     add(&mut objects, "app", Some("https"), "/", &json!([{"name": "x-env", "value": "beta"}]));

@@ -483,7 +483,7 @@ fn policy(translation: &Translation) -> (ConditionStatus, String) {
 }
 
 #[test]
-fn what_a_policy_wants_encrypted_is_not_passed_on_in_plaintext() {
+fn a_backend_whose_policy_asks_for_tls_gets_no_plaintext_connection() {
     let mut objects = world();
     add_policy(&mut objects);
     let half = json!([{"name": "web", "port": 80}, {"name": "other", "port": 80}]);
@@ -539,7 +539,7 @@ fn policies_do_not_concern_what_clients_encrypt_nor_datagrams() {
 }
 
 #[test]
-fn a_policy_honoured_for_requests_is_accepted_and_says_which_connections_are_closed() {
+fn a_policy_honoured_for_requests_is_accepted_and_names_closed_routes() {
     let mut objects = world();
     add_policy(&mut objects);
     add(&mut objects, Kind::TcpRoute, ("a", 2026), backend("web", 80), json!({}));

@@ -30,9 +30,9 @@ const THREADS: usize = 2;
 const MEMORY_PER_BYTE: usize = 40;
 
 /// Memory of the patterns of a Route that is not charged: PingSIX needs as much for any prefix that is rewritten.
-const FREE: usize = 48 * 1024;
+const UNCHARGED_MEMORY: usize = 48 * 1024;
 
-/// A prefix of this length takes [`FREE`] bytes, for which it is not charged.
+/// A prefix of this length takes [`UNCHARGED_MEMORY`] bytes, for which it is not charged.
 const FREE_PREFIX: usize = 64;
 
 /// The memory for a byte of a literal, with all engines: states of an NFA and of both kinds of DFA.
@@ -112,12 +112,12 @@ fn too_much() -> String {
 
 /// Bytes that a document is charged for patterns with this memory.
 pub(super) const fn charge(memory: usize) -> usize {
-    memory.saturating_sub(FREE) / MEMORY_PER_BYTE
+    memory.saturating_sub(UNCHARGED_MEMORY) / MEMORY_PER_BYTE
 }
 
 /// The memory for the pattern of a literal prefix.
 pub(super) const fn memory_of_prefix(bytes: usize) -> usize {
-    FREE + bytes.saturating_sub(FREE_PREFIX) * LITERAL
+    UNCHARGED_MEMORY + bytes.saturating_sub(FREE_PREFIX) * LITERAL
 }
 
 /// The memory for the patterns of origins with wildcards, of some lengths.

@@ -146,7 +146,7 @@ fn paths_are_matched_by_element_and_the_longest_wins() {
 }
 
 #[test]
-fn what_no_path_of_a_host_takes_falls_to_wider_hosts_and_then_to_the_default_backend() {
+fn an_unmatched_path_falls_to_wider_hosts_and_then_the_default_backend() {
     let mut objects = class();
     for name in ["exact", "wild", "all", "default"] {
         add_service(&mut objects, name);
@@ -494,7 +494,7 @@ fn an_ingress_belongs_to_the_class_it_names_or_else_to_the_default() {
 }
 
 #[test]
-fn a_class_that_cannot_be_served_has_an_empty_data_plane_and_a_foreign_one_none() {
+fn an_unservable_class_has_an_empty_data_plane_and_a_foreign_one_none() {
     let mut objects = class();
     add_service(&mut objects, "web");
     add(&mut objects, "i", 1, json!({"defaultBackend": service("web")}));
@@ -528,7 +528,7 @@ fn over_budget_the_youngest_paths_are_refused_and_named() {
 }
 
 #[test]
-fn each_port_serves_every_ingress_and_the_port_without_tls_has_no_certificates() {
+fn each_port_serves_every_ingress_and_port_80_has_no_certificates() {
     let mut objects = class();
     add_service(&mut objects, "web");
     add_certificate(&mut objects, "one", &pem::pair(&["a.test"]));

@@ -200,7 +200,7 @@ type Drawn = (bool, bool, bool);
 
 /// Every combination of fields and strategies at four levels, against a direct reading of the rules.
 #[test]
-fn each_field_comes_from_the_widest_override_or_else_the_narrowest_default() {
+fn a_field_comes_from_the_widest_override_or_else_the_narrowest_default() {
     let levels =
         [["Gateway", "public", ""], ["Gateway", "public", "http"], ROUTE, ["HTTPRoute", "web", "main"]];
     for number in 0..8 * 8 * 4 * 4_usize {
@@ -252,7 +252,7 @@ fn each_field_comes_from_the_widest_override_or_else_the_narrowest_default() {
 }
 
 #[test]
-fn a_policy_with_several_targets_counts_at_the_narrowest_or_overrides_at_the_widest() {
+fn defaults_rank_by_the_narrowest_target_and_overrides_by_the_widest() {
     let allow =
         |network: &str, strategy: &str| json!({"authorization": {"allow": [network]}, "strategy": strategy});
     for (around, between) in [("Defaults", "Defaults"), ("Overrides", "Defaults"), ("Overrides", "Overrides")]

@@ -101,7 +101,7 @@ fn a_listener_may_narrow_the_hosts_of_a_route_to_the_name() {
 }
 
 #[test]
-fn a_policy_that_some_routes_keep_from_being_honoured_is_accepted_and_names_them() {
+fn a_policy_that_some_routes_cannot_honour_is_accepted_and_names_them() {
     let mut objects = served();
     route_to(&mut objects, "other", &["other.test"], &json!([{"name": "web", "port": 80}]));
     add_policy(&mut objects, "tls", 0, &web(), &system());
@@ -118,7 +118,7 @@ fn a_policy_that_some_routes_keep_from_being_honoured_is_accepted_and_names_them
 }
 
 #[test]
-fn a_route_is_partially_invalid_while_policies_leave_a_rule_something_to_serve() {
+fn a_route_is_partially_invalid_if_its_policies_leave_a_rule_to_serve() {
     let mut objects = world();
     add_service(&mut objects, "web");
     add_service(&mut objects, "plain");

@@ -35,7 +35,7 @@ fn a_policy_no_attached_route_has_to_do_with_gets_no_verdict() {
 }
 
 #[test]
-fn a_policy_counts_through_a_reference_from_another_namespace_only_if_granted() {
+fn a_policy_reaches_references_from_another_namespace_only_if_granted() {
     let mut objects = gateway(&json!([{
         "name": "http", "port": 80, "protocol": "HTTP", "allowedRoutes": {"namespaces": {"from": "All"}},
     }]));

@@ -152,7 +152,7 @@ fn a_policy_that_pingsix_cannot_honour_leaves_traffic_alone() {
 }
 
 #[test]
-fn one_for_a_port_comes_before_one_for_the_service_and_of_two_the_older_counts() {
+fn a_port_policy_precedes_a_service_policy_and_of_two_the_older_counts() {
     let mut objects = world();
     add_named_port(&mut objects, None);
     route_to(&mut objects, "web", &[HOST], &json!([{"name": "web", "port": 80}]));

@@ -57,7 +57,7 @@ fn the_reference_at_fault_is_named() {
 }
 
 #[test]
-fn what_makes_no_sense_is_invalid() {
+fn a_meaningless_tls_validation_is_denied_at_its_field() {
     let invalid = [(ConditionType::Accepted, Reason::Invalid)];
     let unsupported = [(ConditionType::Accepted, Reason::UnsupportedValue)];
     let both = json!({

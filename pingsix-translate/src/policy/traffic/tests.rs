@@ -218,7 +218,7 @@ fn a_policy_that_is_invalid_as_a_whole_has_no_effect_without_a_limit() {
 }
 
 #[test]
-fn a_bad_limit_of_a_gateway_closes_no_route_with_a_limit_of_its_own_unless_it_overrides() {
+fn a_bad_limit_of_a_gateway_closes_a_limited_route_only_if_it_overrides() {
     for (strategy, expected) in [("Defaults", None), ("Overrides", Some(500))] {
         let mut objects = world();
         let mut bad = limit(0);

@@ -26,7 +26,7 @@ fn content(condition: Option<&Condition>) -> (ConditionStatus, Reason, &str) {
 }
 
 #[test]
-fn a_certificate_of_which_nothing_is_known_is_missed_by_its_own_listener_alone() {
+fn a_pending_certificate_is_missed_by_its_own_listener_alone() {
     let mut objects = gateway(&json!([https("a", 443, Some("a.test"), &["a"])]));
     allow_listener_sets(&mut objects);
     add_listener_set(&mut objects, ("infra", "b"), 1, &json!([https("b", 443, Some("b.test"), &["b"])]));
@@ -106,7 +106,7 @@ fn an_authority_of_which_nothing_is_known_is_told_to_its_policy() {
 }
 
 #[test]
-fn a_certificate_of_an_ingress_of_which_nothing_is_known_is_missed_there_alone() {
+fn a_pending_certificate_of_an_ingress_is_missed_by_that_ingress_alone() {
     let mut objects = Objects::default();
     objects.insert(Object::IngressClass(object(json!({
         "metadata": {"name": "pingsix"}, "spec": {"controller": "pingsix.io/gateway-controller"},

@@ -150,7 +150,7 @@ fn a_message_names_a_few_policies_and_counts_the_others() {
 }
 
 #[test]
-fn the_condition_comes_and_goes_with_the_policy_and_other_routes_keep_their_verdicts() {
+fn the_condition_follows_its_policy_and_other_routes_keep_their_verdicts() {
     let mut objects = world();
     for index in 0..40 {
         add_route(&mut objects, &format!("route-{index}"));

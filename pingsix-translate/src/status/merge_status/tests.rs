@@ -155,7 +155,7 @@ fn default_conditions_are_overwritten() {
 }
 
 #[test]
-fn entries_of_other_controllers_stay_where_they_are_and_ours_go_with_their_references() {
+fn foreign_entries_keep_their_places_and_ours_go_with_their_references() {
     let theirs = json!({"parentRef": {"name": "public"}, "controllerName": THEIRS, "conditions": [{"x": 1}]});
     let entry = |name: &str, conditions: Value| {
         json!({

@@ -118,7 +118,7 @@ fn a_certificate_for_backends_is_checked_and_said_not_to_be_shown() {
 }
 
 #[test]
-fn references_of_listeners_are_summed_up_beside_a_certificate_for_backends() {
+fn listener_references_are_summed_up_beside_a_certificate_for_backends() {
     let objects = with(&json!({
         "tls": {"backend": {"clientCertificateRef": {"name": "c"}}},
         "listeners": [
@@ -157,7 +157,7 @@ fn core(kind: &str, name: &str) -> Value {
 }
 
 #[test]
-fn validation_of_clients_concerns_https_alone_and_its_authorities_are_judged() {
+fn client_validation_concerns_https_alone_and_its_authorities_are_judged() {
     let fine = "True Accepted, True ResolvedRefs";
     for (refs, secure) in [
         (json!([core("ConfigMap", "ca")]), "False UnsupportedValue, True ResolvedRefs"),
@@ -195,7 +195,7 @@ fn a_validation_of_a_port_replaces_the_default() {
 }
 
 #[test]
-fn letting_clients_in_without_a_valid_certificate_is_said_as_long_as_it_is_asked_for() {
+fn the_gateway_reports_insecure_client_validation_while_it_is_configured() {
     let mode = |mode: &str| {
         let mut validation = validation(&json!([core("ConfigMap", "ca")]));
         validation["validation"]["mode"] = json!(mode);

@@ -89,7 +89,7 @@ fn a_listener_set_with_nothing_but_unresolved_listeners_is_not_accepted() {
 }
 
 #[test]
-fn a_listener_set_that_is_not_allowed_serves_nothing_and_counts_for_nothing() {
+fn a_disallowed_listener_set_serves_nothing_and_is_not_counted() {
     let mut objects = crate::fixture::gateway(&json!([http("own", 80, "own.test")]));
     add_service(&mut objects, "web");
     add_listener_set(&mut objects, ("infra", "s"), 1, &json!([http("l", 8080, "s.test")]));
@@ -210,7 +210,7 @@ fn same_means_the_namespace_of_the_listener_set() {
 }
 
 #[test]
-fn a_gateway_is_as_far_as_its_listener_sets_when_nothing_of_its_own_is_served() {
+fn a_gateway_without_valid_listeners_is_as_far_as_its_listener_sets() {
     let mut objects = crate::fixture::gateway(&json!([{"name": "own", "port": 80, "protocol": "TCP"}]));
     allow_listener_sets(&mut objects);
     add_listener_set(&mut objects, ("infra", "s"), 1, &json!([http("l", 81, "s.test")]));

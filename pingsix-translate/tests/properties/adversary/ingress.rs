@@ -200,7 +200,7 @@ fn world_of(objects: &[Value]) -> World {
 }
 
 #[test]
-fn hostile_ingresses_take_no_request_over_budget_and_younger_ones_change_nothing() {
+fn hostile_ingresses_gain_nothing_over_budget_and_younger_change_nothing() {
     let mut seen = Seen::default();
     for seed in 0..worlds() / 2 {
         let mut rng = SmallRng::seed_from_u64(seed ^ 0x1_6e55);

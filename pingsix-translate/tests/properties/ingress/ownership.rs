@@ -86,7 +86,7 @@ fn fault(objects: &[Value], layout: Layout, probes: &[Probe]) -> Result<[usize; 
 }
 
 #[test]
-fn the_owner_of_a_host_answers_for_it_and_younger_namespaces_change_nothing() {
+fn owners_answer_for_their_hosts_and_younger_namespaces_change_nothing() {
     let (mut answered, mut kept, mut all) = (0, 0, 0);
     for seed in 0..cases() * 2 {
         let objects = table(seed);

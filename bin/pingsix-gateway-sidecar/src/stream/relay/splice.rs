@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use super::{Moved, attempt};
 
 /// The most bytes of one call. A pipe has less, and can have more than its size with large segments.
-const MOST: usize = 1024 * 1024;
+const MAX_BYTES: usize = 1024 * 1024;
 
 /// The empty pipes, and the number of all pipes.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ pub(super) async fn pass(from: &TcpStream, to: &TcpStream, pipe: Pipe, pipes: &P
     let in_use = InUse { pipe: Some(pipe), pipes };
     let Some(pipe) = &in_use.pipe else { return Ok(Moved::Nothing) };
     // The pipe is empty, so only the socket can have the call wait.
-    let moved = match attempt(from, Interest::READABLE, || system::splice(from, &pipe.input, MOST)) {
+    let moved = match attempt(from, Interest::READABLE, || system::splice(from, &pipe.input, MAX_BYTES)) {
         Ok(0) => Moved::End,
         Ok(bytes) => {
             let mut left = bytes;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::link::Ends;
 
-/// The part of the sessions that is ordered at a time, so that one order serves for many evictions.
-const PART: usize = 64;
+/// The number of parts of the sessions. One part is ordered at a time, so that one order serves for many evictions.
+const SESSION_PARTS: usize = 64;
 
 /// Sessions by the addresses of their clients; the hash has a random key, so no client can choose collisions.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl<S> Sessions<S> {
         }
         let all = self.by_ends.iter().map(|(ends, session)| (last(session), *ends));
         self.oldest = all.collect();
-        let part = self.oldest.len().div_ceil(PART);
+        let part = self.oldest.len().div_ceil(SESSION_PARTS);
         if part < self.oldest.len() {
             self.oldest.select_nth_unstable(part);
             self.oldest.truncate(part);

@@ -56,7 +56,7 @@ fn a_pattern_with_closing_braces_alone_conflicts_with_itself() {
 }
 
 #[test]
-fn a_malformed_pattern_that_an_earlier_one_of_its_route_takes_in_does_nothing() {
+fn a_malformed_pattern_that_an_earlier_one_of_its_route_covers_is_ignored() {
     for fields in [
         json!({"uris": ["/x/{*p}", "/x/a}"]}),
         json!({"uris": ["/{*p}", "/{}"]}),

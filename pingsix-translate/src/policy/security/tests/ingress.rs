@@ -167,7 +167,7 @@ fn a_policy_of_a_missing_ingress_and_of_a_gateway_has_no_verdict() {
 }
 
 #[test]
-fn policies_of_both_kinds_are_one_service_of_an_ingress_and_a_bad_limit_closes_it() {
+fn both_kinds_of_policy_share_a_service_and_a_bad_limit_closes_an_ingress() {
     let limit = |requests: u32| {
         let limit = json!({"limit": {"requests": requests, "unit": "Minute"}});
         json!({"targetRefs": [target("web")], "rateLimit": {"local": limit}})

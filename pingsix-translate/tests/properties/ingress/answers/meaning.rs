@@ -81,7 +81,7 @@ const fn apisix(annotations: &'static [(&'static str, &'static str)], means: fn(
 }
 
 /// Without an effect on any answer.
-const fn nothing(_: &mut Meaning) {}
+const fn no_effect(_: &mut Meaning) {}
 
 const fn closes(meaning: &mut Meaning) {
     meaning.is_closed = true;
@@ -99,12 +99,12 @@ const fn share(header: Option<(&'static str, Option<&'static str>)>, weight: u64
 
 /// The settings of ingress-nginx.
 pub(super) const OF_NGINX: &[Setting] = &[
-    nginx(&[("affinity-mode", "persistent")], nothing),
-    nginx(&[("no-such-annotation", "x")], nothing),
-    nginx(&[("enable-modsecurity", "false")], nothing),
+    nginx(&[("affinity-mode", "persistent")], no_effect),
+    nginx(&[("no-such-annotation", "x")], no_effect),
+    nginx(&[("enable-modsecurity", "false")], no_effect),
     nginx(&[("app-root", "/app")], |meaning| meaning.app_root = Some("/app")),
-    nginx(&[("app-root", "app")], nothing),
-    nginx(&[("app-root", "/$request_uri")], nothing),
+    nginx(&[("app-root", "app")], no_effect),
+    nginx(&[("app-root", "/$request_uri")], no_effect),
     nginx(&[("permanent-redirect", "https://www.example.com/a")], |meaning| {
         meaning.permanent = Some((301, "https://www.example.com/a"));
     }),
@@ -125,25 +125,25 @@ pub(super) const OF_NGINX: &[Setting] = &[
     nginx(&[("temporal-redirect", "http://www.test/b")], |meaning| {
         meaning.temporary = Some((302, "http://www.test/b"));
     }),
-    nginx(&[("ssl-redirect", "true")], nothing),
-    nginx(&[("ssl-redirect", "yes")], nothing),
+    nginx(&[("ssl-redirect", "true")], no_effect),
+    nginx(&[("ssl-redirect", "yes")], no_effect),
     nginx(&[("ssl-redirect", "false")], |meaning| meaning.keeps_plaintext = true),
     nginx(&[("force-ssl-redirect", "true")], |meaning| meaning.forces_https = true),
-    nginx(&[("force-ssl-redirect", "on")], nothing),
+    nginx(&[("force-ssl-redirect", "on")], no_effect),
     nginx(&[("rewrite-target", "/")], |meaning| meaning.rewrite = Some("/")),
     nginx(&[("rewrite-target", "/$1")], |meaning| meaning.rewrite = Some("/$1")),
     nginx(&[("rewrite-target", "/$2/x")], |meaning| meaning.rewrite = Some("/$2/x")),
     nginx(&[("rewrite-target", "/a?b=c")], other_target),
     nginx(&[("rewrite-target", "/${host}")], other_target),
     nginx(&[("use-regex", "true")], |meaning| meaning.use_regex = true),
-    nginx(&[("use-regex", "false")], nothing),
+    nginx(&[("use-regex", "false")], no_effect),
     nginx(&[("server-alias", "alias.test, deep.alias.test")], |meaning| {
         meaning.aliases = &["alias.test", "deep.alias.test"];
     }),
     nginx(&[("server-alias", "example.com,*.alias.test")], |meaning| {
         meaning.aliases = &["example.com", "*.alias.test"];
     }),
-    nginx(&[("server-alias", "~^x[0-9]+$")], nothing),
+    nginx(&[("server-alias", "~^x[0-9]+$")], no_effect),
     nginx(&[("from-to-www-redirect", "true")], |meaning| meaning.redirects_www = true),
     nginx(&[("canary", "true")], |meaning| meaning.canary = Some(share(None, 0, 100))),
     nginx(&[("canary", "true"), ("canary-weight", "20")], |meaning| {
@@ -170,31 +170,31 @@ pub(super) const OF_NGINX: &[Setting] = &[
     nginx(&[("canary", "true"), ("canary-by-cookie", "c")], |meaning| {
         meaning.canary = Some(share(None, 0, 100));
     }),
-    nginx(&[("canary", "yes"), ("canary-weight", "100")], nothing),
+    nginx(&[("canary", "yes"), ("canary-weight", "100")], no_effect),
     nginx(&[("enable-cors", "true")], |meaning| meaning.is_for_scripts = true),
     nginx(&[("enable-cors", "TRUE")], |meaning| meaning.is_for_scripts = true),
-    nginx(&[("enable-cors", "yes")], nothing),
+    nginx(&[("enable-cors", "yes")], no_effect),
     nginx(&[("upstream-vhost", "internal.example.com")], |meaning| {
         meaning.host = Some("internal.example.com");
     }),
-    nginx(&[("upstream-vhost", "$service_name")], nothing),
+    nginx(&[("upstream-vhost", "$service_name")], no_effect),
     nginx(&[("x-forwarded-prefix", "/a")], |meaning| meaning.prefix = Some("/a")),
-    nginx(&[("x-forwarded-prefix", "$uri")], nothing),
-    nginx(&[("x-forwarded-prefix", "/a\r\nX-Admin: 1")], nothing),
+    nginx(&[("x-forwarded-prefix", "$uri")], no_effect),
+    nginx(&[("x-forwarded-prefix", "/a\r\nX-Admin: 1")], no_effect),
     nginx(&[("custom-headers", "infra/headers")], |meaning| meaning.headers_of = Some("infra")),
     nginx(&[("custom-headers", "app/headers")], |meaning| meaning.headers_of = Some("app")),
-    nginx(&[("custom-headers", "app-b/absent")], nothing),
+    nginx(&[("custom-headers", "app-b/absent")], no_effect),
     nginx(&[("default-backend", "two")], |meaning| meaning.default_backend = Some("two")),
-    nginx(&[("default-backend", "missing")], nothing),
-    nginx(&[("default-backend", "infra/two")], nothing),
+    nginx(&[("default-backend", "missing")], no_effect),
+    nginx(&[("default-backend", "infra/two")], no_effect),
     nginx(&[("allowlist-source-range", "10.0.0.0/8")], |meaning| meaning.allow = Some("10.0.0.0/8")),
     nginx(&[("denylist-source-range", "192.0.2.0/24")], |meaning| meaning.deny = Some("192.0.2.0/24")),
     nginx(&[("allowlist-source-range", "")], closes),
     nginx(&[("denylist-source-range", " , ")], closes),
     nginx(&[("allowlist-source-range", "10.1.2.3/8")], |meaning| meaning.allow = Some("10.0.0.0/8")),
     nginx(&[("allowlist-source-range", "10.0.0.0/33")], closes),
-    nginx(&[("configuration-snippet", " ")], nothing),
-    nginx(&[("auth-url", ""), ("auth-tls-secret", "")], nothing),
+    nginx(&[("configuration-snippet", " ")], no_effect),
+    nginx(&[("auth-url", ""), ("auth-tls-secret", "")], no_effect),
     nginx(&[("allowlist-source-range", "10.0.0.0/8,anywhere")], closes),
     nginx(&[("auth-type", "basic"), ("auth-secret", "user")], |meaning| meaning.has_user = true),
     nginx(&[("auth-type", "basic"), ("auth-secret", "absent")], closes),
@@ -212,10 +212,10 @@ pub(super) const OF_NGINX: &[Setting] = &[
 
 /// The settings of the APISIX Ingress controller.
 pub(super) const OF_APISIX: &[Setting] = &[
-    apisix(&[("enable-websocket", "true")], nothing),
-    apisix(&[("no-such-annotation", "x")], nothing),
+    apisix(&[("enable-websocket", "true")], no_effect),
+    apisix(&[("no-such-annotation", "x")], no_effect),
     apisix(&[("http-to-https", "true")], |meaning| meaning.forces_https = true),
-    apisix(&[("http-to-https", "false")], nothing),
+    apisix(&[("http-to-https", "false")], no_effect),
     apisix(&[("http-redirect", "https://www.example.com/a")], |meaning| {
         meaning.permanent = Some((301, "https://www.example.com/a"));
     }),
@@ -238,17 +238,17 @@ pub(super) const OF_APISIX: &[Setting] = &[
         meaning.blocked_methods = &["DELETE", "POST"];
     }),
     apisix(&[("rewrite-target", "/v1")], |meaning| meaning.whole = Some("/v1")),
-    apisix(&[("rewrite-target", "/$1")], nothing),
-    apisix(&[("rewrite-target", "v1")], nothing),
+    apisix(&[("rewrite-target", "/$1")], no_effect),
+    apisix(&[("rewrite-target", "v1")], no_effect),
     apisix(&[("rewrite-target-regex", "^/foo/(.*)"), ("rewrite-target-regex-template", "/$1")], |meaning| {
         meaning.replace = Some(("^/foo/(.*)", "/$1"));
     }),
     apisix(&[("rewrite-target-regex", "/(f)(o+)"), ("rewrite-target-regex-template", "/$2/$1")], |meaning| {
         meaning.replace = Some(("/(f)(o+)", "/$2/$1"));
     }),
-    apisix(&[("rewrite-target-regex", "^/foo/(.*)"), ("rewrite-target-regex-template", "/$2")], nothing),
-    apisix(&[("rewrite-target-regex", "("), ("rewrite-target-regex-template", "/x")], nothing),
-    apisix(&[("rewrite-target-regex", "^/foo")], nothing),
+    apisix(&[("rewrite-target-regex", "^/foo/(.*)"), ("rewrite-target-regex-template", "/$2")], no_effect),
+    apisix(&[("rewrite-target-regex", "("), ("rewrite-target-regex-template", "/x")], no_effect),
+    apisix(&[("rewrite-target-regex", "^/foo")], no_effect),
     apisix(&[("use-regex", "true")], |meaning| meaning.use_regex = true),
     apisix(&[("enable-cors", "true")], |meaning| meaning.is_for_scripts = true),
     apisix(
@@ -274,11 +274,11 @@ pub(super) const OF_APISIX: &[Setting] = &[
     apisix(&[("blocklist-source-range", "192.0.2.9/24")], |meaning| meaning.deny = Some("192.0.2.0/24")),
     apisix(&[("blocklist-source-range", "")], closes),
     apisix(&[("http-block-methods", ",")], closes),
-    apisix(&[("auth-uri", "")], nothing),
+    apisix(&[("auth-uri", "")], no_effect),
     apisix(&[("auth-uri", "http://auth.test/check")], closes),
     apisix(&[("auth-type", "keyAuth")], closes),
     apisix(&[("enable-csrf", "true")], closes),
-    apisix(&[("enable-csrf", "false")], nothing),
+    apisix(&[("enable-csrf", "false")], no_effect),
     apisix(&[("plugin-config-name", "limits")], closes),
     apisix(&[("svc-namespace", "app")], closes),
 ];
