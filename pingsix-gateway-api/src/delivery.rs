@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_programmed_without_an_instance() {
+    fn a_data_plane_is_not_programmed_without_an_instance() {
         assert_eq!(
             Deliveries::default().delivery(&plane()),
             pending("The configuration is not published yet.")
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_of_another_replica_has_other_revisions_and_is_served_the_same() {
+    fn an_instance_of_another_replica_counts_despite_its_other_revisions() {
         let mut read = pages(&[Ok((7, None)), Ok((3, None)), Ok((99, None))]);
         let Instances::Pages(held) = &mut read else { unreachable!() };
         for page in held.values_mut().flatten().filter(|page| page.published_revision != 7) {

@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_decoded_is_not_quoted() {
+    fn an_undecodable_answer_is_not_quoted() {
         let error =
             serde_json::from_str::<std::collections::BTreeMap<String, u8>>(r#"{"tls.key": "CANARY"}"#);
         let fault = Fault::from(&kube::Error::SerdeError(error.unwrap_err()));

@@ -86,7 +86,7 @@ fn a_deletion_takes_away_what_the_store_holds_not_what_the_event_carries() {
 }
 
 #[test]
-fn nothing_changes_until_a_list_is_complete() {
+fn a_list_changes_nothing_until_it_is_complete() {
     let mut store = store();
     assert!(store.apply(Event::Init).is_empty());
     assert!(store.apply(Event::InitApply(object("a", 1, &[("on-1", "p")]))).is_empty());
@@ -127,7 +127,7 @@ fn an_object_with_equal_content_is_only_touched() {
 }
 
 #[test]
-fn an_event_costs_what_its_object_refers_to_however_many_objects_there_are() {
+fn an_event_costs_its_references_however_many_objects_there_are() {
     let cost = |objects: u32| {
         let mut store = store();
         for index in 0..objects {

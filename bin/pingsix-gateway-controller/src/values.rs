@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused() {
+    fn a_value_that_cannot_be_read_is_refused() {
         for text in ["", "15", "-1s", "soon", "1 month"] {
             assert!(text.parse::<Span>().is_err(), "{text}");
         }

@@ -49,7 +49,7 @@ pub(crate) fn run(
         let is_silent = checked.documents == 0 && checked.findings.is_empty();
         findings.extend(is_silent.then(|| {
             let message = "The input has no route, upstream or other document of PingSIX to check.";
-            Finding::nothing_to_check(message.to_owned())
+            Finding::empty_input(message.to_owned())
         }));
         findings.extend(checked.findings);
     }

@@ -139,7 +139,7 @@ impl Finding {
     }
 
     /// An input without anything to judge.
-    pub(crate) fn nothing_to_check(message: String) -> Self {
+    pub(crate) fn empty_input(message: String) -> Self {
         Self {
             place: None,
             object: String::new(),

@@ -51,14 +51,14 @@ impl Translated {
         let mut judged = Kind::ALL.iter().copied().filter(|kind| is_judged(*kind));
         let has_objects = judged.clone().any(|kind| self.objects.of_kind(kind).next().is_some());
         let finding = if has_objects {
-            Finding::nothing_to_check(format!(
+            Finding::empty_input(format!(
                 "No class, Gateway, Ingress, route or policy of the input is served by controller {}, so nothing was \
                  checked. --controller-name sets another controller.",
                 options.controller_name
             ))
         } else {
             let kinds: Vec<&str> = judged.by_ref().map(Kind::as_str).collect();
-            Finding::nothing_to_check(format!(
+            Finding::empty_input(format!(
                 "The input has none of these to check: class of this controller, {}.",
                 kinds.join(", ")
             ))

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn a_written_value_is_read_back() {
         let value = json!({
             "uris": ["/", "/{*p}", "*.example.com", "yes", "1e3", "0x1f", "null", "~", "a: b", "# no", " x ", "", "!=", "=="],
             "pem": "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n", "odd": "a\n\n b\n\n", "tail": "a\nb",

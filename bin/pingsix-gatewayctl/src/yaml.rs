@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn a_written_value_is_read_back() {
         let value = serde_json::json!({
             "uris": ["/", "/{*p}", "*.example.com", "yes", "1e3", "0x1f", "null", "~", "a: b", "# no", " x ", ""],
             "pem": "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",

@@ -217,7 +217,7 @@ fn a_root_that_is_no_prefix_is_refused() {
 }
 
 #[test]
-fn while_leaf_paths_are_added_each_request_is_answered_as_before_or_as_after() {
+fn requests_are_answered_as_before_or_after_while_leaf_paths_are_added() {
     let route =
         |rules: serde_json::Value| [("shop", json!({ "hostnames": ["shop.example.com"], "rules": rules }))];
     let before = plane(&route(json!([rule("/", "a"), rule("/cart", "b")])));

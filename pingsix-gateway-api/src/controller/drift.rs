@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_others_change_is_repaired_at_once_and_who_changes_it_for_ever_finds_us_slower() {
+    async fn a_foreign_change_is_repaired_at_once_and_repeated_ones_ever_later() {
         let mut rig = Rig::start();
         rig.set("a", true);
         assert_eq!(rig.repaired("a").await, Duration::ZERO);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_could_not_be_repaired_is_asked_for_again() {
+    async fn a_repair_that_failed_is_asked_for_again() {
         let mut rig = Rig::start();
         rig.set("a", true);
         assert_eq!(rig.repaired("a").await, Duration::ZERO);

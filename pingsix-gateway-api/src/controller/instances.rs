@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn who_never_confirms_is_asked_less_often() {
+    fn an_instance_that_never_confirms_is_asked_less_often() {
         let seconds = |seconds: u64| Duration::from_secs(seconds);
         assert_eq!(poll_interval(Duration::ZERO), FAST_POLL_INTERVAL);
         assert_eq!(poll_interval(seconds(2)), FAST_POLL_INTERVAL);
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_answer_is_asked_less_and_less_often() {
+    fn an_instance_without_an_answer_is_asked_less_and_less_often() {
         assert_eq!(back_off(0), Duration::ZERO);
         assert_eq!(
             [1, 2, 3].map(back_off),

@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_publication_has_ended_when_it_has_at_all_targets_and_the_slow_ones_get_the_newest() {
+    async fn a_publication_ends_at_its_last_target_and_slow_ones_get_the_newest() {
         let (mut publisher, [_read, slow, failing]) = publisher_to();
         slow.fate("/pingsix/infra/web", Fate::Slow(SLOW));
         failing.fate("/pingsix/infra/web", Fate::Failing(SLOW * 3));

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_the_places_of_others() {
+    fn owners_and_namespaces_leave_places_to_others() {
         let mut turns = RequestLimits::default();
         let one = taken(&turns.of(&gateway("a", "one")));
         assert_eq!(one.len(), PER_OWNER);

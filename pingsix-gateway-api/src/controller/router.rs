@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_sink_gets_a_few_publications_at_a_time_in_their_order_and_delays_no_other() {
+    async fn a_sink_gets_a_few_ordered_publications_at_a_time_and_delays_no_other() {
         let (slow, quick) = (Arc::<SlowFeed>::default(), Arc::<SlowFeed>::default());
         let names: Vec<String> = (0..40).map(|index| format!("s{index}")).collect();
         for name in &names {

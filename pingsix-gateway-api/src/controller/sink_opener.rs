@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_parsed_is_told_by_secret_and_entry_and_never_quoted() {
+    async fn an_unparsable_entry_is_named_with_its_secret_and_never_quoted() {
         let pem = |text: &str| Some(text.as_bytes().to_vec());
         let ca = SinkCredentials { ca: pem("CANARY"), ..SinkCredentials::default() };
         for url in ["etcds://etcd:2379", "admin+https://pingsix:9181"] {

@@ -107,7 +107,7 @@ fn options() -> ControllerOptions {
 const SLOW: Answer = Answer::Slow { before: Duration::from_secs(50), after: Duration::ZERO };
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_slow_to_list_is_waited_for_and_until_then_nothing_is_published_or_withdrawn() {
+async fn publications_and_withdrawals_wait_for_a_kind_that_is_slow_to_list() {
     let listed = Kind::ALL.iter().copied().filter(|kind| presence(*kind) != Presence::Referenced);
     for kind in listed {
         let server = shop();
@@ -160,8 +160,7 @@ async fn a_list_of_which_a_page_is_slow_is_no_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_being_published_comes_to_its_end_when_the_controller_is_stopped_and_what_is_stuck_is_given_up()
- {
+async fn a_stop_completes_running_publications_and_gives_up_stuck_ones() {
     for (fate, is_published) in [(Fate::Slow(Duration::from_secs(2)), true), (Fate::Stuck, false)] {
         let server = shop();
         let feed = SlowFeed::default();
@@ -177,7 +176,7 @@ async fn what_is_being_published_comes_to_its_end_when_the_controller_is_stopped
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_restart_a_gateway_whose_secret_is_never_answered_for_keeps_nobody_else_waiting() {
+async fn after_a_restart_a_gateway_with_an_unanswered_secret_delays_no_other() {
     let server = shop();
     let https = json!({
         "name": "https", "port": 443, "protocol": "HTTPS", "tls": {"certificateRefs": [{"name": "never"}]},

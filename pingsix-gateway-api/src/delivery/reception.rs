@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_that_stood_there_before_counts_when_pingsix_has_had_the_time_to_judge() {
+    fn an_earlier_fault_counts_once_pingsix_has_had_the_time_to_judge() {
         let at = |start: Instant, millis| start + Duration::from_millis(millis);
         let read_at = |reader: &mut PageReader, page: StatusPage, now| {
             read(reader, &[Some(page)], now).unwrap().1.map(|(revision, _)| revision)

@@ -100,7 +100,7 @@ async fn the_first_candidate_creates_the_lease_and_keeps_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_holder_that_crashes_is_followed_when_its_lease_expires_whatever_the_clocks_say() {
+async fn a_crashed_holder_is_followed_after_its_lease_whatever_the_clocks_say() {
     for (mine, theirs) in [(0, 0), (10, -10), (-10, 10)] {
         let api = ApiServer::default();
         let mut one = candidate_with(&api, options("one", SignedDuration::from_mins(mine)), Vec::new());
@@ -118,7 +118,7 @@ async fn a_holder_that_crashes_is_followed_when_its_lease_expires_whatever_the_c
 
 /// The worst case is a holder that crashes just after a renewal that others have just missed.
 #[tokio::test(start_paused = true)]
-async fn a_holder_that_crashes_at_the_worst_moment_is_followed_within_fifteen_seconds() {
+async fn a_holder_crashed_at_the_worst_moment_is_followed_within_15_seconds() {
     const ANSWER: Duration = ms(200);
     fastrand::seed(7);
     let mut longest = Duration::ZERO;
@@ -147,7 +147,7 @@ async fn a_holder_that_crashes_at_the_worst_moment_is_followed_within_fifteen_se
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_leader_has_a_higher_term_than_those_before_also_over_a_lease_that_was_deleted() {
+async fn each_leader_has_a_higher_term_even_after_its_lease_was_deleted() {
     let api = ApiServer::default();
     let mut made = 0;
     api.storing(move |object| {
@@ -274,7 +274,7 @@ async fn a_holder_that_was_stopped_for_a_minute_does_not_lead_when_it_continues(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_process_was_about_when_it_was_stopped_is_not_done_when_it_continues() {
+async fn a_write_of_a_stopped_process_is_not_done_when_it_continues() {
     let start = Instant::now();
     let (held, receiver) = watch::channel(Some(start + secs(8)));
     let leadership = Leadership::of(receiver);

@@ -37,7 +37,7 @@ fn namespaces(permissions: &Permissions) -> Vec<&str> {
 }
 
 #[test]
-fn nothing_but_statuses_and_events_is_written_everywhere() {
+fn statuses_and_events_alone_are_written_everywhere() {
     let permissions = permissions(&options());
     assert!(permissions.namespaces.is_empty());
     for line in lines(&permissions.cluster) {

@@ -23,7 +23,7 @@
 //! **Processes that follow the rules accept each other.** While Introducing, only A signs, and all trust A. B signs
 //! after all trust B. While Retiring, all trust both, until each holder of a certificate of A has one of B in its
 //! files. Then the trust in A ends, and certificates of A are out of use. The test
-//! `nobody_who_keeps_to_the_rules_refuses_another` checks this with any clocks and any order of events.
+//! `peers_that_keep_to_the_rules_never_refuse_each_other` checks this with any clocks and any order of events.
 
 use std::time::Duration;
 

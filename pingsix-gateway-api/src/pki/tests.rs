@@ -89,7 +89,7 @@ fn a_server_has_names_and_addresses() {
 }
 
 #[test]
-fn what_is_issued_names_its_prefixes_and_is_good_for_its_time() {
+fn a_certificate_names_its_prefixes_and_is_valid_for_its_lifetime() {
     let authorities = Authorities::new(start(), None, &lifetimes()).unwrap();
     let (identity, because) = decide(&authorities, None, start()).unwrap();
     assert_eq!(because, IdentityFault::Missing);
@@ -152,7 +152,7 @@ fn lifetimes_of_seconds_work_as_those_of_months_do() {
 }
 
 #[test]
-fn what_is_not_as_it_should_be_is_replaced() {
+fn a_faulty_identity_is_replaced() {
     let authorities = Authorities::new(start(), None, &lifetimes()).unwrap();
     let good = written(&authorities, None, start());
     let another = written(&authorities, None, start());
@@ -308,7 +308,7 @@ fn authorities_are_the_same_after_they_were_written_and_read() {
 }
 
 #[test]
-fn what_is_wrong_with_a_secret_is_named_without_a_word_of_it() {
+fn a_fault_of_a_secret_is_named_without_its_content() {
     let settled = Authorities::new(start(), None, &lifetimes()).unwrap();
     let introducing = settled.step(start(), Some("now"), &lifetimes()).unwrap().unwrap();
     let other = Authorities::new(start(), None, &lifetimes()).unwrap();
@@ -595,7 +595,7 @@ fn live(seed: u64, rules: Lifetimes) -> Result<usize, String> {
 }
 
 #[test]
-fn nobody_who_keeps_to_the_rules_refuses_another() {
+fn peers_that_keep_to_the_rules_never_refuse_each_other() {
     let rotations: usize = (0..8).map(|seed| live(seed, lifetimes()).unwrap()).sum();
     assert!(rotations > 8, "{rotations} rotations show little");
 }

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_has_to_be_there() {
+    fn a_requested_address_has_to_be_assigned() {
         let name = Address::Hostname("lb.example".to_owned());
         assert_eq!(
             judged(&[(IP, Some("192.0.2.1")), (HOSTNAME, Some("LB.example"))], &[ip(), name.clone()]),

@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_write_about_an_object_is_not_what_it_is_asked_to_be() {
+    fn the_digest_of_a_child_ignores_its_status_and_version() {
         let object = json!({"apiVersion": "apps/v1", "kind": "Deployment",
             "metadata": {"name": "a", "namespace": "b", "uid": "1", "resourceVersion": "7", "generation": 2},
             "spec": {"replicas": 1}, "status": {"replicas": 1}});
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_request_has_found_does_not_undo_what_came_after_it() {
+    async fn the_result_of_a_request_does_not_undo_later_events() {
         let mut known = KnownChildren::new();
         known.note(noted("1", 5));
         assert_eq!(known.is(), Some(("1", 5, 0)), "before the watch tells of it");

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_service_can_be_called_is_changed_and_told_apart() {
+    fn a_name_that_no_service_can_have_is_changed_and_stays_distinct() {
         for name in [
             "a.b",
             "a-b",

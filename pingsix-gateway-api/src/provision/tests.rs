@@ -275,7 +275,7 @@ fn another_port_changes_no_other_container() {
 }
 
 #[test]
-fn pods_are_replaced_for_what_they_read_at_their_start_and_for_nothing_else() {
+fn pods_are_replaced_only_for_settings_that_they_read_at_their_start() {
     let infrastructure = gateway(&[80, 443]);
     let usual = material(&infrastructure.owner);
     let template = |material: &PlaneSecrets| {
@@ -429,7 +429,7 @@ fn status_ports_are_those_of_the_containers() {
 }
 
 #[test]
-fn what_is_secret_is_not_shown() {
+fn secret_material_is_not_shown() {
     let infrastructure = gateway(&[80, 443]);
     let mut material = with_keys(material(&infrastructure.owner), &["CANARY"]);
     material.identity = Some(identity("", "", "CANARY"));

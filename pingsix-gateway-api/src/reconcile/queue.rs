@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_tried_again_at_growing_distances_and_a_change_does_not_wait_for_that() {
+    fn failures_are_retried_at_growing_intervals_and_a_change_does_not_wait() {
         let (mut queue, now) = (queue(), Instant::now());
         let mut delays = Vec::new();
         for _ in 0..12 {
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn who_took_less_lately_goes_first_and_nobody_is_starved() {
+    fn the_owner_that_took_less_lately_goes_first_and_every_owner_is_served() {
         let (mut queue, now) = (queue(), Instant::now());
         let second = Duration::from_secs(1);
         queue.rest(&owner("heavy"), now, second);
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_waits_no_more() {
+    fn a_forgotten_owner_waits_no_more() {
         let (mut queue, now) = (queue(), Instant::now());
         queue.push(owner("one"), now);
         queue.forget(&owner("one"));

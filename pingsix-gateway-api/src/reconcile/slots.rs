@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_burns_gets_no_more_than_its_share_however_long_its_translations_are() {
+    fn a_heavy_owner_gets_only_its_share_however_long_its_translations_are() {
         // One slot for those that are heavy.
         let job = |milliseconds| Demand { job: milliseconds * MILLISECOND, pause: Duration::ZERO };
         let time = Duration::from_mins(2);

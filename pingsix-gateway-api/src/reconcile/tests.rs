@@ -228,7 +228,7 @@ fn rebuilt(from: &Follower) -> Follower {
 }
 
 #[test]
-fn whatever_the_history_the_result_is_that_of_the_objects() {
+fn the_result_is_that_of_the_objects_after_any_history() {
     follow_histories(|| None, 1000);
 }
 
@@ -316,7 +316,7 @@ fn a_gateway_whose_class_goes_is_withdrawn() {
 }
 
 #[test]
-fn what_an_ingress_class_serves_stays_while_its_parameters_cannot_be_used() {
+fn an_ingress_class_keeps_its_documents_while_its_parameters_are_invalid() {
     let mut follower = Follower::new();
     let proxy = |version: u32, spec: serde_json::Value| {
         json!({

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_that_renews_no_more_is_gone_after_several_renewals_of_ours_and_not_before() {
+    async fn a_replica_is_gone_after_several_renewals_of_ours_without_its_own() {
         let mut membership = Membership::new("own".to_owned());
         let change = membership.observe(&[record("own", 1, 5), record("other", 1, 2)].into());
         assert_eq!(change, MembershipChange { is_change: true, is_new: true, time: Revision::new(2) });
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_told_between_renewals_takes_nobody_for_gone() {
+    async fn a_report_between_renewals_takes_no_replica_for_gone() {
         let mut membership = Membership::new("own".to_owned());
         for renewals in 1..100 {
             membership.observe(&[record("own", renewals, 5), record("other", 1, 2)].into());
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_the_dead_have_left_is_forgotten_and_nonsense_too() {
+    async fn records_of_dead_replicas_are_forgotten_and_nonsense_too() {
         let mut membership = Membership::new("own".to_owned());
         let nonsense = (annotation("odd"), "nonsense".to_owned());
         for renewals in 1..14 {

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_is_read_as_it_was_written() {
+    fn a_finding_is_read_as_it_was_written() {
         let route = ObjectKey::new(Kind::HttpRoute, "infra", "cart");
         let class = ObjectKey::new(Kind::GatewayClass, "", "pingsix");
         let sections = [
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_stays_within_bounds() {
+    fn a_report_stays_within_bounds() {
         let mut report = ReplicaReport::default();
         for index in 0..2_000 {
             let object = Arc::new(ObjectKey::new(Kind::HttpRoute, "infra", format!("route-{index}")));

@@ -132,7 +132,7 @@ async fn readers_of_others_count_soon_and_those_of_one_that_ends_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_written_but_renewals_when_nothing_changes() {
+async fn replicas_write_renewals_alone_while_nothing_changes() {
     let api = ApiServer::default();
     let one = Running::start(&api, "one", &nobody());
     let _two = Running::start(&api, "two", &nobody());
@@ -154,7 +154,7 @@ async fn nothing_is_written_but_renewals_when_nothing_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_replica_says_is_heard_soon_and_of_one_that_has_ended_nothing_counts() {
+async fn a_report_is_heard_soon_and_that_of_an_ended_replica_does_not_count() {
     let api = ApiServer::default();
     let (one, two) = (Running::start(&api, "one", &nobody()), Running::start(&api, "two", &nobody()));
     sleep(Duration::from_secs(8)).await;
@@ -290,7 +290,7 @@ async fn a_lease_that_was_removed_or_spoilt_brings_no_revision_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_not_be_written_is_said_as_such() {
+async fn a_forbidden_write_of_a_reservation_is_a_retryable_error() {
     let api = ApiServer::default();
     api.script(|_| Fate::Failed(403));
     let store = Replicas::new(api.client(), &lease("one")).reservations();

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_grow_while_writes_follow_each_other_and_start_anew_after_a_rest() {
+    fn intervals_grow_with_successive_writes_and_start_anew_after_a_rest() {
         let (mut pace, mut now) = (Pace::default(), Instant::now());
         assert_eq!(waits(&mut pace, &mut now, 6), [100, 200, 400, 800, 900, 900]);
         now += Duration::from_millis(901);

@@ -233,7 +233,7 @@ fn a_route_shows_rules_matches_filters_backends_and_parents() {
 }
 
 #[test]
-fn a_data_plane_shows_the_desired_and_the_confirmed_revision_with_its_instances() {
+fn a_data_plane_shows_its_desired_and_confirmed_revision_and_instances() {
     let mut model = model(&shop());
     let owner = model.owners.get_mut(&ObjectKey::new(Kind::Gateway, "infra", "web")).unwrap();
     let plane = owner.data_planes.values_mut().next().unwrap();

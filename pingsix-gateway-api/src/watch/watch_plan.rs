@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn when_there_are_too_many_names_in_all_the_largest_namespaces_are_watched_whole() {
+    fn the_largest_namespaces_are_watched_whole_if_names_are_too_many() {
         let plan = plan_watches(&demands(&[8, 7, 8, 8, 8, 1, 1]), &inputs());
         assert_eq!(widths(&plan), [Namespace, Name, Name, Name, Name, Name, Name]);
         // The remaining watches are shared equally.
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn late_references_are_refused_when_the_watch_of_all_namespaces_is_forbidden() {
+    fn late_references_are_refused_if_the_watch_of_the_cluster_is_forbidden() {
         let mut demands = demands(&[1; 45]);
         for (index, demand) in demands.values_mut().enumerate() {
             demand.width = Some(if index < 5 { Refused } else { Cluster });

@@ -126,7 +126,7 @@ fn an_event_costs_what_it_concerns_however_large_the_cluster_is() {
 }
 
 #[test]
-fn an_event_of_any_kind_costs_the_same_however_many_others_are_not_concerned() {
+fn an_event_of_any_kind_costs_the_same_beside_any_unconcerned_objects() {
     let cost = |kind: Kind, others: u32| {
         let mut world = World::default();
         let mut apply = |kind: Kind, mut object: Value, index: u32| {
@@ -359,7 +359,7 @@ fn a_secret_that_may_not_be_used_is_not_watched() {
 }
 
 #[test]
-fn secrets_of_parameters_are_to_be_watched_and_concern_who_uses_the_parameters() {
+fn secrets_of_parameters_are_watched_and_concern_users_of_the_parameters() {
     let key = ObjectKey::new(Kind::Gateway, "infra", "one");
     let named = |secret: &str| {
         let managed = json!({"process": {"dataEncryption": {"keyringSecretRef": {"name": secret}}}});
@@ -592,7 +592,7 @@ fn a_route_with_its_service_comes_and_goes_without_a_new_extract() {
 }
 
 #[test]
-fn an_ingress_with_its_service_and_secret_comes_and_goes_without_a_new_extract() {
+fn an_ingress_with_its_referents_comes_and_goes_without_a_new_extract() {
     let class = |name: &str| {
         json!({
             "metadata": {"name": name, "resourceVersion": "1"},

@@ -103,7 +103,7 @@ async fn definitions_may_come_later_and_go() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_optional_kind_that_may_not_be_read_is_not_taken_for_one_that_is_absent() {
+async fn a_forbidden_optional_kind_is_not_taken_for_an_absent_one() {
     let Some(cluster) = TestCluster::builder().user("controller", &[]).start_or_skip().await else { return };
     let test_env = TestEnv::of(cluster).await;
     for manifests in

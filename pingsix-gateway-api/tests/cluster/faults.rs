@@ -227,7 +227,7 @@ async fn a_publication_that_fails_is_made_later_also_that_of_an_end() {
 /// As in a Pod whose token expires before its file has the next one. The API server accepts a token that is bound to
 /// a Secret as long as the Secret exists.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_that_is_good_no_more_takes_nothing_away_and_the_next_one_makes_up_for_it() {
+async fn an_expired_token_takes_nothing_away_and_the_next_one_catches_up() {
     let Some(test_env) = TestEnv::start().await else { return };
     // The roles are not separate: one role has all permissions.
     for manifests in [GATEWAY, SERVICE, ROUTE, &shop::route("gone"), &roles::split_roles("", &fast_retries())]

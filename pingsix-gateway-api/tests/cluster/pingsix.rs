@@ -8,9 +8,8 @@ use crate::test_env::shop::{GATEWAY, redirect};
 use crate::test_env::{TestEnv, options};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_real_pingsix_answers_as_the_objects_say_and_its_status_page_is_what_programmed_tells() {
-    const TEST: &str =
-        "a_real_pingsix_answers_as_the_objects_say_and_its_status_page_is_what_programmed_tells";
+async fn a_real_pingsix_serves_the_objects_and_programmed_tells_its_page() {
+    const TEST: &str = "a_real_pingsix_serves_the_objects_and_programmed_tells_its_page";
     let Some(binary) = pingsix::binary(TEST) else { return };
     let Some(test_env) = TestEnv::start().await else { return };
     test_env.apply(GATEWAY).await;

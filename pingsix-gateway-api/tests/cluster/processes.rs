@@ -59,7 +59,7 @@ impl Replica {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_process_that_is_killed_in_the_middle_of_a_sync_withdraws_nothing_and_catches_up() {
+async fn a_process_killed_during_a_sync_withdraws_nothing_and_catches_up() {
     const ROUTES: usize = 30;
     let Some(test_env) = TestEnv::start().await else { return };
     for manifests in [GATEWAY, SERVICE, ROUTE] {

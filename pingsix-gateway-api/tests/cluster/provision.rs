@@ -272,7 +272,7 @@ async fn a_foreign_object_is_kept_and_named() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_certificate_of_a_tls_port_is_made_once_and_the_key_of_status_pages_too() {
+async fn the_tls_certificate_and_the_key_of_status_pages_are_made_once() {
     let Some(test_env) = start().await else { return };
     let (certificate, key) = pair("cart.example");
     test_env.apply(&secret("own", &certificate, &key)).await;

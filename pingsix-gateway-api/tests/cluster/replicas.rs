@@ -353,8 +353,8 @@ spec:
 ";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn documents_refused_at_a_follower_are_reported_by_the_leader_and_served_by_neither() {
-    const TEST: &str = "documents_refused_at_a_follower_are_reported_by_the_leader_and_served_by_neither";
+async fn documents_refused_at_a_follower_are_reported_and_served_by_no_replica() {
+    const TEST: &str = "documents_refused_at_a_follower_are_reported_and_served_by_no_replica";
     let Some(binary) = pingsix::binary(TEST) else { return };
     let Some(test_env) = TestEnv::start().await else { return };
     test_env.apply(GATEWAY).await;

@@ -73,7 +73,7 @@ fn has_text(object: &Value, text: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_gateway_is_published_to_the_etcd_that_its_parameters_name_and_a_new_password_is_followed() {
+async fn a_gateway_is_published_to_its_own_etcd_and_follows_a_new_password() {
     let Some(etcd) = AuthenticatedEtcd::start().await else { return };
     let Some(test_env) = TestEnv::start().await else { return };
     let proxy = json!({

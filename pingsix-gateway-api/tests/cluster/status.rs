@@ -186,7 +186,7 @@ async fn events_are_taken_and_counted() {
 
 /// An API server that forgets Events does not forget those of problems that stand.
 #[tokio::test]
-async fn events_outlive_the_memory_of_the_api_server_as_long_as_their_problems_stand() {
+async fn events_outlive_the_memory_of_the_api_server_while_problems_stand() {
     const MEMORY: Duration = Duration::from_secs(10);
     let argument = format!("--event-ttl={}s", MEMORY.as_secs());
     let cluster = TestCluster::builder().api_server_argument(argument);

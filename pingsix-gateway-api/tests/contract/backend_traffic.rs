@@ -123,7 +123,7 @@ async fn every_request_of_a_user_reaches_one_endpoint() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_endpoint_that_fails_its_check_gets_no_request_and_without_endpoints_the_answer_is_500() {
+async fn an_unhealthy_endpoint_gets_no_request_and_no_endpoints_give_500() {
     const TEST: &str = "active check";
     let Some(binary) = binary(TEST) else { return };
     let settings = json!({

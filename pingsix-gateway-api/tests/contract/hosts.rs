@@ -50,7 +50,7 @@ fn ambiguous(host: &str, other: &str) -> Request {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pingsix_delivers_the_host_by_which_it_matched_where_another_host_of_the_service_is_protected() {
+async fn pingsix_delivers_the_matched_host_beside_a_protected_host_of_a_service() {
     const TEST: &str = "two hosts";
     let Some(binary) = binary(TEST) else { return };
     let mut env = PolicyEnv::start(&binary, "/contract/two-hosts").await;
@@ -106,7 +106,7 @@ async fn pingsix_keeps_no_response_to_a_request_with_two_hosts_for_others() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pingsix_protects_odd_spellings_of_a_protected_host_as_far_as_it_has_patterns() {
+async fn pingsix_protects_the_odd_spellings_of_a_host_that_it_has_patterns_for() {
     const TEST: &str = "spelled hosts";
     let Some(binary) = binary(TEST) else { return };
     let mut env = PolicyEnv::start(&binary, "/contract/spelled-hosts").await;

@@ -37,7 +37,7 @@ async fn ask(env: &PolicyEnv, paths: &[&str], [without_key, with_key]: [u16; 2])
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pingsix_answers_other_spellings_of_a_protected_path_beside_an_open_rule() {
+async fn pingsix_protects_other_spellings_of_a_path_beside_an_open_rule() {
     const TEST: &str = "spelled paths";
     let Some(binary) = binary(TEST) else { return };
     let mut env = PolicyEnv::start(&binary, "/contract/spelled-paths").await;

@@ -47,7 +47,7 @@ async fn a_key_that_rotates_counts_with_one_document_and_is_told_to_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_needs_every_claim_and_an_unknown_algorithm_closes_its_route_alone() {
+async fn a_token_needs_every_claim_and_an_unknown_algorithm_closes_one_route() {
     const TEST: &str = "tokens";
     let Some(binary) = binary(TEST) else { return };
     let mut env = PolicyEnv::start(&binary, "/contract/security-tokens").await;
@@ -68,7 +68,7 @@ async fn a_token_needs_every_claim_and_an_unknown_algorithm_closes_its_route_alo
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_route_replaces_the_authentication_of_its_gateway_unless_the_gateway_overrides() {
+async fn a_route_replaces_authentication_of_its_gateway_unless_that_overrides() {
     const TEST: &str = "inheritance";
     let Some(binary) = binary(TEST) else { return };
     let mut env = PolicyEnv::start(&binary, "/contract/security-inheritance").await;
@@ -192,7 +192,7 @@ const FORGED: [&[&[u8]]; 17] = [
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_spelling_of_forwarded_headers_gets_a_client_past_a_list_of_addresses() {
+async fn no_spelling_of_forwarded_headers_passes_a_list_of_addresses() {
     const TEST: &str = "forwarded headers";
     let Some(binary) = binary(TEST) else { return };
     let mut env = PolicyEnv::start(&binary, "/contract/security-forwarded").await;

@@ -52,7 +52,7 @@ async fn ask_from_elsewhere(address: SocketAddr, path: &str, header: &str) -> Ve
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pingsix_shares_the_counts_of_a_policy_between_two_routes_until_an_endpoint_changes() {
+async fn pingsix_shares_counts_between_two_routes_until_an_endpoint_changes() {
     const TEST: &str = "rate limit";
     let Some(binary) = binary(TEST) else { return };
     let mut env = PolicyEnv::start(&binary, "/contract/traffic-limit").await;

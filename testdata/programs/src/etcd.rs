@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_is_started_again_has_its_address_and_its_store_until_that_is_lost() {
+    async fn a_restarted_etcd_keeps_its_address_and_its_store_until_that_is_lost() {
         let Some(_) = find("etcdctl") else { return };
         let Some(mut etcd) = Etcd::start().await else { return };
         let address = etcd.address();

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_configuration_is_refused() {
+    fn a_file_that_is_no_configuration_is_refused() {
         assert_eq!(parse("- a\n").unwrap_err(), "is not a mapping of keys to values");
         let error = parse("feed:\n  address: [\n").unwrap_err();
         assert!(error.starts_with("is not YAML: "), "{error}");

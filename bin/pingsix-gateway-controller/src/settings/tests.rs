@@ -96,7 +96,7 @@ fn every_key() -> String {
 }
 
 #[test]
-fn what_is_printed_is_what_is_in_force() {
+fn the_printed_configuration_is_the_one_in_force() {
     let configuration = read_file(&every_key(), &[]).unwrap();
     let printed = serde_saphyr::to_string(&configuration).unwrap();
     assert_eq!(read_file(&printed, &[]).unwrap(), configuration, "{printed}");

@@ -124,7 +124,7 @@ pub(crate) fn programmed(gateway: &Value) -> Option<&Value> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn replicas_share_an_etcd_and_when_the_leader_is_killed_the_other_goes_on_and_withdraws_nothing() {
+async fn a_second_replica_takes_over_a_shared_etcd_and_withdraws_nothing() {
     let Some(etcd) = Etcd::start().await else { return };
     let Some(shop) = Shop::start().await else { return };
     let sink = format!("--sink=etcd://{}", etcd.address());

@@ -209,7 +209,7 @@ async fn publish_as(etcd: &Etcd, scope: &str, publisher: Option<&str>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn documents_of_a_gateway_that_was_deleted_without_a_controller_are_withdrawn() {
+async fn documents_of_a_gateway_deleted_without_a_controller_are_withdrawn() {
     let Some(etcd) = Etcd::start().await else { return };
     let Some(shop) = Shop::start().await else { return };
     shop.cluster.apply(OTHER).await.unwrap();
@@ -244,7 +244,7 @@ async fn documents_of_a_gateway_that_was_deleted_without_a_controller_are_withdr
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_admin_api_of_a_real_pingsix_is_a_target_and_what_is_left_there_is_withdrawn() {
+async fn the_admin_api_of_pingsix_takes_documents_and_leftovers_are_withdrawn() {
     let Some(etcd) = Etcd::start().await else { return };
     let Some(shop) = Shop::start().await else { return };
     let Some(pingsix) = PingSix::start(&shop, &etcd).await else { return };

@@ -171,7 +171,7 @@ async fn the_documents_of_a_feed_are_applied_and_kept_while_it_is_away() {
 }
 
 #[tokio::test]
-async fn faults_are_on_the_page_and_hold_the_revision_back_if_a_listener_is_closed() {
+async fn faults_are_on_the_page_and_a_closed_listener_holds_the_revision_back() {
     let served = Served::start("127.0.0.1:0", &[("stream_routes/a", "1")]).await;
     let recorder = Recorder::start(etcd_feed(served.address));
     until("the list", || recorder.page()["published_revision"].is_i64()).await;

@@ -141,7 +141,7 @@ fn a_taken_port_is_the_fault_of_this_port_and_tried_again() {
 }
 
 #[test]
-fn connections_of_a_removed_listener_end_after_their_grace_unless_it_comes_back() {
+fn connections_of_a_removed_listener_end_after_a_grace_unless_it_returns() {
     run(async {
         let backend = Backend::start(b'a').await;
         let (stays_away, comes_back) = (free_port(), free_port());

@@ -64,7 +64,7 @@ fn the_server_name_decides() {
 }
 
 #[test]
-fn a_client_hello_in_single_bytes_and_many_records_reaches_the_backend_unchanged() {
+fn a_client_hello_in_one_byte_records_reaches_the_backend_unchanged() {
     run(async {
         let backend = Backend::start(b'a').await;
         let port = free_port();

@@ -21,7 +21,7 @@ fn string_data_is_stored_as_data() {
 }
 
 #[test]
-fn what_an_api_server_exports_is_read_without_remarks() {
+fn an_export_of_an_api_server_is_read_without_findings() {
     let exported = json!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": {

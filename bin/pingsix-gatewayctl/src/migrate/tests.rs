@@ -186,7 +186,7 @@ fn losses(report: &Report) -> (BTreeMap<String, usize>, String) {
 }
 
 #[test]
-fn what_check_refuses_or_explain_answers_with_an_error_has_a_loss() {
+fn an_object_with_errors_in_check_or_explain_has_a_loss() {
     let mut refused = 0;
     for seed in 0..60 {
         let mut rng = StdRng::seed_from_u64(seed);

@@ -251,7 +251,7 @@ fn pages_work_in_a_browser_in_both_schemes_and_two_widths() {
 }
 
 #[test]
-fn a_keyboard_a_screen_reader_and_a_browser_without_scripts_get_everything() {
+fn keyboards_screen_readers_and_browsers_without_scripts_get_everything() {
     let Some(mut browser) = Browser::start() else { return };
     let viewed = Viewed::start(Path::new("testdata/quickstart"), &[]);
     let root = format!("http://{}", viewed.address);

@@ -127,7 +127,7 @@ fn secrets_are_never_printed() {
 }
 
 #[test]
-fn a_policy_without_a_target_is_an_error_and_one_that_no_route_has_to_do_with_a_warning() {
+fn a_policy_without_a_target_is_an_error_and_without_a_route_a_warning() {
     let routes = route("cart", "/cart", "cart");
     let policy = backend_tls("carts", "cart.example.com");
     Manifests::shop(&format!("{routes}---\n{policy}")).check().exits(1).prints(

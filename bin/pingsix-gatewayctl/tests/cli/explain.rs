@@ -92,7 +92,7 @@ fn a_port_of_its_own_is_explained_by_its_own_data_plane() {
 }
 
 #[test]
-fn a_port_that_may_be_open_though_its_listener_is_refused_is_explained_with_what_pingsix_answers() {
+fn explain_tells_how_pingsix_answers_at_the_port_of_a_refused_listener() {
     let manifests = refused();
     let path = manifests.path().to_str().unwrap();
     let explain =
@@ -251,7 +251,7 @@ spec:
 ";
 
 #[test]
-fn what_comes_before_and_what_is_sent_are_shown_without_secrets() {
+fn plugins_and_the_sent_request_are_shown_without_secrets() {
     let manifests = Manifests::shop(CHECKED);
     let path = manifests.path().to_str().unwrap();
     let explain = |more: &[&str]| {

@@ -107,7 +107,7 @@ fn ingresses_that_no_class_of_ours_serves_are_named() {
 }
 
 #[test]
-fn ingresses_are_served_below_a_prefix_of_their_own_until_the_class_is_gone() {
+fn ingresses_are_served_below_their_own_prefix_until_the_class_is_gone() {
     let manifests = shop(INGRESS);
     let served = Served::start(&manifests, &["--state", "none"]);
     served.wait_for("published IngressClass/pingsix revision");

@@ -327,7 +327,7 @@ fn many_objects_with_one_problem_are_named_once_unless_all_are_asked_for() {
 }
 
 #[test]
-fn what_is_impossible_is_accepted_by_the_name_of_its_object() {
+fn an_impossible_feature_is_accepted_by_the_name_of_its_object() {
     let affinity = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: { name: NAME, namespace: shop, annotations: \
                     { nginx.ingress.kubernetes.io/affinity: cookie } }\nspec: { rules: [{ host: a.example, http: { paths: \
                     [{ path: /NAME, pathType: Prefix, backend: { service: { name: s, port: { number: 80 } } } }] } }] }\n";

@@ -93,7 +93,7 @@ fn another_class_can_keep_ingresses() {
 }
 
 #[test]
-fn a_policy_for_an_ingress_that_would_not_hold_for_its_copy_keeps_it_from_being_copied() {
+fn an_ingress_is_not_copied_if_its_policy_would_not_hold_for_the_copy() {
     let policy = "---\napiVersion: pingsix.io/v1alpha1\nkind: SecurityPolicy\nmetadata: { name: keys, namespace: shop }\n\
                   spec:\n  targetRefs: [{ group: networking.k8s.io, kind: Ingress, name: cart }]\n  \
                   authorization: { allow: [192.0.2.0/24] }\n";
@@ -431,7 +431,7 @@ fn an_ingress_of_another_controller_stays_whatever_its_annotations() {
 
 /// An input of Ingresses alone leaves their Services, endpoints, Secrets and classes in the cluster.
 #[test]
-fn what_the_input_lacks_makes_no_verdict_worse() {
+fn an_object_that_the_input_lacks_makes_no_verdict_worse() {
     let ingress = r"
 apiVersion: networking.k8s.io/v1
 kind: Ingress

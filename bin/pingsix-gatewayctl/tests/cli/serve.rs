@@ -262,7 +262,7 @@ impl Changing {
 }
 
 #[test]
-fn files_that_are_renamed_replaced_removed_or_in_directories_are_noticed_by_their_events() {
+fn renamed_replaced_removed_and_nested_files_are_noticed_by_their_events() {
     let changing = Changing::start(Manifests::shop(&route("a", "/a", "cart")));
     changing.serves(&["a"]);
     // A rename, which changes no document, and a replacement by a file that an editor has written beside.
@@ -308,7 +308,7 @@ fn the_links_of_a_config_map_are_followed_when_they_turn() {
 }
 
 #[test]
-fn of_two_files_with_one_object_the_second_one_counts_once_the_first_is_gone() {
+fn the_second_file_of_an_object_counts_once_the_first_is_gone() {
     let changing = Changing::start(Manifests::shop(&route("a", "/b", "cart")));
     changing.serves(&["b"]);
     changing.manifests.write("more.yaml", &route("a", "/a", "cart"));
@@ -320,7 +320,7 @@ fn of_two_files_with_one_object_the_second_one_counts_once_the_first_is_gone() {
 }
 
 #[test]
-fn a_thousand_files_that_change_at_once_are_one_publication_and_its_findings() {
+fn a_thousand_changed_files_give_one_publication_and_its_findings() {
     let changing = Changing::start(Manifests::shop(&route("a", "/a", "cart")));
     let write = |service: &str| {
         for number in 0..1000 {

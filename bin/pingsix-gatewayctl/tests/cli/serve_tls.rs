@@ -57,7 +57,7 @@ fn read(port: u16, trusted: &Authority, identity: Option<&(String, String)>) -> 
 }
 
 #[test]
-fn over_tls_only_clients_with_a_certificate_of_the_client_ca_read_the_feed() {
+fn only_clients_with_a_certificate_of_the_client_ca_read_the_feed() {
     let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
     let (servers, clients) = (Authority::new("servers"), Authority::new("clients"));
     let files = Files::new();
@@ -78,7 +78,7 @@ fn over_tls_only_clients_with_a_certificate_of_the_client_ca_read_the_feed() {
 }
 
 #[test]
-fn with_tls_the_feed_may_be_reached_from_other_machines_and_nothing_else_may() {
+fn other_machines_may_reach_the_feed_over_tls_and_nothing_else() {
     let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
     let servers = Authority::new("servers");
     let files = Files::new();

@@ -14,7 +14,7 @@ fn told(findings: Vec<Finding>) -> Findings {
     [("one".to_owned(), [(web(), findings)].into())].into()
 }
 
-fn nothing_told() -> Findings {
+fn no_findings() -> Findings {
     told(Vec::new())
 }
 
@@ -29,7 +29,7 @@ fn published(acceptance: &mut Acceptance, findings: &Findings, newest: &OwnerSna
 }
 
 #[test]
-fn what_is_found_is_told_when_everything_else_has_been_taken() {
+fn a_finding_is_told_after_pingsix_has_taken_everything_else() {
     let mut simulation = ready(8);
     simulation.route("good-3", &[Good, Poison]);
     while simulation.acceptance.quarantined().next().is_none() {
@@ -45,7 +45,7 @@ fn what_is_found_is_told_when_everything_else_has_been_taken() {
 }
 
 #[test]
-fn what_one_replica_has_found_is_in_quarantine_at_all() {
+fn a_finding_of_one_replica_quarantines_the_object_at_all_replicas() {
     let mut simulation = ready(8);
     let before = simulation.newest();
     simulation.route("good-3", &[Good, Poison]);
@@ -57,7 +57,7 @@ fn what_one_replica_has_found_is_in_quarantine_at_all() {
     assert_eq!(other.findings(), [], "it has not found it");
     assert_eq!(other.quarantined().next().unwrap().1, "it is poison");
     // The finder withdraws the finding.
-    assert_eq!(published(&mut other, &nothing_told(), &newest), BTreeSet::new());
+    assert_eq!(published(&mut other, &no_findings(), &newest), BTreeSet::new());
     // The finder is gone, so the finding stays.
     assert_eq!(published(&mut other, &found, &newest), guilty);
     assert_eq!(published(&mut other, &Findings::new(), &newest), guilty);
@@ -103,7 +103,7 @@ fn one_that_adopts_what_its_own_readers_refuse_searches_for_it_no_more() {
 }
 
 #[test]
-fn what_one_replica_holds_back_is_said_at_all_and_done_at_that_one() {
+fn a_hold_of_one_replica_is_reported_by_all_and_applied_by_it_alone() {
     for is_new in [true, false] {
         let mut simulation = ready(4);
         let name = if is_new { "new" } else { "good-2" };

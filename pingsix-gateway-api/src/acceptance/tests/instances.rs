@@ -114,7 +114,7 @@ fn a_refusal_that_is_none_convicts_nobody() {
 }
 
 #[test]
-fn whatever_is_said_by_mistake_nobody_is_held_for_good_but_who_is_at_fault() {
+fn mistaken_reports_hold_no_object_for_good_except_the_faulty_ones() {
     let mut mistakes = 0;
     for seed in 0..100 {
         let mut random = StdRng::seed_from_u64(seed);
@@ -182,7 +182,7 @@ fn one_that_is_paused_during_a_search_delays_it_for_no_longer_than_that() {
 }
 
 #[test]
-fn what_a_later_pingsix_refuses_of_what_was_taken_is_found_in_the_end() {
+fn an_accepted_object_that_a_later_pingsix_refuses_is_found_in_the_end() {
     let mut simulation = ready(8);
     simulation.outlawed.insert("good-5".to_owned());
     simulation.route("new", &[Good]);
@@ -198,7 +198,7 @@ fn what_a_later_pingsix_refuses_of_what_was_taken_is_found_in_the_end() {
 }
 
 #[test]
-fn of_several_data_planes_one_that_refuses_is_enough_and_all_have_to_accept() {
+fn one_data_plane_is_enough_to_refuse_and_all_are_needed_to_accept() {
     let mut acceptance = Acceptance::default();
     let simulation = ready(1);
     let other = DataPlaneKey::Gateway { gateway: ObjectName::new("infra", "web"), port: Some(443) };

@@ -59,7 +59,7 @@ fn in_force(simulation: &Simulation, namespace: &str, name: &str) -> Option<i64>
 }
 
 #[test]
-fn whoever_changes_what_is_at_fault_faster_than_it_is_found_keeps_nobody_out() {
+fn a_namespace_that_changes_faults_faster_than_a_search_delays_no_other() {
     for seed in 0..8 {
         let mut random = StdRng::seed_from_u64(seed);
         let mut siege = Siege::new();
@@ -92,7 +92,7 @@ fn whoever_changes_what_is_at_fault_faster_than_it_is_found_keeps_nobody_out() {
 }
 
 #[test]
-fn whoever_mends_something_is_tried_at_once_and_after_probation_all_is_forgotten() {
+fn a_mended_object_is_tried_at_once_and_probation_leaves_no_record() {
     let mut siege = Siege::new();
     for _ in 0..3 {
         siege.simulation.route_in("mallory", "evil", &[Poison]);

@@ -17,7 +17,7 @@ fn restart(simulation: &mut Simulation, refused: &[&str]) {
 }
 
 #[test]
-fn what_was_refused_before_a_restart_costs_nobody_else_an_answer_after_it() {
+fn an_object_refused_before_a_restart_costs_no_other_an_answer_after_it() {
     for kind in [Poison, Pattern] {
         for is_still_poison in [true, false] {
             let mut simulation = ready(30);
@@ -45,7 +45,7 @@ fn what_was_refused_before_a_restart_costs_nobody_else_an_answer_after_it() {
 }
 
 #[test]
-fn what_is_poisoned_while_no_controller_runs_costs_those_nothing_who_were_there() {
+fn poison_added_without_a_controller_costs_earlier_objects_nothing() {
     for kind in [Poison, Pattern] {
         for was_refused in [false, true] {
             let mut simulation = ready(30);
@@ -92,7 +92,7 @@ fn a_recollection_that_misleads_does_not_keep_the_fault_from_being_found() {
 }
 
 #[test]
-fn of_several_that_pingsix_names_one_after_the_other_none_costs_the_others_an_answer() {
+fn objects_that_pingsix_names_one_by_one_cost_no_other_object_an_answer() {
     let mut simulation = ready(40);
     simulation.is_chatty = true;
     for index in [3, 17, 31] {

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_is_held_is_tried_again_later_each_time_and_released_when_it_is_taken() {
+fn a_held_object_is_retried_ever_later_and_released_when_it_is_accepted() {
     let mut simulation = ready(8);
     simulation.outlawed.insert("new".to_owned());
     simulation.route("new", &[Good]);
@@ -33,7 +33,7 @@ fn what_is_held_is_tried_again_later_each_time_and_released_when_it_is_taken() {
 }
 
 #[test]
-fn what_is_held_back_is_tried_again_too() {
+fn an_object_that_is_held_back_is_tried_again_too() {
     let mut simulation = ready(4);
     simulation.route("good-1", &[Pattern]);
     simulation.settle();
@@ -73,7 +73,7 @@ fn a_retry_ends_when_anything_changes_or_nobody_is_there() {
 }
 
 #[test]
-fn nothing_is_tried_again_when_no_page_would_say_that_it_is_still_refused() {
+fn a_held_object_is_not_retried_while_no_status_page_could_refuse_it() {
     let mut simulation = ready(8);
     simulation.route("good-2", &[Poison]);
     simulation.settle();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_nobody_complains_about_is_published_as_it_is() {
+fn a_configuration_without_a_complaint_is_published_as_it_is() {
     let mut simulation = ready(3);
     simulation.route("good-1", &[Good, Good]);
     assert_eq!(simulation.settle(), 1);
@@ -39,7 +39,7 @@ fn one_rule_that_is_alone_is_left_out_and_tried_once_more() {
 }
 
 #[test]
-fn what_pingsix_names_is_tried_first() {
+fn the_object_that_pingsix_names_is_tried_first() {
     let mut simulation = ready(5);
     simulation.is_chatty = true;
     for index in 0..200 {
@@ -105,7 +105,7 @@ fn a_fault_in_what_is_matched_holds_the_route_back_as_it_was() {
 }
 
 #[test]
-fn a_quarantined_route_is_tried_again_when_it_changes_and_with_nothing_else() {
+fn a_quarantined_route_is_tried_again_only_by_a_change_of_its_own() {
     let mut simulation = ready(20);
     simulation.route("good-3", &[Good, Poison]);
     simulation.settle();

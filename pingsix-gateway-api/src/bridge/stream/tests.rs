@@ -61,7 +61,7 @@ fn measures(bridged: &BridgedStream) -> Vec<(String, Measure)> {
 }
 
 #[test]
-fn what_translation_emits_passes_unchanged_and_in_order() {
+fn stream_documents_pass_the_bridge_unchanged_and_in_order() {
     let (key, plane) = plane();
     let bridged = bridge_stream(&key, &plane, &options()).unwrap();
     assert_eq!(bridged.config, plane.config);

@@ -361,7 +361,7 @@ async fn one_that_was_ready_stays_ready_whatever_happens_to_the_api_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_installed_during_the_first_publication_or_after_it_keeps_nobody_waiting() {
+async fn a_kind_that_is_installed_late_does_not_delay_readiness() {
     let mut rig = Rig::new();
     let of = |kind, availability| Input::Availability { kind, availability };
     let absent = [Kind::GrpcRoute, Kind::TlsRoute];
@@ -424,7 +424,7 @@ async fn the_verdicts_of_a_gateway_and_its_sets_are_put_together_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_decoded_is_a_problem_of_its_author_until_it_can_be_or_is_gone() {
+async fn an_undecodable_object_is_a_problem_until_it_is_mended_or_deleted() {
     let mut rig = Rig::ready();
     let problems = r#"pingsix_gateway_problems{severity="error",reason="Invalid"}"#;
     let broken = |version: u32| {

@@ -58,7 +58,7 @@ fn a_key_encrypts_that_all_processes_have() {
 }
 
 #[test]
-fn a_record_is_read_as_it_was_written_and_nothing_is_written_before_there_is_a_key() {
+fn a_key_record_is_read_as_written_and_is_absent_before_the_first_key() {
     let record = |edition, keys: &[&str], deployed: &[&str]| KeyRecord {
         edition,
         keyring: keyring(keys),
@@ -289,7 +289,7 @@ impl World {
 }
 
 #[test]
-fn whatever_happens_every_process_can_read_what_is_handed_out_and_the_first_key_comes_to_encrypt() {
+fn every_process_reads_its_documents_and_the_first_key_seals_in_the_end() {
     let mut sealed = 0;
     for seed in 0..50 {
         let mut world = World::new(seed, Flaw::None);

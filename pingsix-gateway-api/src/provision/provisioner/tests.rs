@@ -119,7 +119,7 @@ fn refuses(seen: &RecordedRequest, resource: &str) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rotation_waits_for_an_owner_that_has_a_feed_to_lose_names_it_and_goes_on_when_that_is_over() {
+async fn a_rotation_names_and_awaits_an_owner_with_a_feed_to_lose_then_goes_on() {
     let is_closed = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let closed = Arc::clone(&is_closed);
     let env = ProvisionerEnv::start(move |seen| {

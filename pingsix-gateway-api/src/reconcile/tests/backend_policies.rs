@@ -55,7 +55,7 @@ fn shown(follower: &Follower) -> BTreeSet<String> {
 }
 
 #[test]
-fn a_service_with_a_new_policy_is_not_reached_until_its_authorities_are_known() {
+fn a_service_with_a_new_policy_is_closed_until_its_authorities_are_known() {
     let mut follower = follower();
     apply(&mut follower, Kind::BackendTlsPolicy, tls(1, &["cart"], Some("authorities")));
     add_route(&mut follower, "pay");
@@ -63,7 +63,7 @@ fn a_service_with_a_new_policy_is_not_reached_until_its_authorities_are_known() 
 }
 
 #[test]
-fn a_policy_that_gains_a_service_closes_it_until_its_authorities_are_known() {
+fn a_policy_closes_a_service_it_gains_until_its_authorities_are_known() {
     let mut follower = follower();
     add_route(&mut follower, "pay");
     apply(&mut follower, Kind::BackendTlsPolicy, tls(1, &["other"], None));

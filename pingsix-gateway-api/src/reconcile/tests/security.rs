@@ -116,7 +116,7 @@ pub(super) fn becomes(follower: &Follower, plane: &DataPlaneKey, path: &str) -> 
 const ROUTES: (&str, &str, &[&str]) = (GATEWAY_GROUP, "HTTPRoute", &["pay"]);
 
 #[test]
-fn a_new_route_with_a_policy_is_closed_until_the_secret_of_the_policy_is_known() {
+fn a_new_route_with_a_policy_is_closed_until_its_secret_is_known() {
     let mut follower = follower();
     add_route(&mut follower, "help");
     apply(&mut follower, Kind::SecurityPolicy, policy("keys", 1, ROUTES, "keys"));
@@ -129,7 +129,7 @@ fn a_new_route_with_a_policy_is_closed_until_the_secret_of_the_policy_is_known()
 }
 
 #[test]
-fn a_new_ingress_with_a_policy_is_closed_until_the_secret_of_the_policy_is_known() {
+fn a_new_ingress_with_a_policy_is_closed_until_its_secret_is_known() {
     let mut follower = follower();
     add_ingress(&mut follower, "help");
     let of_ingress = policy("keys", 1, ("networking.k8s.io", "Ingress", &["pay"]), "keys");
@@ -142,7 +142,7 @@ fn a_new_ingress_with_a_policy_is_closed_until_the_secret_of_the_policy_is_known
 }
 
 #[test]
-fn a_policy_takes_over_from_another_one_without_a_moment_in_which_the_route_is_open() {
+fn a_policy_takes_over_from_another_without_opening_the_route() {
     let mut follower = follower();
     add_route(&mut follower, "pay");
     apply(&mut follower, Kind::SecurityPolicy, policy("old", 1, ROUTES, "old"));
@@ -164,7 +164,7 @@ fn a_policy_takes_over_from_another_one_without_a_moment_in_which_the_route_is_o
 }
 
 #[test]
-fn a_policy_counts_as_it_was_while_its_next_secret_is_unknown_unless_it_has_more_targets() {
+fn a_policy_without_new_targets_stays_while_its_next_secret_is_unknown() {
     let mut follower = follower();
     add_route(&mut follower, "pay");
     add_route(&mut follower, "help");

@@ -106,7 +106,7 @@ impl Follower {
 }
 
 #[test]
-fn a_listener_set_without_an_answer_keeps_nothing_else_from_being_published_allowed_or_not() {
+fn a_listener_set_without_an_answer_delays_nothing_else_allowed_or_not() {
     for allows in [false, true] {
         let mut follower = Follower::serving(web(1, None, allows));
         apply(&mut follower, Kind::ListenerSet, set(1, "unanswered"));
@@ -203,7 +203,7 @@ fn a_certificate_is_shown_until_it_is_known_what_replaces_it() {
 }
 
 #[test]
-fn after_a_restart_an_owner_waits_for_a_bounded_time_whatever_comes_to_be_referred_to() {
+fn after_a_restart_an_owner_waits_for_a_bounded_time_despite_fresh_names() {
     let mut follower = Follower::serving(web(1, Some("unanswered"), true));
     let start = Instant::now();
     assert!(follower.held.is_empty(), "what an earlier process has published stays");
@@ -234,7 +234,7 @@ fn after_a_restart_an_owner_waits_for_a_bounded_time_whatever_comes_to_be_referr
 }
 
 #[test]
-fn an_ingress_without_an_answer_counts_as_it_was_and_a_new_policy_fails_closed() {
+fn an_unanswered_ingress_stays_as_it_was_and_a_new_policy_fails_closed() {
     let mut follower = Follower::serving(web(1, None, false));
     let controller = json!({"controller": "pingsix.io/gateway-controller"});
     let class = json!({"metadata": {"name": "web", "resourceVersion": "1"}, "spec": controller});

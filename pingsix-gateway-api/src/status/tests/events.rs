@@ -167,7 +167,7 @@ async fn a_transient_failure_is_retried_and_a_forbidden_event_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lasting_problem_is_reported_again_before_the_server_deletes_its_event() {
+async fn a_lasting_problem_is_renewed_before_the_server_deletes_its_event() {
     let test = EventTest::new();
     test.board.set(&web(), vec![problem("No.")]);
     test.pass(secs(60)).await;
@@ -218,7 +218,7 @@ async fn a_follower_renews_nothing_and_a_new_leader_renews_lasting_problems() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_problems_are_renewed_at_a_rate_with_a_bound_and_what_is_new_comes_first() {
+async fn renewals_of_many_problems_have_a_bounded_rate_and_new_ones_come_first() {
     const OBJECTS: usize = 1000;
     let mut test = EventTest::new();
     let mut problems = Vec::new();

@@ -78,7 +78,7 @@ async fn a_conflict_is_merged_again_and_entries_of_others_stay_to_the_byte() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn foreign_changes_of_our_entry_are_reverted_and_those_of_other_entries_stay() {
+async fn foreign_changes_of_our_entry_are_reverted_and_foreign_entries_stay() {
     let mut rig = Rig::new();
     rig.put(CART, route("cart", 1));
     rig.board.set(route_key("cart"), judged("cart", "One.", 1));
@@ -97,7 +97,7 @@ async fn foreign_changes_of_our_entry_are_reverted_and_those_of_other_entries_st
 }
 
 #[tokio::test(start_paused = true)]
-async fn faults_of_one_object_delay_no_other_and_are_tried_again_with_growing_waits() {
+async fn failed_writes_of_an_object_delay_no_other_and_are_retried_ever_later() {
     for code in [403, 429, 500, 503] {
         let mut rig = Rig::new();
         rig.put(CART, route("cart", 1));
@@ -152,7 +152,7 @@ async fn an_answer_that_never_comes_is_given_up_and_the_write_is_not_repeated() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_is_deleted_meanwhile_is_forgotten_and_a_new_one_of_the_name_is_not() {
+async fn a_deleted_object_is_forgotten_and_its_namesake_is_written() {
     let mut rig = Rig::new();
     rig.put(CART, route("cart", 1));
     rig.api.delete(CART);
@@ -231,7 +231,7 @@ async fn a_held_status_is_not_written_until_it_is_set_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loss_of_leadership_abandons_writes_and_no_older_status_is_written_later() {
+async fn a_loss_of_leadership_abandons_writes_and_keeps_newer_statuses() {
     let mut rig = Rig::new();
     rig.put(CART, route("cart", 1));
     rig.api.script(|_| Fate::Failed(503));
@@ -291,7 +291,7 @@ async fn a_lease_that_has_run_out_stops_the_writer_before_anybody_tells_it() {
 
 /// A process that is paused during requests sends them when it continues, unless they are abandoned.
 #[tokio::test(start_paused = true)]
-async fn a_write_that_a_stopped_process_had_begun_is_not_made_when_another_leads() {
+async fn a_write_of_a_stopped_process_is_not_made_when_another_leads() {
     // The order of objects with the same due time is random.
     for _ in 0..20 {
         let mut rig = Rig::without_writer();
@@ -309,7 +309,7 @@ async fn a_write_that_a_stopped_process_had_begun_is_not_made_when_another_leads
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_a_thousand_routes_attach_a_gateway_is_written_a_few_times_and_settles_within_a_second() {
+async fn a_gateway_with_a_thousand_new_routes_settles_after_a_few_writes() {
     for spacing in [ms(0), ms(1), ms(3), ms(10)] {
         let mut rig = Rig::new();
         rig.put(WEB, gateway("ours", 1));
@@ -345,7 +345,7 @@ async fn a_single_change_is_written_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_one_object_one_write_is_on_its_way_and_of_all_no_more_than_asked_for() {
+async fn an_object_has_one_write_on_its_way_and_all_have_a_bounded_number() {
     let mut rig = Rig::new();
     let busy = Arc::new(parking_lot::Mutex::new(Vec::<(Instant, String)>::new()));
     let arrived = busy.clone();

@@ -88,7 +88,7 @@ async fn forward(
 }
 
 #[tokio::test]
-async fn a_network_that_is_cut_in_silence_is_noticed_within_a_bound_and_nothing_is_missed() {
+async fn a_silent_cut_of_the_network_is_noticed_in_time_and_misses_no_event() {
     let server = ApiServer::default();
     server.apply(ROUTE, route("shop", "old"));
     let (network, is) = watch::channel(Network::default());

@@ -51,7 +51,7 @@ fn watches(consumer: &Consumer) -> (u64, u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn fifty_thousand_names_of_a_namespace_take_one_watch_and_the_room_of_what_is_there() {
+async fn fifty_thousand_names_take_one_watch_and_the_room_of_stored_objects() {
     let server = ApiServer::default();
     for name in ["s7", "s49999"] {
         server.apply(SECRET, secret("shop", name, 1));
@@ -121,7 +121,7 @@ async fn fifty_thousand_names_of_a_namespace_take_one_watch_and_the_room_of_what
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_that_may_not_be_listed_has_as_many_names_as_there_is_room_for() {
+async fn a_forbidden_namespace_has_as_many_names_as_there_is_room_for() {
     let server = ApiServer::default();
     let mut keys = BTreeSet::new();
     for index in 0..100 {
@@ -316,7 +316,7 @@ async fn a_namespace_is_watched_until_each_name_has_its_own_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_that_cannot_be_listed_any_more_leaves_its_names_to_their_own_watches() {
+async fn a_namespace_that_cannot_be_listed_leaves_names_to_their_own_watches() {
     let server = ApiServer::default();
     let keys: BTreeSet<ObjectKey> = (0..10).map(|index| key("shop", &format!("s{index}"))).collect();
     for key in &keys {

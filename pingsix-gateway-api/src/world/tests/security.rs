@@ -114,7 +114,7 @@ fn a_public_key_in_a_config_map_concerns_the_gateway_of_the_policy() {
 }
 
 #[test]
-fn a_public_key_of_another_namespace_is_watched_with_a_grant_for_config_maps_alone() {
+fn a_foreign_public_key_is_watched_with_a_grant_for_config_maps_alone() {
     let mut world = world();
     world.apply(applied::<SecurityPolicy>(with_public_key("key", "vault", 1)));
     let mut extract = world.extract(&owner()).unwrap();
@@ -221,7 +221,7 @@ fn an_ingress_that_comes_or_goes_with_its_policy_takes_a_new_extract() {
 }
 
 #[test]
-fn a_traffic_policy_of_an_ingress_concerns_its_class_and_comes_and_goes_with_the_ingress() {
+fn a_traffic_policy_concerns_the_class_of_its_ingress_while_that_exists() {
     let mut world = world_of_ingresses();
     let mut extract = world.extract(&class()).unwrap();
     let policy = |version: u32| {
@@ -251,7 +251,7 @@ fn a_traffic_policy_of_an_ingress_concerns_its_class_and_comes_and_goes_with_the
 }
 
 #[test]
-fn a_policy_of_a_service_concerns_the_class_of_ingresses_in_front_of_the_service() {
+fn a_policy_of_a_service_concerns_the_class_of_the_ingresses_before_it() {
     let mut world = world_of_ingresses();
     let mut extract = world.extract(&class()).unwrap();
     let effects = world.apply(applied::<BackendTrafficPolicy>(json!({

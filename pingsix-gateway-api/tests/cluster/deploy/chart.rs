@@ -226,7 +226,7 @@ fn the_authority_of_the_feed_can_be_named_and_left_out() {
 }
 
 #[test]
-fn variables_and_files_of_the_user_reach_the_controller_and_it_can_leave_its_user_to_the_cluster() {
+fn the_chart_takes_variables_and_files_and_leaves_the_user_to_the_cluster() {
     let variable =
         json!({"name": "PINGSIX_ADMIN_KEY", "valueFrom": {"secretKeyRef": {"name": "a", "key": "k"}}});
     let (volume, mount) = (

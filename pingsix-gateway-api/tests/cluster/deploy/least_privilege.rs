@@ -190,7 +190,7 @@ fn by_name_alone(requests: &Requests) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_controller_of_the_whole_cluster_uses_every_right_it_has_and_needs_no_other() {
+async fn a_controller_of_the_whole_cluster_uses_exactly_the_rights_it_has() {
     let manifests = Manifests::cluster_wide();
     let Some(installation) = Installation::of(&manifests).await else { return };
     use_everything(&installation).await;
@@ -205,7 +205,7 @@ async fn a_controller_of_the_whole_cluster_uses_every_right_it_has_and_needs_no_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_controller_of_one_namespace_uses_every_right_it_has_and_needs_no_other() {
+async fn a_controller_of_one_namespace_uses_exactly_the_rights_it_has() {
     let manifests = Manifests::namespaced();
     let Some(installation) = Installation::of(&manifests).await else { return };
     use_everything(&installation).await;

@@ -139,8 +139,7 @@ fn roles_for_one_namespace_are_what_the_library_asks_for() {
 
 /// Watches of provisioned objects are as wide as all others, so a role binding in some namespaces would not help.
 #[test]
-fn without_data_planes_nothing_is_granted_but_to_read_and_to_write_statuses_and_what_is_the_controllers_own()
-{
+fn without_data_planes_only_statuses_and_own_objects_may_be_written() {
     let manifests = Manifests::without_data_planes();
     let options = manifests.options();
     assert!(options.provisioning.is_none());
@@ -154,7 +153,7 @@ fn without_data_planes_nothing_is_granted_but_to_read_and_to_write_statuses_and_
 }
 
 #[test]
-fn a_second_installation_has_the_rights_it_asks_for_and_shares_no_object_with_the_first() {
+fn a_second_installation_has_its_rights_and_no_object_of_the_first() {
     let Some(second) = Manifests::built("second") else { return };
     compare(&second);
     let names = |manifests: &Manifests| -> BTreeSet<String> {
@@ -181,7 +180,7 @@ fn a_second_installation_has_the_rights_it_asks_for_and_shares_no_object_with_th
 }
 
 #[test]
-fn an_installation_with_readers_outside_of_the_cluster_writes_their_secrets_by_name() {
+fn an_installation_with_external_readers_writes_their_secrets_by_name() {
     let Some(manifests) = Manifests::built("external-feed") else { return };
     compare(&manifests);
     let named = |right: &Right| right.name.as_deref() == Some("edge-feed");

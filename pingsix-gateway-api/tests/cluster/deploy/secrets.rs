@@ -27,7 +27,7 @@ fn resolves(object: &Value, listener: &str, status: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_secret_that_must_not_be_read_costs_what_refers_to_it_and_nothing_else() {
+async fn a_forbidden_secret_costs_its_referrers_and_nothing_else() {
     let mut manifests = Manifests::without_data_planes();
     manifests.drop("ClusterRoleBinding", "pingsix-gateway-controller-secrets");
     let Some(installation) = Installation::of(&manifests).await else { return };

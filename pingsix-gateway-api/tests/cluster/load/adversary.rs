@@ -55,8 +55,8 @@ const MIN_KILLS: u64 = 2;
 const LIFETIME: Duration = Duration::from_secs(15);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hostile_tenants_take_no_request_of_a_victim_and_hold_up_no_change_of_it() {
-    const TEST: &str = "adversary::hostile_tenants_take_no_request_of_a_victim_and_hold_up_no_change_of_it";
+async fn hostile_tenants_take_no_request_of_a_victim_and_delay_no_change_of_it() {
+    const TEST: &str = "adversary::hostile_tenants_take_no_request_of_a_victim_and_delay_no_change_of_it";
     if !namespace::is_inside(TEST).await {
         return;
     }

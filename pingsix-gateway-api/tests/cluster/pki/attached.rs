@@ -42,8 +42,8 @@ fn signed(authorities: &Authorities, prefix: &str) -> FeedIdentity {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_certificate_signed_by_hand_opens_what_it_names_and_what_its_common_name_has() {
-    const TEST: &str = "a_certificate_signed_by_hand_opens_what_it_names_and_what_its_common_name_has";
+async fn a_certificate_signed_by_hand_opens_prefixes_by_uri_and_common_name() {
+    const TEST: &str = "a_certificate_signed_by_hand_opens_prefixes_by_uri_and_common_name";
     if Command::new("openssl").arg("version").stdout(Stdio::null()).status().is_err() {
         return print_message(&format!("{TEST}: NOT RUN: there is no openssl"));
     }

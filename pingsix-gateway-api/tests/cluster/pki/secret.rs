@@ -134,7 +134,7 @@ async fn replicas_agree_on_one_authority_and_each_proves_itself_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_leads_through_a_rotation_and_a_deleted_secret_to_another_authority() {
+async fn a_rotation_request_and_a_deleted_secret_lead_to_another_authority() {
     let Some(test_env) = test_env().await else { return };
     // A step without a confirmation waits until certificates have expired.
     let second = Duration::from_secs(1);
@@ -172,7 +172,7 @@ async fn a_request_leads_through_a_rotation_and_a_deleted_secret_to_another_auth
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_secret_that_cannot_be_used_leaves_the_feed_as_it_is_and_is_not_overwritten() {
+async fn an_unusable_secret_leaves_the_feed_as_it_is_and_is_not_overwritten() {
     let Some(test_env) = test_env().await else { return };
     let lifetimes = hours(240);
     let replica = Replica::start(&test_env, "one", lifetimes).await;
@@ -209,7 +209,7 @@ async fn identity(test_env: &TestEnv, secret: &str) -> Option<FeedIdentity> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_leader_renews_the_certificates_of_others_and_leaves_their_secrets_alone() {
+async fn the_leader_renews_client_certificates_and_leaves_foreign_secrets_alone() {
     let Some(test_env) = test_env().await else { return };
     let of_others = json!({"metadata": {"name": "taken"}, "data": {"tls.crt": ByteString(b"kept".to_vec())}});
     let of_others: Secret = serde_json::from_value(of_others).unwrap();

@@ -82,7 +82,7 @@ fn probes() -> [(Protocol, Request); 4] {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pingsix_answers_requests_under_every_configuration_that_the_rules_accept() {
+async fn pingsix_answers_under_every_configuration_that_the_rules_accept() {
     const TEST: &str = "random plugins";
     let Some(binary) = binary(TEST) else { return };
     let wanted = (cases() / 10).max(1);

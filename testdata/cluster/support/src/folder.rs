@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_uses_any_more_is_removed_and_nothing_else() {
+    fn unused_folders_are_removed_and_nothing_else() {
         let parent = tempfile::tempdir().unwrap();
         let used = Folder::new_in(parent.path()).unwrap();
         let left_over = parent.path().join(format!("{PREFIX}left-over"));

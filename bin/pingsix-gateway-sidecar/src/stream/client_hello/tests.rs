@@ -228,7 +228,7 @@ fn one_byte_at_a_time_in_records_of_one_byte_is_read() {
 }
 
 #[test]
-fn what_is_no_client_hello_is_refused_with_its_first_bytes() {
+fn a_stream_without_a_client_hello_is_refused_at_its_first_bytes() {
     for bytes in [
         b"GET / HTTP/1.1\r\n".as_slice(),
         b"\x16\x02",

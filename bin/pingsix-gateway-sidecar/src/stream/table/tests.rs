@@ -351,7 +351,7 @@ fn an_unreadable_route_keeps_its_names_from_a_wildcard() {
 }
 
 #[test]
-fn a_route_without_identity_keeps_the_former_document_or_the_former_revision() {
+fn a_route_without_identity_keeps_the_former_document_or_revision() {
     let good = world(&[("upstreams/u", nodes("10.0.0.1:1")), ("stream_routes/a", tls(1, &["a.test"], "u"))]);
     let mut served = Served::of(&good);
     let mut bad = good.clone();

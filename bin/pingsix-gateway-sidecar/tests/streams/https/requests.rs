@@ -78,7 +78,7 @@ fn the_backend_is_connected_to_with_the_24th_byte() {
 }
 
 #[test]
-fn a_client_that_asks_for_nothing_has_an_orderly_end_and_costs_the_backend_nothing() {
+fn a_client_without_a_request_has_an_orderly_end_and_reaches_no_backend() {
     run(async {
         let (backend, authority, port, world) = one_route().await;
         let proxy = Proxy::start(StreamOptions { request_timeout: Duration::from_secs(1), ..options() });

@@ -144,7 +144,7 @@ fn other_server_names_are_rejected_without_an_alert() {
 }
 
 #[test]
-fn a_handshake_that_fails_ends_with_an_alert_and_costs_the_backend_nothing() {
+fn a_failed_handshake_ends_with_an_alert_and_reaches_no_backend() {
     run(async {
         let (backend, authority, port, world) = one_route().await;
         let proxy = Proxy::serving(&world).await;

@@ -115,7 +115,7 @@ async fn while_one_gateway_is_translated_others_are_published_and_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_happens_during_a_translation_makes_one_more_which_has_all_of_it() {
+async fn changes_during_a_translation_cause_one_more_with_all_of_them() {
     let (mut rig, held) = Rig::translating(&web());
     let before = rig.begun(WEB);
     for version in 3..9 {
@@ -136,7 +136,7 @@ async fn whatever_happens_during_a_translation_makes_one_more_which_has_all_of_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_made_of_one_that_is_gone_is_not_published() {
+async fn a_translation_of_a_deleted_owner_is_not_published() {
     let (mut rig, held) = Rig::translating(&blog());
     rig.tell(Kind::Gateway, watcher::Event::Delete(second()));
     held.let_go();
@@ -155,7 +155,7 @@ async fn what_was_made_of_one_that_is_gone_is_not_published() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_translation_that_panics_is_named_and_counted_and_leaves_what_was_published() {
+async fn a_translation_that_panics_is_counted_and_leaves_the_last_publication() {
     let mut rig = Rig::with_blog();
     let left = Arc::new(AtomicUsize::new(2));
     let tries = Arc::clone(&left);
@@ -191,7 +191,7 @@ async fn a_translation_that_panics_is_named_and_counted_and_leaves_what_was_publ
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_everything_stops_nobody_waits_for_translations_and_what_is_gone_is_withdrawn() {
+async fn a_drain_waits_for_no_translation_and_withdraws_deleted_gateways() {
     let (mut rig, held) = Rig::translating(&blog());
     rig.apply(Kind::Gateway, changed_gateway("web", 2));
     rig.tell(Kind::Gateway, watcher::Event::Delete(second()));

@@ -150,7 +150,7 @@ fn urls(ends: &Ends, port: u16) -> (Vec<String>, Vec<String>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_has_to_run_is_said_when_it_changes_and_taken_back_when_it_has_not() {
+async fn infrastructure_needs_are_sent_when_they_change_and_revoked_at_the_end() {
     let (mut rig, mut ends) = Rig::managing();
     let needs = ends.wanted.borrow_and_update().clone();
     assert!(needs.is_complete);
@@ -220,7 +220,7 @@ async fn a_backend_that_is_the_data_plane_itself_is_refused_while_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_runs_stays_while_something_is_wrong_with_what_says_so() {
+async fn running_processes_stay_while_their_gateway_or_parameters_are_invalid() {
     let (mut rig, ends) = Rig::managing();
     let held = |ends: &Ends| {
         let wanted = ends.wanted.borrow();
@@ -259,7 +259,7 @@ async fn what_runs_stays_while_something_is_wrong_with_what_says_so() {
 /// Certificates of a data plane name the UID of its owner, so what is published for an owner has to as well, for as long as
 /// certificates that name it may be in use.
 #[tokio::test(start_paused = true)]
-async fn what_is_published_is_of_the_very_gateway_that_it_was_made_of() {
+async fn a_publication_names_the_uid_of_the_gateway_that_it_was_made_of() {
     let (mut rig, _ends) = Rig::managing();
     let owner = |rig: &Rig| rig.feed().owners.lock()["/pingsix/infra/web:80"].clone();
     assert_eq!(owner(&rig).as_deref(), Some("4a1c8f06"));
@@ -311,7 +311,7 @@ fn another_route() -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_served_stays_while_parameters_cannot_be_used() {
+async fn published_documents_stay_while_parameters_cannot_be_used() {
     // Of the class, and of the Gateway itself.
     let mut own = managed_gateway();
     own["metadata"]["resourceVersion"] = json!("2");
@@ -352,7 +352,7 @@ async fn what_is_served_stays_while_parameters_cannot_be_used() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_what_cannot_be_used_at_the_start_nothing_is_published_and_others_are_served() {
+async fn a_gateway_that_is_unusable_at_the_start_alone_is_not_published() {
     let (mut rig, ends) = Rig::managing_with(json!({}), vec![managed_class()]);
     assert!(rig.is_ready() && rig.feed().is_open());
     // Readers keep their documents; an empty data plane would delete them.
@@ -366,7 +366,7 @@ async fn of_what_cannot_be_used_at_the_start_nothing_is_published_and_others_are
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_runs_stays_while_its_class_is_deleted_and_created_again() {
+async fn running_processes_stay_while_their_class_is_deleted_and_recreated() {
     let (mut rig, ends) = Rig::managing();
     let state = |ends: &Ends| {
         let wanted = ends.wanted.borrow();
@@ -407,7 +407,7 @@ async fn what_runs_stays_while_its_class_is_deleted_and_created_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_runs_stays_over_a_start_without_its_class() {
+async fn running_processes_stay_over_a_start_without_their_class() {
     let (_rig, ends) = Rig::managing_with(json!({"managed": {}}), vec![]);
     let wanted = ends.wanted.borrow();
     assert!(wanted.is_complete && wanted.needs.is_empty() && !wanted.is_unwanted(&web()));
@@ -415,7 +415,7 @@ async fn what_runs_stays_over_a_start_without_its_class() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_selected_any_more_keeps_what_runs_for_it() {
+async fn a_gateway_that_is_no_longer_selected_keeps_its_running_processes() {
     let (mut rig, ends) = Rig::managing();
     let provisioning = rig.engine.managed.provisioning.as_ref().unwrap();
     provisioning.wanted.send_modify(|wanted| wanted.is_partial = true);
@@ -449,7 +449,7 @@ async fn the_instances_are_the_pods_behind_the_service() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_managed_gateway_is_programmed_when_it_runs_is_reached_and_has_confirmed() {
+async fn a_managed_gateway_is_programmed_when_it_runs_is_reached_and_confirms() {
     let (mut rig, ends) = Rig::managing();
     let (short, _, addresses) = rig.told();
     assert_eq!((short.as_str(), addresses), ("False Pending", None), "nothing is known of the Service");
@@ -477,7 +477,7 @@ async fn a_managed_gateway_is_programmed_when_it_runs_is_reached_and_has_confirm
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_programmed_before_it_is_known_where_it_is_reached_and_nothing_is_taken_back_for_that() {
+async fn an_unknown_address_delays_programmed_and_revokes_no_earlier_status() {
     let (mut rig, ends) = Rig::managing();
     rig.endpoints(1, &[("10.0.0.1", true, false)]);
     rig.confirm(&ends);
@@ -669,7 +669,7 @@ async fn a_gateway_without_processes_is_encrypted_from_the_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_searched_for_while_processes_have_other_keys_than_they_are_to_have() {
+async fn a_decryption_fault_starts_no_search_while_keys_are_being_deployed() {
     let says = "secret Decrypt failed for 'ssls/a': Configuration error: Encrypted value found but data_encryption is disabled";
     for (is_under_way, said, is_searched) in
         [(true, says, false), (true, "it is bad", true), (false, says, true)]
@@ -705,7 +705,7 @@ async fn nothing_is_searched_for_while_processes_have_other_keys_than_they_are_t
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_key_nothing_is_handed_out_in_plaintext_that_is_to_be_encrypted() {
+async fn data_to_be_encrypted_is_not_published_in_plaintext_without_a_key() {
     let (mut rig, mut ends) = Rig::managing();
     rig.stand(&ends, Provisioned::default());
     let keyring = |ends: &mut Ends| ends.wanted.borrow_and_update().needs[&web()].keyring.clone();

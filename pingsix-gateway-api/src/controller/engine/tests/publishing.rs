@@ -87,7 +87,7 @@ pub(super) fn changed_gateway(name: &str, version: u32) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_target_that_is_stuck_keeps_only_its_own_gateway_from_being_programmed() {
+async fn a_stuck_target_keeps_only_its_own_gateway_from_being_programmed() {
     let mut rig = Rig::with_blog();
     rig.feed().fate(WEB, Fate::Stuck);
     let before = rig.wanted(&web());
@@ -116,7 +116,7 @@ async fn a_target_that_is_stuck_keeps_only_its_own_gateway_from_being_programmed
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_target_that_is_stuck_keeps_nothing_from_the_first_and_is_said_to() {
+async fn a_stuck_second_target_is_reported_and_does_not_delay_the_first() {
     let mut rig = Rig::ready_with(&[Place::Replica; 2]);
     rig.feeds[1].fate(WEB, Fate::Stuck);
     for version in 2..5 {
@@ -140,7 +140,7 @@ async fn a_second_target_that_is_stuck_keeps_nothing_from_the_first_and_is_said_
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_earlier_process_has_left_is_withdrawn_if_nobody_can_ask_for_it() {
+async fn documents_left_by_an_earlier_process_are_withdrawn_if_orphaned() {
     use crate::controller::orphans::Orphan;
 
     let mut rig = Rig::with_blog();
@@ -186,7 +186,7 @@ async fn what_an_earlier_process_has_left_is_withdrawn_if_nobody_can_ask_for_it(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_somebody_else_has_changed_is_published_again() {
+async fn a_scope_that_a_foreign_writer_changed_is_published_again() {
     let mut rig = Rig::with_blog();
     let before = rig.feed().begun().len();
     rig.engine.repair(&Scope::new(BLOG).unwrap());
@@ -258,7 +258,7 @@ async fn changes_are_live_when_they_are_published() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_fails_is_tried_again_at_growing_distances_and_told_until_it_is_made() {
+async fn a_failed_publication_is_retried_at_growing_intervals_and_reported() {
     let mut rig = Rig::with_blog();
     rig.feed().fate(WEB, Fate::Failing(Duration::from_millis(1)));
     let tries = |rig: &Rig| rig.feed().begun().into_iter().filter(|(scope, _)| scope == WEB).count();
@@ -285,7 +285,7 @@ async fn what_fails_is_tried_again_at_growing_distances_and_told_until_it_is_mad
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_published_ever_is_told_and_not_tried_again() {
+async fn a_refused_publication_is_reported_and_not_tried_again() {
     let mut rig = Rig::ready();
     rig.feed().fate(WEB, Fate::Refused);
     rig.apply(Kind::Gateway, changed_gateway("web", 2));
@@ -351,7 +351,7 @@ async fn readiness_waits_for_what_the_feed_is_given_however_long_that_takes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_under_way_comes_to_its_end_before_everything_stops() {
+async fn a_publication_that_is_under_way_ends_before_the_controller_stops() {
     let mut rig = Rig::with_blog();
     rig.feed().fate(WEB, Fate::Slow(SLOW / 4));
     rig.apply(Kind::HttpRoute, route(2));
@@ -373,7 +373,7 @@ async fn what_is_under_way_comes_to_its_end_before_everything_stops() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_withdrawal_that_waits_for_its_next_try_is_tried_before_everything_stops() {
+async fn a_waiting_withdrawal_is_tried_before_the_controller_stops() {
     let mut rig = Rig::with_blog();
     rig.feed().fate(BLOG, Fate::Failing(Duration::ZERO));
     rig.tell(Kind::Gateway, watcher::Event::Delete(second()));
@@ -384,7 +384,7 @@ async fn a_withdrawal_that_waits_for_its_next_try_is_tried_before_everything_sto
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_stuck_is_given_up_when_everything_stops() {
+async fn a_stuck_publication_is_given_up_when_the_controller_stops() {
     let mut rig = Rig::ready();
     rig.feed().fate(WEB, Fate::Stuck);
     rig.apply(Kind::Gateway, changed_gateway("web", 2));
@@ -396,7 +396,7 @@ async fn what_is_stuck_is_given_up_when_everything_stops() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_left_to_the_leader_is_published_by_one_that_follows_it() {
+async fn a_follower_that_takes_over_publishes_all_that_it_left_to_the_leader() {
     let mut rig = Rig::publishing_to(&[Place::Shared]).read();
     rig.lead(false);
     rig.settle();
@@ -426,7 +426,7 @@ async fn what_is_left_to_the_leader_is_published_by_one_that_follows_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_left_while_leadership_is_lost_for_a_moment_is_published_all_the_same() {
+async fn changes_during_a_short_loss_of_leadership_are_published_all_the_same() {
     let mut rig = Rig::ready_with(&[Place::Shared]);
     let (lead, leadership) = watch::channel(None);
     rig.engine.parts.leadership = Leadership::of(leadership);
@@ -492,7 +492,7 @@ async fn it_is_ready_whatever_becomes_of_targets_that_are_read_without_the_feed(
 }
 
 #[tokio::test(start_paused = true)]
-async fn readiness_waits_for_what_is_read_from_the_feed_whatever_other_targets_have() {
+async fn readiness_waits_for_the_feed_and_for_no_other_target() {
     for (first_opens, fate) in [true, false].into_iter().flat_map(|first| {
         [Fate::Failing(SLOW), Fate::Failing(Duration::ZERO), Fate::Slow(SLOW * 100)].map(|fate| (first, fate))
     }) {
@@ -517,7 +517,7 @@ async fn readiness_waits_for_what_is_read_from_the_feed_whatever_other_targets_h
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_another_target_does_not_have_yet_is_not_taken_for_what_nobody_stands_for() {
+async fn a_route_is_not_released_while_another_target_lacks_its_documents() {
     let mut rig = opening_and_other(true);
     rig.feeds[1].fate(WEB, Fate::Stuck);
     let controller = rig.engine.parts.reconciler.options().controller_name.clone();
@@ -552,7 +552,7 @@ async fn what_another_target_does_not_have_yet_is_not_taken_for_what_nobody_stan
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_withdrawal_that_is_refused_is_remembered_and_tried_again_now_and_then() {
+async fn a_refused_withdrawal_is_remembered_and_tried_again_now_and_then() {
     let mut rig = Rig::with_blog();
     rig.feed().fate(BLOG, Fate::Refused);
     let before = rig.feed().begun().len();

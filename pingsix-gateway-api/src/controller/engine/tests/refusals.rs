@@ -122,7 +122,7 @@ pub(super) fn is_good(text: &str) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_refused_is_found_and_statuses_are_true_all_the_time() {
+async fn a_refused_object_is_found_and_statuses_are_true_all_the_time() {
     let mut rig = Rig::ready();
     let mut accepted = None;
     rig.react(&mut accepted, |_| true);
@@ -178,7 +178,7 @@ async fn one_that_follows_finds_what_is_refused_by_those_who_read_from_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_follows_tries_nothing_out_on_those_who_read_what_replicas_share() {
+async fn a_follower_tries_nothing_out_on_readers_of_a_shared_target() {
     for places in [[Place::Shared, Place::Replica], [Place::Shared; 2]] {
         let mut rig = Rig::ready_with(&places);
         let mut accepted = None;
@@ -231,7 +231,7 @@ async fn a_retry_shows_in_no_status() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_search_that_nobody_answers_ends_and_what_changed_meanwhile_is_published() {
+async fn an_unanswered_search_ends_and_changes_meanwhile_are_published() {
     let mut rig = Rig::ready();
     let mut accepted = None;
     rig.react(&mut accepted, |_| true);

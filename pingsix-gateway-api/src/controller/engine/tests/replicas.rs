@@ -60,7 +60,7 @@ fn at(revision: i64) -> StatusPage {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_follower_finds_is_told_to_the_author_by_the_leader() {
+async fn a_finding_of_a_follower_is_told_to_the_author_by_the_leader() {
     let (mut leader, mut follower) = (Rig::replica("one"), Rig::replica("two"));
     let board = leader.engine.report.events.clone();
     let mut accepted = None;
@@ -146,7 +146,7 @@ async fn an_instance_of_another_replica_has_confirmed_what_that_one_says_it_has(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_replica_that_has_ended_left_behind_counts_for_nothing() {
+async fn a_report_left_behind_by_an_ended_replica_does_not_count() {
     let (mut leader, mut follower) = (Rig::replica("one"), Rig::replica("two"));
     follower.shows(at(7_000), true);
     follower.tell_other(&mut leader);

@@ -64,7 +64,7 @@ async fn one_that_follows_has_nothing_old_to_say_when_it_comes_to_lead() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_said_while_instances_come_back_is_said_when_they_had_the_time() {
+async fn a_status_is_withheld_while_instances_return_and_written_afterwards() {
     let mut rig = Rig::ready();
     rig.engine.tick();
     assert_eq!(rig.said(), (true, 1));

@@ -124,7 +124,7 @@ impl Rig {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_data_plane_is_published_to_the_sink_that_its_parameters_name_and_withdrawn_from_it() {
+async fn a_data_plane_is_published_to_and_withdrawn_from_the_sink_it_names() {
     let world = World::default();
     let mut rig = world.ready();
     let [one, _] = &world.servers;
@@ -173,7 +173,7 @@ async fn data_planes_share_a_sink_that_they_name_alike() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_a_secret_that_is_missing_or_of_no_use_nothing_is_published_and_the_author_is_told() {
+async fn a_missing_or_useless_secret_stops_publications_and_is_reported() {
     let world = World::default();
     let mut rig = world.ready();
     let [one, _] = &world.servers;
@@ -206,7 +206,7 @@ async fn with_a_secret_that_is_missing_or_of_no_use_nothing_is_published_and_the
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_published_nowhere_is_withdrawn_from_nowhere() {
+async fn an_unpublished_data_plane_is_withdrawn_from_no_sink() {
     let world = World::default();
     let mut rig = world.rig(&Leadership::always()).read();
     rig.name_sink(&json!({"url": ONE, "credentialsSecretRef": {"name": "login"}}));
@@ -258,7 +258,7 @@ async fn only_the_leader_publishes_to_a_sink_that_parameters_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_left_at_a_sink_is_withdrawn_from_there_unless_it_lives_elsewhere() {
+async fn documents_left_at_a_sink_are_withdrawn_unless_they_live_elsewhere() {
     let world = World::default();
     let mut rig = world.ready();
     let [one, two] = &world.servers;

@@ -41,7 +41,7 @@ fn started() -> Rig {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_without_an_answer_keeps_no_neighbour_from_being_served_and_nobody_from_being_ready() {
+async fn an_unanswered_owner_delays_no_neighbour_and_readiness_only_briefly() {
     let mut rig = started();
     let feed = rig.feed();
     assert!(rig.engine.ingest.is_known && feed.is_open());

@@ -67,8 +67,9 @@ async fn endpoints(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_requests_of_a_user_reach_one_healthy_endpoint_and_a_refused_policy_changes_nothing() {
-    const TEST: &str = "policies::endpoints::the_requests_of_a_user_reach_one_healthy_endpoint_and_a_refused_policy_changes_nothing";
+async fn a_user_reaches_one_healthy_endpoint_and_a_refused_policy_does_nothing() {
+    const TEST: &str =
+        "policies::endpoints::a_user_reaches_one_healthy_endpoint_and_a_refused_policy_does_nothing";
     if !namespace::is_inside(TEST).await {
         return;
     }

@@ -15,8 +15,9 @@ use super::{
 const AFFECTED: &str = "pingsix.io/PolicyAffected=True/PolicyAffected";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_route_replaces_the_authentication_of_its_gateway_unless_the_gateway_overrides() {
-    const TEST: &str = "policies::inheritance::a_route_replaces_the_authentication_of_its_gateway_unless_the_gateway_overrides";
+async fn a_route_replaces_authentication_of_its_gateway_unless_that_overrides() {
+    const TEST: &str =
+        "policies::inheritance::a_route_replaces_authentication_of_its_gateway_unless_that_overrides";
     if !namespace::is_inside(TEST).await {
         return;
     }

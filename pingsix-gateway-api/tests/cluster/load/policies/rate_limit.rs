@@ -35,9 +35,9 @@ fn fixtures(backends: &Backends) -> Fixtures {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_limit_of_two_routes_has_one_count_for_each_client_until_a_service_scales() {
+async fn a_limit_of_two_routes_has_one_count_per_client_until_a_service_scales() {
     const TEST: &str =
-        "policies::rate_limit::a_limit_of_two_routes_has_one_count_for_each_client_until_a_service_scales";
+        "policies::rate_limit::a_limit_of_two_routes_has_one_count_per_client_until_a_service_scales";
     if !namespace::is_inside(TEST).await {
         return;
     }

@@ -12,9 +12,9 @@ use super::super::security::wait_for_condition;
 use super::{ORDERS, apply_policy, apply_secret, fixtures, wait_for_message, wait_for_statuses};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_needs_every_claim_and_an_unknown_algorithm_closes_its_route_alone() {
+async fn a_token_needs_every_claim_and_an_unknown_algorithm_closes_one_route() {
     const TEST: &str =
-        "policies::tokens::a_token_needs_every_claim_and_an_unknown_algorithm_closes_its_route_alone";
+        "policies::tokens::a_token_needs_every_claim_and_an_unknown_algorithm_closes_one_route";
     if !namespace::is_inside(TEST).await {
         return;
     }

@@ -83,7 +83,7 @@ async fn a_service_account_is_known_by_its_token() {
     let again = cluster.service_account("infra", "gateway").await.unwrap();
     assert_eq!(account.name(), again.name());
     let client = cluster.client(&account).unwrap();
-    let (name, groups) = who_am_i(&client).await;
+    let (name, groups) = user_and_groups(&client).await;
     assert_eq!(name, "system:serviceaccount:infra:gateway");
     assert!(groups.contains(&"system:serviceaccounts:infra".to_owned()), "{groups:?}");
     assert_eq!(code(&names(&client).await), Some(403));
@@ -101,7 +101,7 @@ async fn a_kubeconfig_is_for_its_user() {
     let path = cluster.kubeconfig(cluster.user("team: lead").unwrap()).unwrap();
     let kubeconfig = Kubeconfig::read_from(&path).unwrap();
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-    let (name, groups) = who_am_i(&Client::try_from(config).unwrap()).await;
+    let (name, groups) = user_and_groups(&Client::try_from(config).unwrap()).await;
     assert_eq!(name, "team: lead");
     assert_eq!(groups, ["a", "b", "system:authenticated"]);
 
@@ -109,7 +109,7 @@ async fn a_kubeconfig_is_for_its_user() {
     assert!(matches!(unknown, Error::UnknownUser { .. }), "{unknown}");
 }
 
-async fn who_am_i(client: &Client) -> (String, Vec<String>) {
+async fn user_and_groups(client: &Client) -> (String, Vec<String>) {
     let reviews = Api::<SelfSubjectReview>::all(client.clone());
     let answer = reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await.unwrap();
     let user = answer.status.unwrap().user_info.unwrap();

@@ -40,7 +40,7 @@ fn alone(test: &str) -> Command {
 }
 
 #[tokio::test]
-async fn nothing_is_left_of_a_dropped_cluster() {
+async fn a_dropped_cluster_leaves_no_process_and_no_folder() {
     let builder = TestCluster::builder().crds(None).controllers(CONTROLLERS);
     let Some(cluster) = builder.start_or_skip().await else { return };
     let (pids, folder) = (pids(&cluster).await, cluster.folder().to_owned());
@@ -65,7 +65,7 @@ async fn a_process_does_not_outlive_its_supervisor() {
 }
 
 #[tokio::test]
-async fn a_program_beside_a_cluster_is_handled_like_its_processes_and_ends_with_the_test() {
+async fn a_program_beside_a_cluster_is_handled_and_ends_like_its_processes() {
     let Some(cluster) = TestCluster::builder().crds(None).start_or_skip().await else { return };
     let command = ["/bin/sh", "-c", "echo $HOME; exec sleep 600"].map(Into::into).to_vec();
     let program = cluster.run("sleeper", command).await.unwrap();
@@ -92,7 +92,7 @@ async fn a_program_beside_a_cluster_is_handled_like_its_processes_and_ends_with_
     );
 }
 
-/// Run by [`nothing_is_left_of_a_test_that_is_killed`].
+/// Run by [`a_killed_test_leaves_no_process_and_no_locked_folder`].
 #[tokio::test]
 async fn holds_a_cluster() {
     if std::env::var_os(ALONE).is_none() {
@@ -106,7 +106,7 @@ async fn holds_a_cluster() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_of_a_test_that_is_killed() {
+async fn a_killed_test_leaves_no_process_and_no_locked_folder() {
     let mut test = alone("lifetime::holds_a_cluster").spawn().unwrap();
     let lines = BufReader::new(test.stdout.take().unwrap()).lines().map_while(Result::ok);
     let running = lines.into_iter().find_map(|line| line.strip_prefix("running: ").map(str::to_owned));

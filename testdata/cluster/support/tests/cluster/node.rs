@@ -282,8 +282,8 @@ async fn containers_are_looked_after_until_they_end() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_node_runs_ends_with_it_and_is_run_by_the_next_one() {
-    let test = "what_a_node_runs_ends_with_it_and_is_run_by_the_next_one";
+async fn pods_end_with_their_node_and_are_run_by_the_next_one() {
+    let test = "pods_end_with_their_node_and_are_run_by_the_next_one";
     let Some(cluster) = cluster(test).await else { return };
     cluster.apply(SHOP).await.unwrap();
     let two = async || {

@@ -66,7 +66,7 @@ fn a_changed_certificate_concerns_its_routes_alone() {
 }
 
 #[test]
-fn a_route_with_the_same_certificates_keeps_its_ticket_key_and_shares_it_with_none() {
+fn a_route_keeps_its_own_ticket_key_while_its_certificates_stay() {
     let (mut terminations, [one, two, three]) = three_routes();
     let ticketer = |route: &Termination| Arc::clone(&route.config().unwrap().ticketer);
     let before = ticketer(&one);
