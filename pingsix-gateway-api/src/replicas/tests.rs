@@ -107,14 +107,14 @@ impl Running {
     }
 }
 
-fn nobody() -> Leadership {
+fn no_leader() -> Leadership {
     Leadership::of(watch::channel(None).1)
 }
 
 #[tokio::test(start_paused = true)]
 async fn readers_of_others_count_soon_and_those_of_one_that_ends_no_more() {
     let api = ApiServer::default();
-    let (one, two) = (Running::start(&api, "one", &nobody()), Running::start(&api, "two", &nobody()));
+    let (one, two) = (Running::start(&api, "one", &no_leader()), Running::start(&api, "two", &no_leader()));
     sleep(Duration::from_secs(8)).await;
     assert_eq!(one.readers(), Some(0));
     two.feed.set(3);
@@ -134,8 +134,8 @@ async fn readers_of_others_count_soon_and_those_of_one_that_ends_no_more() {
 #[tokio::test(start_paused = true)]
 async fn replicas_write_renewals_alone_while_nothing_changes() {
     let api = ApiServer::default();
-    let one = Running::start(&api, "one", &nobody());
-    let _two = Running::start(&api, "two", &nobody());
+    let one = Running::start(&api, "one", &no_leader());
+    let _two = Running::start(&api, "two", &no_leader());
     one.feed.set(2);
     sleep(Duration::from_secs(30)).await;
     let before = api.writes(&path("replicas")).len();
@@ -156,7 +156,7 @@ async fn replicas_write_renewals_alone_while_nothing_changes() {
 #[tokio::test(start_paused = true)]
 async fn a_report_is_heard_soon_and_that_of_an_ended_replica_does_not_count() {
     let api = ApiServer::default();
-    let (one, two) = (Running::start(&api, "one", &nobody()), Running::start(&api, "two", &nobody()));
+    let (one, two) = (Running::start(&api, "one", &no_leader()), Running::start(&api, "two", &no_leader()));
     sleep(Duration::from_secs(8)).await;
     let report = |content: &str| {
         let confirmed = Confirmed { content: content.to_owned(), by: ["x".to_owned()].into() };
@@ -190,7 +190,7 @@ async fn a_report_is_heard_soon_and_that_of_an_ended_replica_does_not_count() {
     sleep(Duration::from_secs(17)).await;
     assert!(!hears(&one, "99"));
     // A new replica does not count the record of a crashed one.
-    let three = Running::start(&api, "three", &nobody());
+    let three = Running::start(&api, "three", &no_leader());
     for _ in 0..40 {
         sleep(Duration::from_millis(100)).await;
         assert!(!hears(&three, "99") && three.replicas.findings().len() <= 1);
@@ -202,7 +202,7 @@ async fn a_report_is_heard_soon_and_that_of_an_ended_replica_does_not_count() {
 async fn one_that_crashes_is_gone_within_seconds_and_the_leader_clears_up() {
     let api = ApiServer::default();
     let one = Running::start(&api, "one", &Leadership::always());
-    let two = Running::start(&api, "two", &nobody());
+    let two = Running::start(&api, "two", &no_leader());
     two.feed.set(3);
     one.comes_to(3).await;
     two.task.abort();
@@ -219,7 +219,7 @@ async fn one_that_crashes_is_gone_within_seconds_and_the_leader_clears_up() {
 async fn one_that_cannot_reach_the_api_server_takes_nobody_for_gone() {
     let api = ApiServer::default();
     let (one, two) =
-        (Running::start(&api, "one", &Leadership::always()), Running::start(&api, "two", &nobody()));
+        (Running::start(&api, "one", &Leadership::always()), Running::start(&api, "two", &no_leader()));
     two.feed.set(3);
     one.comes_to(3).await;
     let is_away = Arc::new(AtomicBool::new(true));
@@ -308,7 +308,7 @@ async fn one_that_is_alone_goes_by_its_clock_and_others_go_by_it() {
     let with = |pod: &str, ahead: jiff::SignedDuration| {
         let clock = crate::clock::Clock::new(move || jiff::Timestamp::now() + ahead);
         let replicas = Replicas::new(api.client(), &LeaseOptions { clock, ..lease(pod) });
-        let router = SinkRouter::from(Arc::<Readers>::default()).with_leadership(&nobody());
+        let router = SinkRouter::from(Arc::<Readers>::default()).with_leadership(&no_leader());
         let router = Arc::new(router.with_replicas(Some(replicas.clone())));
         tokio::spawn(router.exchange_readers(CancellationToken::new()));
         replicas

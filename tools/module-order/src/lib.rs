@@ -1,8 +1,8 @@
 //! Checks that the modules of a crate import only those that come earlier in a declared order, so that they form layers.
 //!
 //! `order.txt` declares the order. A test of this crate holds it against the sources; `tools/check-boundaries` runs it.
-//! Import cycles need no declaration: modules below one parent do not import each other, directly or through others.
-//! `cycles.txt` names the parents that still have a cycle ([`import_cycles`]).
+//! Import cycles need no declaration: modules below one parent do not import each other, directly or through others
+//! ([`import_cycles`]).
 //!
 //! Tests inside of the sources may import anything. Documentation may link to anything.
 
