@@ -14,7 +14,7 @@ use super::source::Sources;
 #[derive(Default)]
 pub struct Input {
     pub(crate) sources: Sources,
-    /// What the input itself lacks.
+    /// The verdicts on objects that cannot be read.
     pub(crate) report: Report,
     count: usize,
 }

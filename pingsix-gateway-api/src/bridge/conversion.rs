@@ -26,7 +26,7 @@ struct Conversion {
     acceptance: ValidateOptions,
     /// The check of the documents of translation.
     check: AcceptanceCheck,
-    /// The desired documents, decoded, with their origins.
+    /// The desired documents with their origins, as translation has them.
     config: Config,
     provenance: SharedMap<DocumentKey, Provenance>,
     desired: Desired,

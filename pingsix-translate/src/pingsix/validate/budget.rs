@@ -17,9 +17,14 @@ pub fn matcher_entries(config: &Config) -> usize {
     config.routes().map(|(_, route)| entries_of(config, route)).fold(0, usize::saturating_add)
 }
 
+/// The matcher entries of a Route with so many hosts. A Route without hosts counts as one with one.
+fn entries(hosts: usize, route: &Route) -> usize {
+    hosts.max(1).saturating_mul(route.path_patterns().len())
+}
+
 /// The matcher entries of a Route, without the hosts of its service.
 pub(super) fn own_entries(route: &Route) -> usize {
-    route.host_patterns().len().max(1).saturating_mul(route.path_patterns().len())
+    entries(route.host_patterns().len(), route)
 }
 
 fn entries_of(config: &Config, route: &Route) -> usize {
@@ -27,7 +32,7 @@ fn entries_of(config: &Config, route: &Route) -> usize {
         (0, Some(id)) => config.service(id).map_or(0, |service| service.hosts.len()),
         (own, _) => own,
     };
-    hosts.max(1).saturating_mul(route.path_patterns().len())
+    entries(hosts, route)
 }
 
 pub(super) fn check(
