@@ -14,7 +14,7 @@ use super::source::Sources;
 #[derive(Default)]
 pub struct Input {
     pub(crate) sources: Sources,
-    /// The verdicts on objects that cannot be read.
+    /// The verdicts of the reader: names, kinds and fields that cannot be converted.
     pub(crate) report: Report,
     count: usize,
 }
