@@ -34,7 +34,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use pingsix_sink::Desired;
 use pingsix_translate::pingsix::DocumentKey;
-use pingsix_translate::snapshot::OwnerSnapshot;
+use pingsix_translate::selection::{Extract, IndexedObjects};
 use pingsix_translate::status::{
     GatewayClassVerdict, PingsixProxyVerdict, PolicyVerdict, Problem, RouteVerdict, Severity, Verdicts,
 };
@@ -131,36 +131,33 @@ impl UnjudgedOutput {
 /// The state of the last run.
 #[derive(Debug, Default)]
 struct Caches {
-    objects: Objects,
-    snapshots: BTreeMap<ObjectKey, OwnerSnapshot>,
+    objects: IndexedObjects,
+    extracts: BTreeMap<ObjectKey, Extract>,
     translators: BTreeMap<ObjectKey, Translator>,
     bridges: BTreeMap<DataPlaneKey, Bridge>,
 }
 
 impl Caches {
-    /// Takes other objects. The snapshots are then those of these objects.
+    /// Takes other objects. The extracts are then those of these objects.
     fn update(&mut self, objects: &Objects) {
-        let before = std::mem::replace(&mut self.objects, objects.clone());
-        if !self.snapshots.is_empty() {
-            let changed = objects.changes(&before);
-            self.snapshots.retain(|_, snapshot| snapshot.refresh(&before, objects, &changed));
-        }
+        let changed = self.objects.update(objects.clone());
+        self.extracts.retain(|_, extract| extract.refresh(&self.objects, &changed));
     }
 
     /// The translation of an owner; `None` if the owner does not exist.
     fn translate(&mut self, owner: &ObjectKey, options: &Options) -> Option<Translation> {
-        let snapshot = match self.snapshots.entry(owner.clone()) {
+        let extract = match self.extracts.entry(owner.clone()) {
             Entry::Occupied(held) => held.into_mut(),
-            Entry::Vacant(free) => free.insert(self.objects.owner_snapshot(owner)?),
+            Entry::Vacant(free) => free.insert(Extract::new(&self.objects, owner)?),
         };
         let translator =
             self.translators.entry(owner.clone()).or_insert_with(|| Translator::new(options.clone()));
-        Some(translator.translate_owner(snapshot))
+        Some(translator.translate_owner(&extract.snapshot))
     }
 
     /// Drops the state of what an output lacks.
     fn retain(&mut self, output: &Output) {
-        self.snapshots.retain(|owner, _| output.owners.contains_key(owner));
+        self.extracts.retain(|owner, _| output.owners.contains_key(owner));
         self.translators.retain(|owner, _| output.owners.contains_key(owner));
         self.bridges.retain(|key, _| output.planes.contains_key(key));
     }

@@ -4,35 +4,29 @@
 //! ```text
 //! watch events ──► World::apply ──► stores, secondary maps ──► affected owners (Gateways, IngressClasses)
 //!                                        │
-//!                                        └──► World::extract: the snapshot of one owner
+//!                                        └──► Extract::new: the objects of one owner
 //! ```
 //!
 //! The state is a plain value without watches and clocks. The secondary maps of [`crate::store`] answer every query
 //! without a scan of all objects of a kind.
 
-mod edges;
 mod kinds;
 mod owners;
 mod referrers;
-mod refresh;
-mod snapshot;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use pingsix_translate::snapshot::{AnyPolicy, AnyRoute, Pool, Proxies};
+use pingsix_translate::selection::{Direction, Edges, ObjectSource, Target};
+use pingsix_translate::snapshot::{Pool, Proxies};
 use pingsix_translate::status::Problem;
 use pingsix_translate::{Kind, Object, ObjectKey, ObjectName, Objects, for_each_kind};
 
-pub use edges::{CrossNamespaceReference, Target};
 pub(crate) use kinds::{KindVisitor, with_kind};
 use owners::AffectedOwners;
-pub use refresh::Changed;
-pub use snapshot::Extract;
 
-use crate::store::{Change, Reader, ReflectorStore, Work};
+use crate::store::{Change, Edge, Reader, ReflectorStore, Work};
 pub use crate::watch::Event;
 use crate::watch::{Undecodable, Watched, WatchedKind};
 
@@ -52,8 +46,7 @@ macro_rules! world {
         impl Default for World {
             fn default() -> Self {
                 Self {
-                    $($field: ReflectorStore::new(<pingsix_translate::snapshot::$kind as edges::Edges>::edges())
-                        .comparing(Watched::has_equal_content),)+
+                    $($field: store(),)+
                     pool: Pool::default(),
                     steps: 0,
                 }
@@ -99,26 +92,9 @@ macro_rules! world {
                 match key.kind { $(Kind::$kind => self.$field.get(&key.name).is_some(),)+ }
             }
 
-            /// The object with this key, if it exists and is decodable.
-            pub fn object(&self, key: &ObjectKey) -> Option<Object> {
-                match key.kind {
-                    $(Kind::$kind => self.$field.get(&key.name)?.object().cloned().map(Object::$kind),)+
-                }
-            }
-
-            /// The objects of a kind that concern a target.
-            fn members(&self, kind: Kind, target: &Target) -> Vec<&ObjectName> {
-                match kind { $(Kind::$kind => self.$field.members(target).collect(),)+ }
-            }
-
             /// The objects of a kind that depend on a target.
             fn dependents(&self, kind: Kind, target: &Target) -> Vec<&ObjectName> {
                 match kind { $(Kind::$kind => self.$field.dependents(target).collect(),)+ }
-            }
-
-            /// Whether one of these objects of a kind depends on a target.
-            fn has_dependent(&self, kind: Kind, target: &Target, is_one: impl Fn(&ObjectName) -> bool) -> bool {
-                match kind { $(Kind::$kind => self.$field.has_dependent(target, is_one),)+ }
             }
 
             /// The status of an object as the API server has it; null if absent or not stored.
@@ -194,10 +170,42 @@ macro_rules! world {
                 concerned
             }
         }
+
+        impl ObjectSource for World {
+            fn object(&self, key: &ObjectKey) -> Option<Object> {
+                match key.kind {
+                    $(Kind::$kind => self.$field.get(&key.name)?.object().cloned().map(Object::$kind),)+
+                }
+            }
+
+            fn members(&self, kind: Kind, target: &Target) -> Vec<ObjectName> {
+                match kind { $(Kind::$kind => self.$field.members(target).cloned().collect(),)+ }
+            }
+
+            fn has_dependent(&self, kind: Kind, target: &Target, is_one: &dyn Fn(&ObjectName) -> bool) -> bool {
+                match kind { $(Kind::$kind => self.$field.has_dependent(target, is_one),)+ }
+            }
+        }
     };
 }
 
 for_each_kind! { world }
+
+/// An empty store with a secondary map for each edge of the kind. Undecodable objects have no references.
+fn store<K: WatchedKind + Edges>() -> KindStore<K> {
+    let edges = K::EDGES.iter().map(|edge| {
+        let targets = |object: &Watched<K>, targets: &mut Vec<Target>| {
+            if let Some(decoded) = object.object() {
+                (edge.targets)(decoded, &object.name(), targets);
+            }
+        };
+        match edge.direction {
+            Direction::Concerns => Edge::concerns(edge.name, targets),
+            Direction::DependsOn => Edge::depends_on(edge.name, targets),
+        }
+    });
+    ReflectorStore::new(edges).comparing(Watched::has_equal_content)
+}
 
 /// A kind with a store.
 pub trait Stored: WatchedKind {
@@ -244,21 +252,6 @@ impl Effects {
 }
 
 impl World {
-    /// The object of a kind with a name, if it exists and is decodable.
-    pub fn get<K: Stored>(&self, name: &ObjectName) -> Option<Arc<K>> {
-        K::store(self).get(name)?.object().cloned()
-    }
-
-    /// The route with this key, if it exists and is decodable.
-    fn route(&self, key: &ObjectKey) -> Option<AnyRoute> {
-        AnyRoute::of(self.object(key)?)
-    }
-
-    /// The policy with this key, if it exists and is decodable.
-    fn policy(&self, key: &ObjectKey) -> Option<AnyPolicy> {
-        AnyPolicy::of(self.object(key)?)
-    }
-
     /// The existing, decodable PingsixProxies with these names.
     pub fn proxies(&self, names: impl IntoIterator<Item = Option<ObjectName>>) -> Proxies {
         let found = names.into_iter().flatten().filter_map(|name| Some((name.clone(), self.get(&name)?)));

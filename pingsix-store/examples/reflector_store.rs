@@ -87,7 +87,7 @@ pub(crate) async fn follow(
 }
 
 /// Applies an event, and returns its changes, except those of the first list.
-fn changes<K: StoredObject>(
+fn changes<K: StoredObject<Name = ObjectName>>(
     kind: &'static str,
     store: &mut ReflectorStore<K, Configuration>,
     event: watcher::Event<K>,

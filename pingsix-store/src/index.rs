@@ -2,40 +2,38 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pingsix_translate::ObjectName;
-
 use crate::edge::Target;
 
 /// The referrers of each target. The relation is many-to-many, and targets without referrers take no memory.
 #[derive(Clone, Debug)]
-pub(crate) struct Index<T> {
-    referrers: BTreeMap<T, Referrers<T>>,
+pub(crate) struct Index<N, T> {
+    referrers: BTreeMap<T, Referrers<N, T>>,
     len: usize,
 }
 
 /// The referrers of a target. Most targets have one referrer, which needs no set.
 #[derive(Clone, Debug)]
-enum Referrers<T> {
-    One(ObjectName),
+enum Referrers<N, T> {
+    One(N),
     /// Two referrers at least, now or earlier.
-    Many(Box<Many<T>>),
+    Many(Box<Many<N, T>>),
 }
 
 /// Several referrers. The box keeps a single referrer small.
 #[derive(Clone, Debug)]
-struct Many<T> {
-    names: BTreeSet<ObjectName>,
+struct Many<N, T> {
+    names: BTreeSet<N>,
     /// The targets that the referrers concern, with counts. Thousands of routes may share a Service and few Gateways.
     concerned: BTreeMap<T, usize>,
 }
 
-impl<T> Default for Index<T> {
+impl<N, T> Default for Index<N, T> {
     fn default() -> Self {
         Self { referrers: BTreeMap::new(), len: 0 }
     }
 }
 
-impl<T: Target> Many<T> {
+impl<N: Target, T: Target> Many<N, T> {
     fn count(&mut self, concerned: &BTreeSet<T>) {
         for target in concerned {
             *self.concerned.entry(target.clone()).or_default() += 1;
@@ -54,12 +52,12 @@ impl<T: Target> Many<T> {
     }
 }
 
-impl<T: Target> Referrers<T> {
+impl<N: Target, T: Target> Referrers<N, T> {
     fn insert(
         &mut self,
-        referrer: &ObjectName,
+        referrer: &N,
         concerned: &BTreeSet<T>,
-        concerned_by: impl FnOnce(&ObjectName) -> BTreeSet<T>,
+        concerned_by: impl FnOnce(&N) -> BTreeSet<T>,
     ) -> bool {
         match self {
             Self::One(one) if one == referrer => false,
@@ -82,7 +80,7 @@ impl<T: Target> Referrers<T> {
     }
 
     /// Removes a referrer; returns whether it was present, and whether the set is empty now.
-    fn remove(&mut self, referrer: &ObjectName, concerned: &BTreeSet<T>) -> (bool, bool) {
+    fn remove(&mut self, referrer: &N, concerned: &BTreeSet<T>) -> (bool, bool) {
         match self {
             Self::One(one) => (one == referrer, one == referrer),
             Self::Many(many) => {
@@ -95,7 +93,7 @@ impl<T: Target> Referrers<T> {
         }
     }
 
-    fn iter(&self) -> impl Iterator<Item = &ObjectName> {
+    fn iter(&self) -> impl Iterator<Item = &N> {
         let (one, many) = match self {
             Self::One(one) => (Some(one), None),
             Self::Many(many) => (None, Some(&many.names)),
@@ -104,15 +102,15 @@ impl<T: Target> Referrers<T> {
     }
 }
 
-impl<T: Target> Index<T> {
+impl<N: Target, T: Target> Index<N, T> {
     /// Adds a reference by an object with these concerned targets; `concerned_by` has the targets of other referrers.
     /// Returns whether the reference is new.
     pub(crate) fn insert(
         &mut self,
         target: T,
-        referrer: &ObjectName,
+        referrer: &N,
         concerned: &BTreeSet<T>,
-        concerned_by: impl FnOnce(&ObjectName) -> BTreeSet<T>,
+        concerned_by: impl FnOnce(&N) -> BTreeSet<T>,
     ) -> bool {
         let is_new = match self.referrers.get_mut(&target) {
             None => self.referrers.insert(target, Referrers::One(referrer.clone())).is_none(),
@@ -123,7 +121,7 @@ impl<T: Target> Index<T> {
     }
 
     /// Removes a reference by an object with these concerned targets; returns whether it was present.
-    pub(crate) fn remove(&mut self, target: &T, referrer: &ObjectName, concerned: &BTreeSet<T>) -> bool {
+    pub(crate) fn remove(&mut self, target: &T, referrer: &N, concerned: &BTreeSet<T>) -> bool {
         let Some(referrers) = self.referrers.get_mut(target) else { return false };
         let (was_there, is_empty) = referrers.remove(referrer, concerned);
         if is_empty {
@@ -142,16 +140,12 @@ impl<T: Target> Index<T> {
     }
 
     /// The referrers of a target, by name.
-    pub(crate) fn referrers(&self, target: &T) -> impl Iterator<Item = &ObjectName> {
+    pub(crate) fn referrers(&self, target: &T) -> impl Iterator<Item = &N> {
         self.referrers.get(target).into_iter().flat_map(Referrers::iter)
     }
 
     /// The targets that the referrers of a target concern; `concerned_by` has those of a single referrer.
-    pub(crate) fn concerned(
-        &self,
-        target: &T,
-        concerned_by: impl FnOnce(&ObjectName) -> BTreeSet<T>,
-    ) -> BTreeSet<T> {
+    pub(crate) fn concerned(&self, target: &T, concerned_by: impl FnOnce(&N) -> BTreeSet<T>) -> BTreeSet<T> {
         match self.referrers.get(target) {
             None => BTreeSet::new(),
             Some(Referrers::One(one)) => concerned_by(one),

@@ -27,6 +27,7 @@
 //! assert_eq!(readers, ["shop/web"]);
 //! ```
 //!
+//! - Objects of kube's resources go by [`ObjectName`]; another [`StoredObject`] may have names of a type of its own.
 //! - Targets are names. References to missing objects are in the maps, too, so a new object finds its referrers.
 //! - A change has the targets of the old object and of the new one.
 //! - The end of a relist reveals objects that were deleted meanwhile, for which the API server sends no event. An
@@ -41,6 +42,7 @@
 
 mod edge;
 mod index;
+mod name;
 mod reader;
 mod reflector;
 mod shared;
@@ -48,7 +50,7 @@ mod shared;
 mod tests;
 
 pub use edge::{Direction, Edge, Target};
-pub use pingsix_translate::ObjectName;
+pub use name::ObjectName;
 pub use reader::{Reader, StoredObject};
 pub use reflector::{Change, ReflectorStore, Work};
 pub use shared::{SharedStore, object_ref};

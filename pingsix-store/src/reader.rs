@@ -6,18 +6,25 @@ use std::sync::Arc;
 
 use kube::Resource;
 use parking_lot::RwLock;
-use pingsix_translate::ObjectName;
+
+use crate::edge::Target;
+use crate::name::ObjectName;
 
 /// An object that can be stored. There is a blanket implementation for kube's resources.
 pub trait StoredObject: 'static {
-    /// The namespace and name; the namespace of a cluster-scoped object is empty.
-    fn object_name(&self) -> ObjectName;
+    /// The type of the names.
+    type Name: Target;
+
+    /// The name, which identifies an object among those of its kind.
+    fn object_name(&self) -> Self::Name;
 
     /// Whether both have the same `resourceVersion`. Objects without one are never the same.
     fn is_same_version(&self, other: &Self) -> bool;
 }
 
 impl<K: Resource + 'static> StoredObject for K {
+    type Name = ObjectName;
+
     fn object_name(&self) -> ObjectName {
         let metadata = self.meta();
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
@@ -34,31 +41,31 @@ impl<K: Resource + 'static> StoredObject for K {
 ///
 /// kube-runtime's store copies version and uid of every object into its own table, which takes some 300 bytes per
 /// object.
-pub struct Reader<K>(Arc<RwLock<Objects<K>>>);
+pub struct Reader<K: StoredObject>(Arc<RwLock<Objects<K>>>);
 
-type Objects<K> = BTreeMap<ObjectName, Arc<K>>;
+type Objects<K> = BTreeMap<<K as StoredObject>::Name, Arc<K>>;
 
-impl<K> Default for Reader<K> {
+impl<K: StoredObject> Default for Reader<K> {
     fn default() -> Self {
         Self(Arc::new(RwLock::new(BTreeMap::new())))
     }
 }
 
-impl<K> Clone for Reader<K> {
+impl<K: StoredObject> Clone for Reader<K> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<K> fmt::Debug for Reader<K> {
+impl<K: StoredObject> fmt::Debug for Reader<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reader").field("objects", &self.len()).finish_non_exhaustive()
     }
 }
 
-impl<K> Reader<K> {
+impl<K: StoredObject> Reader<K> {
     /// The object with a name.
-    pub fn get(&self, name: &ObjectName) -> Option<Arc<K>> {
+    pub fn get(&self, name: &K::Name) -> Option<Arc<K>> {
         self.0.read().get(name).cloned()
     }
 
@@ -77,12 +84,12 @@ impl<K> Reader<K> {
         self.0.read().is_empty()
     }
 
-    pub(crate) fn names(&self) -> Vec<ObjectName> {
+    pub(crate) fn names(&self) -> Vec<K::Name> {
         self.0.read().keys().cloned().collect()
     }
 
     /// Inserts an object. Returns its interned name and the former object.
-    pub(crate) fn insert(&self, name: ObjectName, object: Arc<K>) -> (ObjectName, Option<Arc<K>>) {
+    pub(crate) fn insert(&self, name: K::Name, object: Arc<K>) -> (K::Name, Option<Arc<K>>) {
         let mut objects = self.0.write();
         let known = objects.get_key_value(&name).map(|(name, _)| name.clone());
         let name = known.unwrap_or(name);
@@ -90,7 +97,7 @@ impl<K> Reader<K> {
         (name, before)
     }
 
-    pub(crate) fn remove(&self, name: &ObjectName) -> Option<(ObjectName, Arc<K>)> {
+    pub(crate) fn remove(&self, name: &K::Name) -> Option<(K::Name, Arc<K>)> {
         self.0.write().remove_entry(name)
     }
 

@@ -5,7 +5,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use kube_runtime::watcher;
-use pingsix_translate::ObjectName;
 
 use crate::edge::{Direction, Edge, Target};
 use crate::index::Index;
@@ -13,12 +12,12 @@ use crate::reader::{Reader, StoredObject};
 
 /// The change of one object by an event. The three variants are final; their fields may grow.
 #[derive(Clone, Debug)]
-pub enum Change<K, T> {
+pub enum Change<K: StoredObject, T> {
     /// The object is new, or its content has changed.
     #[non_exhaustive]
     Applied {
         /// The object.
-        name: ObjectName,
+        name: K::Name,
         /// The targets that the object concerns or concerned; sorted, without repetitions.
         concerned: Vec<T>,
         /// The dependencies that the object no longer has; sorted.
@@ -32,7 +31,7 @@ pub enum Change<K, T> {
     #[non_exhaustive]
     Touched {
         /// The object.
-        name: ObjectName,
+        name: K::Name,
         /// The new object.
         after: Arc<K>,
     },
@@ -40,7 +39,7 @@ pub enum Change<K, T> {
     #[non_exhaustive]
     Removed {
         /// The object.
-        name: ObjectName,
+        name: K::Name,
         /// The targets that the object concerned; sorted, without repetitions.
         concerned: Vec<T>,
         /// The former dependencies of the object; sorted.
@@ -50,9 +49,9 @@ pub enum Change<K, T> {
     },
 }
 
-impl<K, T> Change<K, T> {
+impl<K: StoredObject, T> Change<K, T> {
     /// The object.
-    pub const fn name(&self) -> &ObjectName {
+    pub const fn name(&self) -> &K::Name {
         match self {
             Self::Applied { name, .. } | Self::Touched { name, .. } | Self::Removed { name, .. } => name,
         }
@@ -70,19 +69,19 @@ pub struct Work {
 }
 
 /// The objects of one kind, with secondary maps of their references.
-pub struct ReflectorStore<K: 'static, T: 'static> {
+pub struct ReflectorStore<K: StoredObject, T: 'static> {
     reader: Reader<K>,
     edges: Arc<[Edge<K, T>]>,
     /// One map per edge.
-    indexes: Vec<Index<T>>,
+    indexes: Vec<Index<K::Name, T>>,
     same: fn(&K, &K) -> bool,
     /// The objects of an unfinished list.
-    listing: Option<BTreeMap<ObjectName, K>>,
+    listing: Option<BTreeMap<K::Name, K>>,
     is_complete: bool,
     work: Work,
 }
 
-impl<K, T> fmt::Debug for ReflectorStore<K, T> {
+impl<K: StoredObject, T> fmt::Debug for ReflectorStore<K, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReflectorStore")
             .field("objects", &self.reader.len())
@@ -136,7 +135,7 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
 
     /// Removes an object by its name, and returns the change. Watches of single objects report an absence without the
     /// deleted object.
-    pub fn remove(&mut self, name: &ObjectName) -> Option<Change<K, T>> {
+    pub fn remove(&mut self, name: &K::Name) -> Option<Change<K, T>> {
         let (name, before) = self.reader.remove(name)?;
         Some(self.removed(&name, before))
     }
@@ -147,7 +146,7 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
     }
 
     /// The object with a name.
-    pub fn get(&self, name: &ObjectName) -> Option<Arc<K>> {
+    pub fn get(&self, name: &K::Name) -> Option<Arc<K>> {
         self.reader.get(name)
     }
 
@@ -162,12 +161,12 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
     }
 
     /// The dependents of a target, by name and without repetitions.
-    pub fn dependents(&self, target: &T) -> impl Iterator<Item = &ObjectName> {
+    pub fn dependents(&self, target: &T) -> impl Iterator<Item = &K::Name> {
         self.referrers(target, Direction::DependsOn)
     }
 
     /// The objects that concern a target, by name and without repetitions.
-    pub fn members(&self, target: &T) -> impl Iterator<Item = &ObjectName> {
+    pub fn members(&self, target: &T) -> impl Iterator<Item = &K::Name> {
         self.referrers(target, Direction::Concerns)
     }
 
@@ -183,15 +182,15 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
     }
 
     /// Whether a predicate holds for a dependent of a target.
-    pub fn has_dependent(&self, target: &T, is_one: impl FnMut(&ObjectName) -> bool) -> bool {
+    pub fn has_dependent(&self, target: &T, is_one: impl FnMut(&K::Name) -> bool) -> bool {
         let edges = self.edges.iter().zip(&self.indexes);
         let edges = edges.filter(|(edge, _)| edge.direction == Direction::DependsOn);
         edges.flat_map(|(_, index)| index.referrers(target)).any(is_one)
     }
 
-    fn referrers(&self, target: &T, direction: Direction) -> impl Iterator<Item = &ObjectName> {
+    fn referrers(&self, target: &T, direction: Direction) -> impl Iterator<Item = &K::Name> {
         let edges = self.edges.iter().zip(&self.indexes).filter(move |(edge, _)| edge.direction == direction);
-        let names: BTreeSet<&ObjectName> = edges.flat_map(|(_, index)| index.referrers(target)).collect();
+        let names: BTreeSet<&K::Name> = edges.flat_map(|(_, index)| index.referrers(target)).collect();
         names.into_iter()
     }
 
@@ -223,7 +222,7 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
     fn finish_listing(&mut self) -> Vec<Change<K, T>> {
         let listing = self.listing.take().unwrap_or_default();
         self.is_complete = true;
-        let gone: Vec<ObjectName> =
+        let gone: Vec<K::Name> =
             self.reader.names().into_iter().filter(|name| !listing.contains_key(name)).collect();
         let mut changes: Vec<Change<K, T>> = gone.iter().filter_map(|name| self.remove(name)).collect();
         for (name, object) in listing {
@@ -237,7 +236,7 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
         changes
     }
 
-    fn put(&mut self, name: ObjectName, object: K) -> Change<K, T> {
+    fn put(&mut self, name: K::Name, object: K) -> Change<K, T> {
         let after = Arc::new(object);
         let (name, before) = self.reader.insert(name, after.clone());
         if before.as_ref().is_some_and(|before| (self.same)(before, &after)) {
@@ -247,14 +246,14 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
         Change::Applied { name, concerned, released, before, after }
     }
 
-    fn removed(&mut self, name: &ObjectName, before: Arc<K>) -> Change<K, T> {
+    fn removed(&mut self, name: &K::Name, before: Arc<K>) -> Change<K, T> {
         let (concerned, released) = self.reindex(name, Some(&before), None);
         Change::Removed { name: name.clone(), concerned, released, before }
     }
 
     /// Moves an object from its old targets to its new ones. Returns the concerned targets of both versions, and the
     /// dependencies of the old version alone.
-    fn reindex(&mut self, name: &ObjectName, before: Option<&K>, after: Option<&K>) -> (Vec<T>, Vec<T>) {
+    fn reindex(&mut self, name: &K::Name, before: Option<&K>, after: Option<&K>) -> (Vec<T>, Vec<T>) {
         let (mut concerned, mut released) = (BTreeSet::new(), BTreeSet::new());
         let mut kept = BTreeSet::new();
         let edges = &self.edges;
@@ -317,9 +316,9 @@ fn concerns<K, T: Target>(edges: &[Edge<K, T>], object: &K) -> BTreeSet<T> {
 }
 
 /// The targets that a stored object concerns, by its name.
-fn concerned_by<K, T: Target>(
+fn concerned_by<K: StoredObject, T: Target>(
     reader: &Reader<K>,
     edges: &[Edge<K, T>],
-) -> impl FnOnce(&ObjectName) -> BTreeSet<T> {
+) -> impl FnOnce(&K::Name) -> BTreeSet<T> {
     move |name| reader.get(name).map(|object| concerns(edges, &object)).unwrap_or_default()
 }

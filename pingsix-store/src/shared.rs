@@ -8,10 +8,10 @@ use kube::{Api, Resource};
 use kube_runtime::reflector::ObjectRef;
 use kube_runtime::{WatchStreamExt as _, reflector, watcher};
 use parking_lot::Mutex;
-use pingsix_translate::ObjectName;
 use serde::de::DeserializeOwned;
 
 use crate::edge::{Edge, Target};
+use crate::name::ObjectName;
 use crate::reader::StoredObject;
 use crate::reflector::{Change, ReflectorStore};
 
@@ -20,21 +20,21 @@ use crate::reflector::{Change, ReflectorStore};
 ///
 /// One task feeds the store: [`watch`](Self::watch) begins a watch, and [`reflect`](Self::reflect) and
 /// [`changes`](Self::changes) adapt the stream of one.
-pub struct SharedStore<K: 'static, T: 'static>(Arc<Mutex<ReflectorStore<K, T>>>);
+pub struct SharedStore<K: StoredObject, T: 'static>(Arc<Mutex<ReflectorStore<K, T>>>);
 
-impl<K, T> Clone for SharedStore<K, T> {
+impl<K: StoredObject, T> Clone for SharedStore<K, T> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<K, T> Debug for SharedStore<K, T> {
+impl<K: StoredObject, T> Debug for SharedStore<K, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.lock().fmt(f)
     }
 }
 
-impl<K, T> From<ReflectorStore<K, T>> for SharedStore<K, T> {
+impl<K: StoredObject, T> From<ReflectorStore<K, T>> for SharedStore<K, T> {
     fn from(store: ReflectorStore<K, T>) -> Self {
         Self(Arc::new(Mutex::new(store)))
     }

@@ -6,11 +6,10 @@ use futures::{TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_runtime::reflector::ObjectRef;
 use kube_runtime::watcher::Event;
-use pingsix_translate::ObjectName;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
-use crate::{Change, Edge, ReflectorStore, SharedStore, object_ref};
+use crate::{Change, Edge, ObjectName, ReflectorStore, SharedStore, object_ref};
 
 /// Keys of `data` that start with `to-` concern their value, those with `on-` depend on it.
 fn store() -> ReflectorStore<ConfigMap, String> {

@@ -22,6 +22,7 @@ mod policy;
 mod quarantine;
 mod references;
 pub mod responder;
+pub mod selection;
 mod shared_map;
 mod small_set;
 pub mod snapshot;

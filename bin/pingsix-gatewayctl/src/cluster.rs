@@ -18,6 +18,7 @@ use std::io::Write;
 
 use anyhow::{Context as _, bail};
 use http::StatusCode;
+use pingsix_translate::selection::IndexedObjects;
 use pingsix_translate::{Kind, ObjectKey};
 use serde_json::Value;
 
@@ -54,14 +55,19 @@ pub(crate) fn load(
     cluster.check_namespaces(&values)?;
     let mut objects = FileObjects::of_values(NAME, values);
     if !cluster.reader.namespaces().is_empty() {
-        let proxies = Manifests::collect([objects.clone()], &[]).objects.named_proxies();
+        let proxies = dependencies(&objects, |kind| kind == Kind::PingsixProxy);
         objects.extend(FileObjects::of_values(NAME, cluster.proxies_elsewhere(&proxies, notes)?));
     }
     // Secrets and ConfigMaps refer to nothing, so one round is enough.
-    let named = Manifests::collect([objects.clone()], &[]).objects.referents_by_name();
-    let named: BTreeSet<ObjectKey> = named.into_iter().filter(|key| is_read_by_name(key.kind)).collect();
+    let named = dependencies(&objects, is_read_by_name);
     objects.extend(FileObjects::of_values(NAME, cluster.get(&named)?));
     Ok(Manifests::collect([objects], supplied))
+}
+
+/// The objects of some kinds to which others refer, existing or not.
+fn dependencies(objects: &FileObjects, is_of_kinds: impl Fn(Kind) -> bool) -> BTreeSet<ObjectKey> {
+    let indexed = IndexedObjects::from(Manifests::collect([objects.clone()], &[]).objects);
+    indexed.dependencies().filter(|key| is_of_kinds(key.kind)).cloned().collect()
 }
 
 /// Whether objects of the kind are read only if another object refers to them.

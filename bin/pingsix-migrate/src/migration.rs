@@ -5,7 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use pingsix_translate::manifest::{Decoded, decode_known_fields};
-use pingsix_translate::{ObjectKey, Objects, Options};
+use pingsix_translate::selection::IndexedObjects;
+use pingsix_translate::{Kind, ObjectKey, Objects, Options};
 use serde_json::Value;
 
 use super::asked::{self, Asked};
@@ -103,7 +104,9 @@ pub fn referents(values: Vec<Value>, choices: &Choices) -> Result<BTreeSet<Objec
             objects.insert(object);
         }
     }
-    let mut referents = objects.referents_by_name();
+    let indexed = IndexedObjects::from(objects);
+    let is_read = |key: &&ObjectKey| matches!(key.kind, Kind::Service | Kind::Secret | Kind::ConfigMap);
+    let mut referents: BTreeSet<ObjectKey> = indexed.dependencies().filter(is_read).cloned().collect();
     referents.extend(asked.take());
     Ok(referents)
 }

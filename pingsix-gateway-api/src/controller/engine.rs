@@ -36,6 +36,7 @@ mod withdrawing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use pingsix_translate::selection::{ObjectSource as _, Target};
 use pingsix_translate::status::Problem;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 use tokio::sync::mpsc;
@@ -54,7 +55,7 @@ use crate::reconcile::{Job, NextStep, Reconciled, Reconciler, Turn};
 use crate::replicas::Replicas;
 use crate::wait::changed;
 use crate::watch::{Input, Watches};
-use crate::world::{Effects, Target};
+use crate::world::Effects;
 use ingest::Ingest;
 use jobs::{JobOutcome, RunningJob};
 use parts::Shared;

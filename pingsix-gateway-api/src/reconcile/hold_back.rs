@@ -9,6 +9,7 @@
 
 use std::collections::BTreeSet;
 
+use pingsix_translate::selection::ObjectSource as _;
 use pingsix_translate::snapshot::{
     AnyPolicy, IngressSnapshot, OwnerSnapshot, Referents, Snapshot, config_maps_of_gateway, proxy_of_class,
     proxy_of_gateway, references_of_ingress, secrets_of_gateway, secrets_of_listener_set, secrets_of_proxy,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pingsix_translate::infrastructure::{AttachedParameters, Infrastructure};
+use pingsix_translate::selection::{Changed, Extract};
 use pingsix_translate::snapshot::{OwnAddresses, OwnerSnapshot};
 use pingsix_translate::status::{Problem, Verdicts};
 use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, StreamPlane};
@@ -11,7 +12,6 @@ use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, StreamPlane};
 use super::job::OwnerCache;
 use super::waits::Waits;
 use crate::acceptance::Acceptance;
-use crate::world::{Changed, Extract};
 
 /// The last translation of an owner, with its acceptance.
 #[derive(Debug, Default)]

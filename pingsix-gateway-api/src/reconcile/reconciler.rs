@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use pingsix_translate::selection::ObjectSource as _;
 use pingsix_translate::snapshot::{
     AnyPolicy, Gateway, GatewayClass, IngressClass, OwnAddress, proxy_of_class, proxy_of_ingress_class,
 };

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use pingsix_translate::selection::Extract;
 use pingsix_translate::snapshot::OwnerSnapshot;
 use pingsix_translate::status::Verdicts;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Translation};
@@ -13,7 +14,6 @@ use super::hold_back::hold_back;
 use super::job::{BridgeOutput, Job, JobOutput, JobResult, Publication};
 use crate::BridgeError;
 use crate::acceptance::{DraftNumber, PriorStatuses, Trial};
-use crate::world::Extract;
 
 /// The state of an owner after a reconciliation. Each variant needs another action, so matches are exhaustive.
 #[derive(Debug)]
@@ -168,11 +168,11 @@ impl Reconciler {
             Some((entry.extract.take()?, changed))
         });
         if let Some((mut extract, changed)) = kept
-            && self.world.refresh(&mut extract, &changed)
+            && extract.refresh(&self.world, &changed)
         {
             return Some(extract);
         }
-        self.world.extract(owner)
+        Extract::new(&self.world, owner)
     }
 
     fn take(&mut self, owner: &ObjectKey, translation: Translation, mut bridged: BridgeOutput) -> Reconciled {

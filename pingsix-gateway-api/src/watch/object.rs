@@ -160,6 +160,8 @@ impl<K: WatchedKind> Watched<K> {
 }
 
 impl<K: WatchedKind> StoredObject for Watched<K> {
+    type Name = ObjectName;
+
     fn object_name(&self) -> ObjectName {
         self.name()
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pingsix_translate::{Kind, ObjectKey};
 
 use super::World;
-use super::edges::Target;
+use pingsix_translate::selection::Target;
 
 /// The result of a search.
 #[derive(Debug, Default)]

@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pingsix_translate::snapshot::{OwnerSnapshot, ReferenceGrant};
+use pingsix_translate::selection::Target;
+use pingsix_translate::snapshot::OwnerSnapshot;
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
 
-use super::edges::{Target, crossing};
-use super::snapshot::picked;
 use super::{KindStore, Stored, World};
 
 impl World {
@@ -48,17 +47,6 @@ impl World {
             add(Kind::PingsixProxy, &mut dependents_in(&self.proxies, &target, &referents.proxies));
         }
         referrers
-    }
-
-    /// The ReferenceGrants that permit objects of a kind to refer from one namespace into another.
-    pub fn grants(
-        &self,
-        kind: Kind,
-        from: &Arc<str>,
-        into: &Arc<str>,
-    ) -> SharedMap<ObjectName, Arc<ReferenceGrant>> {
-        let crossing = crossing(kind, from.clone(), into.clone());
-        picked(&self.reference_grants, self.reference_grants.members(&crossing))
     }
 }
 

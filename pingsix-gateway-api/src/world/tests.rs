@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use kube_runtime::watcher;
 use pingsix_translate::crd::PingsixProxy;
+use pingsix_translate::selection::{Changed, Extract, ObjectSource as _};
 use pingsix_translate::snapshot::{
     EndpointSlice, Gateway, GatewayClass, HttpRoute, Ingress, IngressClass, ListenerSet, Namespace,
     OwnerSnapshot, ReferenceGrant, Secret, Service,
@@ -19,7 +20,7 @@ use rand::{Rng as _, SeedableRng as _};
 use regex::Regex;
 use serde_json::{Value, json};
 
-use super::{Changed, Effects, Event, Extract, World};
+use super::{Effects, Event, World};
 use crate::fixture::generate::{event_of, object};
 use crate::watch::Watched;
 
@@ -274,7 +275,7 @@ fn an_undecodable_object_exists_and_has_no_effect() {
     broken["spec"]["listeners"] = json!("none");
     world.apply(applied::<Gateway>(broken));
     let key = ObjectKey::new(Kind::Gateway, "infra", "one");
-    assert!(world.contains(&key) && world.extract(&key).is_none());
+    assert!(world.contains(&key) && Extract::new(&world, &key).is_none());
     assert_eq!(world.undecodable().len(), 1);
 }
 
@@ -305,7 +306,7 @@ fn grant(namespace: &str, from: &str, secret: &str) -> Value {
 
 /// The references to watch for Gateway `infra/one`.
 fn referenced(world: &World) -> Vec<String> {
-    let extract = world.extract(&ObjectKey::new(Kind::Gateway, "infra", "one")).unwrap();
+    let extract = Extract::new(world, &ObjectKey::new(Kind::Gateway, "infra", "one")).unwrap();
     extract.referenced.iter().map(ToString::to_string).collect()
 }
 
@@ -332,12 +333,12 @@ fn a_secret_that_may_not_be_used_is_not_watched() {
     })));
     // There is no grant, and the ListenerSet is not allowed.
     assert_eq!(referenced(&world), ["ConfigMap infra/ca"]);
-    let mut extract = world.extract(&key).unwrap();
+    let mut extract = Extract::new(&world, &key).unwrap();
     let labelled = |edge: &str, version: &str| json!({"metadata": {"name": "team", "labels": {"edge": edge}, "resourceVersion": version}});
     let effects = world.apply(applied::<Namespace>(labelled("yes", "1")));
     assert_eq!(owners(&effects), ["Gateway infra/one"]);
     // An extract that is kept would not tell.
-    assert!(!world.refresh(&mut extract, &Changed { objects: effects.touched, ..Changed::default() }));
+    assert!(!extract.refresh(&world, &Changed { objects: effects.touched, ..Changed::default() }));
     assert_eq!(referenced(&world), ["Secret team/own", "ConfigMap infra/ca"]);
     // A grant counts for the kind and the name it is for.
     world.apply(applied::<ReferenceGrant>(grant("shop", "Gateway", "other")));
@@ -352,7 +353,7 @@ fn a_secret_that_may_not_be_used_is_not_watched() {
         json!({"metadata": {"name": "own", "namespace": "team", "resourceVersion": "1"}}),
     ));
     assert_eq!(referenced(&world), ["ConfigMap infra/ca"]);
-    let OwnerSnapshot::Gateway(snapshot) = world.extract(&key).unwrap().snapshot else {
+    let OwnerSnapshot::Gateway(snapshot) = Extract::new(&world, &key).unwrap().snapshot else {
         panic!("a Gateway's")
     };
     assert_eq!(snapshot.referents.secrets.len(), 0);
@@ -379,7 +380,7 @@ fn secrets_of_parameters_are_watched_and_concern_users_of_the_parameters() {
     })));
     world.apply(applied::<Gateway>(gateway("one", "pingsix", 1)));
     world.apply(applied::<PingsixProxy>(named("old")));
-    let mut extract = world.extract(&key).unwrap();
+    let mut extract = Extract::new(&world, &key).unwrap();
     let referenced =
         |extract: &Extract| extract.referenced.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(referenced(&extract), ["Secret system/old"]);
@@ -387,10 +388,10 @@ fn secrets_of_parameters_are_watched_and_concern_users_of_the_parameters() {
     // An extract that is kept would not tell.
     let proxy = ObjectKey::new(Kind::PingsixProxy, "system", "edge");
     let changed = Changed { objects: [proxy].into(), ..Changed::default() };
-    assert!(world.refresh(&mut extract, &changed));
+    assert!(extract.refresh(&world, &changed));
     assert_eq!(owners(&world.apply(applied::<PingsixProxy>(named("new")))), ["Gateway infra/one"]);
-    assert!(!world.refresh(&mut extract, &changed));
-    assert_eq!(referenced(&world.extract(&key).unwrap()), ["Secret system/new"]);
+    assert!(!extract.refresh(&world, &changed));
+    assert_eq!(referenced(&Extract::new(&world, &key).unwrap()), ["Secret system/new"]);
     assert!(owners(&world.apply(applied::<Secret>(secret("old")))).is_empty());
 }
 
@@ -444,7 +445,7 @@ fn after_any_history_what_was_reconsidered_is_all_that_changed() {
         for version in 1..=120 {
             let (what, effects) = step(&mut world, version, &mut random);
             for owner in &effects.owners {
-                match world.extract(owner) {
+                match Extract::new(&world, owner) {
                     Some(extract) => held.insert(owner.clone(), translated(&extract.snapshot, &options)),
                     None => held.remove(owner),
                 };
@@ -524,10 +525,10 @@ fn an_extract_that_is_brought_up_to_date_is_as_a_new_one() {
                 changed.sliced.extend(effects.sliced.iter().cloned());
             }
             for owner in effects.owners.iter().filter(|_| random.random_bool(0.7)) {
-                let (before, new) = (held.remove(owner), world.extract(owner));
+                let (before, new) = (held.remove(owner), Extract::new(&world, owner));
                 let Some(new) = new else { continue };
                 if let Some((mut extract, changed)) = before
-                    && world.refresh(&mut extract, &changed)
+                    && extract.refresh(&world, &changed)
                 {
                     let (extract, new) = (shown(&extract), shown(&new));
                     assert!(
@@ -563,12 +564,12 @@ fn a_route_with_its_service_comes_and_goes_without_a_new_extract() {
     let mut world = World::default();
     world.apply(applied::<Gateway>(gateway("one", "pingsix", 1)));
     let owner = ObjectKey::new(Kind::Gateway, "infra", "one");
-    let mut extract = world.extract(&owner).unwrap();
+    let mut extract = Extract::new(&world, &owner).unwrap();
     let mut take = |world: &World, effects: &Effects| {
         let mut changed = Changed::default();
         changed.objects.extend(effects.touched.iter().chain(&effects.removed).cloned());
         changed.sliced.extend(effects.sliced.iter().cloned());
-        assert!(world.refresh(&mut extract, &changed));
+        assert!(extract.refresh(world, &changed));
         let OwnerSnapshot::Gateway(snapshot) = &extract.snapshot else { panic!("a Gateway's") };
         (
             snapshot.routes.len(),
@@ -611,12 +612,12 @@ fn an_ingress_with_its_referents_comes_and_goes_without_a_new_extract() {
     let mut world = World::default();
     world.apply(applied::<IngressClass>(class("one")));
     world.apply(applied::<IngressClass>(class("two")));
-    let mut extract = world.extract(&ObjectKey::new(Kind::IngressClass, "", "one")).unwrap();
+    let mut extract = Extract::new(&world, &ObjectKey::new(Kind::IngressClass, "", "one")).unwrap();
     let mut take = |world: &World, effects: &Effects| {
         let mut changed = Changed::default();
         changed.objects.extend(effects.touched.iter().chain(&effects.removed).cloned());
         changed.sliced.extend(effects.sliced.iter().cloned());
-        assert!(world.refresh(&mut extract, &changed));
+        assert!(extract.refresh(world, &changed));
         let OwnerSnapshot::Ingress(snapshot) = &extract.snapshot else { panic!("an IngressClass's") };
         let referents = &snapshot.referents;
         (

@@ -12,6 +12,7 @@ use kube::{Api, ResourceExt as _};
 use pingsix_gateway_api::status::{EventOptions, Wanted};
 use pingsix_gateway_api::watch::DecodedObject;
 use pingsix_test_cluster::TestCluster;
+use pingsix_translate::selection::ObjectSource as _;
 use pingsix_translate::snapshot::{Gateway, GatewayClass, HttpRoute, Ingress, Proxies};
 use pingsix_translate::status::{Address, Delivery, Problem, Verdicts, judge_gateway_class, with_delivery};
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Options, translate};

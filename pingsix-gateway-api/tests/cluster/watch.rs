@@ -12,6 +12,7 @@ use kube::api::DeleteParams;
 use pingsix_gateway_api::watch::{Answer, Availability, Input, Presence, WatchOptions, Watches, presence};
 use pingsix_gateway_api::world::World;
 use pingsix_test_cluster::{Channel, TestCluster};
+use pingsix_translate::selection::ObjectSource as _;
 use pingsix_translate::{Kind, ObjectKey, PINGSIX_GROUP};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use super::kinds::{Ingress, IngressClass};
 use super::policy_object::AnyPolicy;
-use super::references::{proxy_of_ingress_class, references_of_ingress, services_of_ingress};
-use super::{Objects, ReferentNames, Referents};
-use crate::model::{Age, Kind, ObjectKey, ObjectName};
+use super::referents::Referents;
+use crate::model::{Age, ObjectKey, ObjectName};
 use crate::shared_map::SharedMap;
 
 /// The annotation for the class of an Ingress, which is older than the field.
@@ -16,7 +15,8 @@ const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 /// The annotation of the default IngressClass.
 const DEFAULT_ANNOTATION: &str = "ingressclass.kubernetes.io/is-default-class";
 
-/// The input of translation for one IngressClass, from [`Objects::ingress_snapshot`] or built by hand.
+/// The input of translation for one IngressClass, from [`Objects::ingress_snapshot`](super::Objects::ingress_snapshot) or an
+/// [`Extract`](crate::selection::Extract).
 #[derive(Clone, Debug)]
 pub struct IngressSnapshot {
     /// The IngressClass.
@@ -30,34 +30,6 @@ pub struct IngressSnapshot {
     pub policies: SharedMap<ObjectKey, AnyPolicy>,
     /// The objects to which all of these refer.
     pub referents: Referents,
-}
-
-impl Objects {
-    /// The snapshot of an IngressClass; `None` if the class does not exist.
-    ///
-    /// An Ingress belongs to the class that it names ([`class_of_ingress`]), or else to the default class
-    /// ([`default_ingress_classes`]).
-    pub fn ingress_snapshot(&self, class: &str) -> Option<IngressSnapshot> {
-        let object = self.ingress_classes.get(&ObjectName::new("", class))?;
-        let default_classes = default_ingress_classes(self.ingress_classes.values().map(AsRef::as_ref));
-        let default_class = default_classes.first().map(AsRef::as_ref);
-        let mut names = ReferentNames::default();
-        let mut ingresses = SharedMap::new();
-        for (name, ingress) in &self.ingresses {
-            if class_of_ingress(ingress).or(default_class) == Some(class) {
-                names.services.extend(services_of_ingress(ingress, &name.namespace));
-                names.add(references_of_ingress(ingress, &name.namespace));
-                ingresses.insert(name.clone(), ingress.clone());
-            }
-        }
-        names.proxies.extend(proxy_of_ingress_class(object));
-        let policies = self.policies().filter(AnyPolicy::is_for_ingresses);
-        let policies = names.policies(policies, |target| {
-            target.kind == Kind::Ingress && ingresses.contains_key(&target.name)
-        });
-        let referents = self.referents(&names);
-        Some(IngressSnapshot { class: object.clone(), default_classes, ingresses, policies, referents })
-    }
 }
 
 /// The class that an Ingress names: `spec.ingressClassName`, or the annotation `kubernetes.io/ingress.class`. `None` is the

@@ -9,10 +9,22 @@ use crate::for_each_kind;
 use crate::model::{Kind, ObjectKey, ObjectName};
 use crate::shared_map::{Change, SharedMap};
 
+/// A type of objects of one kind, in an [`Object`].
+pub trait FromObject: OfKind {
+    /// The object, if it is of the kind.
+    fn from_object(object: Object) -> Option<Arc<Self>>;
+}
+
 macro_rules! objects {
     ($($kind:ident in $field:ident $facts:tt)+) => {
         $(impl OfKind for super::$kind {
             const KIND: Kind = Kind::$kind;
+        })+
+
+        $(impl FromObject for super::$kind {
+            fn from_object(object: Object) -> Option<Arc<Self>> {
+                if let Object::$kind(object) = object { Some(object) } else { None }
+            }
         })+
 
         /// One object of a kind that translation reads. Its `Debug` text is its key, because it may be a Secret.

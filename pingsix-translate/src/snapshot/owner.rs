@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::part::{Part, add_differing, copy, differing, text_at};
-use super::{AnyPolicy, IngressSnapshot, Objects, Referents, Snapshot};
+use super::{AnyPolicy, IngressSnapshot, Referents, Snapshot};
 use crate::model::{Kind, ObjectKey};
 use crate::shared_map::SharedMap;
 
@@ -17,18 +17,6 @@ pub enum OwnerSnapshot {
     Gateway(Box<Snapshot>),
     /// An IngressClass.
     Ingress(Box<IngressSnapshot>),
-}
-
-impl Objects {
-    /// The snapshot of a Gateway or IngressClass; `None` if the owner does not exist.
-    pub fn owner_snapshot(&self, owner: &ObjectKey) -> Option<OwnerSnapshot> {
-        if owner.kind == Kind::Gateway {
-            self.snapshot(&owner.name).map(|snapshot| OwnerSnapshot::Gateway(Box::new(snapshot)))
-        } else {
-            let snapshot = self.ingress_snapshot(&owner.name.name);
-            snapshot.map(|snapshot| OwnerSnapshot::Ingress(Box::new(snapshot)))
-        }
-    }
 }
 
 impl OwnerSnapshot {
@@ -53,14 +41,6 @@ impl OwnerSnapshot {
         match self {
             Self::Gateway(snapshot) => &mut snapshot.referents,
             Self::Ingress(snapshot) => &mut snapshot.referents,
-        }
-    }
-
-    /// As [`Snapshot::refresh`].
-    pub fn refresh(&mut self, before: &Objects, now: &Objects, changed: &BTreeSet<ObjectKey>) -> bool {
-        match self {
-            Self::Gateway(snapshot) => snapshot.refresh(before, now, changed),
-            Self::Ingress(snapshot) => snapshot.refresh(before, now, changed),
         }
     }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use gateway_api::gateways::GatewayListeners;
 
-use super::Objects;
 use super::endpoint_slice::EndpointSlice;
 use super::frontend::FrontendValidation;
 use super::kinds::{Gateway, GatewayClass, Ingress, IngressClass, ListenerSet};
@@ -155,53 +154,6 @@ pub fn secrets_of_proxy(proxy: &PingsixProxy, namespace: &Arc<str>) -> BTreeSet<
     let credentials = sink.and_then(|sink| sink.credentials_secret_ref.as_ref()).map(|secret| &secret.name);
     let named = keyring.into_iter().chain(credentials);
     named.map(|secret| ObjectName::new(namespace.clone(), secret.as_str())).collect()
-}
-
-impl Objects {
-    /// The Services, Secrets and ConfigMaps to which objects refer, existing or not. A controller watches these Secrets and
-    /// ConfigMaps, and no others.
-    pub fn referents_by_name(&self) -> BTreeSet<ObjectKey> {
-        let (mut services, mut secrets) = (BTreeSet::new(), BTreeSet::new());
-        let mut keys: BTreeSet<ObjectKey> = BTreeSet::new();
-        for (name, gateway) in self.gateways() {
-            secrets.extend(secrets_of_gateway(gateway, &name.namespace));
-        }
-        for (name, set) in self.listener_sets() {
-            secrets.extend(secrets_of_listener_set(set, &name.namespace));
-        }
-        for (name, proxy) in self.proxies() {
-            secrets.extend(secrets_of_proxy(proxy, &name.namespace));
-        }
-        for (name, ingress) in self.ingresses() {
-            keys.extend(references_of_ingress(ingress, &name.namespace));
-            services.extend(services_of_ingress(ingress, &name.namespace));
-        }
-        for route in self.routes() {
-            services.extend(route.services().iter().cloned());
-        }
-        let gateways = self.gateways();
-        let config_maps =
-            gateways.flat_map(|(name, gateway)| config_maps_of_gateway(gateway, &name.namespace));
-        let of_kind = |kind| move |name| ObjectKey { kind, name };
-        keys.extend(services.into_iter().map(of_kind(Kind::Service)));
-        keys.extend(secrets.into_iter().map(of_kind(Kind::Secret)));
-        keys.extend(config_maps.map(of_kind(Kind::ConfigMap)));
-        keys.extend(self.policies().flat_map(|policy| policy.references()));
-        keys
-    }
-}
-
-impl Objects {
-    /// The PingsixProxies that GatewayClasses, IngressClasses and Gateways name, existing or not.
-    pub fn named_proxies(&self) -> BTreeSet<ObjectKey> {
-        let of_classes = self.gateway_classes().filter_map(|(_, class)| proxy_of_class(class));
-        let of_ingress_classes =
-            self.ingress_classes().filter_map(|(_, class)| proxy_of_ingress_class(class));
-        let of_gateways =
-            self.gateways().filter_map(|(name, gateway)| proxy_of_gateway(gateway, &name.namespace));
-        let names = of_classes.chain(of_ingress_classes).chain(of_gateways);
-        names.map(|name| ObjectKey { kind: Kind::PingsixProxy, name }).collect()
-    }
 }
 
 fn named_proxy(group: &str, kind: &str, namespace: &str, name: &str) -> Option<ObjectName> {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use pingsix_translate::snapshot::Pending;
+use pingsix_translate::selection::{Extract, IndexedObjects};
+use pingsix_translate::snapshot::{OwnerSnapshot, Pending};
 use pingsix_translate::{
     Budget, Change, Kind, Layout, Object, ObjectKey, ObjectName, Objects, Options, Origin, Quarantine,
     Section, Snapshot, Translation, TranslationMode, Translator, translate,
@@ -154,7 +155,7 @@ pub(crate) fn history(tables: Tables, seed: u64) -> Result<Seen, String> {
     let mut last: Option<Translation> = None;
     let mut alone = None;
     let (mut quarantine, mut pending) = (Quarantine::new(), Pending::new());
-    let mut cut: Option<(Objects, Snapshot)> = None;
+    let mut held = Held::default();
     for _ in 0..STEPS {
         if rng.random_bool(0.3) {
             change_quarantine(&mut rng, &objects, &mut quarantine);
@@ -162,12 +163,11 @@ pub(crate) fn history(tables: Tables, seed: u64) -> Result<Seen, String> {
         if rng.random_bool(0.2) {
             change_pending(&mut rng, &mut objects, &mut pending);
         }
-        let now = collect(&objects);
         let mut present = snapshot(&objects);
-        let refreshed = cut.and_then(|(before, cut)| refreshed(cut, &before, &now));
-        witnessed.refreshed += usize::from(refreshed.is_some());
-        let mut refreshed = refreshed.unwrap_or_else(|| present.clone());
-        cut = Some((now, refreshed.clone()));
+        witnessed.refreshed +=
+            usize::from(held.update(collect(&objects), &ObjectKey::new(Kind::Gateway, "infra", "public")));
+        let Some(OwnerSnapshot::Gateway(refreshed)) = held.snapshot() else { panic!("a Gateway's") };
+        let mut refreshed = *refreshed;
         for snapshot in [&mut present, &mut refreshed] {
             snapshot.referents.quarantine = quarantine.clone();
             snapshot.referents.pending = pending.clone();
@@ -209,9 +209,27 @@ pub(crate) fn history(tables: Tables, seed: u64) -> Result<Seen, String> {
     Ok(witnessed)
 }
 
-/// The snapshot after changes, if it can be refreshed.
-fn refreshed(mut snapshot: Snapshot, before: &Objects, now: &Objects) -> Option<Snapshot> {
-    snapshot.refresh(before, now, &now.changes(before)).then_some(snapshot)
+/// The extract of an owner that is kept and refreshed.
+#[derive(Default)]
+pub(crate) struct Held {
+    objects: IndexedObjects,
+    extract: Option<Extract>,
+}
+
+impl Held {
+    /// Takes other objects. Returns whether the extract was refreshed.
+    pub(crate) fn update(&mut self, objects: Objects, owner: &ObjectKey) -> bool {
+        let changed = self.objects.update(objects);
+        let refreshed = self.extract.as_mut().is_some_and(|extract| extract.refresh(&self.objects, &changed));
+        if !refreshed {
+            self.extract = Extract::new(&self.objects, owner);
+        }
+        refreshed
+    }
+
+    pub(crate) fn snapshot(&self) -> Option<OwnerSnapshot> {
+        self.extract.as_ref().map(|extract| extract.snapshot.clone())
+    }
 }
 
 /// The charge after changes is about that of a new table.

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
+use pingsix_translate::selection::ObjectSource as _;
 use pingsix_translate::snapshot::{Gateway, IngressClass, OwnAddress};
 use pingsix_translate::status::Address;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use pingsix_translate::infrastructure::{Infrastructure, SecretKey};
+use pingsix_translate::selection::ObjectSource as _;
 use pingsix_translate::snapshot::{EndpointState, Gateway, GatewayClass, Ingress, Secret};
 use pingsix_translate::status::{
     Address, Condition, ConditionStatus, ConditionType, GatewayVerdict, Problem, Reason,

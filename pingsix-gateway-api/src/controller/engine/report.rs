@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pingsix_translate::crd::PingsixProxy;
+use pingsix_translate::selection::ObjectSource as _;
 use pingsix_translate::snapshot::{
     BackendTrafficPolicy, GatewayClass, Ingress, SecurityPolicy, TrafficPolicy,
 };

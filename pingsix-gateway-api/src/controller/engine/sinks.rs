@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pingsix_translate::infrastructure::{SinkCredentials, SinkParameters};
+use pingsix_translate::selection::ObjectSource as _;
 use pingsix_translate::snapshot::{Gateway, Secret};
 use pingsix_translate::status::Problem;
 use pingsix_translate::{DataPlaneKey, ObjectKey};

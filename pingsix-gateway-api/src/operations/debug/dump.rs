@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pingsix_translate::selection::{CrossNamespaceReference, Target};
 use pingsix_translate::status::Delivery;
 use pingsix_translate::{DataPlane, DataPlaneKey, Kind, ObjectKey, Origin, Size, StreamPlane};
 use serde_json::{Map, Value, json};
@@ -15,7 +16,7 @@ use crate::bridge::stream::stream_origin_of;
 use crate::replicas::Replicas;
 use crate::store::Direction;
 use crate::watch::{Undecodable, Watched};
-use crate::world::{CrossNamespaceReference, KindVisitor, Stored, Target, World, with_kind};
+use crate::world::{KindVisitor, Stored, World, with_kind};
 
 /// The replacement of secrets.
 const REDACTED: &str = "<redacted>";

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pingsix_translate::selection::ObjectSource as _;
 use pingsix_translate::{DataPlaneKey, Kind, Object, ObjectKey};
 
 use super::DebugState;

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kube::Client;
+use pingsix_translate::selection::ObjectSource as _;
+use pingsix_translate::snapshot::FromObject;
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -89,7 +91,7 @@ impl Consumer {
         self.world.contains(&ObjectKey::new(kind, namespace, name))
     }
 
-    pub(super) fn get<K: Stored>(&self, namespace: &str, name: &str) -> std::sync::Arc<K> {
+    pub(super) fn get<K: Stored + FromObject>(&self, namespace: &str, name: &str) -> std::sync::Arc<K> {
         self.world.get(&ObjectName::new(namespace, name)).unwrap()
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pingsix_translate::Kind;
+use pingsix_translate::selection::ObjectSource as _;
 use pingsix_translate::snapshot::TcpRoute;
 use serde_json::json;
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use pingsix_translate::selection::{Changed, Extract};
 use pingsix_translate::snapshot::{
     BackendTrafficPolicy, ConfigMap, Gateway, HttpRoute, Ingress, IngressClass, OwnerSnapshot,
     ReferenceGrant, Secret, SecurityPolicy, TrafficPolicy,
@@ -10,7 +11,7 @@ use pingsix_translate::{Kind, ObjectKey};
 use serde_json::{Value, json};
 
 use super::{applied, gateway, owners, route};
-use crate::world::{Changed, Effects, Extract, World};
+use crate::world::{Effects, World};
 
 /// SecurityPolicy `shop/tokens` for HTTPRoute `shop/cart`, with a public key in this ConfigMap.
 fn with_public_key(config_map: &str, namespace: &str, version: u32) -> Value {
@@ -67,7 +68,7 @@ fn referenced(extract: &Extract) -> Vec<String> {
 /// Whether an extract can be updated after an event.
 fn is_refreshed(world: &World, extract: &mut Extract, effects: &Effects) -> bool {
     let objects = effects.touched.iter().chain(&effects.removed).cloned().collect();
-    world.refresh(extract, &Changed { objects, ..Changed::default() })
+    extract.refresh(world, &Changed { objects, ..Changed::default() })
 }
 
 /// Gateway `infra/one` with HTTPRoute `shop/cart`.
@@ -83,7 +84,7 @@ fn a_public_key_in_a_config_map_concerns_the_gateway_of_the_policy() {
     let mut world = world();
     let effects = world.apply(applied::<SecurityPolicy>(with_public_key("key", "shop", 1)));
     assert_eq!(owners(&effects), ["Gateway infra/one"]);
-    let mut extract = world.extract(&owner()).unwrap();
+    let mut extract = Extract::new(&world, &owner()).unwrap();
     assert_eq!(referenced(&extract), ["ConfigMap shop/key"]);
     // The ConfigMap comes, changes and goes, each time without a new extract.
     let key = ObjectKey::new(Kind::ConfigMap, "shop", "key");
@@ -107,9 +108,9 @@ fn a_public_key_in_a_config_map_concerns_the_gateway_of_the_policy() {
     // Another ConfigMap, and none.
     world.apply(applied::<SecurityPolicy>(with_public_key("other", "shop", 2)));
     assert!(owners(&world.apply(applied::<ConfigMap>(named("shop", "key", 4)))).is_empty());
-    assert_eq!(referenced(&world.extract(&owner()).unwrap()), ["ConfigMap shop/other"]);
+    assert_eq!(referenced(&Extract::new(&world, &owner()).unwrap()), ["ConfigMap shop/other"]);
     assert_eq!(owners(&world.remove(&policy)), ["Gateway infra/one"]);
-    assert_eq!(referenced(&world.extract(&owner()).unwrap()), [""; 0]);
+    assert_eq!(referenced(&Extract::new(&world, &owner()).unwrap()), [""; 0]);
     assert!(owners(&world.apply(applied::<ConfigMap>(named("shop", "other", 1)))).is_empty());
 }
 
@@ -117,7 +118,7 @@ fn a_public_key_in_a_config_map_concerns_the_gateway_of_the_policy() {
 fn a_foreign_public_key_is_watched_with_a_grant_for_config_maps_alone() {
     let mut world = world();
     world.apply(applied::<SecurityPolicy>(with_public_key("key", "vault", 1)));
-    let mut extract = world.extract(&owner()).unwrap();
+    let mut extract = Extract::new(&world, &owner()).unwrap();
     assert_eq!(referenced(&extract), [""; 0]);
     // A grant for Secrets concerns the Gateway, and permits no ConfigMap.
     for (version, (kind, expected)) in
@@ -127,7 +128,7 @@ fn a_foreign_public_key_is_watched_with_a_grant_for_config_maps_alone() {
         let effects = world.apply(applied::<ReferenceGrant>(grant(kind, version)));
         assert_eq!(owners(&effects), ["Gateway infra/one"], "{kind}");
         assert!(!is_refreshed(&world, &mut extract, &effects), "an extract that is kept would not tell");
-        extract = world.extract(&owner()).unwrap();
+        extract = Extract::new(&world, &owner()).unwrap();
         assert_eq!(referenced(&extract), expected);
     }
     let effects = world.apply(applied::<ConfigMap>(named("vault", "key", 1)));
@@ -135,7 +136,7 @@ fn a_foreign_public_key_is_watched_with_a_grant_for_config_maps_alone() {
     assert!(is_refreshed(&world, &mut extract, &effects));
     // A ConfigMap that may not be used any more is not held.
     world.remove(&ObjectKey::new(Kind::ReferenceGrant, "vault", "grant"));
-    let extract = world.extract(&owner()).unwrap();
+    let extract = Extract::new(&world, &owner()).unwrap();
     let OwnerSnapshot::Gateway(snapshot) = &extract.snapshot else { panic!("a Gateway's") };
     assert_eq!((referenced(&extract).len(), snapshot.referents.config_maps.len()), (0, 0));
 }
@@ -165,17 +166,17 @@ fn world_of_ingresses() -> World {
 #[test]
 fn a_policy_of_an_ingress_concerns_its_class_and_brings_its_secrets() {
     let mut world = world_of_ingresses();
-    let mut extract = world.extract(&class()).unwrap();
+    let mut extract = Extract::new(&world, &class()).unwrap();
     assert_eq!(referenced(&extract), ["Secret shop/tls"]);
     let effects = world.apply(applied::<SecurityPolicy>(of_ingress("cart", "keys", "vault", 1)));
     assert_eq!(owners(&effects), ["IngressClass pingsix"]);
     assert!(!is_refreshed(&world, &mut extract, &effects), "a new policy takes a new extract");
-    extract = world.extract(&class()).unwrap();
+    extract = Extract::new(&world, &class()).unwrap();
     assert_eq!(referenced(&extract), ["Secret shop/tls"], "no grant");
     let effects = world.apply(applied::<ReferenceGrant>(grant("Secret", 1)));
     assert_eq!(owners(&effects), ["IngressClass pingsix"]);
     assert!(!is_refreshed(&world, &mut extract, &effects), "a grant takes a new extract");
-    extract = world.extract(&class()).unwrap();
+    extract = Extract::new(&world, &class()).unwrap();
     assert_eq!(referenced(&extract), ["Secret shop/tls", "Secret vault/keys"]);
     let effects = world.apply(applied::<Secret>(named("vault", "keys", 1)));
     assert_eq!(owners(&effects), ["IngressClass pingsix"]);
@@ -197,7 +198,7 @@ fn a_secret_of_an_ingress_stays_for_the_policy_that_names_it_too() {
     let mut world = world_of_ingresses();
     world.apply(applied::<SecurityPolicy>(of_ingress("cart", "tls", "shop", 1)));
     world.apply(applied::<Secret>(named("shop", "tls", 1)));
-    let mut extract = world.extract(&class()).unwrap();
+    let mut extract = Extract::new(&world, &class()).unwrap();
     let effects = world.apply(applied::<Ingress>(ingress("cart", "other", 2)));
     assert!(is_refreshed(&world, &mut extract, &effects));
     assert_eq!(referenced(&extract), ["Secret shop/other", "Secret shop/tls"]);
@@ -209,21 +210,21 @@ fn a_secret_of_an_ingress_stays_for_the_policy_that_names_it_too() {
 fn an_ingress_that_comes_or_goes_with_its_policy_takes_a_new_extract() {
     let mut world = world_of_ingresses();
     world.apply(applied::<SecurityPolicy>(of_ingress("pay", "keys", "shop", 1)));
-    let mut extract = world.extract(&class()).unwrap();
+    let mut extract = Extract::new(&world, &class()).unwrap();
     assert_eq!(referenced(&extract), ["Secret shop/tls"]);
     let effects = world.apply(applied::<Ingress>(ingress("pay", "tls", 1)));
     assert!(!is_refreshed(&world, &mut extract, &effects));
-    extract = world.extract(&class()).unwrap();
+    extract = Extract::new(&world, &class()).unwrap();
     assert_eq!(referenced(&extract), ["Secret shop/keys", "Secret shop/tls"]);
     let effects = world.remove(&ObjectKey::new(Kind::Ingress, "shop", "pay"));
     assert!(!is_refreshed(&world, &mut extract, &effects));
-    assert_eq!(referenced(&world.extract(&class()).unwrap()), ["Secret shop/tls"]);
+    assert_eq!(referenced(&Extract::new(&world, &class()).unwrap()), ["Secret shop/tls"]);
 }
 
 #[test]
 fn a_traffic_policy_concerns_the_class_of_its_ingress_while_that_exists() {
     let mut world = world_of_ingresses();
-    let mut extract = world.extract(&class()).unwrap();
+    let mut extract = Extract::new(&world, &class()).unwrap();
     let policy = |version: u32| {
         json!({
             "metadata": {"name": "limit", "namespace": "shop", "resourceVersion": version.to_string()},
@@ -240,20 +241,20 @@ fn a_traffic_policy_concerns_the_class_of_its_ingress_while_that_exists() {
     };
     let effects = world.apply(applied::<Ingress>(ingress("pay", "tls", 1)));
     assert!(!is_refreshed(&world, &mut extract, &effects));
-    extract = world.extract(&class()).unwrap();
+    extract = Extract::new(&world, &class()).unwrap();
     assert_eq!(policies(&extract), 1);
     let effects = world.apply(applied::<TrafficPolicy>(policy(2)));
     assert_eq!(owners(&effects), ["IngressClass pingsix"]);
     assert!(!is_refreshed(&world, &mut extract, &effects), "a policy takes a new extract");
     let effects = world.remove(&ObjectKey::new(Kind::Ingress, "shop", "pay"));
     assert!(!is_refreshed(&world, &mut extract, &effects));
-    assert_eq!(policies(&world.extract(&class()).unwrap()), 0);
+    assert_eq!(policies(&Extract::new(&world, &class()).unwrap()), 0);
 }
 
 #[test]
 fn a_policy_of_a_service_concerns_the_class_of_the_ingresses_before_it() {
     let mut world = world_of_ingresses();
-    let mut extract = world.extract(&class()).unwrap();
+    let mut extract = Extract::new(&world, &class()).unwrap();
     let effects = world.apply(applied::<BackendTrafficPolicy>(json!({
         "metadata": {"name": "client", "namespace": "shop", "resourceVersion": "1"},
         "spec": {
@@ -263,7 +264,7 @@ fn a_policy_of_a_service_concerns_the_class_of_the_ingresses_before_it() {
     })));
     assert_eq!(owners(&effects), ["IngressClass pingsix"]);
     assert!(!is_refreshed(&world, &mut extract, &effects), "a policy takes a new extract");
-    extract = world.extract(&class()).unwrap();
+    extract = Extract::new(&world, &class()).unwrap();
     assert_eq!(referenced(&extract), ["Secret shop/client", "Secret shop/tls"]);
     let key = ObjectKey::new(Kind::Secret, "shop", "client");
     let policy = ObjectKey::new(Kind::BackendTrafficPolicy, "shop", "client");
@@ -273,5 +274,5 @@ fn a_policy_of_a_service_concerns_the_class_of_the_ingresses_before_it() {
     other["spec"]["defaultBackend"]["service"]["name"] = json!("other");
     let effects = world.apply(applied::<Ingress>(other));
     assert!(!is_refreshed(&world, &mut extract, &effects));
-    assert_eq!(referenced(&world.extract(&class()).unwrap()), ["Secret shop/tls"]);
+    assert_eq!(referenced(&Extract::new(&world, &class()).unwrap()), ["Secret shop/tls"]);
 }

@@ -38,8 +38,12 @@ fn summarize(key: &DocumentKey, document: &Document) -> Summary {
         }
         Document::Upstream(_) | Document::GlobalRule(_) => {}
     }
+    // A summary is stored as long as its document, and the capacity of a new vector is 4.
+    let mut references = document.references();
+    references.shrink_to_fit();
+    server_names.shrink_to_fit();
     Summary {
-        references: document.references(),
+        references,
         server_names,
         write_order: document.write_order(),
         matcher_entries,

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use pingsix_translate::snapshot::Pending;
+use pingsix_translate::snapshot::{OwnerSnapshot, Pending};
 use pingsix_translate::{
-    Budget, Change, IngressSnapshot, Kind, ObjectKey, Objects, Options, Origin, Quarantine, Section,
-    Translation, TranslationMode, Translator, translate_ingress,
+    Budget, Change, IngressSnapshot, Kind, ObjectKey, Options, Origin, Quarantine, Section, Translation,
+    TranslationMode, Translator, translate_ingress,
 };
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -13,7 +13,7 @@ use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
 use super::{CLASS, LAYOUTS, annotated, generate, policies};
-use crate::incremental::{Present, change_pending, collect, compare, compare_charges, identity, put};
+use crate::incremental::{Held, Present, change_pending, collect, compare, compare_charges, identity, put};
 
 /// Changes in a history.
 const STEPS: usize = 14;
@@ -143,7 +143,7 @@ pub(super) fn history(seed: u64) -> Result<Seen, String> {
     let mut last: Option<Translation> = None;
     let (mut quarantine, mut pending) = (Quarantine::new(), Pending::new());
     let mut what = Vec::new();
-    let mut cut: Option<(Objects, IngressSnapshot)> = None;
+    let mut held = Held::default();
     for _ in 0..STEPS {
         if rng.random_bool(0.2) {
             change_quarantine(&mut rng, &objects, &mut quarantine);
@@ -151,13 +151,11 @@ pub(super) fn history(seed: u64) -> Result<Seen, String> {
         if rng.random_bool(0.1) {
             change_pending(&mut rng, &mut objects, &mut pending);
         }
-        let now = collect(&objects);
         let mut present = snapshot(&objects);
-        let refreshed = cut
-            .and_then(|(before, mut cut)| cut.refresh(&before, &now, &now.changes(&before)).then_some(cut));
-        witnessed.refreshed += usize::from(refreshed.is_some());
-        let mut refreshed = refreshed.unwrap_or_else(|| present.clone());
-        cut = Some((now, refreshed.clone()));
+        let class = ObjectKey::new(Kind::IngressClass, "", CLASS);
+        witnessed.refreshed += usize::from(held.update(collect(&objects), &class));
+        let Some(OwnerSnapshot::Ingress(refreshed)) = held.snapshot() else { panic!("an IngressClass's") };
+        let mut refreshed = *refreshed;
         for snapshot in [&mut present, &mut refreshed] {
             snapshot.referents.quarantine = quarantine.clone();
             snapshot.referents.pending = pending.clone();

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use pingsix_translate::snapshot::{
+use super::{Refresh, has_service, service_key};
+use crate::attach::permitted_references_of_policies;
+use crate::model::{Kind, ObjectKey, ObjectName};
+use crate::selection::edges::Target;
+use crate::selection::extract::secrets_of_proxies;
+use crate::selection::source::{Changed, ObjectSource};
+use crate::snapshot::{
     Ingress, IngressSnapshot, class_of_ingress, references_of_ingress, services_of_ingress,
 };
-use pingsix_translate::{Kind, ObjectKey, ObjectName, permitted_references_of_policies};
-
-use super::{Changed, has_service, of_service};
-use crate::world::World;
-use crate::world::edges::Target;
 
 /// The former references of changed Ingresses. Only the final state shows whether a reference remains.
 #[derive(Default)]
@@ -18,16 +19,16 @@ struct Left {
     references: BTreeSet<ObjectKey>,
 }
 
-impl World {
-    /// See [`World::refresh`].
-    pub(super) fn refresh_ingress_class(
+impl<S: ObjectSource> Refresh<'_, S> {
+    /// See [`Extract::refresh`](super::Extract::refresh).
+    pub(super) fn ingress_class(
         &self,
         snapshot: &mut IngressSnapshot,
         referenced: &mut BTreeSet<ObjectKey>,
         changed: &Changed,
     ) -> bool {
         // A class without the mark gets no changes of marked classes, and its Ingresses do not depend on marks.
-        snapshot.default_classes = self.default_classes();
+        snapshot.default_classes = self.source.default_classes();
         let mut left = Left::default();
         for key @ ObjectKey { kind, name } in &changed.objects {
             #[allow(clippy::wildcard_enum_match_arm, reason = "all others are in no such extract")]
@@ -59,15 +60,14 @@ impl World {
             }
         }
         for name in left.services {
-            if !self.refers_from_ingress(snapshot, &ObjectKey { kind: Kind::Service, name: name.clone() }) {
+            if !self.refers_from_ingress(snapshot, &service_key(&name)) {
                 snapshot.referents.services.remove(&name);
                 snapshot.referents.endpoint_slices.remove(&name);
             }
         }
         if !left.references.is_empty() {
-            let proxies: BTreeSet<ObjectName> = snapshot.referents.proxies.keys().cloned().collect();
             let mut of_others = permitted_references_of_policies(&snapshot.policies, &snapshot.referents);
-            let of_proxies = self.secrets_of_proxies(&proxies).into_iter();
+            let of_proxies = secrets_of_proxies(&snapshot.referents.proxies).into_iter();
             of_others.extend(of_proxies.map(|name| ObjectKey { kind: Kind::Secret, name }));
             for key in left.references {
                 if !of_others.contains(&key) && !self.refers_from_ingress(snapshot, &key) {
@@ -81,8 +81,9 @@ impl World {
             }
         }
         for name in &changed.sliced {
-            let service = || ObjectKey { kind: Kind::Service, name: name.clone() };
-            if has_service(&snapshot.referents, name) || self.refers_from_ingress(snapshot, &service()) {
+            if has_service(&snapshot.referents, name)
+                || self.refers_from_ingress(snapshot, &service_key(name))
+            {
                 self.update_slices(&mut snapshot.referents, name);
             }
         }
@@ -98,7 +99,7 @@ impl World {
         key @ ObjectKey { name, .. }: &ObjectKey,
         left: &mut Left,
     ) -> bool {
-        let after = self.get::<Ingress>(name).filter(|ingress| is_of_class(snapshot, ingress));
+        let after = self.source.get::<Ingress>(name).filter(|ingress| is_of_class(snapshot, ingress));
         let comes_or_goes = after.is_some() != snapshot.ingresses.contains_key(name);
         if comes_or_goes && self.is_target(key, &snapshot.policies) {
             return false;
@@ -109,7 +110,7 @@ impl World {
         };
         let (before, now) =
             (services(snapshot.ingresses.get(name).map(AsRef::as_ref)), services(after.as_deref()));
-        let has_policy = |service: &ObjectName| self.is_target(&of_service(service), &snapshot.policies);
+        let has_policy = |service: &ObjectName| self.is_target(&service_key(service), &snapshot.policies);
         if before.symmetric_difference(&now).any(has_policy) {
             return false;
         }
@@ -140,8 +141,9 @@ impl World {
     /// Whether an Ingress of the snapshot refers to a Service, a Secret or a ConfigMap. The cost is proportional to the referring
     /// Ingresses of all classes.
     fn refers_from_ingress(&self, snapshot: &IngressSnapshot, to: &ObjectKey) -> bool {
-        let target = Target::Object(to.clone());
-        self.ingresses.has_dependent(&target, |name| snapshot.ingresses.contains_key(name))
+        let target = Target::object(to.kind, &to.name);
+        let is_present = |name: &ObjectName| snapshot.ingresses.contains_key(name);
+        self.source.has_dependent(Kind::Ingress, &target, &is_present)
     }
 }
 

@@ -9,40 +9,39 @@ mod ingress;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pingsix_translate::snapshot::{
-    AnyPolicy, AnyRoute, EndpointSlice, OwnerSnapshot, PingsixProxy, Referents, Snapshot, proxy_of_class,
-    proxy_of_gateway, secrets_of_proxy,
-};
-use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
-
 use super::edges::Target;
-use super::snapshot::picked;
-use super::{Extract, Stored, World};
+use super::extract::{Extract, secrets_of_proxies};
+use super::source::{Changed, ObjectSource, existing};
+use crate::model::{Kind, ObjectKey, ObjectName};
+use crate::shared_map::SharedMap;
+use crate::snapshot::{
+    AnyPolicy, AnyRoute, FromObject, OwnerSnapshot, Referents, Snapshot, proxy_of_class, proxy_of_gateway,
+};
 
-/// The objects that came, went or changed since an extract.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Changed {
-    /// The changed objects.
-    pub objects: BTreeSet<ObjectKey>,
-    /// Services with a new, changed or deleted EndpointSlice, in its old or its new version.
-    pub sliced: BTreeSet<ObjectName>,
-}
-
-impl World {
-    /// Updates an extract if that is possible without a scan. With the result `false`, the extract is invalid.
+impl Extract {
+    /// Updates the extract if that is possible without a scan. With the result `false`, the extract is invalid.
     ///
     /// The update covers frequent changes: routes with their filters, Services, EndpointSlices, Secrets, ConfigMaps,
     /// Namespaces and parameters of a Gateway; Ingresses, Services, EndpointSlices, Secrets and ConfigMaps of an
     /// IngressClass. References into other namespaces and to Services with policies need a new extract.
-    pub fn refresh(&self, extract: &mut Extract, changed: &Changed) -> bool {
-        let Extract { snapshot, referenced } = extract;
-        let snapshot = match snapshot {
-            OwnerSnapshot::Gateway(snapshot) => snapshot,
+    pub fn refresh(&mut self, source: &impl ObjectSource, changed: &Changed) -> bool {
+        let refresh = Refresh { source };
+        match &mut self.snapshot {
+            OwnerSnapshot::Gateway(snapshot) => refresh.gateway(snapshot, &self.referenced, changed),
             OwnerSnapshot::Ingress(snapshot) => {
-                return self.refresh_ingress_class(snapshot, referenced, changed);
+                refresh.ingress_class(snapshot, &mut self.referenced, changed)
             }
-        };
+        }
+    }
+}
+
+/// An update from a source.
+struct Refresh<'s, S> {
+    source: &'s S,
+}
+
+impl<S: ObjectSource> Refresh<'_, S> {
+    fn gateway(&self, snapshot: &mut Snapshot, referenced: &BTreeSet<ObjectKey>, changed: &Changed) -> bool {
         // Former references of routes to Services and filters. Only the final state of all routes shows whether one
         // remains.
         let mut left = BTreeSet::new();
@@ -82,8 +81,8 @@ impl World {
                 !has_listener_set(snapshot, &namespace)
             }
             Kind::GatewayClass | Kind::PingsixProxy => self.update_parameters(snapshot),
-            // The Service determines the update.
-            Kind::EndpointSlice => true,
+            // The Service determines the update of its EndpointSlices, and Ingresses have no effect on Gateways.
+            Kind::EndpointSlice | Kind::Ingress | Kind::IngressClass => true,
             _ => false,
         });
         if is_done {
@@ -97,7 +96,7 @@ impl World {
                 }
             }
             for service in &changed.sliced {
-                if has_service(&snapshot.referents, service) || self.refers(snapshot, &of_service(service)) {
+                if has_service(&snapshot.referents, service) || self.refers(snapshot, &service_key(service)) {
                     self.update_slices(&mut snapshot.referents, service);
                 }
             }
@@ -119,7 +118,7 @@ impl World {
         // Both are sorted.
         let gone = old.iter().filter(|service| new.binary_search(service).is_err());
         let is_simple = |service: &ObjectName| {
-            service.namespace == name.namespace && !self.is_target(&of_service(service), &snapshot.policies)
+            service.namespace == name.namespace && !self.is_target(&service_key(service), &snapshot.policies)
         };
         // A new or deleted route may add or remove inherited policies of the snapshot.
         let comes_or_goes = before.is_some() != after.is_some();
@@ -139,7 +138,7 @@ impl World {
             self.update(&mut snapshot.referents.services, service);
             self.update_slices(&mut snapshot.referents, service);
         }
-        left.extend(gone.map(of_service));
+        left.extend(gone.map(service_key));
         let filters = |route: &Option<AnyRoute>| {
             route.iter().flat_map(|route| route.filters().to_vec()).collect::<Vec<_>>()
         };
@@ -154,14 +153,14 @@ impl World {
 
     /// Whether a policy targets an object, now or in a snapshot with these policies.
     fn is_target(&self, key: &ObjectKey, policies: &SharedMap<ObjectKey, AnyPolicy>) -> bool {
-        let target = Target::Object(key.clone());
-        Kind::policies().any(|kind| !self.members(kind, &target).is_empty())
+        let target = Target::object(key.kind, &key.name);
+        Kind::policies().any(|kind| !self.source.members(kind, &target).is_empty())
             || policies.values().any(|policy| policy.has_target(key))
     }
 
     /// Stores the current version of a referenced object, or removes an absent one.
-    fn update<K: Stored>(&self, stored: &mut SharedMap<ObjectName, Arc<K>>, name: &ObjectName) {
-        match self.get(name) {
+    fn update<K: FromObject>(&self, stored: &mut SharedMap<ObjectName, Arc<K>>, name: &ObjectName) {
+        match self.source.get(name) {
             Some(object) => stored.insert(name.clone(), object),
             None => stored.remove(name),
         };
@@ -172,18 +171,15 @@ impl World {
     fn update_parameters(&self, snapshot: &mut Snapshot) -> bool {
         let gateway = &snapshot.gateway;
         let namespace = gateway.metadata.namespace.as_deref().unwrap_or_default();
-        snapshot.class = self.get(&ObjectName::new("", gateway.spec.gateway_class_name.as_str()));
+        snapshot.class = self.source.get(&ObjectName::new("", gateway.spec.gateway_class_name.as_str()));
         let of_class = snapshot.class.as_deref().and_then(proxy_of_class);
         let names = of_class.into_iter().chain(proxy_of_gateway(gateway, namespace)).collect::<BTreeSet<_>>();
-        let before = std::mem::replace(&mut snapshot.referents.proxies, picked(&self.proxies, &names));
-        let secrets = |proxies: &SharedMap<ObjectName, Arc<PingsixProxy>>| -> BTreeSet<ObjectName> {
-            proxies.iter().flat_map(|(name, proxy)| secrets_of_proxy(proxy, &name.namespace)).collect()
-        };
-        secrets(&before) == secrets(&snapshot.referents.proxies)
+        let before = std::mem::replace(&mut snapshot.referents.proxies, existing(self.source, names));
+        secrets_of_proxies(&before) == secrets_of_proxies(&snapshot.referents.proxies)
     }
 
     fn update_slices(&self, referents: &mut Referents, service: &ObjectName) {
-        let slices = self.slices_of(service);
+        let slices = self.source.slices_of(service);
         let stored = &mut referents.endpoint_slices;
         if slices.is_empty() {
             stored.remove(service);
@@ -194,7 +190,8 @@ impl World {
 
     /// Stores a namespace if an object of the snapshot is in it.
     fn update_namespace(&self, snapshot: &mut Snapshot, name: &Arc<str>) {
-        let namespace = self.get(&ObjectName::new("", name.clone())).filter(|_| lives_in(snapshot, name));
+        let namespace =
+            self.source.get(&ObjectName::new("", name.clone())).filter(|_| lives_in(snapshot, name));
         let stored = &mut snapshot.referents.namespaces;
         match namespace {
             Some(namespace) => stored.insert(name.clone(), namespace),
@@ -205,35 +202,21 @@ impl World {
     /// Whether a route of the snapshot refers to an object. The cost is proportional to the referring routes of all
     /// Gateways.
     fn refers(&self, snapshot: &Snapshot, referent: &ObjectKey) -> bool {
-        let target = Target::Object(referent.clone());
+        let target = Target::object(referent.kind, &referent.name);
         Kind::routes().any(|kind| {
             let is_present =
                 |name: &ObjectName| snapshot.routes.contains_key(&ObjectKey { kind, name: name.clone() });
-            self.has_dependent(kind, &target, is_present)
+            self.source.has_dependent(kind, &target, &is_present)
         })
     }
 
-    /// The policies that concern a target, by kind, then by name.
-    pub(crate) fn policies_of(&self, target: &Target) -> Vec<ObjectKey> {
-        let policies = Kind::policies().flat_map(|kind| {
-            let names = self.members(kind, target).into_iter();
-            names.map(move |name| ObjectKey { kind, name: name.clone() })
-        });
-        policies.collect()
-    }
-
-    /// The EndpointSlices of a Service, by name.
-    pub(crate) fn slices_of(&self, service: &ObjectName) -> Vec<Arc<EndpointSlice>> {
-        let target = Target::Object(ObjectKey { kind: Kind::Service, name: service.clone() });
-        let names = self.endpoint_slices.members(&target);
-        let mut slices: Vec<Arc<EndpointSlice>> = names.filter_map(|name| self.get(name)).collect();
-        // There is such a list for each Service, and most have one.
-        slices.shrink_to_fit();
-        slices
+    /// The route with this key, if it exists.
+    fn route(&self, key: &ObjectKey) -> Option<AnyRoute> {
+        AnyRoute::of(self.source.object(key)?)
     }
 }
 
-fn of_service(name: &ObjectName) -> ObjectKey {
+fn service_key(name: &ObjectName) -> ObjectKey {
     ObjectKey { kind: Kind::Service, name: name.clone() }
 }
 
