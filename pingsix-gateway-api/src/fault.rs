@@ -7,7 +7,7 @@ use thiserror::Error;
 use tokio::time::timeout;
 
 /// The longest part of a message that is kept, in characters: a proxy in place of an API server may send a page.
-const LONGEST_MESSAGE: usize = 300;
+const MAX_MESSAGE_CHARS: usize = 300;
 
 /// The category of a fault. Each category has its own consequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -190,7 +190,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 
 fn shortened(message: &str) -> String {
     let mut text: String = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    if let Some((end, _)) = text.char_indices().nth(LONGEST_MESSAGE) {
+    if let Some((end, _)) = text.char_indices().nth(MAX_MESSAGE_CHARS) {
         text.truncate(end);
         text.push_str(" ...");
     }
@@ -217,7 +217,7 @@ mod tests {
     fn a_page_in_the_place_of_a_message_is_cut() {
         let fault = Fault::from(&Status::failure(&"ä\n".repeat(1000), "").with_code(502));
         assert_eq!(fault.category, FaultCategory::Server);
-        assert!(fault.message.chars().count() <= LONGEST_MESSAGE + 4 && !fault.message.contains('\n'));
+        assert!(fault.message.chars().count() <= MAX_MESSAGE_CHARS + 4 && !fault.message.contains('\n'));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::yaml;
 
 /// The longest line that is made of several values. One value may be longer: nobody wraps a message by hand.
-const WIDTH: usize = 110;
+const MAX_LINE_BYTES: usize = 110;
 
 /// Fields that are told first and last; the others stand between them, sorted by name.
 const FIRST: [&str; 7] = ["type", "status", "object", "severity", "reason", "field", "name"];
@@ -102,7 +102,7 @@ fn is_short(value: &Value, indent: usize) -> bool {
             is_flat(value)
         }
     };
-    plain && !holds_lines(value) && indent + inline(value).len() <= WIDTH
+    plain && !holds_lines(value) && indent + inline(value).len() <= MAX_LINE_BYTES
 }
 
 /// Whether an object stands on one line as an item of a list: when it holds nothing but scalars, or little.
@@ -110,7 +110,7 @@ fn is_flat(value: &Value) -> bool {
     let Value::Object(fields) = value else { return true };
     let lists_objects =
         |value: &Value| value.as_array().is_some_and(|items| items.iter().any(Value::is_object));
-    let little = || !fields.values().any(lists_objects) && inline(value).len() <= WIDTH;
+    let little = || !fields.values().any(lists_objects) && inline(value).len() <= MAX_LINE_BYTES;
     !holds_lines(value) && (fields.values().all(is_scalar) || little())
 }
 

@@ -33,7 +33,7 @@ use view::Pages;
 use watcher::Watcher;
 
 /// The time limit of clients at shutdown.
-const DRAIN: Duration = Duration::from_secs(2);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(arguments: &ServeArguments) -> anyhow::Result<Exit> {
     let filter = EnvFilter::builder().with_default_directive(tracing::Level::WARN.into()).from_env_lossy();
@@ -167,7 +167,7 @@ async fn start_etcd(arguments: &ServeArguments) -> anyhow::Result<EmbeddedEtcd> 
             arguments.listen
         );
     }
-    let mut builder = EmbeddedEtcd::builder().drain_timeout(DRAIN);
+    let mut builder = EmbeddedEtcd::builder().drain_timeout(DRAIN_TIMEOUT);
     if let Some(path) = state::state_file(arguments.state.as_deref(), arguments.listen) {
         builder = builder.state_file(path);
     }
@@ -194,7 +194,8 @@ async fn bind_responder(
     arguments: &ServeArguments,
 ) -> anyhow::Result<Responder> {
     let reach = if arguments.allow_non_loopback { Reach::Anywhere } else { Reach::Loopback };
-    let options = pingsix_gateway_sidecar::responder::Options { shutdown_grace: DRAIN, ..Default::default() };
+    let options =
+        pingsix_gateway_sidecar::responder::Options { shutdown_grace: DRAIN_TIMEOUT, ..Default::default() };
     match Responder::bind(address, reach, options).await {
         Ok(responder) => Ok(responder),
         Err(error @ BindError::NotLoopback(_)) => {

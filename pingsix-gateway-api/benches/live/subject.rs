@@ -15,7 +15,7 @@ pub(crate) const SERVICES: usize = 10;
 pub(crate) const PREFIX: &str = "/pingsix/default/web";
 
 /// The number of concurrent requests.
-const CONCURRENCY: usize = 32;
+const CONCURRENT_REQUESTS: usize = 32;
 
 /// Objects of one Gateway.
 pub(crate) struct Subject {
@@ -78,7 +78,7 @@ impl Subject {
         }
         let api = self.routes();
         stream::iter(0..count)
-            .for_each_concurrent(CONCURRENCY, |index| {
+            .for_each_concurrent(CONCURRENT_REQUESTS, |index| {
                 let api = api.clone();
                 async move {
                     let spec = route(index, "/");
@@ -111,7 +111,7 @@ impl Subject {
         Self::post(&self.api(gateway_api, "Gateway"), gateway_api, "Gateway", name, gateway).await;
         let api = self.routes();
         stream::iter(0..routes)
-            .for_each_concurrent(CONCURRENCY, |index| {
+            .for_each_concurrent(CONCURRENT_REQUESTS, |index| {
                 let api = api.clone();
                 async move {
                     let mut content = route(index * SERVICES, "/");

@@ -25,7 +25,7 @@ use crate::replicas::Replicas;
 use crate::view::Model;
 
 /// The number of requests that may wait.
-const CAPACITY: usize = 8;
+const MAX_WAITING_REQUESTS: usize = 8;
 
 /// The content of a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +97,7 @@ pub struct DebugClient(mpsc::Sender<DebugRequest>);
 
 /// A client, and where its questions arrive.
 pub fn channel() -> (DebugClient, mpsc::Receiver<DebugRequest>) {
-    let (sender, receiver) = mpsc::channel(CAPACITY);
+    let (sender, receiver) = mpsc::channel(MAX_WAITING_REQUESTS);
     (DebugClient(sender), receiver)
 }
 

@@ -8,7 +8,7 @@
 use super::Capacity;
 
 /// The number of light translations in progress for each thread, the running one included.
-const LIGHT_PER_THREAD: usize = 8;
+const LIGHT_TRANSLATIONS_PER_THREAD: usize = 8;
 
 /// The number of translations in progress and its limit.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ impl JobSlots {
 
     /// The owners that may begin; `None` without a free slot.
     pub(crate) const fn capacity(&self) -> Option<Capacity> {
-        if self.light >= self.threads * LIGHT_PER_THREAD {
+        if self.light >= self.threads * LIGHT_TRANSLATIONS_PER_THREAD {
             None
         } else if self.light + self.heavy >= self.threads || self.heavy + 1 >= self.threads {
             Some(Capacity::LightOnly)

@@ -36,7 +36,7 @@ const TRACED: [&str; 4] = [
 ];
 
 /// The time limit of the export of the last spans.
-const LAST: Duration = Duration::from_secs(2);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Takes in spans, and sends them.
 pub(super) struct Traces {
@@ -69,7 +69,7 @@ impl Traces {
 
     pub(super) fn end(self) {
         // Whether it can be sent is told by the exporter; what takes longer is lost.
-        let _ = self.provider.shutdown_with_timeout(LAST);
+        let _ = self.provider.shutdown_with_timeout(FLUSH_TIMEOUT);
     }
 }
 
@@ -156,7 +156,7 @@ mod tests {
         assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
         let asked = Instant::now();
         traces.end();
-        assert!(asked.elapsed() < LAST + Duration::from_secs(3), "{:?}", asked.elapsed());
+        assert!(asked.elapsed() < FLUSH_TIMEOUT + Duration::from_secs(3), "{:?}", asked.elapsed());
     }
 
     #[test]

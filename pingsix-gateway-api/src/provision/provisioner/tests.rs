@@ -227,7 +227,7 @@ async fn a_leader_of_yesterday_changes_nothing_that_its_successor_has_written() 
     let hand = || ApiWriter {
         client: api.client(),
         field_manager: "test".to_owned(),
-        timeout: TIMEOUT,
+        timeout: REQUEST_TIMEOUT,
         leadership: leadership.clone(),
     };
     let infrastructure = gateway(&[80]);
@@ -283,7 +283,7 @@ async fn a_request_of_a_leader_that_arrives_after_its_successors_is_refused() {
     let hand = ApiWriter {
         client: api.client(),
         field_manager: "test".to_owned(),
-        timeout: TIMEOUT,
+        timeout: REQUEST_TIMEOUT,
         leadership: Leadership::always(),
     };
     let infrastructure = gateway(&[80]);

@@ -38,7 +38,7 @@ pub const CONTROLLERS: [&str; 11] = [
 ];
 
 /// The number of ports that are tried for a process.
-const PORTS: usize = 8;
+const MAX_PORTS: usize = 8;
 
 /// The folder of the node within that of the cluster.
 pub(crate) const NODE: &str = "node";
@@ -327,7 +327,7 @@ impl Start<'_> {
         first: Vec<u16>,
     ) -> Result<(Process, Uri), Error> {
         let mut last = None;
-        for port in first.into_iter().chain(std::iter::repeat_with(free_port).take(PORTS)) {
+        for port in first.into_iter().chain(std::iter::repeat_with(free_port).take(MAX_PORTS)) {
             let url = Uri::builder()
                 .scheme("https")
                 .authority(format!("127.0.0.1:{port}"))

@@ -12,7 +12,7 @@ use rustix::net::Shutdown;
 use tokio::net::TcpStream;
 
 use super::session::{Session, process};
-use crate::stream::relay::{Pools, TURN, both, read};
+use crate::stream::relay::{Pools, READS_PER_TURN, both, read};
 
 /// Passes bytes on until both directions have ended. Counts plaintext when it is passed on.
 ///
@@ -62,7 +62,7 @@ async fn to_backend(
             has_ended = pass_on(session, backend, count).await?;
         }
         turn += 1;
-        if turn == TURN {
+        if turn == READS_PER_TURN {
             turn = 0;
             tokio::task::yield_now().await;
         }
@@ -135,7 +135,7 @@ async fn to_client(
         }
         count.inc_by(u64::try_from(bytes).unwrap_or_default());
         turn += 1;
-        if turn == TURN {
+        if turn == READS_PER_TURN {
             turn = 0;
             tokio::task::yield_now().await;
         }

@@ -77,7 +77,7 @@ impl Rig {
         for _ in 0..2 {
             let pages = [("http://127.0.0.1:7085".parse().unwrap(), Ok(page.clone()))];
             self.engine.observe(&plane(), Instances::Pages(pages.into()));
-            tokio::time::advance(BEAT / 2).await;
+            tokio::time::advance(MAX_TICK_INTERVAL / 2).await;
         }
         self.settle();
         self.engine.tick();
@@ -245,7 +245,7 @@ async fn an_unanswered_search_ends_and_changes_meanwhile_are_published() {
     while rig.is_at_fault() {
         seconds += 1;
         assert!(seconds < 20);
-        tokio::time::advance(BEAT).await;
+        tokio::time::advance(MAX_TICK_INTERVAL).await;
         rig.engine.tick();
         rig.settle();
     }
