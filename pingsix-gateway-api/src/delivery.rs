@@ -26,7 +26,7 @@ const MAX_FAULT_CHARS: usize = 300;
 pub enum Instances {
     /// Unknown: PingSIX does not read from this sink directly.
     Unknown,
-    /// Instances read publications only at their start. Nothing reports whether they restarted.
+    /// Instances read publications only at their start, and their restarts are not reported.
     AtRestart,
     /// The number of connections; their state is unknown.
     Connected(usize),

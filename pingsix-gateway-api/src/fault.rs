@@ -18,7 +18,7 @@ pub enum FaultCategory {
     Forbidden,
     /// 404: there is no such object, or no such path.
     NotFound,
-    /// 409: somebody else has written.
+    /// 409: another writer was faster.
     Conflict,
     /// 410: the version asked for is no longer known, so everything has to be listed again.
     Expired,
@@ -119,7 +119,7 @@ impl From<&kube::Error> for Fault {
     fn from(error: &kube::Error) -> Self {
         match error {
             kube::Error::Api(status) => Self::from(&**status),
-            // The decoder's own message quotes what it read, which may be a Secret.
+            // The decoder's own message quotes its input, which may be a Secret.
             kube::Error::SerdeError(error) => Self::new(
                 FaultCategory::Malformed,
                 &format!("the answer cannot be decoded (line {}, column {})", error.line(), error.column()),

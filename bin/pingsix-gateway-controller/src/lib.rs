@@ -1,7 +1,7 @@
 //! The controller in a cluster: `pingsix-gateway-api` as a program.
 //!
 //! ```text
-//! flags, environment, file ──► settings ──► Configuration (checked) ──► run: watch, translate, publish, tell
+//! flags, environment, file ──► settings ──► Configuration (checked) ──► run: watch, translate, publish, report
 //! ```
 //!
 //! - `settings` merges the three sources, and reports each fault under the name of its source;

@@ -81,7 +81,7 @@ pub(crate) trait Apply: Sync {
     /// Returns when the documents are in force.
     fn apply(&self, documents: &Documents) -> impl Future<Output = Applied> + Send;
 
-    /// What is in force now: a port that was taken may be bound since.
+    /// The present state: a port that was taken may be bound since.
     fn state(&self) -> impl Future<Output = Applied> + Send;
 }
 

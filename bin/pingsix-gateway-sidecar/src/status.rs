@@ -1,4 +1,4 @@
-//! What the status pages say, in the form of PingSIX's status page.
+//! The contents of the status pages, in the form of PingSIX's status page.
 
 use std::sync::Mutex;
 use std::sync::{MutexGuard, PoisonError};

@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> anyhow::Result<Exit> {
     runtime.block_on(serve(arguments))
 }
 
-/// Prints a line at once: whoever reads it acts on it.
+/// Prints a line and flushes it, because readers act on each line.
 fn print_line(line: impl std::fmt::Display) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
@@ -219,7 +219,7 @@ async fn bind_explainer(
     TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address} (--explain)"))
 }
 
-/// The pages show all objects, so they stay on this machine whatever other addresses are allowed.
+/// The pages show all objects, so they stay on this machine even if other addresses are allowed.
 async fn bind_view(address: std::net::SocketAddr) -> anyhow::Result<TcpListener> {
     if !address.ip().is_loopback() {
         bail!("{address} can be reached from other machines; --view needs a loopback address");

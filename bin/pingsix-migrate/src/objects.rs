@@ -24,7 +24,7 @@ pub(crate) struct Objects {
     reserved: BTreeSet<ObjectKey>,
     /// Where the objects come from.
     pub(crate) origins: Origins,
-    /// Namespaces and kinds of referrers, by the namespace and kind of what they refer to; with the names.
+    /// Namespaces and kinds of referrers, by the namespace and kind of their targets; with the names.
     grants: BTreeMap<GrantKey, BTreeSet<String>>,
 }
 

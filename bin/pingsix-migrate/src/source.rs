@@ -456,7 +456,7 @@ fn check_metadata(fields: &Map<String, Value>, place: &Place, report: &mut Repor
     }
 }
 
-/// The object as somebody would apply it: without status and the fields that the API server writes.
+/// The object as a user would apply it: without status and the fields that the API server writes.
 fn as_applied(kind: Kind, mut fields: Map<String, Value>) -> Value {
     fields.remove("status");
     if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {

@@ -26,7 +26,7 @@ const FULL_LOAD_ROUTES: usize = 3_000;
 const CHANGES: usize = 60;
 const ROUNDS: usize = 3;
 
-/// A class that is nobody's: its Gateways cost the API server as much, and the controller nothing.
+/// A class of another controller: its Gateways cost the API server as much, and cost this controller nothing.
 const FOREIGN: &str = "foreign";
 
 pub(crate) async fn measure() {
@@ -77,7 +77,7 @@ async fn shared(controlled: &Controlled, subject: &Subject) {
     row(&format!("an endpoint of {GATEWAYS} Gateways, at the last"), &last, &format!("{cpu:.1?}"));
 }
 
-/// Changes of a route while Gateways burn; beside it, the same while the API server is kept as busy with Gateways of nobody.
+/// Changes of a route beside Gateways at full load, and beside as many Gateways of the foreign class.
 async fn burning(controlled: &Controlled, subject: &Arc<Subject>) {
     let mut reader = Reader::open(&controlled.address, subject::PREFIX, QUIET_ROUTES).await;
     controlled.settle().await;

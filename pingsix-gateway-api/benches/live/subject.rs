@@ -88,8 +88,8 @@ impl Subject {
             .await;
     }
 
-    /// The time in which the API server answers a list of all routes: from the request to the last byte, whose content
-    /// nobody decodes. The shorter of two, because the first may fill caches.
+    /// The time in which the API server answers a list of all routes: from the request to the last byte, without
+    /// decoding. The shorter of two, because the first may fill caches.
     pub(crate) async fn list_routes(&self) -> (Duration, usize) {
         let mut shortest: Option<(Duration, usize)> = None;
         for _ in 0..2 {
@@ -145,7 +145,7 @@ impl Subject {
         Instant::now()
     }
 
-    /// Changes annotations of routes, which nobody reads. Returns how many.
+    /// Changes annotations of routes, which the controller ignores. Returns the number of changes.
     pub(crate) async fn annotate(&self, changes: usize, count: usize) -> usize {
         for change in 0..changes {
             let patch = json!({ "metadata": { "annotations": { "note": format!("{change}") } } });

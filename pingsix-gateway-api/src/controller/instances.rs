@@ -491,7 +491,7 @@ mod tests {
             timeout(Duration::from_secs(2), confirmed).await.unwrap();
             assert!(from.elapsed() < Duration::from_secs(2), "{:?}", from.elapsed());
         }
-        // All have confirmed, and what concerns others is no reason to ask again.
+        // All instances have confirmed, and changes of other data planes cause no new poll.
         sleep(FAST_POLL_INTERVAL).await;
         let asked = instance.asked.load(Ordering::Relaxed);
         for revision in 5..50 {

@@ -121,8 +121,8 @@ pub struct StatusPage {
 
 /// The fields of a status page are not those of the PingSIX that this crate is made for.
 ///
-/// No page of PingSIX has a version, so its fields are all that tells. Versions with the same fields look alike: those of
-/// commits ab68844 (2026-07-16) to 0b92327 (2026-08-07).
+/// No page of PingSIX has a version, so the fields decide. Versions with the same fields look alike: those of commits
+/// ab68844 (2026-07-16) to 0b92327 (2026-08-07).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageDifference {
     /// The page lacks this field. An older PingSIX has no `error_kind`, so its refusals go unnoticed.

@@ -264,7 +264,7 @@ async fn a_holder_that_was_stopped_for_a_minute_does_not_lead_when_it_continues(
     let mut two = candidate(&api, "two");
     sleep_until(from).await;
     two.leadership.gained().await;
-    // Its elector has not run, and still nobody takes it for the leader.
+    // Its elector has not run, and still it does not count as the leader.
     assert!(Instant::now() < to && !one.leadership.is_held());
     let start = Instant::now();
     while start.elapsed() < secs(120) {

@@ -32,7 +32,7 @@ const MAX_WAITING_REQUESTS: usize = 8;
 pub enum Dump {
     /// The objects that are known; with an object, the object.
     World,
-    /// The secondary maps; with an object, what it refers to and who refers to it.
+    /// The secondary maps; with an object, its references and its referrers.
     Index,
     /// The owners that wait for reconciliation.
     Queue,
@@ -104,7 +104,7 @@ pub fn channel() -> (DebugClient, mpsc::Receiver<DebugRequest>) {
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DebugError {
-    /// Too many ask already.
+    /// Too many requests are waiting.
     #[error("too many requests wait already")]
     Busy,
     /// The controller starts or stops, and does not answer.
@@ -147,7 +147,7 @@ impl DebugClient {
 /// The sources of dumps.
 #[derive(Clone, Copy, Debug)]
 pub struct DebugState<'a> {
-    /// The picture of the cluster, and what was made of it.
+    /// The picture of the cluster, and its translations.
     pub reconciler: &'a Reconciler,
     /// The waiting owners.
     pub queue: &'a Queue,

@@ -1,4 +1,4 @@
-//! The HTTP servers: one for whoever asks how the controller is, one for those who debug it.
+//! The HTTP servers: one for health and metrics, one for debugging.
 //!
 //! | path | answer |
 //! |---|---|

@@ -18,10 +18,10 @@ use super::certificate::Certificate;
 use super::{IssueError, RecordFault};
 use crate::digest::short_digest;
 
-/// The age of a certificate at its issue, for clients with slow clocks.
+/// The most that a certificate is backdated, for clients with slow clocks.
 const MAX_BACKDATING: Duration = Duration::from_mins(5);
 
-/// At most this part of its time.
+/// A certificate is backdated by at most its lifetime, divided by this number.
 const BACKDATING_DIVISOR: u32 = 12;
 
 /// An authority that signs. Its key is never shown.

@@ -1,7 +1,7 @@
 //! The authorities of a feed, and how one follows another.
 //!
 //! ```text
-//!             it is time, or somebody asks                  everybody trusts it
+//!             it is time, or a request                      all processes trust it
 //!  Settled ───────────────────────────────► Introducing ─────────────────────────► Retiring ───► Settled
 //!  A signs                                  A signs                                B signs       B signs
 //!  A is trusted                             A and B are trusted                    A and B are   B is trusted

@@ -14,7 +14,7 @@ const MIN_SECRET_BYTES: usize = 32;
 const SHA256_BLOCK_BYTES: usize = 64;
 
 /// The secret from which the keys of status pages are derived. All replicas of an installation share the secret, so
-/// each knows every key without storage.
+/// each computes every key without storage.
 #[derive(Clone, PartialEq, Eq)]
 pub struct InstallationKey(Vec<u8>);
 

@@ -10,8 +10,8 @@
 //! Pod from before the keyring is gone, terminating Pods included: each keyring has a number, and each Pod has the
 //! number of the keyring at its creation. So a crash of the controller or of a Pod is safe at any time.
 //!
-//! This is safe at every moment, because [encrypted](plan) secrets use a key of the former and of the next keyring,
-//! whatever the next request is.
+//! This is safe at every moment and before any next request, because [encrypted](plan) secrets use a key of the former
+//! and of the next keyring.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

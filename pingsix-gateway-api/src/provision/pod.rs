@@ -12,7 +12,7 @@ use super::{CONFIGURATION, DATA_PLANE, Plan, Process, keys, merge, sidecar};
 /// The remaining time for the end of a Pod, in seconds.
 const MARGIN_SECONDS: u32 = 5;
 
-/// The user and the group of all processes. Kubernetes cannot tell the named user of an image from root.
+/// The user and the group of all processes. Kubernetes cannot distinguish the named user of an image from root.
 const USER_ID: u32 = 65_532;
 
 /// The Deployment without the common fields.
@@ -114,7 +114,7 @@ fn pod(plan: &Plan<'_>) -> Value {
     pod
 }
 
-/// Over nodes, where parameters say nothing else.
+/// Over nodes, unless parameters have another constraint.
 fn spread(plan: &Plan<'_>) -> Value {
     let asked = &plan.infrastructure.parameters.scheduling.topology_spread_constraints;
     if asked.is_empty() {

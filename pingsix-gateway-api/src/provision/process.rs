@@ -48,7 +48,7 @@ pub(super) fn config(plan: &Plan<'_>, process: &Process, material: &PlaneSecrets
     let mut status = json!({
         "address": everywhere(process.ports.status),
         "fail_readiness_when_stale": parameters.fail_readiness_when_stale,
-        // The controller asks from outside, and has the key.
+        // The controller requests the page from outside, and has the key.
         "allow_insecure_remote": true,
         "diagnostics_api_key": material.diagnostics.as_str(),
     });

@@ -338,7 +338,7 @@ impl Provisioner {
         (record, deployment.and_then(|deployment| deployment.rollout.as_ref()))
     }
 
-    /// The recorded keys that all processes of an owner have. Only the record knows them.
+    /// The recorded keys that all processes of an owner have. Only the record has them.
     fn deployed_keys(&self, infrastructure: &Infrastructure) -> DeployedKeys {
         let deployment = (ChildKind::Deployment, service_name(infrastructure));
         match self.keys(infrastructure) {

@@ -90,8 +90,8 @@ mod tests {
         ObjectKey::new(Kind::Gateway, "infra", &*number.to_string())
     }
 
-    /// Serves these owners for a time, on processors that do nothing else. What happens in the first part of it is not
-    /// counted: nothing is known of anybody then.
+    /// Serves these owners for a time, on idle processors. The first part of the time is not counted, because no owner has
+    /// a debt yet.
     fn serve(demands: &[Demand], processors: usize, warm_up: Duration, time: Duration) -> Vec<Share> {
         let (start, mut now) = (Instant::now(), Instant::now());
         // Rests would hide what turns make of it.

@@ -77,7 +77,7 @@ impl Inner {
             if change.is_new { time.raise(reported) } else { time.observe(reported) }
         }
         if is_alone {
-            self.reservations.go_by_the_clock();
+            self.reservations.advance_to_wall_clock();
         }
         if change.is_new {
             self.newcomers.send_modify(|count| *count += 1);

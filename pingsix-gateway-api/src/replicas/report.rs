@@ -11,8 +11,7 @@ use super::name_of;
 use super::turns::{group_of, in_turns};
 use crate::acceptance::{Culprit, Finding};
 
-/// Of how many instances it is told what they have confirmed: 15 KB at most. Of those beyond, others know less; namespaces
-/// take turns.
+/// Maximum number of instances in a report: 15 KB at most. Further ones are left out; namespaces take turns.
 const MAX_INSTANCES: usize = 200;
 
 /// The size limit of the findings in a report, in bytes. The rest waits until reported findings end. Namespaces take

@@ -43,7 +43,7 @@ impl LeaseReservations {
     }
 
     /// Raises the shared time to that of this machine; for a single replica.
-    pub(super) fn go_by_the_clock(&self) {
+    pub(super) fn advance_to_wall_clock(&self) {
         self.clock_revision().into_iter().for_each(|now| self.time.continue_from(now));
     }
 

@@ -30,7 +30,7 @@ const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 const ICON: &str = include_str!("icon.svg");
 
-/// A page that a browser asks for.
+/// A page that a browser requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question(pub(super) Asked);
 

@@ -1,4 +1,4 @@
-//! YAML in: the only file that knows the crate behind it.
+//! YAML in: the only file that uses the YAML crate.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -96,7 +96,7 @@ fn readable(message: &str) -> String {
     unquoted(message)
 }
 
-/// A message without what it quotes.
+/// A message without its quotations.
 pub(super) fn unquoted(message: &str) -> String {
     let mut kept = String::with_capacity(message.len());
     let mut rest = message;

@@ -164,7 +164,7 @@ impl Setting {
         let nowhere = "http://127.0.0.1:0";
         let log = File::create(self.log()).unwrap();
         for socket in [CLIENT, PEER] {
-            // One that was killed leaves its sockets, and etcd takes them for somebody else's.
+            // A killed etcd leaves its sockets, which block the next one.
             let _ = fs::remove_file(self.folder.path().join(socket));
         }
         Command::new(&self.program)

@@ -18,7 +18,7 @@ pub(crate) const PREFIX: &str = "/pingsix/default/web/";
 /// The time limit of an answer from etcd; the test reports a timeout.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A real etcd, and what it holds; ended when it is dropped.
+/// A real etcd with its content, which ends when it is dropped.
 pub(crate) struct Etcd(pingsix_test_programs::Etcd);
 
 impl Etcd {

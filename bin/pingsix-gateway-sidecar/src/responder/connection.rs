@@ -160,7 +160,7 @@ async fn respond(
     debug!(status, version = ?head.version, "answered");
     let mut response = answer.to_response(&head.method);
     let version = head.version;
-    // A client that asks whether to send its body has the answer now, and sends none.
+    // A client with `Expect: 100-continue` has the answer now, and sends no body.
     let asks = head.headers.contains_key(EXPECT);
     // The head can be large, and the body may take its time.
     drop(head);

@@ -82,7 +82,7 @@ impl Reader {
 
 /// The length of the record that begins here; `None` if the header is incomplete.
 fn record_length(bytes: &[u8]) -> Result<Option<usize>, Flaw> {
-    // What can be said of the first bytes is said at once: garbage need not wait for the deadline.
+    // The first bytes are judged at once, so garbage is refused before the deadline.
     if bytes.first().is_some_and(|kind| *kind != HANDSHAKE) || bytes.get(1).is_some_and(|major| *major != 3) {
         return Err(Flaw::NotClientHello);
     }

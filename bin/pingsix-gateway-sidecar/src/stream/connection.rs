@@ -232,7 +232,7 @@ fn by_name(routes: &Routes, name: Option<&str>) -> Result<Arc<Route>, Reason> {
             let reason = if name.is_some() { Reason::NoMatch } else { Reason::NoServerName };
             names.route(name).ok_or(reason)
         }
-        // The port has become one for TCP: whatever the bytes are, they have this route.
+        // The port has become one for TCP, so any bytes have this route.
         Routes::Any(route) => Ok(Arc::clone(route)),
     }
 }

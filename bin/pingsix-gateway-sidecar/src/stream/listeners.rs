@@ -123,7 +123,7 @@ impl Listeners {
         // A `ClientHello` that is still incomplete finds no route.
         *port.routes.write() = Arc::new(Routes::none());
         task.abort();
-        // The error says that it was aborted.
+        // The error of an aborted task.
         let _ = task.await;
         self.removed.lock().insert(number, Arc::clone(&port));
         let (removed, grace) = (Arc::clone(&self.removed), self.shared.options.removed_grace);

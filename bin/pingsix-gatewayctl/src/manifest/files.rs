@@ -191,7 +191,7 @@ fn list_directory(
             Ok(metadata) if !metadata.is_file() => continue,
             // The file has been deleted meanwhile, or is a dangling link.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            // Reading it says what is wrong.
+            // Reading the path gives the error.
             metadata => metadata.ok(),
         };
         if is_manifest(&path) {

@@ -1,11 +1,11 @@
-//! Names that somebody may have meant.
+//! Names that an author may have meant.
 
 use strsim::damerau_levenshtein;
 
 /// The longest name for which a similar one is looked for, in bytes.
 const MAX_NAME_BYTES: usize = 64;
 
-/// The name that somebody probably meant, among those that exist.
+/// The name that the author probably meant, among the existing ones.
 ///
 /// Names differ by one letter in three, at most three, without regard to case. A name that contains the other one counts
 /// too if no other name does.
@@ -27,7 +27,7 @@ pub(crate) fn similar<'n>(written: &str, names: impl IntoIterator<Item = &'n str
     containing.next().copied().filter(|_| containing.next().is_none())
 }
 
-/// The kind or group that somebody probably misspelled. Kubernetes has kinds whose names contain others.
+/// The kind or group that the author probably misspelled. Kubernetes has kinds whose names contain others.
 pub(crate) fn misspelled<'n>(written: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     if written.len() > MAX_NAME_BYTES {
         return None;

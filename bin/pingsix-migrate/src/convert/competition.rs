@@ -145,7 +145,7 @@ pub(super) fn compare_priorities(documents: &mut [Document], report: &mut Report
     refuse(documents, refused, ("priority", why), report);
 }
 
-/// What PingSIX runs on all requests of one host, path and method.
+/// The plugins that PingSIX runs on all requests of one host, path and method.
 #[derive(PartialEq)]
 struct Plugins<'a> {
     security: &'a Map<String, Value>,

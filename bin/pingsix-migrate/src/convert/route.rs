@@ -346,7 +346,7 @@ fn timeout(fields: &mut Fields, report: &mut Report) -> Option<u64> {
             "The time to connect is that of the Service, in a BackendTrafficPolicy.",
         );
     }
-    // The original has 60 seconds for what is not given, and for zero.
+    // The original has 60 seconds for an absent value, and for zero.
     let value = |given: &Option<(Place, crate::source::Seconds)>| {
         given.as_ref().map(|(_, seconds)| seconds.value).filter(|value| *value > 0).unwrap_or(60)
     };
@@ -391,7 +391,7 @@ impl Rule {
     }
 }
 
-/// The answer to requests that nobody may serve.
+/// The answer to requests that no backend may serve.
 pub(super) fn refusal() -> Value {
     json!({ "statusCode": 503 })
 }

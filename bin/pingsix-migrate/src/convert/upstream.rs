@@ -67,7 +67,7 @@ pub(super) fn convert(
         if is_lost {
             let message = "Rules with the upstream are not written.";
             if has_nodes && external.is_none() {
-                // There is nothing that rules could refer to.
+                // Rules have no object to refer to.
                 draft.report.withhold(&place, message);
             } else {
                 draft.report.withhold_until_named(&place, message);

@@ -1,4 +1,4 @@
-//! Somebody who changes what is at fault faster than a search ends.
+//! An author who changes faulty objects faster than a search ends.
 
 use super::*;
 

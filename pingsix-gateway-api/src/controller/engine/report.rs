@@ -283,7 +283,7 @@ impl Report {
     /// Addresses are in the statuses of Gateways and Ingresses.
     pub(super) fn update_all_addresses(&self, view: View<'_>) {
         let changed = self.status.keys();
-        // Of an Ingress nothing could be said without an address.
+        // The status of an Ingress holds addresses alone.
         let ingresses = view.reconciler.world().keys::<Ingress>();
         let judged = ingresses.iter().filter(|key| view.judging_owner(key).is_some());
         self.update_statuses(

@@ -22,7 +22,7 @@ use crate::error::Error;
 /// The time limit for a definition to become usable, which usually takes a fraction of a second.
 const USABLE_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Who the fields belong to.
+/// The owner of the fields.
 const FIELD_MANAGER: &str = "pingsix-test-cluster";
 
 impl TestCluster {

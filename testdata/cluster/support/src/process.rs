@@ -1,4 +1,4 @@
-//! A process of the cluster, and what can be done to it.
+//! A process of the cluster, with faults that a test may cause.
 
 use std::ffi::OsString;
 use std::fs;
@@ -91,7 +91,7 @@ impl Process {
         self.end(&[Signal::Kill]).await
     }
 
-    /// Makes the process stand still: connections stay open, and nobody answers.
+    /// Stops the process: connections stay open, and requests get no answer.
     pub async fn pause(&self) -> Result<(), Error> {
         self.signal(Signal::Pause).await
     }

@@ -15,7 +15,7 @@ const LOOK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Whom to ask whether a process is ready.
 pub(crate) enum Ready {
-    /// Nobody: it is as soon as it runs.
+    /// No check: the process is ready as soon as it runs.
     Nobody,
     /// etcd, on its socket.
     Etcd(PathBuf),

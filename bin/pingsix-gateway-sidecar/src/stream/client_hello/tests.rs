@@ -257,7 +257,7 @@ fn a_client_hello_has_16_kib_with_its_record_headers() {
     assert_eq!(read_at_once(&larger), Err(Flaw::TooLarge));
     assert_eq!(read(&larger, &(0..larger.len()).collect::<Vec<_>>()), Err(Flaw::TooLarge));
     assert_eq!(read_at_once(b"\x16\x03\x01\x00\x04\x01\x00\x40\x01"), Err(Flaw::TooLarge));
-    // What follows a complete message is not looked at.
+    // Bytes after a complete message are ignored.
     let mut followed = records(&with_padding(0), &[]);
     followed.extend(vec![0; 2 * MAX_HELLO_BYTES]);
     assert_eq!(read_at_once(&followed), Ok(Some(named_hello("a.test"))));

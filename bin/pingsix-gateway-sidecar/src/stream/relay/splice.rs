@@ -122,7 +122,7 @@ pub(super) async fn pass(from: &TcpStream, to: &TcpStream, pipe: Pipe, pipes: &P
                 Moved::Bytes(bytes)
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Moved::Nothing,
-            // Nothing has moved: all connections go on with copies.
+            // The call moved no bytes, so all connections continue with copies.
             Err(error) if system::is_unsupported(&error) => {
                 pipes.unsupported.store(true, Ordering::Relaxed);
                 Moved::Nothing

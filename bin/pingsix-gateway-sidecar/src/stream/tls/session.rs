@@ -33,7 +33,7 @@ pub(in super::super) enum Flaw {
 }
 
 /// The bytes of the preface of HTTP/2. A server of both versions waits for as many, without a limit of time, before it
-/// knows which one a client speaks.
+/// can tell the version of a client.
 const PREFACE_BYTES: usize = 24;
 
 /// The kind of a handshake.
@@ -237,7 +237,7 @@ fn read(tls: &mut ServerConnection, from: &mut dyn io::Read) -> Result<(), Flaw>
     }
 }
 
-/// Processes what has been read. After an error, the alert is on its way.
+/// Processes the bytes that were read. After an error, the alert is on its way.
 pub(super) fn process(tls: &mut ServerConnection, client: &TcpStream) -> Result<IoState, Error> {
     let processed = tls.process_new_packets();
     if processed.is_err() {

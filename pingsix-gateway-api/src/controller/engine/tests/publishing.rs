@@ -32,7 +32,7 @@ impl Rig {
 }
 
 impl Rig {
-    /// Reconsiders whoever is due by the clock, hears of publications, and beats, for a time.
+    /// For a time, reconciles due owners, takes in results of publications, and ticks.
     pub(super) async fn during(&mut self, time: Duration) {
         let until = Instant::now() + time;
         loop {
@@ -103,7 +103,7 @@ async fn a_stuck_target_keeps_only_its_own_gateway_from_being_programmed() {
     rig.during(Duration::from_secs(3)).await;
     let told = rig.programmed(&web());
     assert!(told.contains("The configuration is not published yet."), "{told}");
-    // The other goes on, also when everybody has to be told something.
+    // The other Gateway continues, also when all statuses have to be written.
     for version in 3..6 {
         rig.apply(Kind::Gateway, changed_gateway("blog", version));
         rig.apply(Kind::Gateway, changed_gateway("web", version));
@@ -342,7 +342,7 @@ async fn readiness_waits_for_what_the_feed_is_given_however_long_that_takes() {
     assert!(!rig.is_ready() && rig.feed().is_open());
     rig.feed().fate(WEB, Fate::Slow(SLOW_PUBLICATION));
     rig.during(SLOW_PUBLICATION / 2).await;
-    // One that comes later keeps nobody waiting.
+    // A later owner delays no other one.
     rig.feed().fate(BLOG, Fate::Stuck);
     rig.apply(Kind::Gateway, second());
     rig.during(SLOW_PUBLICATION / 2).await;
@@ -412,7 +412,7 @@ async fn a_follower_that_takes_over_publishes_all_that_it_left_to_the_leader() {
     let begun: BTreeSet<String> = rig.feed().begun().into_iter().map(|(scope, _)| scope).collect();
     assert_eq!(begun, BTreeSet::from([WEB.to_owned(), BLOG.to_owned()]), "its end as well");
     assert!(rig.is_programmed(&web()) && rig.engine.publish.withdrawals.is_empty());
-    // One that has led, and leads again, cannot know what others wrote between.
+    // A replica that leads again has not seen the writes of other leaders.
     let before = rig.feed().begun().len();
     rig.lead(false);
     rig.engine.hand_over();

@@ -21,12 +21,12 @@ const LABELS: [&str; 11] = [
     "X509 CRL",
 ];
 
-/// The sections that rustls knows, up to the first that cannot be read.
+/// The sections that rustls supports, up to the first unreadable one.
 pub(super) fn sections(text: &str) -> impl Iterator<Item = (SectionKind, Vec<u8>)> {
     <(SectionKind, Vec<u8>)>::pem_slice_iter(text.as_bytes()).map_while(Result::ok)
 }
 
-/// All sections that rustls knows; `None` if one of them cannot be read.
+/// All sections that rustls supports; `None` if one of them is unreadable.
 pub(super) fn all_sections(text: &str) -> Option<Vec<(SectionKind, Vec<u8>)>> {
     <(SectionKind, Vec<u8>)>::pem_slice_iter(text.as_bytes()).collect::<Result<_, _>>().ok()
 }
