@@ -4,8 +4,8 @@
 default:
     @just --list
 
-# What CI runs, or the steps of it that are named: just ci lint doc. Without PINGSIX_BIN, nothing is run with the real
-# PingSIX, which the tests and the suite say.
+# Runs all steps of CI, or the named ones: just ci lint doc. Without PINGSIX_BIN, no step uses the real
+# PingSIX; the tests and the suite print that.
 ci *steps:
     .ci/run {{ steps }}
 

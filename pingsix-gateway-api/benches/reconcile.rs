@@ -169,7 +169,7 @@ fn one_change(criterion: &mut Criterion) {
                                 slice(routes / 2, address),
                             );
                         }
-                        // Of the Gateway nothing is remembered.
+                        // The translator has no cache of the Gateway.
                         _ => apply::<pingsix_translate::snapshot::Gateway>(
                             &mut reconciler,
                             json!({

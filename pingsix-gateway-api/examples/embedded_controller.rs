@@ -47,11 +47,11 @@ pub(crate) async fn run(
     let options = ControllerOptions::new(translation, "embedded-example");
     let controller =
         Controller::new(client, Arc::new(Diary(PlannedSink::new(Pages(Mutex::new(out))))), options);
-    // A readiness probe would ask `controller.progress()`, which also says what is being waited for, and why.
+    // A readiness probe would use `controller.progress()`, which also has the awaited objects and the reasons.
     controller.run(stop).await
 }
 
-/// A sink that keeps a diary of what changes. [`PlannedSink`] knows what has been published before.
+/// A sink that writes a diary of changes. [`PlannedSink`] keeps the published documents.
 struct Diary<W>(PlannedSink<Pages<W>>);
 
 struct Pages<W>(Mutex<W>);

@@ -50,7 +50,7 @@ use search::{Content, Search};
 use timeouts::TrialTimeout;
 
 /// The number of remembered publications without a confirmation by PingSIX.
-const PENDING: usize = 16;
+const MAX_UNCONFIRMED_PUBLICATIONS: usize = 16;
 
 /// The confirmations of a data plane from its status pages. Instances without a page do not count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -271,7 +271,7 @@ impl Acceptance {
         }
         self.last_number += 1;
         // Publications without a report are dropped, because memory is bounded.
-        let most = if self.receptions.is_empty() { 1 } else { PENDING };
+        let most = if self.receptions.is_empty() { 1 } else { MAX_UNCONFIRMED_PUBLICATIONS };
         let number = self.last_number;
         self.published.push_back(Published {
             number,

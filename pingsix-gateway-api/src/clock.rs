@@ -1,5 +1,5 @@
-//! Two clocks: the time of day, for what others read (transition times, renewals, events), by which nothing is decided; and
-//! one that leases are judged by.
+//! Two clocks: the time of day, for display only (transition times, renewals, events); and a clock that decides about
+//! leases.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};

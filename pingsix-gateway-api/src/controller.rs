@@ -155,8 +155,8 @@ pub struct Progress {
     /// Referenced Secrets and ConfigMaps without an answer of the API server. Empty once it is ready.
     pub awaited: BTreeSet<pingsix_translate::ObjectKey>,
     /// Whether everything was published once to the targets that this replica serves itself. Shared targets do not
-    /// count: PingSIX reads them without this replica. Nor, after half a minute, do Gateways and IngressClasses of which it is
-    /// not known what to publish.
+    /// count, because PingSIX reads them without this replica. After 30 s, Gateways and IngressClasses with unknown
+    /// references are ignored.
     pub is_published: bool,
 }
 

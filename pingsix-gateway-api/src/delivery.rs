@@ -18,7 +18,7 @@ use pingsix_translate::status::Delivery;
 use status_page::{InstancePages, StatusPage};
 
 /// The longest part of an instance's fault message in a status, in characters.
-const FAULT_LIMIT: usize = 300;
+const MAX_FAULT_CHARS: usize = 300;
 
 /// The known instances that read a data plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ const FAULT_LIMIT: usize = 300;
 pub enum Instances {
     /// Unknown: PingSIX does not read from this sink directly.
     Unknown,
-    /// Instances read publications only at their start. Nothing reports whether they restarted.
+    /// Instances read publications only at their start, and their restarts are not reported.
     AtRestart,
     /// The number of connections; their state is unknown.
     Connected(usize),
@@ -227,7 +227,7 @@ fn append(message: &mut String, sentence: Option<String>) {
 /// The first line of a fault, cut to the limit of a message, without the full stop.
 fn shortened(fault: &str) -> String {
     let line = fault.lines().next().unwrap_or_default().trim_end_matches('.');
-    line.chars().filter(|character| !character.is_control()).take(FAULT_LIMIT).collect()
+    line.chars().filter(|character| !character.is_control()).take(MAX_FAULT_CHARS).collect()
 }
 
 #[cfg(test)]

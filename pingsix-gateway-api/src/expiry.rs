@@ -35,10 +35,10 @@ pub fn outdated_certificates(plane: &DataPlane, now: Timestamp) -> Vec<Problem> 
 }
 
 /// The number of names in a message.
-const LISTED: usize = 8;
+const MAX_LISTED_NAMES: usize = 8;
 
 fn listed(names: &BTreeSet<&str>) -> String {
-    let first: Vec<&str> = names.iter().copied().take(LISTED).collect();
+    let first: Vec<&str> = names.iter().copied().take(MAX_LISTED_NAMES).collect();
     match names.len() - first.len() {
         0 => first.join(", "),
         others => format!("{} and {others} others", first.join(", ")),

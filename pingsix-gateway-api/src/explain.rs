@@ -462,7 +462,7 @@ fn why_unavailable(prepared: &PreparedPlane<'_>, source: Option<&Source>) -> &'s
     } else if has(|problem, source| is_of_budget(problem) && is_about(problem, source)) {
         "is refused, because the data plane has no room for it"
     } else if prepared.is_full || has(|problem, _| problem.severity == Severity::Error) {
-        // A rule is also closed for want of room for another one.
+        // A rule is also closed if the budget has no room for another rule.
         "has no endpoint that takes traffic, or is refused"
     } else {
         "has no endpoint that takes traffic"

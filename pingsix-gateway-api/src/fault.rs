@@ -7,7 +7,7 @@ use thiserror::Error;
 use tokio::time::timeout;
 
 /// The longest part of a message that is kept, in characters: a proxy in place of an API server may send a page.
-const LONGEST_MESSAGE: usize = 300;
+const MAX_MESSAGE_CHARS: usize = 300;
 
 /// The category of a fault. Each category has its own consequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,7 +18,7 @@ pub enum FaultCategory {
     Forbidden,
     /// 404: there is no such object, or no such path.
     NotFound,
-    /// 409: somebody else has written.
+    /// 409: another writer was faster.
     Conflict,
     /// 410: the version asked for is no longer known, so everything has to be listed again.
     Expired,
@@ -119,7 +119,7 @@ impl From<&kube::Error> for Fault {
     fn from(error: &kube::Error) -> Self {
         match error {
             kube::Error::Api(status) => Self::from(&**status),
-            // The decoder's own message quotes what it read, which may be a Secret.
+            // The decoder's own message quotes its input, which may be a Secret.
             kube::Error::SerdeError(error) => Self::new(
                 FaultCategory::Malformed,
                 &format!("the answer cannot be decoded (line {}, column {})", error.line(), error.column()),
@@ -190,7 +190,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 
 fn shortened(message: &str) -> String {
     let mut text: String = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    if let Some((end, _)) = text.char_indices().nth(LONGEST_MESSAGE) {
+    if let Some((end, _)) = text.char_indices().nth(MAX_MESSAGE_CHARS) {
         text.truncate(end);
         text.push_str(" ...");
     }
@@ -217,7 +217,7 @@ mod tests {
     fn a_page_in_the_place_of_a_message_is_cut() {
         let fault = Fault::from(&Status::failure(&"ä\n".repeat(1000), "").with_code(502));
         assert_eq!(fault.category, FaultCategory::Server);
-        assert!(fault.message.chars().count() <= LONGEST_MESSAGE + 4 && !fault.message.contains('\n'));
+        assert!(fault.message.chars().count() <= MAX_MESSAGE_CHARS + 4 && !fault.message.contains('\n'));
     }
 
     #[test]

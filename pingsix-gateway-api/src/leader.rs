@@ -51,10 +51,10 @@ use crate::clock::LeaseClock;
 use crate::fault::{Fault, FaultCategory, within};
 
 /// The longest time for reading the Lease before a write.
-const CONFIRM: Duration = Duration::from_secs(2);
+const CONFIRM_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The longest time for releasing the lease.
-const RELEASE: Duration = Duration::from_secs(2);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The remaining time of a leadership without an end.
 const FOR_EVER: Duration = Duration::from_hours(30 * 365 * 24);
@@ -107,7 +107,7 @@ impl Leadership {
     /// [`Fault`] when the Lease could not be read.
     pub(crate) async fn confirm(&self) -> Result<bool, Fault> {
         let Some(lease) = &self.lease else { return Ok(self.is_held()) };
-        let held = within(CONFIRM, lease.api.get(&lease.name)).await?;
+        let held = within(CONFIRM_TIMEOUT, lease.api.get(&lease.name)).await?;
         let holder = held.spec.and_then(|spec| spec.holder_identity);
         Ok(self.is_held() && holder.as_ref() == Some(&lease.identity))
     }
@@ -378,7 +378,7 @@ impl Elector {
     async fn release(mut self) {
         // First, this replica stops writing.
         self.held.send_replace(None);
-        let deadline = Instant::now() + RELEASE;
+        let deadline = Instant::now() + RELEASE_TIMEOUT;
         let let_go = loop {
             match self.try_release(deadline).await {
                 // A running renewal has arrived.

@@ -5,7 +5,7 @@
 //! Gateway API are in `pingsix-translate`.
 //!
 //! ```text
-//! API server ──► watch ──► world: stores, secondary maps ──► owners of what changed ──► reconcile
+//! API server ──► watch ──► world: stores, secondary maps ──► affected owners ──► reconcile
 //!                                                               │ snapshot      (pingsix-translate)
 //!                          Config, provenance, verdicts ◄───────┘
 //!                             │            ├──► status: conditions and Events, by the leader alone

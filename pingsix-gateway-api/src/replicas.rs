@@ -3,8 +3,8 @@
 //! ```text
 //! Lease NAME-revisions   the highest revision that was reserved   PUT with its version ◄── lists of PingSIX, shared
 //! Lease NAME-replicas    an annotation for each replica           PATCH of our own     ◄── every few seconds, or on a change
-//!                           its readers by data plane ──► `Programmed`, which the leader says
-//!                           its reading of the shared time ──► what lists are answered while the API server is away
+//!                           its readers by data plane ──► `Programmed`, which the leader writes
+//!                           its reading of the shared time ──► revisions of lists while the API server is away
 //! ```
 //!
 //! Both have the name of the [Lease of the election](crate::leader) with something behind it, and are in its namespace, so

@@ -40,11 +40,11 @@ pub use pasted::pasted_request;
 pub use question::{Question, question};
 
 /// The longest text of an object on a page, in characters. The API server allows messages of 32 KiB.
-const MAX_TEXT: usize = 1_000;
+const MAX_TEXT_CHARS: usize = 1_000;
 
 /// A text, cut to the bound of a page.
 fn cut(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(MAX_TEXT) {
+    match text.char_indices().nth(MAX_TEXT_CHARS) {
         None => Cow::Borrowed(text),
         Some((end, _)) => Cow::Owned(format!("{} …", &text[..end])),
     }

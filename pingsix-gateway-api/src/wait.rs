@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// Waits for a change, for ever if there is nothing that changes.
+/// Waits for a change; forever without a receiver.
 pub(crate) async fn changed<T>(receiver: Option<&mut watch::Receiver<T>>) {
     if let Some(receiver) = receiver
         && receiver.changed().await.is_ok()

@@ -105,13 +105,13 @@ fn fan_out(criterion: &mut Criterion) {
 /// response in proportion to its size, as PingSIX does; the time is a tenth of PingSIX's.
 fn burst(criterion: &mut Criterion) {
     const CHANGES: usize = 100;
-    const PER_DOCUMENT: Duration = Duration::from_nanos(2_500);
+    const TIME_PER_DOCUMENT: Duration = Duration::from_nanos(2_500);
     let runtime = runtime();
     let mut group = criterion.benchmark_group("burst_of_100_changes");
     group.sample_size(10);
     for documents in [1_000, 5_000] {
-        let pace = Pace::per_document(PER_DOCUMENT);
-        let reading = PER_DOCUMENT * u32::try_from(documents).unwrap();
+        let pace = Pace::per_document(TIME_PER_DOCUMENT);
+        let reading = TIME_PER_DOCUMENT * u32::try_from(documents).unwrap();
         let states: Vec<Desired> = (0..CHANGES).map(|changed| routes(documents, changed)).collect();
         let (served, mut watcher) = runtime.block_on(async {
             let served = Served::start(EmbeddedEtcd::builder().pace(pace)).await;

@@ -1,6 +1,6 @@
 //! The common error of all sinks.
 //!
-//! Each module has its own error and describes it by [`SinkFault`]. The common error knows none of them, so no sink
+//! Each module has its own error and describes it by [`SinkFault`]. The common error names none of them, so no sink
 //! depends on another one through its errors.
 
 use std::error::Error;

@@ -3,14 +3,14 @@
 //! A web page of a stranger can have its own name resolve to an address of such a server (DNS rebinding), and a browser on a
 //! machine that reaches the server then lets the page read the answers. The page cannot choose the `Host` of its requests:
 //! it is the stranger's name. So a request is answered only when its `Host` is no name that a stranger can have: an address,
-//! a name of a single label, or one below a domain that nobody can register.
+//! a name of a single label, or one below a domain that cannot be registered.
 
 use std::net::IpAddr;
 
 use http::uri::Authority;
 use http::{Request, header};
 
-/// Domains that nobody can register: of one machine, one network or one cluster (RFC 6761, RFC 9476). A neighbour can claim
+/// Domains that cannot be registered: of one machine, one network or one cluster (RFC 6761, RFC 9476). A neighbour can claim
 /// any other name below `.local` by multicast (RFC 6762).
 const LOCAL_DOMAINS: [&str; 5] = [".localhost", ".cluster.local", ".internal", ".svc", ".test"];
 

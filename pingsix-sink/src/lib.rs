@@ -5,7 +5,7 @@
 //! Desired { scope, documents } ──► plan (pure diff) ──► Steps ──► target ──► Published { revision, changed }
 //! ```
 //!
-//! The crate knows nothing of Kubernetes: a [`Document`] is a key, canonical bytes, an [`OrderHint`] and an opaque
+//! The crate does not depend on Kubernetes: a [`Document`] is a key, canonical bytes, an [`OrderHint`] and an opaque
 //! [`Owner`].
 //!
 //! Every [`Sink`] keeps these promises. [`memory::MemorySink`] is their executable form, and one suite tests every sink, also sinks of other crates

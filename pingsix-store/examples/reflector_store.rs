@@ -165,7 +165,7 @@ pub(crate) fn script() -> impl Stream<Item = watcher::Result<WatchEvent>> {
         // After this the cart no longer cares for its prices.
         Ok(WatchEvent::Deployment(Apply(deployment("cart", &["settings"], &[])))),
         Ok(WatchEvent::ConfigMap(Apply(metadata("prices", "4")))),
-        // The watch was away for a while. What vanished meanwhile is told at the end of the new list.
+        // The watch was interrupted. The end of the new list removes the objects that vanished meanwhile.
         Ok(WatchEvent::Secret(Init)),
         Ok(WatchEvent::Secret(InitDone)),
         Ok(WatchEvent::ConfigMap(Delete(metadata("settings", "5")))),

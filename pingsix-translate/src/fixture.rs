@@ -11,7 +11,7 @@ use crate::model::{ObjectName, Options};
 use crate::pipeline::{Translation, translate};
 use crate::snapshot::{Object, Objects, Snapshot};
 
-/// An object of whatever kind is asked for.
+/// An object of the kind that the caller wants.
 pub(crate) fn object<T: DeserializeOwned>(value: Value) -> Arc<T> {
     Arc::new(serde_json::from_value(value).unwrap())
 }

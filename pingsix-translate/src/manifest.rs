@@ -39,7 +39,7 @@ use crate::model::{Kind, ObjectKey, Severity};
 use crate::snapshot::{Objects, key_of};
 
 /// The most lists in a list.
-const LIST_DEPTH: usize = 8;
+const MAX_LIST_DEPTH: usize = 8;
 
 impl Objects {
     /// The objects of a text, in the form of `kubectl apply` and of `kubectl get -o yaml` or `-o json`, with the faults.
@@ -52,7 +52,7 @@ impl Objects {
         let mut reading = Reading::default();
         for document in documents(text) {
             match document.decode() {
-                Ok(value) => reading.add(value, document.line(), LIST_DEPTH),
+                Ok(value) => reading.add(value, document.line(), MAX_LIST_DEPTH),
                 Err(error) => {
                     let message = format!("The document is not valid YAML: {}.", error.message);
                     reading.report(error.line, String::new(), FaultReason::NotYaml, message);

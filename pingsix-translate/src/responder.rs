@@ -1,5 +1,5 @@
-//! The protocol between translation and the responder, a role of `pingsix-gateway-sidecar`: what a translated document says to the responder
-//! through PingSIX, and what the responder understands of it.
+//! The protocol between translation and the responder, a role of `pingsix-gateway-sidecar`: the instructions in translated
+//! documents, which PingSIX sends to the responder, and their parser.
 //!
 //! The responder is an ordinary PingSIX upstream that gives the answers PingSIX cannot give itself.
 //! The responder has no state, so a request carries the complete instruction:

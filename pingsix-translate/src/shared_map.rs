@@ -6,10 +6,10 @@ use std::ops::Index;
 use std::sync::Arc;
 
 /// Entries of a chunk before it is split in two.
-const CHUNK: usize = 64;
+const MAX_CHUNK_ENTRIES: usize = 64;
 
 /// Chunks of a branch before it is split in two.
-const BRANCH: usize = 32;
+const MAX_BRANCH_CHUNKS: usize = 32;
 
 type Entry<K, V> = Arc<(K, V)>;
 type Chunk<K, V> = Arc<Vec<Entry<K, V>>>;
@@ -130,8 +130,8 @@ impl<K: Ord, V> SharedMap<K, V> {
             self.len = 1;
             return false;
         };
-        let chunks = unshared(chunks, BRANCH);
-        let entries = unshared(&mut chunks[chunk], CHUNK);
+        let chunks = unshared(chunks, MAX_BRANCH_CHUNKS);
+        let entries = unshared(&mut chunks[chunk], MAX_CHUNK_ENTRIES);
         match found {
             Ok(at) => {
                 entries[at] = entry;
@@ -140,12 +140,12 @@ impl<K: Ord, V> SharedMap<K, V> {
             Err(at) => {
                 entries.insert(at, entry);
                 self.len += 1;
-                if entries.len() > CHUNK {
-                    let rest = entries.split_off(CHUNK / 2);
+                if entries.len() > MAX_CHUNK_ENTRIES {
+                    let rest = entries.split_off(MAX_CHUNK_ENTRIES / 2);
                     chunks.insert(chunk + 1, Arc::new(rest));
                 }
-                if chunks.len() > BRANCH {
-                    let rest = chunks.split_off(BRANCH / 2);
+                if chunks.len() > MAX_BRANCH_CHUNKS {
+                    let rest = chunks.split_off(MAX_BRANCH_CHUNKS / 2);
                     self.branches.insert(branch + 1, Arc::new(rest));
                 }
                 false
@@ -161,8 +161,8 @@ impl<K: Ord, V> SharedMap<K, V> {
     {
         let Position { branch, chunk, found } = self.position(key);
         let at = found.ok()?;
-        let chunks = unshared(self.branches.get_mut(branch)?, BRANCH);
-        let entry = unshared(chunks.get_mut(chunk)?, CHUNK).get_mut(at)?;
+        let chunks = unshared(self.branches.get_mut(branch)?, MAX_BRANCH_CHUNKS);
+        let entry = unshared(chunks.get_mut(chunk)?, MAX_CHUNK_ENTRIES).get_mut(at)?;
         Some(&mut Arc::make_mut(entry).1)
     }
 
@@ -172,8 +172,8 @@ impl<K: Ord, V> SharedMap<K, V> {
         K: Borrow<Q>,
     {
         let Position { branch, chunk, found: Ok(at) } = self.position(key) else { return false };
-        let chunks = unshared(&mut self.branches[branch], BRANCH);
-        let entries = unshared(&mut chunks[chunk], CHUNK);
+        let chunks = unshared(&mut self.branches[branch], MAX_BRANCH_CHUNKS);
+        let entries = unshared(&mut chunks[chunk], MAX_CHUNK_ENTRIES);
         entries.remove(at);
         if entries.is_empty() {
             chunks.remove(chunk);
@@ -317,8 +317,10 @@ impl<K: Ord, V> FromIterator<(K, V)> for SharedMap<K, V> {
             entries.reverse();
         }
         let len = entries.len();
-        let chunks: Vec<_> = entries.chunks(CHUNK * 3 / 4).map(|chunk| Arc::new(chunk.to_vec())).collect();
-        let branches = chunks.chunks(BRANCH * 3 / 4).map(|chunks| Arc::new(chunks.to_vec())).collect();
+        let chunks: Vec<_> =
+            entries.chunks(MAX_CHUNK_ENTRIES * 3 / 4).map(|chunk| Arc::new(chunk.to_vec())).collect();
+        let branches =
+            chunks.chunks(MAX_BRANCH_CHUNKS * 3 / 4).map(|chunks| Arc::new(chunks.to_vec())).collect();
         Self { branches, len }
     }
 }

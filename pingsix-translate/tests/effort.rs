@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 
 const TEAMS: usize = 10;
 /// Routes of each team.
-const ROUTES: usize = 30;
+const ROUTES_PER_TEAM: usize = 30;
 
 fn object<T: DeserializeOwned>(value: Value) -> Arc<T> {
     Arc::new(serde_json::from_value(value).unwrap())
@@ -105,7 +105,7 @@ fn world() -> Snapshot {
                 "to": [{"group": "", "kind": "Service"}],
             },
         }))));
-        for number in 0..ROUTES {
+        for number in 0..ROUTES_PER_TEAM {
             let name = format!("route-{number}");
             let hostname = format!("{name}.{namespace}.example.com");
             objects.insert(Object::HttpRoute(route(&namespace, &name, &hostname)));
@@ -200,7 +200,7 @@ fn a_service_without_endpoints_concerns_the_routes_that_refer_to_it() {
     // A Route each, the upstream that goes, and the one that nobody reaches.
     assert_eq!(
         WarmTranslator::new().change(|world| slices(world, &own, json!([]))),
-        (part(ROUTES), ROUTES + 2)
+        (part(ROUTES_PER_TEAM), ROUTES_PER_TEAM + 2)
     );
 }
 
@@ -265,7 +265,7 @@ fn labels_of_a_namespace_concern_its_routes_only_through_a_selector() {
     let mut warm = WarmTranslator::new();
     assert_eq!(warm.change(|world| relabel(world, "tier")), (part(0), 0));
     // Two Routes each, and the upstream of their own Service.
-    assert_eq!(warm.change(|world| relabel(world, "team")), (part(ROUTES), 2 * ROUTES + 1));
+    assert_eq!(warm.change(|world| relabel(world, "team")), (part(ROUTES_PER_TEAM), 2 * ROUTES_PER_TEAM + 1));
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn a_grant_concerns_the_routes_that_it_is_for() {
     let mut warm = WarmTranslator::new();
     let grant = ObjectName::new("infra", "team-3");
     let gone = warm.change(|world| assert!(world.referents.reference_grants.remove(&grant)));
-    assert_eq!(gone, (part(ROUTES), ROUTES + 1));
+    assert_eq!(gone, (part(ROUTES_PER_TEAM), ROUTES_PER_TEAM + 1));
     let other = object(json!({
         "metadata": {"namespace": "team-3", "name": "other"},
         "spec": {
@@ -313,7 +313,7 @@ fn a_policy_concerns_the_routes_that_refer_to_its_service() {
     let change = WarmTranslator::new().change(|world| {
         put_policy(&mut world.policies, policy);
     });
-    assert_eq!(change, (part(ROUTES), ROUTES + 2));
+    assert_eq!(change, (part(ROUTES_PER_TEAM), ROUTES_PER_TEAM + 2));
 }
 
 #[test]
@@ -332,7 +332,7 @@ fn settings_concern_the_routes_that_refer_to_the_service() {
         let change = warm.change(|world| {
             put_policy(&mut world.policies, policy(retries));
         });
-        assert_eq!(change.0, part(ROUTES));
+        assert_eq!(change.0, part(ROUTES_PER_TEAM));
     }
 }
 

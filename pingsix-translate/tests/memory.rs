@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;
 
 /// Bytes of heap for each byte of the objects.
-const TIMES: usize = 20;
+const HEAP_BYTES_PER_INPUT_BYTE: usize = 20;
 
 /// Bytes of heap that every translation may take besides.
-const FIXED: usize = 64 * 1024;
+const FIXED_HEAP_BYTES: usize = 64 * 1024;
 
 /// Objects, and how many bytes of JSON they are.
 #[derive(Default)]
@@ -79,7 +79,11 @@ impl Counted {
         let peak = dhat::HeapStats::get().max_bytes;
         drop(profiler);
         println!("| {case} | {} | {peak} | {} |", self.bytes, peak / self.bytes);
-        assert!(peak <= FIXED + TIMES * self.bytes, "{case}: {peak} bytes of heap for {} bytes", self.bytes);
+        assert!(
+            peak <= FIXED_HEAP_BYTES + HEAP_BYTES_PER_INPUT_BYTE * self.bytes,
+            "{case}: {peak} bytes of heap for {} bytes",
+            self.bytes
+        );
         translation
     }
 }

@@ -1,7 +1,7 @@
 //! The controller in a cluster: `pingsix-gateway-api` as a program.
 //!
 //! ```text
-//! flags, environment, file ──► settings ──► Configuration (checked) ──► run: watch, translate, publish, tell
+//! flags, environment, file ──► settings ──► Configuration (checked) ──► run: watch, translate, publish, report
 //! ```
 //!
 //! - `settings` merges the three sources, and reports each fault under the name of its source;
@@ -31,7 +31,7 @@ use settings::{Rejection, Settings, Task};
 use telemetry::Telemetry;
 
 /// For arguments and a configuration that cannot be used.
-const UNUSABLE: u8 = 2;
+const USAGE_EXIT_CODE: u8 = 2;
 
 /// Runs the program with the arguments and the environment of the process.
 ///
@@ -46,14 +46,14 @@ fn start(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(Rejection::Usage(error)) => {
             // Standard error is closed, so a failure cannot be reported.
             let _ = error.print();
-            return if error.use_stderr() { ExitCode::from(UNUSABLE) } else { ExitCode::SUCCESS };
+            return if error.use_stderr() { ExitCode::from(USAGE_EXIT_CODE) } else { ExitCode::SUCCESS };
         }
         Err(Rejection::Faults(faults)) => {
             let mut err = io::stderr().lock();
             for fault in &faults {
                 let _ = writeln!(err, "error: {fault}");
             }
-            return ExitCode::from(UNUSABLE);
+            return ExitCode::from(USAGE_EXIT_CODE);
         }
     };
     let done = match task {

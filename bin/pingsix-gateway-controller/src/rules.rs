@@ -134,7 +134,7 @@ pub(crate) fn outlives(certificate: Span, overlap: Span) -> impl FnOnce(&Span, &
     move |authority, ()| {
         let times = Lifetimes::new(authority.duration(), certificate.duration(), overlap.duration());
         match times {
-            // Which is said of the certificate.
+            // The rule of the certificate's lifetime reports this fault.
             Ok(_) | Err(LifetimesError::Certificate) => Ok(()),
             Err(LifetimesError::Authority) => Err(Error::new("is longer than 100 years")),
             Err(_) => Err(Error::new(format!(
@@ -164,7 +164,7 @@ pub(crate) fn at_least(other: &'static str, than: Span) -> impl FnOnce(&Span, &(
     move |span, ()| check(*span >= than, &format!("is shorter than {other}, which is {than}"))
 }
 
-/// Timers are late by up to a fifth, and a renewal has to succeed before the deadline all the same.
+/// Timers are late by up to a fifth, and a renewal must still succeed before the deadline.
 pub(crate) fn several_within(other: &'static str, deadline: Span) -> impl FnOnce(&Span, &()) -> Rule {
     move |span, ()| {
         let holds = !span.duration().is_zero() && span.duration().mul_f64(1.2) < deadline.duration();

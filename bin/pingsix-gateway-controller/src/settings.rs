@@ -1,8 +1,7 @@
 //! From flags, environment and file to a configuration.
 //!
-//! A flag counts more than its variable, that more than the file, that more than the default. Values are text until all
-//! of them are gathered: so each is read in one way, wherever it comes from, everything that is wrong is told at once,
-//! and under the name it was given.
+//! Precedence: flag, variable, file, default. Values are text until all sources are merged. So all sources share one
+//! parser for each key, and all faults are reported at once, each under the name that its source uses.
 
 mod endpoints;
 mod file;
@@ -75,10 +74,10 @@ pub(crate) enum Task {
     Print,
 }
 
-/// Why there is nothing to run.
+/// The reason for which the controller does not start.
 #[derive(Debug)]
 pub(crate) enum Rejection {
-    /// The arguments are not such as the program has, or ask for help.
+    /// The arguments are unknown, or request help.
     Usage(clap::Error),
     /// All faults of the configuration.
     Faults(Vec<Fault>),
@@ -209,7 +208,7 @@ fn unknown_variables(names: impl Iterator<Item = String>, command: &Command) -> 
     faults.collect()
 }
 
-/// Adds what the file says of keys that are not given otherwise.
+/// Adds the values of the file for keys without a flag or a variable.
 fn add_file(path: &Path, command: &Command, given: &mut BTreeMap<String, Given>, faults: &mut Vec<Fault>) {
     let of_file = |message| Fault { name: path.display().to_string(), message };
     let keys = match file::read(path) {
@@ -248,7 +247,7 @@ fn no_such<'k>(what: &str, name: &str, known: impl Iterator<Item = &'k str>) -> 
     }
 }
 
-/// Takes out the keys whose values cannot be read, and says why.
+/// Removes the keys whose values cannot be read, and returns their faults.
 fn unreadable(command: &Command, given: &mut BTreeMap<String, Given>) -> Vec<Fault> {
     let mut faults = Vec::new();
     for arg in command.get_arguments() {
@@ -281,7 +280,7 @@ fn described(text: &str, reason: &str) -> String {
     if text.contains('@') { reason.to_owned() } else { format!("\"{}\": {reason}", text.escape_debug()) }
 }
 
-/// The text is one value, whatever is in it.
+/// Takes the text as one value, with commas and blanks.
 fn without_sources(arg: Arg) -> Arg {
     arg.env(Resettable::Reset).value_delimiter(Resettable::Reset).default_value(Resettable::Reset)
 }
@@ -304,7 +303,7 @@ fn readable(command: &Command, given: &BTreeMap<String, Given>) -> Result<Argume
     Arguments::from_arg_matches(&plain.try_get_matches_from(flags)?)
 }
 
-/// A fault of what stands at a path of the configuration, such as `watch.namespaces[1]`.
+/// A fault of the value at a path of the configuration, such as `watch.namespaces[1]`.
 fn fault_at(path: &str, message: &str, given: &BTreeMap<String, Given>) -> Fault {
     let path = path.replace('_', "-");
     let (id, index) = path.split_once('[').unwrap_or((&path, ""));

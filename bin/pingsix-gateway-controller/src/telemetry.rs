@@ -15,13 +15,13 @@ use crate::configuration::Configuration;
 use crate::log;
 use traces::Traces;
 
-/// Has to be ended, so that what was told last arrives.
+/// The installed subscribers. Call [`Telemetry::end`] to flush the last spans.
 pub(crate) struct Telemetry {
     traces: Option<Traces>,
 }
 
 impl Telemetry {
-    /// Begins to tell. Traces are sent from the runtime that this is called in.
+    /// Installs the subscribers. Traces are sent from the runtime of the caller.
     pub(crate) fn start(configuration: &Configuration) -> anyhow::Result<Self> {
         let mut layers = vec![log::layer(&configuration.log)?];
         let traces = configuration.otlp.endpoint.as_ref().map(Traces::start).transpose()?;
@@ -31,7 +31,7 @@ impl Telemetry {
         Ok(Self { traces })
     }
 
-    /// Sends what is not sent yet. Blocks, for a bounded time, while the runtime has to go on.
+    /// Sends pending spans. Blocks for a bounded time, during which the runtime must run.
     pub(crate) fn end(self) {
         if let Some(traces) = self.traces {
             traces.end();

@@ -1,4 +1,4 @@
-//! Types of single values: how each is written, in whatever source.
+//! Types of single values, with the format of each, which all sources share.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -57,7 +57,7 @@ impl fmt::Display for Span {
     }
 }
 
-/// An address, or that there shall be none.
+/// An optional address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Endpoint {
     Off,
@@ -340,7 +340,7 @@ impl fmt::Display for CollectorUrl {
     }
 }
 
-/// Reads a value, with what was expected as the error.
+/// Reads a value. The error is the expected form.
 pub(crate) fn value<T: FromStr<Err: fmt::Display>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: T::Err| error.to_string())
 }

@@ -81,7 +81,7 @@ pub(crate) trait Apply: Sync {
     /// Returns when the documents are in force.
     fn apply(&self, documents: &Documents) -> impl Future<Output = Applied> + Send;
 
-    /// What is in force now: a port that was taken may be bound since.
+    /// The present state: a port that was taken may be bound since.
     fn state(&self) -> impl Future<Output = Applied> + Send;
 }
 
@@ -96,7 +96,7 @@ impl Apply for Streams {
 }
 
 /// The interval in which ports that were taken are looked at again.
-const PORT_INTERVAL: Duration = Duration::from_secs(1);
+const PORT_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Applies the documents of a feed until it is stopped.
 pub(crate) async fn follow(
@@ -108,7 +108,7 @@ pub(crate) async fn follow(
 ) {
     let bound_later = async {
         loop {
-            tokio::time::sleep(PORT_INTERVAL).await;
+            tokio::time::sleep(PORT_RETRY_INTERVAL).await;
             if status.has_port_faults() {
                 status.applied(target.state().await);
             }

@@ -1,4 +1,4 @@
-//! The program beside each PingSIX, for what PingSIX cannot do itself.
+//! The program beside each PingSIX, for functions that PingSIX lacks.
 //!
 //! ```text
 //! flags, environment ──► Arguments (checked) ──► run ──► the roles that are asked for

@@ -10,7 +10,7 @@ use crate::arguments::Arguments;
 use crate::run;
 
 /// For arguments that cannot be used.
-const UNUSABLE: u8 = 2;
+const USAGE_EXIT_CODE: u8 = 2;
 
 /// Runs the program with the arguments and the environment of the process.
 ///
@@ -25,7 +25,7 @@ fn start(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => {
             // Standard error is closed, so a failure cannot be reported.
             let _ = error.print();
-            return if error.use_stderr() { ExitCode::from(UNUSABLE) } else { ExitCode::SUCCESS };
+            return if error.use_stderr() { ExitCode::from(USAGE_EXIT_CODE) } else { ExitCode::SUCCESS };
         }
     };
     let faults = arguments.faults();
@@ -34,7 +34,7 @@ fn start(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         for fault in &faults {
             let _ = writeln!(err, "error: {fault}");
         }
-        return ExitCode::from(UNUSABLE);
+        return ExitCode::from(USAGE_EXIT_CODE);
     }
     match run::run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,

@@ -61,7 +61,7 @@ async fn until_stopped(arguments: &Arguments) -> anyhow::Result<()> {
         ended = running.as_mut() => return ended,
         signal = stopped() => signal,
     };
-    // Before the line: who reads it may ask for readiness at once.
+    // Before the log line: its reader may request the readiness page at once.
     pages.status.draining();
     info!(signal, "stopping");
     stop.cancel();

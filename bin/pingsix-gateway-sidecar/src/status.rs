@@ -1,4 +1,4 @@
-//! What the status pages say, in the form of PingSIX's status page.
+//! The contents of the status pages, in the form of PingSIX's status page.
 
 use std::sync::Mutex;
 use std::sync::{MutexGuard, PoisonError};
@@ -9,10 +9,10 @@ use tokio::time::Instant;
 use crate::stream::{Applied, Fault, Subject};
 
 /// The bytes of all faults on a page. The controller reads pages of up to 64 KiB.
-const FAULTS_LIMIT: usize = 48 * 1024;
+const MAX_FAULT_BYTES: usize = 48 * 1024;
 
 /// The bytes of one message. Servers and documents choose parts of messages.
-const MESSAGE_LIMIT: usize = 1024;
+const MAX_MESSAGE_BYTES: usize = 1024;
 
 /// The state of the process, for its status pages.
 #[derive(Debug)]
@@ -135,8 +135,8 @@ impl Status {
         let (mut faults, mut bytes) = (Vec::new(), 0);
         for fault in &state.faults {
             let fault = PageFault::of(fault);
-            bytes += serde_json::to_vec(&fault).map_or(FAULTS_LIMIT, |text| text.len() + 1);
-            if bytes > FAULTS_LIMIT {
+            bytes += serde_json::to_vec(&fault).map_or(MAX_FAULT_BYTES, |text| text.len() + 1);
+            if bytes > MAX_FAULT_BYTES {
                 break;
             }
             faults.push(fault);
@@ -179,7 +179,8 @@ impl PageFault {
 
 /// The beginning of a text.
 fn shortened(text: &str) -> String {
-    let end = (0..=MESSAGE_LIMIT.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    let end =
+        (0..=MAX_MESSAGE_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     text[..end].to_owned()
 }
 

@@ -33,7 +33,7 @@ impl StatusKey {
         Ok(Self(line.into()))
     }
 
-    /// Whether a request has the key. The time of the comparison says nothing about the key but its length.
+    /// Whether a request has the key. The time of the comparison reveals only the length of the key.
     pub(crate) fn is_in(&self, headers: &HeaderMap) -> bool {
         headers.get(HEADER).is_some_and(|value| value.as_bytes().ct_eq(&self.0).into())
     }

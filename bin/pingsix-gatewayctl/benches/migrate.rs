@@ -16,7 +16,7 @@ use shapes::{apisix, routes, shared_host, tenants};
 const COUNTS: [usize; 2] = [1_250, 5_000];
 
 /// The second number, in multiples of the first one.
-const TIMES: f64 = 4.0;
+const GROWTH_FACTOR: f64 = 4.0;
 
 /// An input of a size.
 type Shape = fn(usize) -> String;
@@ -49,7 +49,7 @@ fn main() {
     for (name, input) in inputs {
         for command in [&["migrate"][..], &["migrate", "--keep-ingress"], &["check"]] {
             let [few, many] = COUNTS.map(|count| shortest(command, &input(count)));
-            let per = many.as_secs_f64() / few.as_secs_f64() / TIMES;
+            let per = many.as_secs_f64() / few.as_secs_f64() / GROWTH_FACTOR;
             println!("| {} | {name} | {few:.0?} | {many:.0?} | {per:.2} |", command.join(" "));
         }
     }

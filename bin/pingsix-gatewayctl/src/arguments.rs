@@ -671,16 +671,16 @@ pub(crate) enum MigrationReport {
 }
 
 /// The most letters of a suffix.
-const SUFFIX: usize = 32;
+const MAX_SUFFIX_BYTES: usize = 32;
 
 fn parse_suffix(text: &str) -> Result<String, String> {
     let is_name = text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
         && text.ends_with(|letter: char| letter.is_ascii_alphanumeric());
-    if is_name && text.len() <= SUFFIX {
+    if is_name && text.len() <= MAX_SUFFIX_BYTES {
         Ok(text.to_owned())
     } else {
         Err(format!(
-            "expected at most {SUFFIX} lower-case letters, digits and dashes, and no dash at the end"
+            "expected at most {MAX_SUFFIX_BYTES} lower-case letters, digits and dashes, and no dash at the end"
         ))
     }
 }

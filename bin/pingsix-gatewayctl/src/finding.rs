@@ -14,7 +14,7 @@ use serde::Serialize;
 /// The place of a document.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct DocumentLocation {
-    /// The file as it was named, or found below what was named.
+    /// The file as it was named, or found below a named directory.
     pub(crate) file: String,
     /// The document in the file, from 1; 0 for an object that is in no file.
     #[serde(skip_serializing_if = "is_zero")]
@@ -59,7 +59,7 @@ impl fmt::Display for DocumentLocation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Level {
-    /// Something that is asked for is not served.
+    /// A part of the input is not served.
     Error,
     /// The object is served in part, or in another way than its text suggests.
     Warning,

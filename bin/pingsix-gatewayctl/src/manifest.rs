@@ -35,7 +35,7 @@ pub(crate) struct FileObjects {
     pub(crate) objects: Vec<(Place, Object)>,
     /// Objects that are named but cannot be decoded.
     pub(crate) undecodable: BTreeSet<ObjectKey>,
-    /// Whether part of the file cannot be read, so that nobody knows what it holds.
+    /// Whether part of the file cannot be read, so its objects are unknown.
     pub(crate) broken: bool,
     /// Whether there is no document in it, or it was found beside manifests and belongs to another tool.
     without_manifests: bool,
@@ -53,7 +53,7 @@ struct UnknownKind {
 }
 
 impl FileObjects {
-    /// Decodes every document of a file; a fault costs the document it is in, and nothing else.
+    /// Decodes every document of a file; a fault costs its own document alone.
     pub(crate) fn decode(file: &FileText) -> Self {
         let mut decoded = Self::default();
         let text = match &file.text {
@@ -125,7 +125,7 @@ impl FileObjects {
         }
     }
 
-    /// A file that was found beside manifests and has nothing but what is no manifest belongs to another tool.
+    /// A file beside manifests without a manifest of its own belongs to another tool.
     fn leave_alone(&mut self, documents: usize) {
         let foreign = |finding: &Finding| finding.reason == reason::NOT_A_MANIFEST;
         if self.findings.len() != documents || !self.findings.iter().all(foreign) {
@@ -241,7 +241,7 @@ fn kinds_of(group: &str) -> impl Iterator<Item = Kind> {
     Kind::ALL.iter().copied().filter(move |kind| kind.group() == group)
 }
 
-/// The kind, or else the version, that somebody meant with a kind that translation does not read.
+/// The kind, or else the version, that the author of an unread kind probably meant.
 fn meant_kind(group: &str, kind: &str) -> Option<String> {
     if let Some(meant) = misspelled(kind, kinds_of(group).map(Kind::as_str)) {
         return Some(meant.to_owned());
@@ -447,7 +447,7 @@ impl Manifests {
 ///
 /// # Errors
 ///
-/// When a path cannot be read, or there is no manifest at all: these are mistakes of whoever typed the command.
+/// When a path cannot be read, or there is no manifest at all: mistakes of the command line.
 pub(crate) fn load(paths: &[PathBuf], supplied: &[SuppliedEndpoints]) -> anyhow::Result<Manifests> {
     let files = read_all(paths)?;
     if files.is_empty() {
@@ -459,8 +459,7 @@ pub(crate) fn load(paths: &[PathBuf], supplied: &[SuppliedEndpoints]) -> anyhow:
         }
     }
     let decoded: Vec<FileObjects> = files.iter().map(FileObjects::decode).collect();
-    // A pipeline that checks the wrong directory, or the output of a program that failed, must not be told that all is
-    // well.
+    // A pipeline that checks the wrong directory, or the output of a program that failed, must not succeed.
     if decoded.iter().all(|file| file.without_manifests) {
         let is_empty = |file: &FileText| file.text.as_ref().is_ok_and(|text| text.trim().is_empty());
         match files.as_slice() {

@@ -172,9 +172,9 @@ fn consequences_of_listeners(output: &Output) -> BTreeSet<(String, String)> {
     consequences
 }
 
-/// Adds the findings about objects, and keeps one of two about one fault of a field. A field that an API server cannot read, or
-/// that is misspelled, is told by the definition of its kind. For a limit, an error about the object has the consequence as
-/// well.
+/// Adds the findings about objects, and keeps one of two about one fault of a field. The definition of the kind reports
+/// a field that is misspelled, or that an API server cannot read. For a limit, an error about the object has the
+/// consequence as well.
 fn add_without_flaws(findings: &mut Vec<Finding>, mut of_objects: Vec<Finding>) {
     let is_flaw = |finding: &&Finding| {
         let reason = finding.reason.as_str();
@@ -200,7 +200,7 @@ fn add_without_flaws(findings: &mut Vec<Finding>, mut of_objects: Vec<Finding>) 
     findings.append(&mut of_objects);
 }
 
-/// Sorts findings, and keeps one of those that say the same, with the fields of the others.
+/// Sorts findings, and keeps one of those with equal messages, with the fields of the others.
 fn drop_repetitions(findings: &mut Vec<Finding>) {
     // Manifests without any EndpointSlice imply that no endpoint is ready.
     let without_slices = findings.iter().filter(|finding| finding.reason == reason::NO_ENDPOINT_SLICES);

@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 
 use crate::yaml;
 
-/// The longest line that is made of several values. One value may be longer: nobody wraps a message by hand.
-const WIDTH: usize = 110;
+/// The longest line of several values. One value may be longer, because messages are never wrapped.
+const MAX_LINE_BYTES: usize = 110;
 
-/// Fields that are told first and last; the others stand between them, sorted by name.
+/// The first and the last fields; all others are between them, sorted by name.
 const FIRST: [&str; 7] = ["type", "status", "object", "severity", "reason", "field", "name"];
 const LAST: [&str; 4] = ["message", "observedGeneration", "conditions", "listeners"];
 
@@ -102,7 +102,7 @@ fn is_short(value: &Value, indent: usize) -> bool {
             is_flat(value)
         }
     };
-    plain && !holds_lines(value) && indent + inline(value).len() <= WIDTH
+    plain && !holds_lines(value) && indent + inline(value).len() <= MAX_LINE_BYTES
 }
 
 /// Whether an object stands on one line as an item of a list: when it holds nothing but scalars, or little.
@@ -110,7 +110,7 @@ fn is_flat(value: &Value) -> bool {
     let Value::Object(fields) = value else { return true };
     let lists_objects =
         |value: &Value| value.as_array().is_some_and(|items| items.iter().any(Value::is_object));
-    let little = || !fields.values().any(lists_objects) && inline(value).len() <= WIDTH;
+    let little = || !fields.values().any(lists_objects) && inline(value).len() <= MAX_LINE_BYTES;
     !holds_lines(value) && (fields.values().all(is_scalar) || little())
 }
 
@@ -161,7 +161,7 @@ fn push_inline(out: &mut String, value: &Value) {
     }
 }
 
-/// A text, without quotes where it stays what it is without them, also inside of brackets.
+/// Quotes a scalar only if YAML needs it, also inside of brackets.
 fn push_scalar(out: &mut String, text: &str) {
     let starts = text.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '<'));
     let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-=:<> ()*+".contains(&byte))

@@ -12,7 +12,7 @@ use crate::finding::Finding;
 use crate::plane::Translated;
 use crate::readable::write_field;
 
-/// Two YAML documents: the configuration, and what the authors are told.
+/// Two YAML documents: the configuration, and the findings and statuses.
 pub(crate) fn review(translated: &Translated, options: &Options) -> String {
     let mut out = configuration(translated, options);
     out.push_str("---\n");
@@ -85,7 +85,7 @@ fn name_of(object: &Value) -> String {
     }
 }
 
-/// A finding; where the manifest stands is told only when there is no object to name.
+/// A finding. It has the place of the manifest only if it has no object.
 fn problem(finding: &Finding) -> Value {
     let mut value = serde_json::to_value(finding).unwrap_or_default();
     if let Value::Object(fields) = &mut value

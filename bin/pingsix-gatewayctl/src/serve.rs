@@ -33,7 +33,7 @@ use view::Pages;
 use watcher::Watcher;
 
 /// The time limit of clients at shutdown.
-const DRAIN: Duration = Duration::from_secs(2);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(arguments: &ServeArguments) -> anyhow::Result<Exit> {
     let filter = EnvFilter::builder().with_default_directive(tracing::Level::WARN.into()).from_env_lossy();
@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> anyhow::Result<Exit> {
     runtime.block_on(serve(arguments))
 }
 
-/// Prints a line at once: whoever reads it acts on it.
+/// Prints a line and flushes it, because readers act on each line.
 fn print_line(line: impl std::fmt::Display) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
@@ -167,7 +167,7 @@ async fn start_etcd(arguments: &ServeArguments) -> anyhow::Result<EmbeddedEtcd> 
             arguments.listen
         );
     }
-    let mut builder = EmbeddedEtcd::builder().drain_timeout(DRAIN);
+    let mut builder = EmbeddedEtcd::builder().drain_timeout(DRAIN_TIMEOUT);
     if let Some(path) = state::state_file(arguments.state.as_deref(), arguments.listen) {
         builder = builder.state_file(path);
     }
@@ -194,7 +194,8 @@ async fn bind_responder(
     arguments: &ServeArguments,
 ) -> anyhow::Result<Responder> {
     let reach = if arguments.allow_non_loopback { Reach::Anywhere } else { Reach::Loopback };
-    let options = pingsix_gateway_sidecar::responder::Options { shutdown_grace: DRAIN, ..Default::default() };
+    let options =
+        pingsix_gateway_sidecar::responder::Options { shutdown_grace: DRAIN_TIMEOUT, ..Default::default() };
     match Responder::bind(address, reach, options).await {
         Ok(responder) => Ok(responder),
         Err(error @ BindError::NotLoopback(_)) => {
@@ -218,7 +219,7 @@ async fn bind_explainer(
     TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address} (--explain)"))
 }
 
-/// The pages show all objects, so they stay on this machine whatever other addresses are allowed.
+/// The pages show all objects, so they stay on this machine even if other addresses are allowed.
 async fn bind_view(address: std::net::SocketAddr) -> anyhow::Result<TcpListener> {
     if !address.ip().is_loopback() {
         bail!("{address} can be reached from other machines; --view needs a loopback address");

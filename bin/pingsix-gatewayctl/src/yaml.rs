@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// Encodes a value as one document, without a line of dashes.
 pub(crate) fn encode(value: &Value) -> anyhow::Result<String> {
-    // Long lines stay as they are: nobody wraps a certificate or a pattern by hand.
+    // Long lines stay as they are, because certificates and patterns are never wrapped.
     let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
     Ok(serde_saphyr::to_string_with_options(value, options)?)
 }

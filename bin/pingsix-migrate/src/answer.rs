@@ -63,7 +63,7 @@ pub(crate) enum Answer {
     Status(u16),
     /// No listener takes the connection.
     Closed,
-    /// The answer cannot be told, for this reason.
+    /// The answer is unknown, for this reason.
     Unknown(String),
 }
 

@@ -16,7 +16,7 @@ const ANY_HOST: &str = "any.example";
 pub(crate) struct Asked {
     pub(crate) place: Place,
     pub(crate) request: Request,
-    /// Whether the input asks for the connection alone.
+    /// Whether the input describes the connection alone.
     pub(crate) is_connection: bool,
 }
 

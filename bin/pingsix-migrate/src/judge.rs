@@ -22,7 +22,7 @@ use super::translated::Translated;
 const FAILURES: [u16; 3] = [404, 500, 503];
 
 /// The most sentences against a place.
-const SENTENCES: usize = 4;
+const MAX_SENTENCES: usize = 4;
 
 /// The sentences of the controller against a place.
 type Faults = BTreeMap<Place, BTreeSet<String>>;
@@ -78,7 +78,7 @@ pub(super) fn judge(
 fn note(places: impl Iterator<Item = Place>, message: &str, faults: &mut Faults) {
     for place in places {
         let sentences = faults.entry(place).or_default();
-        if sentences.len() < SENTENCES {
+        if sentences.len() < MAX_SENTENCES {
             sentences.insert(message.to_owned());
         }
     }

@@ -12,7 +12,7 @@ use super::origins::Origins;
 use super::source::is_name;
 
 /// The longest name that has room for a suffix.
-const NAME_LENGTH: usize = 240;
+const MAX_NAME_CHARS: usize = 240;
 
 /// The objects by their names. They hold secrets, so the type has no `Debug`.
 #[derive(Default)]
@@ -24,7 +24,7 @@ pub(crate) struct Objects {
     reserved: BTreeSet<ObjectKey>,
     /// Where the objects come from.
     pub(crate) origins: Origins,
-    /// Namespaces and kinds of referrers, by the namespace and kind of what they refer to; with the names.
+    /// Namespaces and kinds of referrers, by the namespace and kind of their targets; with the names.
     grants: BTreeMap<GrantKey, BTreeSet<String>>,
 }
 
@@ -191,7 +191,7 @@ fn place_of(kind: Kind) -> usize {
 
 /// A name of Kubernetes with room for a suffix.
 fn short(name: &str) -> String {
-    let mut kept: String = name.chars().take(NAME_LENGTH).collect();
+    let mut kept: String = name.chars().take(MAX_NAME_CHARS).collect();
     kept.truncate(kept.trim_end_matches(['-', '.']).len());
     kept
 }

@@ -10,7 +10,7 @@ use super::report::Place;
 use super::source::list;
 
 /// The most rules with a Service that a policy of the Service concerns here. Requests find the others.
-const USERS: usize = 64;
+const MAX_SERVICE_RULES: usize = 64;
 
 /// The places of the input from which parts of the output come. All other objects have the names and fields of the input.
 #[derive(Debug, Default)]
@@ -104,7 +104,7 @@ impl<'o> Traced<'o> {
             let kind = Kind::ALL.iter().find(|kind| Some(kind.as_str()) == text(target, "kind"))?;
             let section = text(target, "sectionName");
             if *kind == Kind::Service {
-                let users = self.users.get(&name).into_iter().flatten().take(USERS);
+                let users = self.users.get(&name).into_iter().flatten().take(MAX_SERVICE_RULES);
                 places.extend(
                     users.flat_map(|(route, index)| self.places(route, &format!("spec.rules[{index}]"))),
                 );

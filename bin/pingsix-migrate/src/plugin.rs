@@ -126,7 +126,7 @@ pub(crate) struct PluginUse {
 }
 
 /// The most plugins of a list. APISIX has about a hundred.
-const PLUGINS: usize = 256;
+const MAX_PLUGINS: usize = 256;
 
 /// How a list of plugins switches them off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,8 +142,12 @@ pub(crate) enum Switch {
 /// Reads the items of a list of plugins.
 pub(crate) fn read(items: Vec<Field>, switch: Switch, report: &mut Report) -> Vec<PluginUse> {
     let mut plugins = Vec::new();
-    if let Some(first) = items.first().filter(|_| items.len() > PLUGINS) {
-        report.blocking(&first.place, Reason::TooMany, format!("The list has more than {PLUGINS} plugins."));
+    if let Some(first) = items.first().filter(|_| items.len() > MAX_PLUGINS) {
+        report.blocking(
+            &first.place,
+            Reason::TooMany,
+            format!("The list has more than {MAX_PLUGINS} plugins."),
+        );
         return plugins;
     }
     for item in items {

@@ -25,7 +25,7 @@ pub(crate) use same::is_same;
 #[cfg(test)]
 pub(crate) use same::is_same_location;
 
-/// The most requests that are asked.
+/// The most requests that are replayed.
 const MAX_REQUESTS: usize = 200_000;
 
 /// The most lines that are named because they are no requests.
@@ -123,7 +123,7 @@ pub(crate) fn replay(
     Ok(replayed)
 }
 
-/// The hosts of an input, and what a line of a log says about them.
+/// The hosts of an input, and their properties in a line of a log.
 #[derive(Default)]
 struct Hosts {
     /// The hosts with rules for a port of a Service, by the name of the upstream in the log of ingress-nginx.

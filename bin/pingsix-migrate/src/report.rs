@@ -171,7 +171,7 @@ impl Report {
         self.objects.entry(place.object.clone()).or_default().insert(entry);
     }
 
-    /// Reports faults of the output at places whose loss the report does not explain, in the place of what is exact of them.
+    /// Reports faults of the output at places whose loss the report does not explain, in place of their exact verdicts.
     /// Objects without any entry have no part in the migration.
     pub(crate) fn overrule(&mut self, faults: &BTreeMap<Place, (Reason, String)>) {
         let faults: BTreeMap<Place, &(Reason, String)> =

@@ -22,7 +22,7 @@ pub(crate) use crate::predecessor::SourceKind;
 use crate::predecessor::{APISIX_GROUP, version_to_convert};
 
 /// The most nested lists of objects.
-const LIST_DEPTH: usize = 8;
+const MAX_LIST_DEPTH: usize = 8;
 
 /// An object of a predecessor.
 pub(crate) struct Source {
@@ -90,7 +90,7 @@ impl Sources {
     ///
     /// When the value is no object.
     pub(crate) fn add(&mut self, value: Value, report: &mut Report) -> Result<usize, ManifestError> {
-        self.add_below(value, LIST_DEPTH, report)
+        self.add_below(value, MAX_LIST_DEPTH, report)
     }
 
     /// The objects that a conversion asks for by name, existing or not. A copy sees later questions, too.
@@ -456,7 +456,7 @@ fn check_metadata(fields: &Map<String, Value>, place: &Place, report: &mut Repor
     }
 }
 
-/// The object as somebody would apply it: without status and the fields that the API server writes.
+/// The object as a user would apply it: without status and the fields that the API server writes.
 fn as_applied(kind: Kind, mut fields: Map<String, Value>) -> Value {
     fields.remove("status");
     if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {

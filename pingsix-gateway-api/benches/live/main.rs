@@ -40,7 +40,7 @@ const CLIENTS: usize = 100;
 /// For how long nothing changes after a change, for each route of the largest number: longer than the feed lets a watch
 /// rest, so that each change is one by itself. It is the same for the smaller numbers, for what has to wait finds the
 /// caches of the processor filled by others, and that has nothing to do with how many routes there are.
-const REST: Duration = Duration::from_micros(40);
+const QUIET_TIME_PER_ROUTE: Duration = Duration::from_micros(40);
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
@@ -62,7 +62,7 @@ fn main() {
 
 async fn measure(counts: &[usize]) {
     let rest = Duration::from_millis(10)
-        + REST * u32::try_from(counts.iter().copied().max().unwrap_or_default()).unwrap();
+        + QUIET_TIME_PER_ROUTE * u32::try_from(counts.iter().copied().max().unwrap_or_default()).unwrap();
     println!("| routes | what | p50 | p95 | max | CPU per change |");
     println!("|---|---|---|---|---|---|");
     for &count in counts {

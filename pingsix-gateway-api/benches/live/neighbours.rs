@@ -19,14 +19,14 @@ pub(crate) const MODE: &str = "neighbours";
 const GATEWAYS: usize = 300;
 
 /// The number of routes of the measured Gateway, and of each Gateway at full load.
-const QUIET: usize = 100;
-const BURNING: usize = 3_000;
+const QUIET_ROUTES: usize = 100;
+const FULL_LOAD_ROUTES: usize = 3_000;
 
 /// The number of changes in a row, and of rows.
 const CHANGES: usize = 60;
 const ROUNDS: usize = 3;
 
-/// A class that is nobody's: its Gateways cost the API server as much, and the controller nothing.
+/// A class of another controller: its Gateways cost the API server as much, and cost this controller nothing.
 const FOREIGN: &str = "foreign";
 
 pub(crate) async fn measure() {
@@ -34,7 +34,7 @@ pub(crate) async fn measure() {
     println!("| what | p50 | p95 | max | CPU per change |");
     println!("|---|---|---|---|---|");
     let subject = Arc::new(Subject::new(cluster.admin()));
-    subject.create(QUIET).await;
+    subject.create(QUIET_ROUTES).await;
     for index in 0..GATEWAYS {
         subject.add_gateway(&format!("g{index}"), "pingsix", 1).await;
     }
@@ -44,7 +44,7 @@ pub(crate) async fn measure() {
         shared(&controlled, &subject).await;
     }
     for name in ["burning-0", "burning-1", "burning-2"] {
-        subject.add_gateway(name, "pingsix", BURNING).await;
+        subject.add_gateway(name, "pingsix", FULL_LOAD_ROUTES).await;
     }
     subject.add_gateway("foreign-0", FOREIGN, 0).await;
     subject.add_gateway("foreign-1", FOREIGN, 0).await;
@@ -77,9 +77,9 @@ async fn shared(controlled: &Controlled, subject: &Subject) {
     row(&format!("an endpoint of {GATEWAYS} Gateways, at the last"), &last, &format!("{cpu:.1?}"));
 }
 
-/// Changes of a route while Gateways burn; beside it, the same while the API server is kept as busy with Gateways of nobody.
+/// Changes of a route beside Gateways at full load, and beside as many Gateways of the foreign class.
 async fn burning(controlled: &Controlled, subject: &Arc<Subject>) {
-    let mut reader = Reader::open(&controlled.address, subject::PREFIX, QUIET).await;
+    let mut reader = Reader::open(&controlled.address, subject::PREFIX, QUIET_ROUTES).await;
     controlled.settle().await;
     for count in [1, 3] {
         let [mut alone, mut beside] = [Samples::default(), Samples::default()];
@@ -100,7 +100,7 @@ async fn burning(controlled: &Controlled, subject: &Arc<Subject>) {
                 let before = controlled.cpu();
                 for change in 0..CHANGES {
                     let path = format!("/{arm}-{count}-{round}-{change}");
-                    let answered = subject.change_route(change * 7 % QUIET, &path).await;
+                    let answered = subject.change_route(change * 7 % QUIET_ROUTES, &path).await;
                     samples.push(reader.seen(&path).await - answered);
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }

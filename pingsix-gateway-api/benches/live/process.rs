@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 /// Clock ticks a second, on every Linux of our time.
-const TICKS: u64 = 100;
+const TICKS_PER_SECOND: u64 = 100;
 
 /// Processor time of a process, user and system.
 pub(crate) fn cpu(pid: u32) -> Duration {
@@ -12,7 +12,7 @@ pub(crate) fn cpu(pid: u32) -> Duration {
     // The name may hold anything; what follows its parenthesis starts with the third field.
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
     let ticks: u64 = fields[11..13].iter().map(|ticks| ticks.parse::<u64>().unwrap()).sum();
-    Duration::from_millis(ticks * 1000 / TICKS)
+    Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND)
 }
 
 /// The resident memory of a process, in bytes.

@@ -15,7 +15,7 @@ pub(crate) const SERVICES: usize = 10;
 pub(crate) const PREFIX: &str = "/pingsix/default/web";
 
 /// The number of concurrent requests.
-const CONCURRENCY: usize = 32;
+const CONCURRENT_REQUESTS: usize = 32;
 
 /// Objects of one Gateway.
 pub(crate) struct Subject {
@@ -78,7 +78,7 @@ impl Subject {
         }
         let api = self.routes();
         stream::iter(0..count)
-            .for_each_concurrent(CONCURRENCY, |index| {
+            .for_each_concurrent(CONCURRENT_REQUESTS, |index| {
                 let api = api.clone();
                 async move {
                     let spec = route(index, "/");
@@ -88,8 +88,8 @@ impl Subject {
             .await;
     }
 
-    /// The time in which the API server answers a list of all routes: from the request to the last byte, whose content
-    /// nobody decodes. The shorter of two, because the first may fill caches.
+    /// The time in which the API server answers a list of all routes: from the request to the last byte, without
+    /// decoding. The shorter of two, because the first may fill caches.
     pub(crate) async fn list_routes(&self) -> (Duration, usize) {
         let mut shortest: Option<(Duration, usize)> = None;
         for _ in 0..2 {
@@ -111,7 +111,7 @@ impl Subject {
         Self::post(&self.api(gateway_api, "Gateway"), gateway_api, "Gateway", name, gateway).await;
         let api = self.routes();
         stream::iter(0..routes)
-            .for_each_concurrent(CONCURRENCY, |index| {
+            .for_each_concurrent(CONCURRENT_REQUESTS, |index| {
                 let api = api.clone();
                 async move {
                     let mut content = route(index * SERVICES, "/");
@@ -145,7 +145,7 @@ impl Subject {
         Instant::now()
     }
 
-    /// Changes annotations of routes, which nobody reads. Returns how many.
+    /// Changes annotations of routes, which the controller ignores. Returns the number of changes.
     pub(crate) async fn annotate(&self, changes: usize, count: usize) -> usize {
         for change in 0..changes {
             let patch = json!({ "metadata": { "annotations": { "note": format!("{change}") } } });

@@ -14,12 +14,12 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    const FIRST: Duration = Duration::from_mins(5);
+    const FIRST_DELAY: Duration = Duration::from_mins(5);
     const MAX_DELAY: Duration = Duration::from_hours(1);
 
     /// Whether the delay is over. It begins with the first call.
     pub(super) fn is_due(&mut self, now: Instant) -> bool {
-        let pause = doubled(Self::FIRST, self.tries.saturating_add(1), Self::MAX_DELAY);
+        let pause = doubled(Self::FIRST_DELAY, self.tries.saturating_add(1), Self::MAX_DELAY);
         now >= *self.due.get_or_insert_with(|| now + pause)
     }
 

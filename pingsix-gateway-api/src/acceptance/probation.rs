@@ -27,17 +27,18 @@ use super::search::Content;
 use super::sources::parts_of;
 use crate::wait::doubled;
 
-/// The number of findings without a consequence beyond quarantine, until [`MEMORY`] has passed without a finding.
+/// The number of findings whose only consequence is quarantine. The count starts anew after [`FINDING_MEMORY`] without a
+/// finding.
 const FREE_FINDINGS: u32 = 3;
 
 /// The length of the first probation.
-const FIRST: Duration = Duration::from_secs(10);
+const FIRST_PROBATION: Duration = Duration::from_secs(10);
 
 /// The length of the longest probation.
 const MAX_PROBATION: Duration = Duration::from_mins(1);
 
 /// The time without a finding after which findings are forgotten.
-const MEMORY: Duration = Duration::from_mins(10);
+const FINDING_MEMORY: Duration = Duration::from_mins(10);
 
 /// The findings and the probation of a namespace.
 #[derive(Debug, Default)]
@@ -101,13 +102,13 @@ impl Acceptance {
         let mut has_ended = false;
         self.records.retain(|_, record| {
             let last = *record.last.get_or_insert(now);
-            let time = doubled(FIRST, record.findings.saturating_sub(FREE_FINDINGS), MAX_PROBATION);
+            let time = doubled(FIRST_PROBATION, record.findings.saturating_sub(FREE_FINDINGS), MAX_PROBATION);
             let is_over = record.held.as_mut().is_some_and(|held| now >= *held.end.get_or_insert(now + time));
             if is_over {
                 record.held = None;
                 has_ended = true;
             }
-            record.held.is_some() || now.duration_since(last) < MEMORY
+            record.held.is_some() || now.duration_since(last) < FINDING_MEMORY
         });
         has_ended
     }

@@ -1,4 +1,4 @@
-//! A model of PingSIX that refuses whatever holds poison.
+//! A model of PingSIX that refuses every document with poison.
 
 mod findings;
 mod instances;
@@ -70,7 +70,7 @@ struct Simulation {
     publications: usize,
     turns: usize,
     generation: i64,
-    /// Routes that whoever published before has not seen as they are.
+    /// Routes whose present form no earlier process has published.
     unjudged: BTreeSet<String>,
     /// Routes that it refused.
     recalled: BTreeSet<String>,
@@ -232,7 +232,7 @@ impl Simulation {
         found
     }
 
-    /// Publishes what is to be published, and has PingSIX take or refuse it.
+    /// Publishes the next draft, and has PingSIX take or refuse it.
     fn turn(&mut self) -> AcceptanceOutcome {
         if !self.remembers {
             self.acceptance.records.clear();
@@ -258,7 +258,7 @@ impl Simulation {
         self.say()
     }
 
-    /// PingSIX looks at what is published.
+    /// PingSIX judges the publication.
     fn look(&mut self) {
         let Some(content) = self.content.clone() else { return };
         if self.is_paused {
@@ -313,7 +313,7 @@ impl Simulation {
         }
         let (OwnerSnapshot::Gateway(before), OwnerSnapshot::Gateway(now)) = (before, content) else { return };
         for key in before.routes.keys().filter(|key| self.routes.contains_key(&*key.name.name)) {
-            // Of what a route was before it was poisoned, nothing is left after a restart.
+            // After a restart, the form of a route before its poison is unknown.
             let is_forgotten = self.recalled.contains(&*key.name.name);
             assert!(is_forgotten || now.routes.contains_key(key), "{key} is gone\n{}", self.log);
         }
@@ -334,7 +334,7 @@ impl Simulation {
         self.recalled.extend(self.routes.keys().cloned());
     }
 
-    /// Lets time pass, and does what it is time for.
+    /// Lets time pass, and runs the due steps.
     fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         while self.now < end {

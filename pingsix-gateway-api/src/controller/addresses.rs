@@ -69,7 +69,7 @@ async fn follow(client: Client, name: ObjectName, known: watch::Sender<Option<Ve
             tracing::warn!(service = %name, error, "the addresses of the Service cannot be published");
         }
         complaint = fault;
-        // When it cannot be watched, what was known stays.
+        // While it cannot be watched, the last known addresses stay.
         if let Ok(service) = version {
             let addresses = service.as_ref().map(addresses_of_service).unwrap_or_default();
             known.send_if_modified(|known| {

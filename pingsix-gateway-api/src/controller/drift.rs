@@ -16,10 +16,10 @@ use tokio_util::sync::CancellationToken;
 use super::attached_sinks::{OpenSinks, SinkId};
 
 /// The shortest time between two repairs of one scope.
-const SHORTEST: Duration = Duration::from_secs(1);
+const MIN_REPAIR_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The longest time between two repairs of one scope.
-const LONGEST: Duration = Duration::from_mins(1);
+const MAX_REPAIR_INTERVAL: Duration = Duration::from_mins(1);
 
 /// The number of pauses without drift after which the pause starts anew.
 const CALM_INTERVALS: u32 = 3;
@@ -97,7 +97,7 @@ async fn follow(mut source: watch::Receiver<BTreeSet<Scope>>, scopes: mpsc::Send
             let last = repairs.get(&scope).copied();
             let mut due = last.map_or(now, |last| last.at + last.pause);
             if due <= now {
-                let pause = last.map_or(SHORTEST, |last| LONGEST.min(last.pause * 2));
+                let pause = last.map_or(MIN_REPAIR_INTERVAL, |last| MAX_REPAIR_INTERVAL.min(last.pause * 2));
                 repairs.insert(scope.clone(), Repair { at: now, pause });
                 due = now + pause;
                 if scopes.send(scope).await.is_err() {
@@ -162,7 +162,8 @@ mod tests {
         /// The delay until the next repair of a scope.
         async fn repaired(&mut self, name: &str) -> Duration {
             let from = Instant::now();
-            let repaired = timeout(LONGEST * 2, self.repairs.recv()).await.expect("nothing is repaired");
+            let repaired =
+                timeout(MAX_REPAIR_INTERVAL * 2, self.repairs.recv()).await.expect("nothing is repaired");
             assert_eq!(repaired, Some(scope(name)));
             from.elapsed()
         }
@@ -190,7 +191,7 @@ mod tests {
         }
         assert_eq!(waited, [1, 2, 4, 8, 16, 32, 60, 60]);
         rig.set("a", false);
-        advance(LONGEST * CALM_INTERVALS).await;
+        advance(MAX_REPAIR_INTERVAL * CALM_INTERVALS).await;
         rig.set("a", true);
         assert_eq!(rig.repaired("a").await, Duration::ZERO, "there is peace");
     }
@@ -200,9 +201,12 @@ mod tests {
         let mut rig = Rig::start();
         rig.set("a", true);
         assert_eq!(rig.repaired("a").await, Duration::ZERO);
-        assert_eq!(rig.repaired("a").await, SHORTEST);
+        assert_eq!(rig.repaired("a").await, MIN_REPAIR_INTERVAL);
         rig.set("a", false);
-        assert!(timeout(LONGEST * 9, rig.repairs.recv()).await.is_err(), "it is as it was published");
+        assert!(
+            timeout(MAX_REPAIR_INTERVAL * 9, rig.repairs.recv()).await.is_err(),
+            "it is as it was published"
+        );
     }
 
     /// A sink that reports changes by others.
@@ -228,7 +232,7 @@ mod tests {
         let router = SinkRouter::default().with_attached(AttachedSinks::new(Some(opener)));
         let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
         let mut repairs = start(Vec::new(), router.attached().watch(), &stop, &mut tasks);
-        assert!(timeout(LONGEST, repairs.recv()).await.is_err(), "there is none yet");
+        assert!(timeout(MAX_REPAIR_INTERVAL, repairs.recv()).await.is_err(), "there is none yet");
         let sink = SinkParameters {
             proxy: ObjectName::new("infra", "edge"),
             url: "etcd://127.0.0.1".to_owned(),
@@ -237,11 +241,11 @@ mod tests {
         };
         let id = router.attached().open(&sink, SinkCredentials::default()).unwrap();
         router.attach(&scope("a"), Some(id));
-        assert_eq!(timeout(LONGEST, repairs.recv()).await.unwrap(), Some(scope("a")));
+        assert_eq!(timeout(MAX_REPAIR_INTERVAL, repairs.recv()).await.unwrap(), Some(scope("a")));
         router.attach(&scope("a"), None);
         // Events on their way may still arrive.
         tokio::task::yield_now().await;
         while repairs.try_recv().is_ok() {}
-        assert!(timeout(LONGEST * 3, repairs.recv()).await.is_err(), "it is closed");
+        assert!(timeout(MAX_REPAIR_INTERVAL * 3, repairs.recv()).await.is_err(), "it is closed");
     }
 }

@@ -67,16 +67,16 @@ use publishing::Publish;
 use report::Report;
 
 /// The number of inputs in one batch, before other work of the task.
-const BATCH: usize = 512;
+const MAX_INPUTS_PER_BATCH: usize = 512;
 
 /// The number of owners, and of finished translations, in one batch, before other work of the task.
-const TURNS: usize = 8;
+const MAX_OWNERS_PER_BATCH: usize = 8;
 
 /// The interval of reconciliations without a change, for certificates that become valid and for repaired targets.
-const RECONSIDER: Duration = Duration::from_hours(1);
+const RECONCILE_INTERVAL: Duration = Duration::from_hours(1);
 
 /// The interval of metrics, and the longest time between two ticks.
-const BEAT: Duration = Duration::from_secs(1);
+const MAX_TICK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The message for an owner whose translation has panicked.
 const PANICKED: &str =
@@ -158,8 +158,12 @@ impl Engine {
         let mut provisioned = provisioning.map(|provisioning| provisioning.provisioned.clone());
         let mut key = provisioning.map(|provisioning| provisioning.key.clone());
         let (mut leadership, mut leads) = (self.parts.leadership.clone(), false);
-        let mut reconsider = Instant::now() + RECONSIDER;
-        let interval = self.parts.health.as_ref().map_or(BEAT, |health| health.interval().min(BEAT));
+        let mut reconsider = Instant::now() + RECONCILE_INTERVAL;
+        let interval = self
+            .parts
+            .health
+            .as_ref()
+            .map_or(MAX_TICK_INTERVAL, |health| health.interval().min(MAX_TICK_INTERVAL));
         let mut ticks = tokio::time::interval(interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -172,14 +176,14 @@ impl Engine {
                         return if sources.stop.is_cancelled() { self.drain().await } else { Err(ControllerError::Watches) };
                     };
                     self.take_in(input);
-                    for _ in 1..BATCH {
+                    for _ in 1..MAX_INPUTS_PER_BATCH {
                         let Ok(input) = sources.inputs.try_recv() else { break };
                         self.take_in(input);
                     }
                 }
                 () = at(due) => {}
                 () = at(Some(reconsider)) => {
-                    reconsider = Instant::now() + RECONSIDER;
+                    reconsider = Instant::now() + RECONCILE_INTERVAL;
                     self.reconsider();
                 }
                 () = turn(&mut leadership, leads) => {
@@ -188,7 +192,7 @@ impl Engine {
                 }
                 ended = self.ingest.jobs.ended() => {
                     self.job_ended(ended);
-                    for _ in 1..TURNS {
+                    for _ in 1..MAX_OWNERS_PER_BATCH {
                         let Some(ended) = self.ingest.jobs.try_ended() else { break };
                         self.job_ended(ended);
                     }
@@ -213,7 +217,7 @@ impl Engine {
                 Some(request) = debug_request(sources.debug.as_mut()) => self.answer(request),
                 _ = ticks.tick() => self.tick(),
             }
-            for _ in 0..TURNS {
+            for _ in 0..MAX_OWNERS_PER_BATCH {
                 if !self.take_turn() {
                     break;
                 }

@@ -241,7 +241,7 @@ mod tests {
     use pingsix_sink::Revision;
 
     use super::super::poll_targets::{PagesByPlane, PollTargets};
-    use super::super::request_limits::PER_NAMESPACE;
+    use super::super::request_limits::MAX_REQUESTS_PER_NAMESPACE;
     use super::*;
     use crate::operations::server::serve;
 
@@ -411,7 +411,7 @@ mod tests {
         let mut targets = PollTargets::default();
         for gateway in 0..4 {
             let mut urls = BTreeSet::new();
-            for _ in 0..PER_NAMESPACE / 2 {
+            for _ in 0..MAX_REQUESTS_PER_NAMESPACE / 2 {
                 urls.insert(silent.start().await);
             }
             if gateway == 0 {
@@ -432,7 +432,7 @@ mod tests {
         let mut tasks = JoinSet::new();
         let mut answers = start(targets.subscribe(), &StatusClient::new(None), &stop, &mut tasks);
         let bound = async {
-            while silent.taken.load(Ordering::SeqCst) < PER_NAMESPACE {
+            while silent.taken.load(Ordering::SeqCst) < MAX_REQUESTS_PER_NAMESPACE {
                 sleep(Duration::from_millis(10)).await;
             }
             sleep(FAST_POLL_INTERVAL).await;
@@ -440,7 +440,7 @@ mod tests {
         timeout(Duration::from_secs(10), bound).await.unwrap();
         assert_eq!(
             silent.taken.load(Ordering::SeqCst),
-            PER_NAMESPACE,
+            MAX_REQUESTS_PER_NAMESPACE,
             "the others wait for their semaphores"
         );
         let (mut planes, mut first) = (BTreeSet::new(), None);
@@ -491,7 +491,7 @@ mod tests {
             timeout(Duration::from_secs(2), confirmed).await.unwrap();
             assert!(from.elapsed() < Duration::from_secs(2), "{:?}", from.elapsed());
         }
-        // All have confirmed, and what concerns others is no reason to ask again.
+        // All instances have confirmed, and changes of other data planes cause no new poll.
         sleep(FAST_POLL_INTERVAL).await;
         let asked = instance.asked.load(Ordering::Relaxed);
         for revision in 5..50 {

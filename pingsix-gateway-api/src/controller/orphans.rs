@@ -33,10 +33,10 @@ use crate::watch::{Namespaces, with_jitter};
 const CLUSTER: &str = "kube-system";
 
 /// The time limit of a request to the API server.
-const LIMIT: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The delay after a failure.
-const RETRY: Duration = Duration::from_secs(10);
+const RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// A published data plane without a publication of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,7 +141,7 @@ impl OrphanCollector {
                 Ok(None) => tracing::debug!(namespace = CLUSTER, "the cluster has no name"),
                 Err(fault) => tracing::debug!(%fault, "the name of the cluster is not known yet"),
             }
-            sleep(with_jitter(RETRY)).await;
+            sleep(with_jitter(RETRY_DELAY)).await;
         };
         self.sinks.publish_as(&publisher);
         if events.send(CollectorEvent::MarksBegin).await.is_err() || !self.sees_all {
@@ -170,7 +170,7 @@ impl OrphanCollector {
             }
             complaint = fault;
             if error.is_some_and(|error| error.may_pass()) {
-                sleep(with_jitter(RETRY * 6)).await;
+                sleep(with_jitter(RETRY_DELAY * 6)).await;
                 continue;
             }
             tokio::select! {
@@ -184,7 +184,7 @@ impl OrphanCollector {
     async fn publisher(&self) -> Result<Option<String>, Fault> {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let only = ListParams::default().fields(&format!("metadata.name={CLUSTER}"));
-        let found = within(LIMIT, namespaces.list_metadata(&only)).await?;
+        let found = within(REQUEST_TIMEOUT, namespaces.list_metadata(&only)).await?;
         let uid = found.items.into_iter().find_map(|namespace| namespace.metadata.uid);
         Ok(uid.map(|uid| format!("{}@{uid}", self.controller)))
     }
@@ -255,7 +255,7 @@ impl OrphanCollector {
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
     {
         let api: Api<K> = Api::all(self.client.clone());
-        let listed = within(LIMIT, api.list_metadata(&ListParams::default())).await?;
+        let listed = within(REQUEST_TIMEOUT, api.list_metadata(&ListParams::default())).await?;
         let key = |object: kube::core::PartialObjectMeta<K>| {
             ObjectKey::new(kind, object.namespace().unwrap_or_default(), object.name_any())
         };

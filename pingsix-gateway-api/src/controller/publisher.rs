@@ -249,7 +249,7 @@ mod tests {
     use super::*;
     use crate::controller::slow_feed::{Fate, SlowFeed, feeds};
 
-    const SLOW: Duration = Duration::from_secs(5);
+    const SLOW_PUBLICATION: Duration = Duration::from_secs(5);
 
     fn plane(name: &str) -> DataPlaneKey {
         DataPlaneKey::Gateway { gateway: ObjectName::new("infra", name), port: None }
@@ -319,12 +319,12 @@ mod tests {
             assert_eq!(outcome.changed.created, if documents == 2 { 2 } else { 1 });
         }
         assert_eq!(publisher.pending().count(), 0);
-        assert!(timeout(SLOW, publisher.ended()).await.is_err(), "there is nothing to wait for");
+        assert!(timeout(SLOW_PUBLICATION, publisher.ended()).await.is_err(), "there is nothing to wait for");
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_newest_is_published_after_the_one_under_way_and_none_between() {
-        let (mut publisher, feed) = publisher(&[("web", Fate::Slow(SLOW))]);
+        let (mut publisher, feed) = publisher(&[("web", Fate::Slow(SLOW_PUBLICATION))]);
         let first = submit(&mut publisher, "web", 1);
         tokio::task::yield_now().await;
         submit(&mut publisher, "web", 2);
@@ -333,7 +333,7 @@ mod tests {
         let from = Instant::now();
         assert_eq!(ended(&mut publisher).await, (plane("web"), first, true));
         assert_eq!(ended(&mut publisher).await, (plane("web"), last, true));
-        assert_eq!(from.elapsed(), SLOW * 2);
+        assert_eq!(from.elapsed(), SLOW_PUBLICATION * 2);
         assert_eq!(publisher.pending().count(), 0);
         let begun: Vec<usize> = feed.begun().into_iter().map(|(_, documents)| documents).collect();
         assert_eq!(begun, [1, 4]);
@@ -342,8 +342,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_that_is_slow_stuck_or_fails_keeps_nobody_waiting() {
-        let fates =
-            [("slow", Fate::Slow(SLOW)), ("stuck", Fate::Stuck), ("failing", Fate::Failing(SLOW / 2))];
+        let fates = [
+            ("slow", Fate::Slow(SLOW_PUBLICATION)),
+            ("stuck", Fate::Stuck),
+            ("failing", Fate::Failing(SLOW_PUBLICATION / 2)),
+        ];
         let (mut publisher, _feed) = publisher(&fates);
         let [slow, _, failing] = fates.map(|(name, _)| submit(&mut publisher, name, 1));
         let from = Instant::now();
@@ -353,7 +356,7 @@ mod tests {
         assert_eq!(ended(&mut publisher).await, (plane("failing"), failing, false));
         assert_eq!(ended(&mut publisher).await, (plane("slow"), slow, true));
         assert_eq!(publisher.submit(publication("quick", 2)).1.len(), 1);
-        assert!(timeout(SLOW, publisher.ended()).await.is_err());
+        assert!(timeout(SLOW_PUBLICATION, publisher.ended()).await.is_err());
         assert_eq!(publisher.pending().collect::<Vec<_>>(), [&plane("stuck")]);
     }
 
@@ -376,14 +379,14 @@ mod tests {
                 assert_eq!(feeds[target].held("/pingsix/infra/web"), held);
             }
         }
-        assert!(timeout(SLOW, publisher.ended()).await.is_err(), "it has not ended everywhere");
+        assert!(timeout(SLOW_PUBLICATION, publisher.ended()).await.is_err(), "it has not ended everywhere");
         assert_eq!(publisher.pending().collect::<Vec<_>>(), [&plane("web")]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_target_that_fails_is_told_of_while_another_one_is_stuck() {
         let (mut publisher, [read, stuck]) = publisher_to();
-        read.fate("/pingsix/infra/web", Fate::Failing(SLOW));
+        read.fate("/pingsix/infra/web", Fate::Failing(SLOW_PUBLICATION));
         stuck.fate("/pingsix/infra/web", Fate::Stuck);
         for documents in 1..4 {
             let ticket = submit(&mut publisher, "web", documents);
@@ -399,8 +402,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_publication_ends_at_its_last_target_and_slow_ones_get_the_newest() {
         let (mut publisher, [_read, slow, failing]) = publisher_to();
-        slow.fate("/pingsix/infra/web", Fate::Slow(SLOW));
-        failing.fate("/pingsix/infra/web", Fate::Failing(SLOW * 3));
+        slow.fate("/pingsix/infra/web", Fate::Slow(SLOW_PUBLICATION));
+        failing.fate("/pingsix/infra/web", Fate::Failing(SLOW_PUBLICATION * 3));
         let first = submit_partly(&mut publisher, 1);
         tokio::task::yield_now().await;
         submit_partly(&mut publisher, 2);
@@ -409,9 +412,9 @@ mod tests {
         // An outdated publication reports its end, and does not count for the newest one.
         assert_eq!(ended(&mut publisher).await, (plane("web"), first, true));
         assert_eq!(ended(&mut publisher).await, (plane("web"), first, false));
-        assert_eq!((slow.held("/pingsix/infra/web"), from.elapsed()), (Some(3), SLOW * 3));
+        assert_eq!((slow.held("/pingsix/infra/web"), from.elapsed()), (Some(3), SLOW_PUBLICATION * 3));
         let attempt = publisher.ended().await.unwrap();
-        assert_eq!((attempt.ticket, from.elapsed()), (last, SLOW * 6));
+        assert_eq!((attempt.ticket, from.elapsed()), (last, SLOW_PUBLICATION * 6));
         assert_eq!(attempt.settled, BTreeSet::from([0, 1]), "the last may still take it");
         let Stage::Ended(Err(error)) = attempt.stage else { panic!("{:?}", attempt.stage) };
         assert!(error.to_string().contains("the target failed"));

@@ -11,13 +11,13 @@ use pingsix_translate::ObjectKey;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The most concurrent requests to pages of one Gateway or IngressClass.
-const PER_OWNER: usize = 8;
+const MAX_REQUESTS_PER_OWNER: usize = 8;
 
 /// The most concurrent requests to pages of all Gateways of a namespace.
-pub(super) const PER_NAMESPACE: usize = 16;
+pub(super) const MAX_REQUESTS_PER_NAMESPACE: usize = 16;
 
 /// The most concurrent requests to pages that Gateways name or that are of their Pods. Other pages have as many.
-const ALL: usize = 64;
+const MAX_REQUESTS: usize = 64;
 
 /// The semaphores of requests.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(super) struct RequestLimits {
 
 impl Default for RequestLimits {
     fn default() -> Self {
-        let [all, of_administrators] = [(); 2].map(|()| Arc::new(Semaphore::new(ALL)));
+        let [all, of_administrators] = [(); 2].map(|()| Arc::new(Semaphore::new(MAX_REQUESTS)));
         Self { all, of_administrators, namespaces: SemaphoreMap::default(), owners: SemaphoreMap::default() }
     }
 }
@@ -38,13 +38,13 @@ impl Default for RequestLimits {
 impl RequestLimits {
     /// The turn for pages that an owner names, and for pages of its Pods.
     pub(super) fn of(&mut self, owner: &ObjectKey) -> RequestSemaphores {
-        let namespace = self.namespaces.of(&owner.name.namespace, PER_NAMESPACE);
-        RequestSemaphores(vec![self.owners.of(owner, PER_OWNER), namespace, self.all.clone()])
+        let namespace = self.namespaces.of(&owner.name.namespace, MAX_REQUESTS_PER_NAMESPACE);
+        RequestSemaphores(vec![self.owners.of(owner, MAX_REQUESTS_PER_OWNER), namespace, self.all.clone()])
     }
 
     /// The turn for pages of an owner that administrators name.
     pub(super) fn of_administrators(&mut self, owner: &ObjectKey) -> RequestSemaphores {
-        RequestSemaphores(vec![self.owners.of(owner, PER_OWNER), self.of_administrators.clone()])
+        RequestSemaphores(vec![self.owners.of(owner, MAX_REQUESTS_PER_OWNER), self.of_administrators.clone()])
     }
 }
 
@@ -107,18 +107,18 @@ mod tests {
     fn owners_and_namespaces_leave_places_to_others() {
         let mut turns = RequestLimits::default();
         let one = taken(&turns.of(&gateway("a", "one")));
-        assert_eq!(one.len(), PER_OWNER);
+        assert_eq!(one.len(), MAX_REQUESTS_PER_OWNER);
         let rest = taken(&turns.of(&gateway("a", "two"))).len() + one.len();
-        assert_eq!(rest, PER_NAMESPACE.min(2 * PER_OWNER));
+        assert_eq!(rest, MAX_REQUESTS_PER_NAMESPACE.min(2 * MAX_REQUESTS_PER_OWNER));
         let others: Vec<_> = ["a", "b", "c", "d", "e", "f"]
             .into_iter()
             .flat_map(|namespace| ["three", "four", "five"].map(|name| gateway(namespace, name)))
             .flat_map(|gateway| taken(&turns.of(&gateway)))
             .collect();
-        assert_eq!(others.len() + one.len(), ALL);
-        assert_eq!(taken(&turns.of_administrators(&gateway("f", "four"))).len(), PER_OWNER);
+        assert_eq!(others.len() + one.len(), MAX_REQUESTS);
+        assert_eq!(taken(&turns.of_administrators(&gateway("f", "four"))).len(), MAX_REQUESTS_PER_OWNER);
         drop((one, others));
-        assert_eq!(taken(&turns.of(&gateway("z", "one"))).len(), PER_OWNER);
+        assert_eq!(taken(&turns.of(&gateway("z", "one"))).len(), MAX_REQUESTS_PER_OWNER);
         assert!(turns.owners.0.len() <= 2, "who has no turns is forgotten");
     }
 }

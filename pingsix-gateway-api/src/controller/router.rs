@@ -284,11 +284,11 @@ mod tests {
     use tokio::time::{Instant, timeout};
 
     use super::*;
-    use crate::controller::sink_handle::CONCURRENCY;
+    use crate::controller::sink_handle::MAX_CONCURRENT_PUBLICATIONS;
     use crate::controller::sinks_failed::joined;
     use crate::controller::slow_feed::{Fate, SlowFeed, shared};
 
-    const SLOW: Duration = Duration::from_secs(5);
+    const SLOW_PUBLICATION: Duration = Duration::from_secs(5);
 
     fn scope(name: &str) -> Scope {
         Scope::new(format!("/pingsix/{name}")).unwrap()
@@ -299,7 +299,7 @@ mod tests {
     }
 
     fn led(router: SinkRouter, held: bool) -> (watch::Sender<Option<Instant>>, SinkRouter) {
-        let sender = watch::Sender::new(held.then(|| Instant::now() + SLOW * 100));
+        let sender = watch::Sender::new(held.then(|| Instant::now() + SLOW_PUBLICATION * 100));
         let leadership = Leadership::of(sender.subscribe());
         (sender, router.with_leadership(&leadership))
     }
@@ -370,16 +370,16 @@ mod tests {
         assert!(kept.begun().is_empty());
         assert_eq!(etcd.scopes().len(), 1);
 
-        held.send_replace(Some(Instant::now() + SLOW));
+        held.send_replace(Some(Instant::now() + SLOW_PUBLICATION));
         assert_eq!(reach(&router), [PublishScope::All; 3]);
         publish(&router, "both").await.unwrap();
         assert_eq!(kept.begun().len(), 1);
         // The end of the lease ends a publication.
         kept.fate("/pingsix/shared", Fate::Stuck);
         let from = Instant::now();
-        let error = timeout(SLOW * 2, publish(&router, "shared")).await.unwrap().unwrap_err();
+        let error = timeout(SLOW_PUBLICATION * 2, publish(&router, "shared")).await.unwrap().unwrap_err();
         assert!(error.to_string().contains("etcd://one"), "{error}");
-        assert_eq!(from.elapsed(), SLOW);
+        assert_eq!(from.elapsed(), SLOW_PUBLICATION);
         let (embedded, readers) = (router.embedded().is_some(), router.readers_of(&scope("both")));
         assert_eq!((embedded, readers), (true, Some(0)));
         assert_eq!(router.readers_of(&scope("shared")), None, "readers of a shared sink are unknown");
@@ -432,18 +432,18 @@ mod tests {
         let (slow, quick) = (Arc::<SlowFeed>::default(), Arc::<SlowFeed>::default());
         let names: Vec<String> = (0..40).map(|index| format!("s{index}")).collect();
         for name in &names {
-            slow.fate(scope(name).as_str(), Fate::Slow(SLOW));
+            slow.fate(scope(name).as_str(), Fate::Slow(SLOW_PUBLICATION));
         }
         let router = SinkRouter::new(vec![shared("etcd", "etcd://one", &slow)])
             .with(scope("q"), vec![shared("etcd", "etcd://two", &quick)]);
         let (_held, router) = led(router, true);
         let mut all = Box::pin(join_all(names.iter().map(|name| publish(&router, name))));
-        assert!(timeout(SLOW / 2, &mut all).await.is_err());
-        assert_eq!(slow.begun().len(), CONCURRENCY);
+        assert!(timeout(SLOW_PUBLICATION / 2, &mut all).await.is_err());
+        assert_eq!(slow.begun().len(), MAX_CONCURRENT_PUBLICATIONS);
         publish(&router, "q").await.unwrap();
         let from = Instant::now();
         assert!(all.await.into_iter().all(|result| result.is_ok()));
-        assert_eq!(from.elapsed(), SLOW * 5 / 2);
+        assert_eq!(from.elapsed(), SLOW_PUBLICATION * 5 / 2);
         assert!(
             begun(&slow).iter().eq(names
                 .iter()

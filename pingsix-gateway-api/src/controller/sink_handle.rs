@@ -10,7 +10,7 @@ use super::Feed;
 use crate::leader::Leadership;
 
 /// The number of publications that one sink gets at the same time.
-pub(super) const CONCURRENCY: usize = 16;
+pub(super) const MAX_CONCURRENT_PUBLICATIONS: usize = 16;
 
 /// A sink for any number of scopes. Clones are the same sink.
 #[derive(Clone)]
@@ -51,7 +51,7 @@ impl SinkHandle {
         sink: DynSink,
         feed: Option<Arc<dyn Feed>>,
     ) -> Self {
-        Self(Arc::new(Inner { kind, name, sink, feed, permits: Semaphore::new(CONCURRENCY) }))
+        Self(Arc::new(Inner { kind, name, sink, feed, permits: Semaphore::new(MAX_CONCURRENT_PUBLICATIONS) }))
     }
 
     /// The label in metrics.

@@ -18,7 +18,7 @@ use tokio::task::spawn_blocking;
 use tower_service::Service;
 
 /// The number of concurrent lookups.
-const LOOKUPS: usize = 8;
+const MAX_CONCURRENT_LOOKUPS: usize = 8;
 
 /// The addresses that a client may connect to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub(super) struct Lookups {
 impl Lookups {
     pub(super) fn new(addresses: Addresses) -> Self {
         let resolve: Resolve = |name| Ok((name, 0).to_socket_addrs()?.collect());
-        Self { permits: Arc::new(Semaphore::new(LOOKUPS)), addresses, resolve }
+        Self { permits: Arc::new(Semaphore::new(MAX_CONCURRENT_LOOKUPS)), addresses, resolve }
     }
 
     async fn look_up(self, name: Name) -> io::Result<std::vec::IntoIter<SocketAddr>> {
@@ -107,12 +107,12 @@ mod tests {
     async fn names_that_nobody_answers_for_take_a_bounded_number_of_threads() {
         let lookups = Lookups { resolve: stuck, ..Lookups::new(Addresses::All) };
         let name = |index: usize| format!("name-{index}.test").parse::<Name>().unwrap();
-        for index in 0..LOOKUPS * 4 {
+        for index in 0..MAX_CONCURRENT_LOOKUPS * 4 {
             // The first caller gives up, and the next one asks.
             let asked = lookups.clone().call(name(index));
             assert!(timeout(Duration::from_millis(5), asked).await.is_err());
         }
-        assert_eq!(UNDER_WAY.load(Ordering::SeqCst), LOOKUPS);
+        assert_eq!(UNDER_WAY.load(Ordering::SeqCst), MAX_CONCURRENT_LOOKUPS);
         MAY_END.store(true, Ordering::SeqCst);
         assert_eq!(lookups.clone().call(name(0)).await.unwrap().len(), 1);
     }

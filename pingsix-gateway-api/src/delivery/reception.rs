@@ -17,13 +17,13 @@ use super::status_page::{InstancePages, StatusPage, StatusUrl};
 use crate::acceptance::Reception;
 
 /// The shortest time for which a page must stay the same.
-const MIN_STABLE: Duration = Duration::from_millis(500);
+const MIN_STABLE_TIME: Duration = Duration::from_millis(500);
 
 /// The time of PingSIX for a document, at four times its need of one core; a thousand Routes take 22 ms.
-const PER_DOCUMENT: Duration = Duration::from_micros(100);
+const TIME_PER_DOCUMENT: Duration = Duration::from_micros(100);
 
 /// The tolerated multiple of the longest observed time.
-const MARGIN: u32 = 3;
+const TOLERATED_MULTIPLE: u32 = 3;
 
 /// The longest wait.
 const MAX_WAIT: Duration = Duration::from_secs(30);
@@ -77,7 +77,7 @@ impl PageReader {
             let accepted = Revision::new(page.published_revision);
             let instance = self.instances.entry(url.clone()).or_default();
             let was_read = instance.time(page, now);
-            let refused = instance.fault(page, was_read, PER_DOCUMENT.saturating_mul(documents), now);
+            let refused = instance.fault(page, was_read, TIME_PER_DOCUMENT.saturating_mul(documents), now);
             reception = Some(match reception {
                 None => Reception { accepted, refused },
                 Some(others) => {
@@ -132,9 +132,9 @@ impl Instance {
             }
         };
         let limit = if fault.is_older {
-            expected.max(self.slowest.saturating_mul(MARGIN)).clamp(MIN_STABLE, MAX_WAIT)
+            expected.max(self.slowest.saturating_mul(TOLERATED_MULTIPLE)).clamp(MIN_STABLE_TIME, MAX_WAIT)
         } else {
-            MIN_STABLE
+            MIN_STABLE_TIME
         };
         let is_judged = now.duration_since(fault.since) >= limit;
         let refused = Revision::new(observed).filter(|_| is_judged).map(|at| (at, fault.message.clone()));
@@ -204,9 +204,13 @@ mod tests {
         let pages = [Some(page(9, 9, None)), Some(page(7, 9, Some("bad"))), None];
         read(&mut reader, &pages, start);
         let refused = Some((Some(7), Some((9, "bad".to_owned()))));
-        assert_eq!(read(&mut reader, &pages, start + MIN_STABLE), refused);
+        assert_eq!(read(&mut reader, &pages, start + MIN_STABLE_TIME), refused);
         let pages = [Some(page(9, 9, None)), Some(page(0, 9, None)), None];
-        assert_eq!(read(&mut reader, &pages, start + MIN_STABLE), Some((None, None)), "one has nothing yet");
+        assert_eq!(
+            read(&mut reader, &pages, start + MIN_STABLE_TIME),
+            Some((None, None)),
+            "one has nothing yet"
+        );
     }
 
     #[test]
@@ -264,6 +268,6 @@ mod tests {
         for revision in 3..60 {
             shown(page(revision, revision, None));
         }
-        assert!(reader.instances.values().all(|instance| instance.slowest < MIN_STABLE / 10));
+        assert!(reader.instances.values().all(|instance| instance.slowest < MIN_STABLE_TIME / 10));
     }
 }

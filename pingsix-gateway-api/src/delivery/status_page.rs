@@ -16,10 +16,10 @@ use serde::{Deserialize, Deserializer};
 use super::lookup::{Addresses, Lookups};
 
 /// The size limit of a status page, in bytes.
-const PAGE_LIMIT: usize = 64 * 1024;
+const MAX_PAGE_BYTES: usize = 64 * 1024;
 
 /// The timeout of a request to an instance.
-const TIMEOUT: Duration = Duration::from_secs(3);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The version of PingSIX that this crate is made for.
 const SUPPORTED: &str = "PingSIX 0.1.0 of commit 0b92327";
@@ -121,8 +121,8 @@ pub struct StatusPage {
 
 /// The fields of a status page are not those of the PingSIX that this crate is made for.
 ///
-/// No page of PingSIX has a version, so its fields are all that tells. Versions with the same fields look alike: those of
-/// commits ab68844 (2026-07-16) to 0b92327 (2026-08-07).
+/// No page of PingSIX has a version, so the fields decide. Versions with the same fields look alike: those of commits
+/// ab68844 (2026-07-16) to 0b92327 (2026-08-07).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageDifference {
     /// The page lacks this field. An older PingSIX has no `error_kind`, so its refusals go unnoticed.
@@ -205,7 +205,7 @@ const LACKS_KEY: [&str; 2] =
 #[non_exhaustive]
 pub enum StatusPageError {
     /// The instance did not answer in time.
-    #[error("no answer within {} s", TIMEOUT.as_secs())]
+    #[error("no answer within {} s", REQUEST_TIMEOUT.as_secs())]
     Timeout,
     /// The connection failed.
     #[error("cannot connect")]
@@ -264,7 +264,7 @@ impl StatusClient {
 
     fn of(addresses: Addresses) -> Self {
         let mut connector = HttpConnector::new_with_resolver(Lookups::new(addresses));
-        connector.set_connect_timeout(Some(TIMEOUT));
+        connector.set_connect_timeout(Some(REQUEST_TIMEOUT));
         let client = Client::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).build(connector);
         Self { client, api_key: None }
     }
@@ -285,7 +285,9 @@ impl StatusClient {
     ///
     /// [`StatusPageError`]; all of them may pass.
     pub async fn read(&self, url: &StatusUrl) -> Result<StatusPage, StatusPageError> {
-        tokio::time::timeout(TIMEOUT, self.request(url)).await.map_err(|_| StatusPageError::Timeout)?
+        tokio::time::timeout(REQUEST_TIMEOUT, self.request(url))
+            .await
+            .map_err(|_| StatusPageError::Timeout)?
     }
 
     async fn request(&self, url: &StatusUrl) -> Result<StatusPage, StatusPageError> {
@@ -301,8 +303,10 @@ impl StatusClient {
             StatusCode::NOT_FOUND => return Err(StatusPageError::Missing),
             status => return Err(StatusPageError::Status(status)),
         }
-        let body =
-            Limited::new(response.into_body(), PAGE_LIMIT).collect().await.map_err(StatusPageError::Body)?;
+        let body = Limited::new(response.into_body(), MAX_PAGE_BYTES)
+            .collect()
+            .await
+            .map_err(StatusPageError::Body)?;
         parse(&body.to_bytes()).map_err(|error| StatusPageError::Body(error.into()))
     }
 }

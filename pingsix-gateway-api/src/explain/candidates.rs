@@ -12,7 +12,7 @@ use super::source::Source;
 use super::{CATCH_ALL, Plane, listener, path_in_words};
 
 /// The number of shown candidates.
-const SHOWN: usize = 20;
+const MAX_SHOWN_CANDIDATES: usize = 20;
 
 /// A match near the request that PingSIX does not choose.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -108,8 +108,8 @@ pub(super) fn rejected(
     let mut rejected: Vec<(Source, (RejectionReason, usize))> = nearest.into_iter().collect();
     rejected
         .sort_by_cached_key(|(source, (reason, common))| (rank(reason), Reverse(*common), source.clone()));
-    let more = rejected.len().saturating_sub(SHOWN);
-    rejected.truncate(SHOWN);
+    let more = rejected.len().saturating_sub(MAX_SHOWN_CANDIDATES);
+    rejected.truncate(MAX_SHOWN_CANDIDATES);
     (rejected.into_iter().map(|(source, (reason, _))| RejectedMatch { source, reason }).collect(), more)
 }
 

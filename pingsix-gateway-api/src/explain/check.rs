@@ -10,7 +10,7 @@ use super::Plane;
 use super::policies::PolicyPlugins;
 
 /// The number of entries of a list that are named.
-const NAMED: usize = 3;
+const MAX_NAMED_ENTRIES: usize = 3;
 
 /// A plugin that may answer a request, or hold it up, before the rest does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -154,8 +154,8 @@ fn networks(networks: &[String]) -> String {
 
 /// The first entries of a list.
 fn named<T: AsRef<str>>(entries: &[T]) -> String {
-    let first: Vec<&str> = entries.iter().take(NAMED).map(AsRef::as_ref).collect();
-    match entries.len().saturating_sub(NAMED) {
+    let first: Vec<&str> = entries.iter().take(MAX_NAMED_ENTRIES).map(AsRef::as_ref).collect();
+    match entries.len().saturating_sub(MAX_NAMED_ENTRIES) {
         0 => first.join(", "),
         more => format!("{} and {more} more", first.join(", ")),
     }

@@ -206,7 +206,8 @@ pub(super) fn closed_http2(plane: &Plane<'_>, request: &Request) -> Option<Close
     Some(Closed { cause: ClosedCause::Http2WithoutTls, why, may_be_open: true })
 }
 
-/// Whether requests of this scheme and port may arrive for a route: it is attached to a listener for them, or nothing is known.
+/// Whether requests of this scheme and port may arrive for a route: it is attached to a listener for them, or its
+/// attachment is unknown.
 pub(super) fn may_arrive(plane: &Plane<'_>, route: &str, request: &Request, port: Option<u16>) -> bool {
     let Some((key, verdict)) = object_named(route).and_then(|key| {
         let verdict = plane.verdicts.routes.get(&key)?;

@@ -8,7 +8,7 @@ use super::{
 };
 
 /// The width of labels, in characters.
-const LABEL: usize = 12;
+const LABEL_WIDTH: usize = 12;
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -43,7 +43,7 @@ pub fn in_words(explanations: &[Explanation]) -> String {
 }
 
 fn line(f: &mut fmt::Formatter<'_>, label: &str, text: &str) -> fmt::Result {
-    writeln!(f, "  {label:LABEL$}{text}")
+    writeln!(f, "  {label:LABEL_WIDTH$}{text}")
 }
 
 /// Writes lines with the label before the first one.

@@ -9,10 +9,10 @@ use crate::clock::{Clock, LeaseClock};
 use crate::digest::short_digest;
 
 /// The tolerated delay of a request, as a factor: the accuracy of timers.
-const DRIFT: f64 = 1.2;
+const DRIFT_FACTOR: f64 = 1.2;
 
 /// The longest name that is valid for all uses of a Kubernetes object.
-const LONGEST_NAME: usize = 63;
+const MAX_NAME_CHARS: usize = 63;
 
 /// A Lease, a candidate, and the times of the election.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ impl LeaseOptions {
         if renew_deadline >= duration {
             return Err(LeaseOptionsError::RenewDeadline { renew_deadline, duration });
         }
-        if retry.is_zero() || retry.mul_f64(DRIFT) >= renew_deadline {
+        if retry.is_zero() || retry.mul_f64(DRIFT_FACTOR) >= renew_deadline {
             return Err(LeaseOptionsError::Retry { retry, renew_deadline });
         }
         Ok(())
@@ -123,7 +123,7 @@ pub fn lease_name(controller_name: &str) -> String {
     }
     let digest = short_digest(controller_name);
     // All of it is ASCII.
-    let readable: String = label.chars().take(LONGEST_NAME - digest.len() - 1).collect();
+    let readable: String = label.chars().take(MAX_NAME_CHARS - digest.len() - 1).collect();
     match readable.trim_matches('-') {
         "" => format!("lease-{digest}"),
         readable => format!("{readable}-{digest}"),

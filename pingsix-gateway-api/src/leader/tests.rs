@@ -119,12 +119,12 @@ async fn a_crashed_holder_is_followed_after_its_lease_whatever_the_clocks_say() 
 /// The worst case is a holder that crashes just after a renewal that others have just missed.
 #[tokio::test(start_paused = true)]
 async fn a_holder_crashed_at_the_worst_moment_is_followed_within_15_seconds() {
-    const ANSWER: Duration = ms(200);
+    const ANSWER_TIME: Duration = ms(200);
     fastrand::seed(7);
     let mut longest = Duration::ZERO;
     for trial in 0..100 {
         let api = ApiServer::default();
-        api.script(|_| Fate::Slow { before: ANSWER / 2, after: ANSWER / 2 });
+        api.script(|_| Fate::Slow { before: ANSWER_TIME / 2, after: ANSWER_TIME / 2 });
         let mut one = candidate(&api, "one");
         one.leads_within(secs(1)).await;
         let mut two = candidate(&api, "two");
@@ -134,7 +134,7 @@ async fn a_holder_crashed_at_the_worst_moment_is_followed_within_15_seconds() {
             tokio::time::sleep(ms(1)).await;
         }
         // The write is stored, and its answer is pending.
-        tokio::time::sleep(ANSWER / 2).await;
+        tokio::time::sleep(ANSWER_TIME / 2).await;
         one.crash();
         let crashed = Instant::now();
         two.leadership.gained().await;
@@ -264,7 +264,7 @@ async fn a_holder_that_was_stopped_for_a_minute_does_not_lead_when_it_continues(
     let mut two = candidate(&api, "two");
     sleep_until(from).await;
     two.leadership.gained().await;
-    // Its elector has not run, and still nobody takes it for the leader.
+    // Its elector has not run, and still it does not count as the leader.
     assert!(Instant::now() < to && !one.leadership.is_held());
     let start = Instant::now();
     while start.elapsed() < secs(120) {

@@ -25,14 +25,14 @@ use crate::replicas::Replicas;
 use crate::view::Model;
 
 /// The number of requests that may wait.
-const CAPACITY: usize = 8;
+const MAX_WAITING_REQUESTS: usize = 8;
 
 /// The content of a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dump {
     /// The objects that are known; with an object, the object.
     World,
-    /// The secondary maps; with an object, what it refers to and who refers to it.
+    /// The secondary maps; with an object, its references and its referrers.
     Index,
     /// The owners that wait for reconciliation.
     Queue,
@@ -97,14 +97,14 @@ pub struct DebugClient(mpsc::Sender<DebugRequest>);
 
 /// A client, and where its questions arrive.
 pub fn channel() -> (DebugClient, mpsc::Receiver<DebugRequest>) {
-    let (sender, receiver) = mpsc::channel(CAPACITY);
+    let (sender, receiver) = mpsc::channel(MAX_WAITING_REQUESTS);
     (DebugClient(sender), receiver)
 }
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DebugError {
-    /// Too many ask already.
+    /// Too many requests are waiting.
     #[error("too many requests wait already")]
     Busy,
     /// The controller starts or stops, and does not answer.
@@ -147,7 +147,7 @@ impl DebugClient {
 /// The sources of dumps.
 #[derive(Clone, Copy, Debug)]
 pub struct DebugState<'a> {
-    /// The picture of the cluster, and what was made of it.
+    /// The picture of the cluster, and its translations.
     pub reconciler: &'a Reconciler,
     /// The waiting owners.
     pub queue: &'a Queue,

@@ -1,4 +1,4 @@
-//! The HTTP servers: one for whoever asks how the controller is, one for those who debug it.
+//! The HTTP servers: one for health and metrics, one for debugging.
 //!
 //! | path | answer |
 //! |---|---|
@@ -43,7 +43,7 @@ use crate::view::question;
 const DUMP_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The pages that are made at a time. Each takes a processor for a moment.
-const MAX_VIEWS: usize = 2;
+const MAX_CONCURRENT_VIEWS: usize = 2;
 
 /// `/livez`, `/readyz` and `/metrics`.
 pub fn health_and_metrics(health: Health, metrics: Arc<Metrics>) -> Router {
@@ -67,7 +67,7 @@ pub fn debug(client: DebugClient) -> Router {
     let dumps = Router::new().route("/debug", get(list)).route("/debug/{dump}", get(dump));
     let pages = ["/", "/view", "/view/", "/view/{*page}"];
     let pages = pages.into_iter().fold(Router::new(), |router, path| router.route(path, any(view)));
-    let views = Views { client: client.clone(), places: Arc::new(Semaphore::new(MAX_VIEWS)) };
+    let views = Views { client: client.clone(), places: Arc::new(Semaphore::new(MAX_CONCURRENT_VIEWS)) };
     dumps.with_state(client).merge(pages.with_state(views)).layer(from_fn(local_only))
 }
 

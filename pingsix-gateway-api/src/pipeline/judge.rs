@@ -202,7 +202,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Puts together the verdicts of all owners on each route and policy, and reports what they have to say.
+    /// Puts together the verdicts of all owners on each route and policy, and reports their findings.
     fn merge_verdicts(&mut self) {
         let Output { owners, gateways, routes, policies, findings, .. } = &mut self.output;
         findings.extend(owners.values().flat_map(|verdicts| &verdicts.problems).map(Finding::from));

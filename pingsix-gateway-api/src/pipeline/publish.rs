@@ -29,7 +29,7 @@ impl Output {
 
 /// Publishes outputs to a sink, and withdraws the documents of data planes that a later output lacks.
 ///
-/// It knows the outputs of its own lifetime. Documents that a former process has published under other prefixes stay.
+/// It remembers the outputs of its own lifetime. Documents that a former process has published under other prefixes stay.
 #[derive(Debug)]
 pub struct Publisher<S> {
     sink: S,

@@ -18,11 +18,11 @@ use super::certificate::Certificate;
 use super::{IssueError, RecordFault};
 use crate::digest::short_digest;
 
-/// The age of a certificate at its issue, for clients with slow clocks.
-const BACKDATED: Duration = Duration::from_mins(5);
+/// The most that a certificate is backdated, for clients with slow clocks.
+const MAX_BACKDATING: Duration = Duration::from_mins(5);
 
-/// At most this part of its time.
-const BACKDATED_PART: u32 = 12;
+/// A certificate is backdated by at most its lifetime, divided by this number.
+const BACKDATING_DIVISOR: u32 = 12;
 
 /// An authority that signs. Its key is never shown.
 #[derive(Clone)]
@@ -175,13 +175,13 @@ fn subject(key: &KeyPair) -> String {
 /// Whole seconds, as certificates have them: good no later than now, and for no less than the lifetime from now on.
 fn set_times(params: &mut CertificateParams, now: Timestamp, lifetime: Duration, most: Option<Timestamp>) {
     let now = u64::try_from(now.as_second()).unwrap_or_default();
-    let before = BACKDATED.min(lifetime / BACKDATED_PART).as_secs();
+    let before = MAX_BACKDATING.min(lifetime / BACKDATING_DIVISOR).as_secs();
     let end = now.saturating_add(lifetime.as_secs()).saturating_add(1);
-    let most = most.and_then(|most| u64::try_from(most.as_second()).ok()).unwrap_or(LAST);
+    let most = most.and_then(|most| u64::try_from(most.as_second()).ok()).unwrap_or(LAST_SECOND);
     let epoch = date_time_ymd(1970, 1, 1);
-    params.not_before = epoch + Duration::from_secs(now.saturating_sub(before).min(LAST));
-    params.not_after = epoch + Duration::from_secs(end.min(most).min(LAST));
+    params.not_before = epoch + Duration::from_secs(now.saturating_sub(before).min(LAST_SECOND));
+    params.not_after = epoch + Duration::from_secs(end.min(most).min(LAST_SECOND));
 }
 
 /// The last second of the year 9999, after which no certificate can say anything.
-const LAST: u64 = 253_402_300_799;
+const LAST_SECOND: u64 = 253_402_300_799;

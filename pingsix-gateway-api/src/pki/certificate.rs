@@ -13,7 +13,7 @@ use x509_cert::ext::pkix::{BasicConstraints, SubjectAltName};
 use x509_cert::name::Name;
 
 /// The divisor of the lifetime that is left at the renewal of a certificate.
-const LEFT: i32 = 3;
+const RENEWAL_DIVISOR: i32 = 3;
 
 /// A certificate as PEM, with its relevant fields.
 #[derive(Clone, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl Certificate {
 
     /// The time of its renewal: two thirds of its lifetime are over.
     pub fn renewal(&self) -> Timestamp {
-        let left = self.not_after.duration_since(self.not_before) / LEFT;
+        let left = self.not_after.duration_since(self.not_before) / RENEWAL_DIVISOR;
         self.not_after.checked_sub(left).unwrap_or(self.not_before)
     }
 

@@ -19,7 +19,7 @@ const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
 
 /// The longest permitted common name.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_CHARS: usize = 64;
 
 /// The trust anchors and the client certificate of a PingSIX that reads a feed. The key is never shown.
 #[derive(Clone, PartialEq, Eq)]
@@ -202,10 +202,10 @@ impl Authorities {
 fn common_name(owner: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || " -._/:".contains(letter);
     let name: String = owner.chars().map(|letter| if plain(letter) { letter } else { '_' }).collect();
-    if name.len() <= LONGEST_NAME && !name.is_empty() {
+    if name.len() <= MAX_NAME_CHARS && !name.is_empty() {
         return name;
     }
     let digest = short_digest(owner);
-    let begin: String = name.chars().take(LONGEST_NAME - digest.len() - 1).collect();
+    let begin: String = name.chars().take(MAX_NAME_CHARS - digest.len() - 1).collect();
     format!("{begin} {digest}")
 }

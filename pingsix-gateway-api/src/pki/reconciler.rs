@@ -26,13 +26,13 @@ use crate::leader::Leadership;
 
 /// The number of checks per overlap. The longest pause bounds the interval.
 const CHECKS_PER_OVERLAP: u32 = 4;
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const MAX_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The number of owners in the Secret for which a rotation waits.
-const NAMED: usize = 8;
+const MAX_NAMED_OWNERS: usize = 8;
 
 /// The delay after a write that failed or was not observed yet.
-const RETRY: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The known authorities. Clones share them.
 #[derive(Clone, Debug)]
@@ -258,7 +258,7 @@ impl AuthorityReconciler {
     async fn lead(&self, mut leadership: Leadership, states: &mut watch::Receiver<SecretState>) {
         let mut reported = self.reported_edition.clone();
         let look = (self.options.lifetimes.overlap() / CHECKS_PER_OVERLAP)
-            .clamp(Duration::from_millis(100), LONGEST_PAUSE);
+            .clamp(Duration::from_millis(100), MAX_CHECK_INTERVAL);
         let mut complaint = None;
         let mut clients = ClientSecrets::new(self.api.clone().into_client(), Arc::clone(&self.options));
         loop {
@@ -270,7 +270,7 @@ impl AuthorityReconciler {
                 Some(Ok(false)) => look,
                 Some(Ok(true)) => {
                     complaint = None;
-                    RETRY
+                    RETRY_DELAY
                 }
                 Some(Err(error)) => {
                     let error = error.to_string();
@@ -278,7 +278,7 @@ impl AuthorityReconciler {
                         tracing::warn!(secret = %self.options.secret, error, "the Secret with the feed's authority cannot be written; retrying");
                     }
                     complaint = Some(error);
-                    RETRY
+                    RETRY_DELAY
                 }
             };
             tokio::select! {
@@ -374,8 +374,8 @@ impl AuthorityReconciler {
 
 /// The value of [`WAITS_FOR`]; `None` if the rotation waits for no owner.
 fn waits_for(owners: &BTreeSet<ObjectKey>) -> Option<String> {
-    let names: Vec<String> = owners.iter().take(NAMED).map(ToString::to_string).collect();
-    match owners.len().saturating_sub(NAMED) {
+    let names: Vec<String> = owners.iter().take(MAX_NAMED_OWNERS).map(ToString::to_string).collect();
+    match owners.len().saturating_sub(MAX_NAMED_OWNERS) {
         _ if names.is_empty() => None,
         0 => Some(names.join(", ")),
         more => Some(format!("{} and {more} more", names.join(", "))),

@@ -1,7 +1,7 @@
 //! The authorities of a feed, and how one follows another.
 //!
 //! ```text
-//!             it is time, or somebody asks                  everybody trusts it
+//!             it is time, or a request                      all processes trust it
 //!  Settled ───────────────────────────────► Introducing ─────────────────────────► Retiring ───► Settled
 //!  A signs                                  A signs                                B signs       B signs
 //!  A is trusted                             A and B are trusted                    A and B are   B is trusted
@@ -41,7 +41,7 @@ use crate::digest::short_digest;
 const MIN_LIFETIMES_PER_AUTHORITY: u32 = 6;
 
 /// No authority is good for longer.
-const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
+const MAX_AUTHORITY_LIFETIME: Duration = Duration::from_hours(100 * 365 * 24);
 
 /// The lifetime of certificates, and the time of their distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ impl Lifetimes {
         if certificate < Duration::from_secs(1) {
             return Err(LifetimesError::Certificate);
         }
-        if authority > LONGEST {
+        if authority > MAX_AUTHORITY_LIFETIME {
             return Err(LifetimesError::Authority);
         }
         if authority < certificate.saturating_add(overlap).saturating_mul(MIN_LIFETIMES_PER_AUTHORITY) {

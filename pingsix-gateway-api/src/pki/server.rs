@@ -20,10 +20,10 @@ use crate::health::Gate;
 
 /// The number of checks per lifetime. The longest pause bounds the interval.
 const CHECKS_PER_LIFETIME: u32 = 20;
-const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+const MAX_CHECK_INTERVAL: Duration = Duration::from_mins(1);
 
 /// The delay after a failure.
-const RETRY: Duration = Duration::from_secs(5);
+const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// A server's certificate and key, and the authorities that its clients need. The key is never shown.
 #[derive(Clone)]
@@ -99,7 +99,7 @@ pub async fn serve(
 
 async fn keep(authority: FeedAuthority, etcd: EmbeddedEtcd, ready: Option<Gate>) {
     let options = authority.options().clone();
-    let look = (options.lifetimes.certificate() / CHECKS_PER_LIFETIME).min(LONGEST_PAUSE);
+    let look = (options.lifetimes.certificate() / CHECKS_PER_LIFETIME).min(MAX_CHECK_INTERVAL);
     let mut changes = authority.changes();
     let mut identity: Option<ServerIdentity> = None;
     let mut reported: Option<String> = None;
@@ -132,7 +132,7 @@ async fn keep(authority: FeedAuthority, etcd: EmbeddedEtcd, ready: Option<Gate>)
                             );
                         }
                         reported = Some(error);
-                        pause = RETRY;
+                        pause = RETRY_DELAY;
                     }
                 }
             }

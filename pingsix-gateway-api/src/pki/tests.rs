@@ -1,4 +1,4 @@
-//! The pure part: what is issued, when it is replaced, and how one authority follows another.
+//! The pure part: issued certificates, their renewal, and the rotation of authorities.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -273,7 +273,7 @@ fn a_rotation_waits_for_everybody_or_for_certificates_to_expire() {
     assert_eq!(retiring.trusted().last(), Some(settled.signing().certificate()));
     assert_ne!(retiring.edition(), introducing.edition());
 
-    // Or nobody says anything for as long as a certificate lasts.
+    // Or no report comes for the lifetime of a certificate.
     let waited = plus(now, lifetimes.certificate() + lifetimes.overlap());
     assert_eq!(step(&retiring, waited - SignedDuration::from_secs(1), Some("after")), None);
     let last = step(&retiring, waited, Some("after")).unwrap();
@@ -397,7 +397,7 @@ async fn data_planes_are_told_what_to_hold_and_what_they_hold_is_kept() {
     running.await.unwrap();
 }
 
-/// A replica of the server: what it knows of the authorities, and what it proves itself with.
+/// A replica of the server: its copy of the authorities, and its certificate.
 struct Server {
     known: Authorities,
     identity: ServerIdentity,

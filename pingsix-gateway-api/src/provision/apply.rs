@@ -24,7 +24,7 @@ use crate::fault::{Fault, FaultCategory, within};
 use crate::leader::Leadership;
 
 /// The number of attempts of a write after conflicts.
-const ATTEMPTS: usize = 3;
+const MAX_ATTEMPTS: usize = 3;
 
 /// The suffix of the field manager of the number of Pods.
 const SCALE: &str = "-scale";
@@ -275,7 +275,7 @@ impl ApiWriter {
         mut there: Option<ObservedVersion>,
         uid: &str,
     ) -> Result<Observed, PassError> {
-        for _ in 1..ATTEMPTS {
+        for _ in 1..MAX_ATTEMPTS {
             match self.apply(child, there).await {
                 Err(PassError::Request { fault, .. }) if fault.category == FaultCategory::Conflict => {}
                 outcome => return outcome,
@@ -355,10 +355,10 @@ impl ApiWriter {
     async fn delete_observed(&self, key: &ChildKey, mut there: ObservedVersion) -> Result<(), PassError> {
         let (kind, name) = (key.0, &key.1);
         let api = self.api(kind, &name.namespace);
-        for attempt in 1..=ATTEMPTS {
+        for attempt in 1..=MAX_ATTEMPTS {
             match self.delete(key, there.clone()).await {
                 Err(PassError::Request { fault, .. })
-                    if fault.category == FaultCategory::Conflict && attempt < ATTEMPTS => {}
+                    if fault.category == FaultCategory::Conflict && attempt < MAX_ATTEMPTS => {}
                 outcome => return outcome,
             }
             let found = self.ask("get", (kind, name), api.get_opt(&name.name)).await?;

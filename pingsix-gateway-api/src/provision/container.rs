@@ -7,7 +7,7 @@ use super::process::{FEED, FOLDER};
 
 /// The time of service after the stop signal, in seconds. PingSIX closes its sockets at once, so load balancers must
 /// remove the Pod before.
-pub(super) const DELAY: u32 = 10;
+pub(super) const STOP_DELAY_SECONDS: u32 = 10;
 
 /// The probes of life and readiness of a program with status pages, on a port by number or name.
 pub(super) fn status_probes(port: &Value) -> [Value; 2] {
@@ -18,7 +18,7 @@ pub(super) fn status_probes(port: &Value) -> [Value; 2] {
 
 /// The pause between the decision to end a Pod and the stop signal.
 pub(super) fn pause() -> Value {
-    json!({ "preStop": { "sleep": { "seconds": DELAY } } })
+    json!({ "preStop": { "sleep": { "seconds": STOP_DELAY_SECONDS } } })
 }
 
 pub(super) fn security() -> Value {

@@ -8,20 +8,20 @@ use pingsix_translate::ObjectKey;
 use sha2::{Digest as _, Sha256};
 
 /// The shortest secret of an installation, in bytes.
-const LENGTH: usize = 32;
+const MIN_SECRET_BYTES: usize = 32;
 
 /// The block of SHA-256, in bytes.
-const BLOCK: usize = 64;
+const SHA256_BLOCK_BYTES: usize = 64;
 
 /// The secret from which the keys of status pages are derived. All replicas of an installation share the secret, so
-/// each knows every key without storage.
+/// each computes every key without storage.
 #[derive(Clone, PartialEq, Eq)]
 pub struct InstallationKey(Vec<u8>);
 
 impl InstallationKey {
     /// The key from secret random bytes; `None` for fewer than 32.
     pub fn new(bytes: &[u8]) -> Option<Self> {
-        (bytes.len() >= LENGTH).then(|| Self(bytes.to_vec()))
+        (bytes.len() >= MIN_SECRET_BYTES).then(|| Self(bytes.to_vec()))
     }
 
     /// The key of the status pages of an owner. It stays the same when the owner is made anew: Pods of both are never there
@@ -65,13 +65,13 @@ impl fmt::Debug for DiagnosticsKey {
 /// HMAC-SHA-256 (RFC 2104).
 fn hmac(key: &[u8], message: &[u8]) -> [u8; 32] {
     let digest;
-    let key = if key.len() > BLOCK {
+    let key = if key.len() > SHA256_BLOCK_BYTES {
         digest = Sha256::digest(key);
         digest.as_slice()
     } else {
         key
     };
-    let mut padded = [0; BLOCK];
+    let mut padded = [0; SHA256_BLOCK_BYTES];
     padded.iter_mut().zip(key).for_each(|(byte, key)| *byte = *key);
     let with = |mark: u8| padded.map(|byte| byte ^ mark);
     let inner = Sha256::new().chain_update(with(0x36)).chain_update(message).finalize();

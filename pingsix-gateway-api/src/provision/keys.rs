@@ -10,8 +10,8 @@
 //! Pod from before the keyring is gone, terminating Pods included: each keyring has a number, and each Pod has the
 //! number of the keyring at its creation. So a crash of the controller or of a Pod is safe at any time.
 //!
-//! This is safe at every moment, because [encrypted](plan) secrets use a key of the former and of the next keyring,
-//! whatever the next request is.
+//! This is safe at every moment and before any next request, because [encrypted](plan) secrets use a key of the former
+//! and of the next keyring.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(super) const EDITION: &str = "pingsix.io/keyring";
 pub(super) const RECORD: &str = "keys";
 
 /// The termination grace period without one in the template: the default of Kubernetes, in seconds.
-const USUAL_GRACE: u64 = 30;
+const DEFAULT_GRACE_PERIOD_SECONDS: u64 = 30;
 
 /// The keys that all processes of an owner have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -192,7 +192,7 @@ impl Rollout {
             is_complete: number("/status/observedGeneration") == Some(generation)
                 && number("/status/replicas").unwrap_or_default()
                     == number("/status/updatedReplicas").unwrap_or_default(),
-            grace: Duration::from_secs(grace.unwrap_or(USUAL_GRACE)),
+            grace: Duration::from_secs(grace.unwrap_or(DEFAULT_GRACE_PERIOD_SECONDS)),
             edition: edition.and_then(|edition| edition.parse().ok()).unwrap_or_default(),
         }
     }

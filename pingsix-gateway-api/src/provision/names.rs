@@ -9,10 +9,10 @@ use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use crate::digest::short_digest;
 
 /// The length limit of the name of a Service, and of the value of a label.
-const LIMIT: usize = 63;
+const MAX_NAME_BYTES: usize = 63;
 
 /// Room for what names have behind that of the Service.
-const SUFFIX: usize = "-certificate".len();
+const RESERVED_SUFFIX_BYTES: usize = "-certificate".len();
 
 /// The names of everything that is made for an owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,8 @@ pub(super) struct Names {
 impl Names {
     pub(super) fn of(owner: &ObjectKey) -> Self {
         let mark = if owner.kind == Kind::IngressClass { "-pingsix-ingress" } else { "-pingsix" };
-        let main = format!("{}{mark}", label(&owner.name.name, LIMIT - SUFFIX - mark.len()));
+        let main =
+            format!("{}{mark}", label(&owner.name.name, MAX_NAME_BYTES - RESERVED_SUFFIX_BYTES - mark.len()));
         Self {
             config: format!("{main}-config"),
             feed: format!("{main}-feed"),
@@ -67,11 +68,11 @@ fn label(name: &str, limit: usize) -> String {
 
 /// A name as the value of a label.
 pub(super) fn label_value(name: &str) -> String {
-    if name.len() <= LIMIT {
+    if name.len() <= MAX_NAME_BYTES {
         return name.to_owned();
     }
     let digest = short_digest(name);
-    let cut: String = name.chars().take(LIMIT - digest.len() - "-".len()).collect();
+    let cut: String = name.chars().take(MAX_NAME_BYTES - digest.len() - "-".len()).collect();
     format!("{}-{digest}", cut.trim_end_matches(['-', '.', '_']))
 }
 

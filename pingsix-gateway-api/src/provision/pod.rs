@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use pingsix_translate::infrastructure::{DisruptionLimit, PortProtocol};
 use serde_json::{Value, json};
 
-use super::container::{DELAY, mount, own_mounts, pause, security, status_probes};
-use super::process::{CERTIFICATE, FOLDER, GRACE};
+use super::container::{STOP_DELAY_SECONDS, mount, own_mounts, pause, security, status_probes};
+use super::process::{CERTIFICATE, FOLDER, GRACE_PERIOD_SECONDS};
 use super::{CONFIGURATION, DATA_PLANE, Plan, Process, keys, merge, sidecar};
 
 /// The remaining time for the end of a Pod, in seconds.
-const MARGIN: u32 = 5;
+const MARGIN_SECONDS: u32 = 5;
 
-/// The user and the group of all processes. Kubernetes cannot tell the named user of an image from root.
-const USER: u32 = 65_532;
+/// The user and the group of all processes. Kubernetes cannot distinguish the named user of an image from root.
+const USER_ID: u32 = 65_532;
 
 /// The Deployment without the common fields.
 ///
@@ -73,7 +73,7 @@ fn pod(plan: &Plan<'_>) -> Value {
     let scheduling = &parameters.scheduling;
     let account = parameters.service_account_name.as_ref().unwrap_or(&plan.names.main);
     let mut containers: Vec<Value> = plan.processes.iter().map(|process| container(plan, process)).collect();
-    let mut end = DELAY + 2 * GRACE + MARGIN;
+    let mut end = STOP_DELAY_SECONDS + 2 * GRACE_PERIOD_SECONDS + MARGIN_SECONDS;
     if plan.streams.is_some() {
         // The sidecar ends after the others.
         end += sidecar::drain_seconds(plan);
@@ -89,9 +89,9 @@ fn pod(plan: &Plan<'_>) -> Value {
         "terminationGracePeriodSeconds": end,
         "securityContext": {
             "runAsNonRoot": true,
-            "runAsUser": USER,
-            "runAsGroup": USER,
-            "fsGroup": USER,
+            "runAsUser": USER_ID,
+            "runAsGroup": USER_ID,
+            "fsGroup": USER_ID,
             "seccompProfile": { "type": "RuntimeDefault" },
         },
         "initContainers": before,
@@ -114,7 +114,7 @@ fn pod(plan: &Plan<'_>) -> Value {
     pod
 }
 
-/// Over nodes, where parameters say nothing else.
+/// Over nodes, unless parameters have another constraint.
 fn spread(plan: &Plan<'_>) -> Value {
     let asked = &plan.infrastructure.parameters.scheduling.topology_spread_constraints;
     if asked.is_empty() {

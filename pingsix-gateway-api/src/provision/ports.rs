@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pingsix_translate::stream::{free_port, port_after, unprivileged};
 
 /// The offset of the status page from the traffic port.
-const STATUS: u16 = 20_000;
+const STATUS_PORT_OFFSET: u16 = 20_000;
 
 /// The ports of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub(super) fn allot(
     for (listener, is_fronted) in listeners {
         let wanted = unprivileged(listener);
         let traffic = (!is_fronted).then(|| claim(&mut used, wanted));
-        let status = claim(&mut used, port_after(wanted, STATUS));
+        let status = claim(&mut used, port_after(wanted, STATUS_PORT_OFFSET));
         allotted.insert(listener, ProcessPorts { traffic, status, metrics: None });
     }
     if let Some(first) = metrics {

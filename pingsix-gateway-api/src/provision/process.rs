@@ -14,14 +14,14 @@ pub(super) const FEED: &str = "/etc/pingsix/feed";
 pub(super) const CERTIFICATE: &str = "/etc/pingsix/certificate";
 
 /// The time limit of connections after the listeners have closed, and the limit of the remaining shutdown, in seconds.
-pub(super) const GRACE: u32 = 5;
+pub(super) const GRACE_PERIOD_SECONDS: u32 = 5;
 
 /// The default number of threads of a process.
-const THREADS: u16 = 2;
+const DEFAULT_THREADS: u16 = 2;
 
 /// The interval of upstream resolution, in seconds. The nodes are addresses, so resolution has no effect; the default
 /// of PingSIX is one second, with lines in its log (`src/proxy/upstream/load_balancer.rs` of PingSIX).
-const DNS_REFRESH: u32 = 30;
+const DNS_REFRESH_SECONDS: u32 = 30;
 
 /// The configuration file of a process: YAML in the notation of JSON.
 pub(super) fn config(plan: &Plan<'_>, process: &Process, material: &PlaneSecrets) -> String {
@@ -48,7 +48,7 @@ pub(super) fn config(plan: &Plan<'_>, process: &Process, material: &PlaneSecrets
     let mut status = json!({
         "address": everywhere(process.ports.status),
         "fail_readiness_when_stale": parameters.fail_readiness_when_stale,
-        // The controller asks from outside, and has the key.
+        // The controller requests the page from outside, and has the key.
         "allow_insecure_remote": true,
         "diagnostics_api_key": material.diagnostics.as_str(),
     });
@@ -59,7 +59,7 @@ pub(super) fn config(plan: &Plan<'_>, process: &Process, material: &PlaneSecrets
         "listeners": listeners,
         "etcd": etcd(plan, process, material),
         "status": status,
-        "defaults": { "dns_refresh_interval": DNS_REFRESH },
+        "defaults": { "dns_refresh_interval": DNS_REFRESH_SECONDS },
     });
     if let Some(port) = process.ports.metrics {
         pingsix["prometheus"] = json!({ "address": everywhere(port) });
@@ -69,9 +69,9 @@ pub(super) fn config(plan: &Plan<'_>, process: &Process, material: &PlaneSecrets
     }
     let config = json!({
         "pingora": {
-            "threads": parameters.threads.unwrap_or(THREADS),
-            "grace_period_seconds": GRACE,
-            "graceful_shutdown_timeout_seconds": GRACE,
+            "threads": parameters.threads.unwrap_or(DEFAULT_THREADS),
+            "grace_period_seconds": GRACE_PERIOD_SECONDS,
+            "graceful_shutdown_timeout_seconds": GRACE_PERIOD_SECONDS,
         },
         "pingsix": pingsix,
     });

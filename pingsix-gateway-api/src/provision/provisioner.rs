@@ -38,13 +38,13 @@ use crate::wait::changed;
 use crate::watch::Namespaces;
 
 /// The number of concurrent passes.
-const CONCURRENCY: usize = 8;
+const MAX_CONCURRENT_PASSES: usize = 8;
 
 /// The timeout of a request.
-const TIMEOUT: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The interval of passes without a change, in case of a missed event.
-const RECONSIDER: Duration = Duration::from_hours(1);
+const RECONCILE_INTERVAL: Duration = Duration::from_hours(1);
 
 /// The dependencies of a [`Provisioner`].
 pub(crate) struct Parts {
@@ -107,7 +107,7 @@ impl Provisioner {
         let (mut gained, mut lost) = (leadership.clone(), leadership.clone());
         let mut issued = self.parts.authority.as_ref().map(FeedAuthority::changes);
         let (mut key, mut wanted) = (self.parts.key.clone(), self.parts.wanted.clone());
-        let mut reconsider = Instant::now() + RECONSIDER;
+        let mut reconsider = Instant::now() + RECONCILE_INTERVAL;
         loop {
             let due = self.due();
             tokio::select! {
@@ -130,7 +130,7 @@ impl Provisioner {
                 Some((owner, outcome)) = passes.next(), if !passes.is_empty() => self.conclude(&owner, outcome),
                 () = sleep_until(due.unwrap_or(reconsider).min(reconsider)) => {
                     if Instant::now() >= reconsider {
-                        reconsider = Instant::now() + RECONSIDER;
+                        reconsider = Instant::now() + RECONCILE_INTERVAL;
                         self.mark_all_due();
                     }
                 }
@@ -201,7 +201,7 @@ impl Provisioner {
         let due: Vec<ObjectKey> =
             self.owners.iter().filter(|(_, state)| is_due(state)).map(|(owner, _)| owner.clone()).collect();
         for owner in due {
-            if passes.len() >= CONCURRENCY {
+            if passes.len() >= MAX_CONCURRENT_PASSES {
                 return;
             }
             let work = self.work(&owner);
@@ -214,7 +214,7 @@ impl Provisioner {
                     let hand = ApiWriter {
                         client: self.parts.client.clone(),
                         field_manager: self.parts.field_manager.clone(),
-                        timeout: TIMEOUT,
+                        timeout: REQUEST_TIMEOUT,
                         leadership: leadership.clone(),
                     };
                     let (leadership, span) = (leadership.clone(), info_span!("provision", %owner));
@@ -338,7 +338,7 @@ impl Provisioner {
         (record, deployment.and_then(|deployment| deployment.rollout.as_ref()))
     }
 
-    /// The recorded keys that all processes of an owner have. Only the record knows them.
+    /// The recorded keys that all processes of an owner have. Only the record has them.
     fn deployed_keys(&self, infrastructure: &Infrastructure) -> DeployedKeys {
         let deployment = (ChildKind::Deployment, service_name(infrastructure));
         match self.keys(infrastructure) {

@@ -24,10 +24,10 @@ use crate::fault::{Fault, FaultCategory, within};
 const KEY: &str = "diagnostics";
 
 /// The timeout of a request.
-const TIMEOUT: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The delay after a failure.
-const PAUSE: Duration = Duration::from_secs(2);
+const RETRY_DELAY: Duration = Duration::from_secs(2);
 
 /// Follows the key, and creates one if there is none. The value is `None` until a key is known. An invalid key and
 /// the removal of the Secret leave the known key.
@@ -60,7 +60,7 @@ async fn follow(
         let seen = tokio::select! {
             Some(version) = versions.next() => version.map_err(|error| Fault::from(&error)),
             // Several replicas may try; one succeeds, and the others observe its key.
-            () = sleep(PAUSE), if is_absent => Ok(None),
+            () = sleep(RETRY_DELAY), if is_absent => Ok(None),
             // The channel stays open, because its end would look like a change.
             else => return std::future::pending().await,
         };
@@ -110,7 +110,7 @@ async fn make(api: &Api<Secret>, name: &ObjectName, managed_by: &str) -> Result<
         type_: Some("Opaque".to_owned()),
         ..Secret::default()
     };
-    within(TIMEOUT, api.create(&PostParams::default(), &secret)).await?;
+    within(REQUEST_TIMEOUT, api.create(&PostParams::default(), &secret)).await?;
     Ok(())
 }
 

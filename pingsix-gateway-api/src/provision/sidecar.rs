@@ -27,7 +27,7 @@ pub(super) const VOLUME: &str = "config-sidecar";
 const SUBFOLDER: &str = "sidecar";
 
 /// The default time limit of connections, in seconds.
-const DRAIN: u32 = 30;
+const DEFAULT_DRAIN_SECONDS: u32 = 30;
 
 /// The stream role of a Gateway's sidecars: the prefix of its documents, and its ports.
 pub(super) struct Streams<'i> {
@@ -101,7 +101,7 @@ pub(super) fn ports_of_sidecar(
 
 /// The time that connections have when a sidecar ends, in seconds.
 pub(super) fn drain_seconds(plan: &Plan<'_>) -> u32 {
-    plan.infrastructure.parameters.sidecar_drain_seconds.unwrap_or(DRAIN)
+    plan.infrastructure.parameters.sidecar_drain_seconds.unwrap_or(DEFAULT_DRAIN_SECONDS)
 }
 
 /// The container. It starts before PingSIX and ends after it; in a Pod without PingSIX it is the only one.

@@ -86,7 +86,7 @@ impl DesiredInfrastructure {
 pub struct Provisioned {
     /// The addresses of its Service; none before they are assigned.
     pub addresses: Vec<Address>,
-    /// The reason for a difference from the desired state, in full sentences. Only the leader knows the reason.
+    /// The reason for a difference from the desired state, in full sentences. Only the leader has the reason.
     pub fault: Option<String>,
     /// The keys that its processes have.
     pub keys: DeployedKeys,

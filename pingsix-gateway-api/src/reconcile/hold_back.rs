@@ -1,4 +1,4 @@
-//! Objects that count as they were, until it is known whether what they refer to now is there.
+//! Keeps the last version of an object until its new references are resolved.
 //!
 //! A listener that names another certificate keeps the former one until the new one can be read. So an object with an
 //! unanswered reference counts as it was when all its references were answered. A new object counts as absent. All

@@ -78,7 +78,7 @@ impl OwnerIndex {
                 changed.insert(key.clone());
             }
         }
-        // Of an Ingress there is nothing to say but that it is served.
+        // The only verdict on an Ingress is that it is served.
         let none = SharedMap::new();
         let served_before = before.map_or(&none, |verdicts| &verdicts.ingresses);
         let served_after = after.map_or(&none, |verdicts| &verdicts.ingresses);

@@ -1,11 +1,11 @@
 //! The queue of owners: due times, and the order of turns.
 //!
 //! Among due owners, the one with the least recent processor time goes first. The processor time of an owner is a
-//! debt, which it pays off at a quarter of a processor ([`SHARE`]). An owner that becomes due in debt is **heavy**,
-//! and any other owner is **light**. The turn of a light owner is its due time. The turn of a heavy owner is the end
-//! of its debt. Owners go in the order of turns, so light owners go first, in the order of their due times. Each turn
-//! moves the next turn of the same owner back, so every owner has its turn at last. A heavy owner does not wait while
-//! the queue has no other owner.
+//! debt, which it pays off at a quarter of a processor ([`SHARE_DIVISOR`]). An owner that becomes due in debt is
+//! **heavy**, and any other owner is **light**. The turn of a light owner is its due time. The turn of a heavy owner
+//! is the end of its debt. Owners go in the order of turns, so light owners go first, in the order of their due times.
+//! Each turn moves the next turn of the same owner back, so every owner has its turn at last. A heavy owner does not
+//! wait while the queue has no other owner.
 //!
 //! The queue reads no clock; callers pass the time.
 //!
@@ -19,10 +19,10 @@ use tokio::time::Instant;
 use crate::wait::doubled;
 
 /// The divisor of processor time that an owner may use without debt.
-const SHARE: u32 = 4;
+const SHARE_DIVISOR: u32 = 4;
 
 /// The longest debt. Processor time beyond it is forgiven.
-const LONGEST_DEBT: Duration = Duration::from_mins(1);
+const MAX_DEBT: Duration = Duration::from_mins(1);
 
 /// The pace of reconciliations of one owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,10 +180,10 @@ impl Queue {
         let rest = took.saturating_mul(self.pace.rest_factor).min(self.pace.longest_rest);
         self.resting.insert(owner.clone(), now + rest);
         let paid = self.debts.get(owner).map_or(now, |paid| now.max(*paid));
-        let paid = (paid + took.saturating_mul(SHARE).min(LONGEST_DEBT)).min(now + LONGEST_DEBT);
+        let paid = (paid + took.saturating_mul(SHARE_DIVISOR).min(MAX_DEBT)).min(now + MAX_DEBT);
         self.debts.insert(owner.clone(), paid);
         // A debt outlives its owner, so that a deleted and recreated owner keeps it.
-        if *self.audit.get_or_insert(now + LONGEST_DEBT) <= now {
+        if *self.audit.get_or_insert(now + MAX_DEBT) <= now {
             self.debts.retain(|_, paid| *paid > now);
             self.audit = None;
         }

@@ -8,7 +8,7 @@
 use super::Capacity;
 
 /// The number of light translations in progress for each thread, the running one included.
-const LIGHT_PER_THREAD: usize = 8;
+const LIGHT_TRANSLATIONS_PER_THREAD: usize = 8;
 
 /// The number of translations in progress and its limit.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ impl JobSlots {
 
     /// The owners that may begin; `None` without a free slot.
     pub(crate) const fn capacity(&self) -> Option<Capacity> {
-        if self.light >= self.threads * LIGHT_PER_THREAD {
+        if self.light >= self.threads * LIGHT_TRANSLATIONS_PER_THREAD {
             None
         } else if self.light + self.heavy >= self.threads || self.heavy + 1 >= self.threads {
             Some(Capacity::LightOnly)
@@ -90,8 +90,8 @@ mod tests {
         ObjectKey::new(Kind::Gateway, "infra", &*number.to_string())
     }
 
-    /// Serves these owners for a time, on processors that do nothing else. What happens in the first part of it is not
-    /// counted: nothing is known of anybody then.
+    /// Serves these owners for a time, on idle processors. The first part of the time is not counted, because no owner has
+    /// a debt yet.
     fn serve(demands: &[Demand], processors: usize, warm_up: Duration, time: Duration) -> Vec<Share> {
         let (start, mut now) = (Instant::now(), Instant::now());
         // Rests would hide what turns make of it.

@@ -33,7 +33,7 @@ struct Follower {
     held: BTreeMap<DataPlaneKey, BTreeMap<String, String>>,
     /// The last status of each object; absent without a verdict.
     told: BTreeMap<ObjectKey, String>,
-    /// By owner, what it refers to and nothing is known of.
+    /// The unanswered references, by owner.
     waiting: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// `None` if no translation takes its time.
     jobs: Option<Jobs>,
@@ -125,7 +125,7 @@ impl Follower {
         }
     }
 
-    /// No answer comes for so long that nobody waits any more.
+    /// Lets the time pass after which owners stop waiting for an answer.
     fn lose_patience(&mut self) {
         let now = Instant::now();
         let owners = self.reconciler.end_waits(now, true);
@@ -163,7 +163,7 @@ impl Follower {
                 let verdicts = self.reconciler.policy(object);
                 if verdicts.is_empty() { String::new() } else { format!("{verdicts:?}") }
             }
-            // Of an Ingress, whether anybody serves it.
+            // Whether a class serves the Ingress.
             Kind::Ingress => {
                 let owners: Vec<_> = self.reconciler.judging_owners(object).collect();
                 if owners.is_empty() { String::new() } else { format!("{owners:?}") }

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::membership::RENEW;
+use super::membership::RENEWAL_INTERVAL;
 use super::record::{Record, annotation, encoded_readers};
 use super::report::{ReplicaReport, confirmed, found};
 use super::{Inner, Replicas, follow};
@@ -21,19 +21,19 @@ use crate::fault::{Fault, FaultCategory, within};
 use crate::leader::Leadership;
 
 /// The timeout of a write.
-const LIMIT: Duration = Duration::from_secs(4);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The timeout of the last write at a shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The shortest time between two writes, for instance while many readers connect in sequence.
-const PAUSE: Duration = Duration::from_millis(500);
+const MIN_WRITE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The shortest time between writes of confirmations, which may change all the time.
-const CALM: Duration = Duration::from_secs(2);
+const MIN_CONFIRMATION_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The delay after a failed write.
-const RETRY: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 impl Replicas {
     /// Writes the record of this replica and reads the others until it is stopped; then removes the record. `readers`
@@ -77,7 +77,7 @@ impl Inner {
             if change.is_new { time.raise(reported) } else { time.observe(reported) }
         }
         if is_alone {
-            self.reservations.go_by_the_clock();
+            self.reservations.advance_to_wall_clock();
         }
         if change.is_new {
             self.newcomers.send_modify(|count| *count += 1);
@@ -106,14 +106,14 @@ impl Inner {
                 Ok(()) => {
                     complaint = None;
                     // Up to a tenth sooner, so that replicas do not keep step.
-                    (RENEW.mul_f64(1.0 - 0.1 * fastrand::f64()), PAUSE)
+                    (RENEWAL_INTERVAL.mul_f64(1.0 - 0.1 * fastrand::f64()), MIN_WRITE_INTERVAL)
                 }
                 Err(fault) => {
                     if complaint.replace(fault.category) != Some(fault.category) {
                         let category = fault.category.as_str();
                         tracing::warn!(lease = self.name, category, error = %fault, "cannot report to other replicas; retrying");
                     }
-                    (RETRY.mul_f64(1.0 - 0.5 * fastrand::f64()), RETRY)
+                    (RETRY_DELAY.mul_f64(1.0 - 0.5 * fastrand::f64()), RETRY_DELAY)
                 }
             };
             let now = Instant::now();
@@ -122,7 +122,7 @@ impl Inner {
                 () = other_readers(&current, changed.as_mut(), &readers) => {}
                 // A new replica needs our reading of the shared time.
                 _ = newcomers.changed() => {}
-                () = self.something_to_say(&mut says) => soonest = soonest.max(CALM),
+                () = self.something_to_say(&mut says) => soonest = soonest.max(MIN_CONFIRMATION_INTERVAL),
             }
             sleep_until((now + soonest).min(now + next)).await;
         }
@@ -165,7 +165,7 @@ impl Inner {
             let forgotten = self.membership.lock().forgotten();
             annotations.extend(forgotten.iter().map(|replica| (annotation(replica), None)));
         }
-        match self.patch(LIMIT, &annotations).await {
+        match self.patch(WRITE_TIMEOUT, &annotations).await {
             Err(fault) if fault.category == FaultCategory::NotFound => {}
             written => return written,
         }
@@ -173,7 +173,7 @@ impl Inner {
         let name = Some(self.name.clone());
         let metadata = ObjectMeta { name, annotations: Some(there), ..ObjectMeta::default() };
         let lease = Lease { metadata, ..Lease::default() };
-        within(LIMIT, self.api.create(&PostParams::default(), &lease)).await.map(drop)
+        within(WRITE_TIMEOUT, self.api.create(&PostParams::default(), &lease)).await.map(drop)
     }
 
     async fn patch(

@@ -9,13 +9,13 @@ use tokio::time::Instant;
 use super::record::{Record, replica};
 
 /// The interval of renewals of a replica.
-pub(super) const RENEW: Duration = Duration::from_secs(5);
+pub(super) const RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The number of our own renewals without one of another replica after which it is gone.
-const SILENT: u64 = 3;
+const RENEWALS_UNTIL_GONE: u64 = 3;
 
 /// The number of our own renewals after which its record may be removed.
-const FORGOTTEN: u64 = 12;
+const RENEWALS_UNTIL_REMOVAL: u64 = 12;
 
 /// The observed replicas.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl Membership {
         {
             self.own_record = (*text).clone();
             // A record also changes with its readers, which is no renewal.
-            if self.last_renewal.is_none_or(|last| now.duration_since(last) >= RENEW / 2) {
+            if self.last_renewal.is_none_or(|last| now.duration_since(last) >= RENEWAL_INTERVAL / 2) {
                 self.renewals += 1;
                 self.last_renewal = Some(now);
             }
@@ -102,7 +102,7 @@ impl Membership {
     }
 
     fn is_present(&self, other: &Other) -> bool {
-        self.renewals.saturating_sub(other.renewals) < SILENT
+        self.renewals.saturating_sub(other.renewals) < RENEWALS_UNTIL_GONE
     }
 
     fn present_names(&self) -> Vec<String> {
@@ -130,8 +130,10 @@ impl Membership {
 
     /// Replicas that have been gone for so long that their records have no use.
     pub(super) fn forgotten(&self) -> Vec<String> {
-        let forgotten =
-            self.others.iter().filter(|(_, other)| self.renewals.saturating_sub(other.renewals) >= FORGOTTEN);
+        let forgotten = self
+            .others
+            .iter()
+            .filter(|(_, other)| self.renewals.saturating_sub(other.renewals) >= RENEWALS_UNTIL_REMOVAL);
         forgotten.map(|(name, _)| name.clone()).collect()
     }
 
@@ -161,18 +163,18 @@ mod tests {
         assert_eq!(change, MembershipChange { is_change: true, is_new: true, time: Revision::new(2) });
         assert_eq!(membership.readers_of("plane"), 2, "our own are counted elsewhere");
         for renewals in 2..4 {
-            tokio::time::advance(RENEW).await;
+            tokio::time::advance(RENEWAL_INTERVAL).await;
             let change = membership.observe(&[record("own", renewals, 5), record("other", 1, 2)].into());
             assert_eq!((change, membership.readers_of("plane")), (MembershipChange::default(), 2));
         }
         // A pause of our own renewals takes no replica for gone.
-        tokio::time::advance(RENEW * 1_000).await;
+        tokio::time::advance(RENEWAL_INTERVAL * 1_000).await;
         assert_eq!(
             membership.observe(&[record("own", 3, 5), record("other", 1, 2)].into()),
             MembershipChange::default()
         );
         // Neither does a change of our readers.
-        tokio::time::advance(RENEW).await;
+        tokio::time::advance(RENEWAL_INTERVAL).await;
         let change = membership.observe(&[record("own", 4, 5), record("other", 1, 2)].into());
         assert_eq!((change.is_change, membership.readers_of("plane")), (true, 0));
         assert!(membership.forgotten().is_empty() && membership.present().next().is_none());
@@ -202,7 +204,7 @@ mod tests {
                 &[record("own", renewals, 0), record("other", 1, 2), nonsense.clone(), elsewhere].into(),
             );
             assert_eq!(membership.is_alone(), renewals >= 2);
-            tokio::time::advance(RENEW).await;
+            tokio::time::advance(RENEWAL_INTERVAL).await;
         }
         assert_eq!(membership.forgotten(), ["odd", "other"]);
         let change = membership.observe(&[record("own", 14, 0)].into());
@@ -214,7 +216,7 @@ mod tests {
         let mut membership = Membership::new("own".to_owned());
         for renewals in 1..4 {
             membership.observe(&[record("own", renewals, 0), record("other", renewals, 2)].into());
-            tokio::time::advance(RENEW).await;
+            tokio::time::advance(RENEWAL_INTERVAL).await;
             assert!(!membership.is_alone());
         }
         let change = membership.observe(&[record("own", 4, 0)].into());

@@ -12,8 +12,8 @@ use super::turns::{group_of, in_turns};
 /// The prefix of the names of annotations.
 const PREFIX: &str = "replica.pingsix.io/";
 
-/// Of how many data planes a replica tells who reads them: about 50 KB, where an object of Kubernetes may have 256 KB of
-/// annotations, and what else is told takes up to 30 KB. Beyond that, namespaces take turns.
+/// Maximum number of data planes in a record: about 50 KB. An object of Kubernetes may have 256 KB of annotations, and the
+/// report takes up to 30 KB. Beyond the maximum, namespaces take turns.
 const MAX_DATA_PLANES: usize = 2_048;
 
 /// The record of a replica.
@@ -49,7 +49,7 @@ impl Record {
     }
 }
 
-/// The readers that are told of, by short names, of those there are.
+/// The readers in the record, by short names.
 pub(super) fn encoded_readers(readers: &BTreeMap<Scope, usize>) -> BTreeMap<String, usize> {
     let there = readers.iter().filter(|(_, readers)| **readers > 0);
     let there = in_turns(there.map(|(scope, readers)| (group_of(scope), (scope, *readers))));

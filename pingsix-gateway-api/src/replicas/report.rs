@@ -11,13 +11,12 @@ use super::name_of;
 use super::turns::{group_of, in_turns};
 use crate::acceptance::{Culprit, Finding};
 
-/// Of how many instances it is told what they have confirmed: 15 KB at most. Of those beyond, others know less; namespaces
-/// take turns.
-const MOST_INSTANCES: usize = 200;
+/// Maximum number of instances in a report: 15 KB at most. Further ones are left out; namespaces take turns.
+const MAX_INSTANCES: usize = 200;
 
 /// The size limit of the findings in a report, in bytes. The rest waits until reported findings end. Namespaces take
 /// turns, and in each turn the shorter findings come first.
-const MOST_FOUND: usize = 12_000;
+const MAX_FINDING_BYTES: usize = 12_000;
 
 /// The report of a replica beside its readers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,7 +60,7 @@ pub(super) fn confirmed(report: &ReplicaReport) -> BTreeMap<String, Confirmed> {
         by.iter().map(move |instance| (group_of(scope), (scope, content, instance)))
     });
     let mut written: BTreeMap<String, Confirmed> = BTreeMap::new();
-    for (scope, content, instance) in in_turns(all).into_iter().take(MOST_INSTANCES) {
+    for (scope, content, instance) in in_turns(all).into_iter().take(MAX_INSTANCES) {
         let confirmed = written.entry(name_of(scope));
         let confirmed =
             confirmed.or_insert_with(|| Confirmed { content: content.clone(), by: BTreeSet::new() });
@@ -72,7 +71,7 @@ pub(super) fn confirmed(report: &ReplicaReport) -> BTreeMap<String, Confirmed> {
 
 /// The findings in a report.
 pub(super) fn found(report: &ReplicaReport) -> Vec<Written> {
-    let mut left = MOST_FOUND;
+    let mut left = MAX_FINDING_BYTES;
     let mut all: Vec<(&str, (usize, Written))> = Vec::new();
     for (owner, of) in &report.found {
         all.extend(of.iter().map(|one| {
@@ -211,7 +210,7 @@ mod tests {
             report.confirmed.insert(scope, Confirmed { content, by: [format!("{index:016x}")].into() });
         }
         let (confirmed, found) = (confirmed(&report), found(&report));
-        assert_eq!(confirmed.len(), MOST_INSTANCES);
+        assert_eq!(confirmed.len(), MAX_INSTANCES);
         let escaped = |text: String| serde_json::to_string(&text).unwrap().len();
         let length = escaped(serde_json::to_string(&confirmed).unwrap());
         assert!(length < 25_000, "{length}");

@@ -18,10 +18,10 @@ use crate::fault::{Fault, FaultCategory, within};
 const CEILING: &str = "pingsix.io/reserved-revision";
 
 /// The timeout of a reservation, conflicts included. It is shorter than that of the waiting publication.
-const LIMIT: Duration = Duration::from_secs(3);
+const RESERVATION_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The longest wait after a conflict. Few replicas compete.
-const CONFLICT: Duration = Duration::from_millis(20);
+const MAX_CONFLICT_DELAY: Duration = Duration::from_millis(20);
 
 /// Reserves revisions in a Lease that all replicas write. Each write carries the observed version.
 pub(super) struct LeaseReservations {
@@ -43,7 +43,7 @@ impl LeaseReservations {
     }
 
     /// Raises the shared time to that of this machine; for a single replica.
-    pub(super) fn go_by_the_clock(&self) {
+    pub(super) fn advance_to_wall_clock(&self) {
         self.clock_revision().into_iter().for_each(|now| self.time.continue_from(now));
     }
 
@@ -68,7 +68,7 @@ impl LeaseReservations {
     }
 
     async fn try_reserve(&self, at_least: Revision, count: u32) -> Result<Block, ReserveError> {
-        let deadline = Instant::now() + LIMIT;
+        let deadline = Instant::now() + RESERVATION_TIMEOUT;
         let left = || deadline.saturating_duration_since(Instant::now());
         let parameters = PostParams::default();
         loop {
@@ -105,7 +105,7 @@ impl LeaseReservations {
                     return Ok(block);
                 }
                 Err(fault) if fault.category == FaultCategory::Conflict && !left().is_zero() => {
-                    sleep(CONFLICT.mul_f64(fastrand::f64())).await;
+                    sleep(MAX_CONFLICT_DELAY.mul_f64(fastrand::f64())).await;
                 }
                 Err(fault) => return Err(ReserveError::Store(Box::new(fault))),
             }

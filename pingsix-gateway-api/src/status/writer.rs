@@ -29,10 +29,10 @@ use crate::fault::{Fault, FaultCategory, within};
 use crate::leader::Leadership;
 
 /// The number of merges after conflicts before the write counts as a failure.
-const MERGES: usize = 4;
+const MAX_MERGES: usize = 4;
 
 /// The number of consecutive checks after which the task yields.
-const YIELD_INTERVAL: usize = 64;
+const CHECKS_PER_YIELD: usize = 64;
 
 /// The options of status writes.
 #[derive(Clone, Debug)]
@@ -171,7 +171,7 @@ impl StatusWriter {
                     writing.push(self.write(key, live));
                 }
                 checks += 1;
-                if checks % YIELD_INTERVAL == 0 {
+                if checks % CHECKS_PER_YIELD == 0 {
                     tokio::task::yield_now().await;
                 }
             }
@@ -231,7 +231,7 @@ impl StatusWriter {
     async fn try_write(&self, key: &ObjectKey, mut live: LiveObject) -> Result<Outcome, Fault> {
         let Some(api) = self.readers.api(&self.client, key) else { return Ok(Outcome::Abandoned) };
         let mut conflict = None;
-        for _ in 0..MERGES {
+        for _ in 0..MAX_MERGES {
             if let Some(fault) = conflict {
                 count(&self.counters.conflicts);
                 debug!(error = %fault, "conflict with another writer; merging again");

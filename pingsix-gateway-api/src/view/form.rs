@@ -8,7 +8,7 @@ use crate::about::About;
 use crate::explain::{Inquiry, RequestOptions, parse_header};
 
 /// The longest field of the form, in bytes.
-pub(super) const MAX_FIELD: usize = 8_000;
+pub(super) const MAX_FIELD_BYTES: usize = 8_000;
 
 /// The most headers of a request.
 const MAX_HEADERS: usize = 100;

@@ -87,7 +87,7 @@ pub(super) fn document(title: &str, entry: Option<Entry>, search: &str, body: &M
     page.into_string()
 }
 
-/// A page that says what is wrong.
+/// A page with an error.
 pub(super) fn fault(title: &str, message: &str) -> String {
     document(title, None, "", &html! { p { (cut(message)) } p { a href=(ROOT) { "Go to the overview" } } })
 }

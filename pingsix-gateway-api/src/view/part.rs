@@ -1,7 +1,7 @@
 //! A part of a list, for lists that do not fit on a page.
 
 /// The number of rows of a page by default.
-pub(super) const ROWS: usize = 50;
+pub(super) const DEFAULT_ROWS: usize = 50;
 
 /// A part of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(super) struct Part {
 
 impl Default for Part {
     fn default() -> Self {
-        Self { page: 1, rows: ROWS }
+        Self { page: 1, rows: DEFAULT_ROWS }
     }
 }
 
@@ -26,6 +26,6 @@ impl Part {
 
     /// Whether the number of rows is the default.
     pub(super) const fn is_default_size(self) -> bool {
-        self.rows == ROWS
+        self.rows == DEFAULT_ROWS
     }
 }

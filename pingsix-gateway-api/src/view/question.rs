@@ -9,9 +9,9 @@ use pingsix_sink::hosts::{ASK_LOCALLY, is_local};
 use pingsix_translate::ObjectKey;
 
 use super::address::ROOT;
-use super::form::{Form, MAX_FIELD};
+use super::form::{Form, MAX_FIELD_BYTES};
 use super::pages::routes::RouteFilter;
-use super::part::{Part, ROWS};
+use super::part::{DEFAULT_ROWS, Part};
 use super::{Model, cut, page, pages, pasted};
 use crate::about::About;
 
@@ -19,8 +19,8 @@ use crate::about::About;
 const MAX_ROWS: usize = 200;
 
 /// The longest search, and the longest name of an object, in bytes.
-const MAX_SEARCH: usize = 200;
-const MAX_ABOUT: usize = 400;
+const MAX_SEARCH_BYTES: usize = 200;
+const MAX_NAME_BYTES: usize = 400;
 
 /// The policy for browsers: nothing is loaded from elsewhere, no page frames these pages, and forms lead here.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
@@ -30,7 +30,7 @@ const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 const ICON: &str = include_str!("icon.svg");
 
-/// A page that a browser asks for.
+/// A page that a browser requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question(pub(super) Asked);
 
@@ -137,7 +137,7 @@ impl Parameters {
     }
 
     fn key(&mut self, name: &str) -> Result<Option<ObjectKey>, String> {
-        let Some(text) = self.take(name, MAX_ABOUT)? else { return Ok(None) };
+        let Some(text) = self.take(name, MAX_NAME_BYTES)? else { return Ok(None) };
         text.parse::<About>()
             .map(|About(key)| Some(key))
             .map_err(|expected| format!("The parameter \"{name}\" names no object: {expected}."))
@@ -150,12 +150,12 @@ impl Parameters {
     fn part(&mut self) -> Result<Part, String> {
         // No list has as many rows.
         let page = self.number("page", 1_000_000)?.unwrap_or(1);
-        let rows = self.number("rows", MAX_ROWS)?.unwrap_or(ROWS);
+        let rows = self.number("rows", MAX_ROWS)?.unwrap_or(DEFAULT_ROWS);
         Ok(Part { page, rows })
     }
 
     fn route_filter(&mut self) -> Result<RouteFilter, String> {
-        let search = self.take("search", MAX_SEARCH)?.unwrap_or_default();
+        let search = self.take("search", MAX_SEARCH_BYTES)?.unwrap_or_default();
         Ok(RouteFilter {
             search: search.trim().to_lowercase(),
             owner: self.key("owner")?,
@@ -165,13 +165,13 @@ impl Parameters {
 
     /// The form of the page of explanations, and its address if the form comes from a pasted text.
     fn form(&mut self) -> Result<(Form, Option<String>), String> {
-        let pasted = self.take("paste", MAX_FIELD)?;
+        let pasted = self.take("paste", MAX_FIELD_BYTES)?;
         let mut form = Form {
             method: self.take("method", 40)?.unwrap_or_else(|| "GET".to_owned()).trim().to_owned(),
-            url: self.take("url", MAX_FIELD)?.unwrap_or_default().trim().to_owned(),
-            headers: self.take("headers", MAX_FIELD)?.unwrap_or_default(),
+            url: self.take("url", MAX_FIELD_BYTES)?.unwrap_or_default().trim().to_owned(),
+            headers: self.take("headers", MAX_FIELD_BYTES)?.unwrap_or_default(),
             port: self.take("port", 20)?.unwrap_or_default().trim().to_owned(),
-            server_name: self.take("server-name", MAX_ABOUT)?.unwrap_or_default().trim().to_owned(),
+            server_name: self.take("server-name", MAX_NAME_BYTES)?.unwrap_or_default().trim().to_owned(),
             http2: self.flag("http2")?,
             owner: self.key("owner")?,
             pasted: String::new(),

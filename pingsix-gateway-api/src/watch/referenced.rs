@@ -32,10 +32,10 @@ use super::watch_plan::KindInNamespace;
 use super::wide::{Scope, State, WideEvent, WideWatch};
 
 /// The page size of the list of a wide watch. The list includes unreferenced objects of up to a megabyte.
-const WIDE_PAGE: u32 = 16;
+const WIDE_PAGE_OBJECTS: u32 = 16;
 
 /// The number of concurrent lists of wide watches.
-const WIDE_LISTS: usize = 4;
+const MAX_CONCURRENT_WIDE_LISTS: usize = 4;
 
 /// Watches referenced objects.
 pub(super) struct Referenced {
@@ -72,7 +72,7 @@ impl Referenced {
         wanted: watch::Receiver<BTreeSet<ObjectKey>>,
     ) -> Self {
         let list_permits = Arc::new(Semaphore::new(context.options.concurrent_lists.max(1)));
-        let page_size = context.options.page_size.min(WIDE_PAGE);
+        let page_size = context.options.page_size.min(WIDE_PAGE_OBJECTS);
         let options = WatchOptions { page_size, ..(*context.options).clone() };
         Self {
             wide_context: WatchContext { options: Arc::new(options), ..context.clone() },
@@ -87,7 +87,7 @@ impl Referenced {
             by_name: 0,
             has_refused_places: false,
             list_permits,
-            wide_list_permits: Arc::new(Semaphore::new(WIDE_LISTS)),
+            wide_list_permits: Arc::new(Semaphore::new(MAX_CONCURRENT_WIDE_LISTS)),
         }
     }
 

@@ -345,7 +345,7 @@ mod tests {
             }
             assert_eq!(wide(&plan_watches(&second, &inputs)), 0);
         }
-        // Nor does one namespace.
+        // One namespace more or less changes nothing either.
         let cluster: BTreeSet<Kind> = [Kind::Secret].into();
         let clustered = PlanInputs { cluster: cluster.clone(), ..inputs() };
         assert_eq!(plan_watches(&demands(&[1; 21]), &clustered).cluster, cluster);

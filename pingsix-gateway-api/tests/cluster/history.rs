@@ -27,7 +27,7 @@ use contents::{KINDS, NAMESPACES, Pairs, object};
 use offline::Offline;
 
 /// The number of steps.
-const OPERATIONS: usize = 400;
+const STEPS: usize = 400;
 
 fn options(identity: &str) -> ControllerOptions {
     let translation =
@@ -225,7 +225,7 @@ async fn every_history_ends_in_the_state_of_its_objects() {
     let mut publications = 0;
 
     let started = Instant::now();
-    for operation in 0..OPERATIONS {
+    for operation in 0..STEPS {
         writer.write().await;
         if operation % 150 == 149 {
             killed.kill().await;

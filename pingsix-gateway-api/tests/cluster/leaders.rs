@@ -24,12 +24,12 @@ use crate::test_env::expected_state::held;
 use crate::test_env::shop::{self, GATEWAY, PLANE, ROUTE, SERVICE};
 use crate::test_env::{Running, TestEnv, eventually, fast_retries};
 
-const DURATION: Duration = Duration::from_secs(4);
+const LEASE_DURATION: Duration = Duration::from_secs(4);
 
 /// The field manager identifies the writes of a leader.
 pub(crate) fn options(replica: &str) -> ControllerOptions {
     let mut lease = LeaseOptions::new("default", DEFAULT_CONTROLLER_NAME, replica);
-    lease.duration = DURATION;
+    lease.duration = LEASE_DURATION;
     lease.renew_deadline = Duration::from_secs(3);
     lease.retry = Duration::from_millis(500);
     let mut options = fast_retries();
@@ -156,7 +156,7 @@ async fn the_leader_writes_and_all_serve() {
     // One that does not reach the API server any more is replaced, and does not write when it does again.
     proxy.is_closed.send_replace(true);
     let took = judged_by(&test_env, "r3", "two").await;
-    assert!(took < DURATION + Duration::from_secs(4), "{took:?}");
+    assert!(took < LEASE_DURATION + Duration::from_secs(4), "{took:?}");
     assert_eq!(holder(&test_env).await.as_deref(), Some("two"));
     assert_eq!(
         first.documents(&pingsix_sink::Scope::new(PLANE).unwrap()).map(|held| held.is_empty()),
@@ -185,7 +185,7 @@ async fn the_leader_writes_and_all_serve() {
     one.kill().await;
     judged_by(&test_env, "r6", "three").await;
     let took = killed.elapsed();
-    assert!(took < DURATION + Duration::from_secs(3), "{took:?}");
+    assert!(took < LEASE_DURATION + Duration::from_secs(3), "{took:?}");
     sleep(Duration::from_secs(1)).await;
     assert_eq!(writer(&test_env, "r5").await, ["one"], "what was said is not said again");
     three.stop().await;

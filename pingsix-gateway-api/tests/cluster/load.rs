@@ -40,7 +40,7 @@ use subjects::Subject;
 use traffic::{Tally, Traffic, send_every_request};
 
 /// The default number of changes.
-const CHANGES: usize = 300;
+const DEFAULT_CHANGES: usize = 300;
 
 /// The approximate duration of a change, from which the lifetime of a killed controller derives.
 const CHANGE_DURATION: Duration = Duration::from_millis(15);
@@ -51,14 +51,14 @@ fn number<T: std::str::FromStr>(variable: &str) -> Option<T> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn under_load_every_answer_is_as_before_a_change_or_as_after_it() {
-    let changes = number("LOAD_CHANGES").unwrap_or(CHANGES);
+    let changes = number("LOAD_CHANGES").unwrap_or(DEFAULT_CHANGES);
     Box::pin(run("under_load_every_answer_is_as_before_a_change_or_as_after_it", changes, 0)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn under_load_kills_of_the_controller_have_no_effect() {
-    let changes = number("LOAD_CHANGES").unwrap_or(CHANGES);
-    let kills = number("LOAD_KILLS").unwrap_or(if changes > CHANGES { 10 } else { 3 });
+    let changes = number("LOAD_CHANGES").unwrap_or(DEFAULT_CHANGES);
+    let kills = number("LOAD_KILLS").unwrap_or(if changes > DEFAULT_CHANGES { 10 } else { 3 });
     Box::pin(run("under_load_kills_of_the_controller_have_no_effect", changes, kills)).await;
 }
 

@@ -14,7 +14,7 @@ use pingsix_test_programs::program;
 use crate::test_env::{eventually_async, pingsix};
 
 /// The time limit of a command.
-const COMMAND: Duration = Duration::from_mins(3);
+const COMMAND_TIMEOUT: Duration = Duration::from_mins(3);
 
 /// The address of the definitions of Gateway API, with a version between the two parts.
 const DEFINITIONS: (&str, &str) =
@@ -194,8 +194,9 @@ impl Reader {
     async fn shell(&self, command: &str) -> (bool, String) {
         let mut shell = tokio::process::Command::new("sh");
         shell.args(["-c", command]).envs(&self.variables).current_dir(root()).kill_on_drop(true);
-        let output = tokio::time::timeout(COMMAND, shell.output()).await;
-        let output = output.unwrap_or_else(|_| panic!("no end within {COMMAND:?}: {command}")).unwrap();
+        let output = tokio::time::timeout(COMMAND_TIMEOUT, shell.output()).await;
+        let output =
+            output.unwrap_or_else(|_| panic!("no end within {COMMAND_TIMEOUT:?}: {command}")).unwrap();
         let text = [output.stdout, output.stderr].concat();
         (output.status.success(), String::from_utf8_lossy(&text).into_owned())
     }

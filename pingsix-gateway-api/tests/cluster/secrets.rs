@@ -13,7 +13,7 @@ use crate::test_env::shop::{self, CLASS, PLANE, ROUTE, SERVICE};
 use crate::test_env::{Running, TestEnv, fast_retries, roles};
 
 /// The time limit of a change in a Secret.
-const PROMPT_LIMIT: Duration = Duration::from_secs(2);
+const SECRET_CHANGE_TIMEOUT: Duration = Duration::from_secs(2);
 
 async fn promptly(what: &str, mut holds: impl FnMut() -> bool) {
     let started = Instant::now();
@@ -22,7 +22,7 @@ async fn promptly(what: &str, mut holds: impl FnMut() -> bool) {
             sleep(Duration::from_millis(5)).await;
         }
     };
-    assert!(timeout(PROMPT_LIMIT, waiting).await.is_ok(), "{what} does not come about in time");
+    assert!(timeout(SECRET_CHANGE_TIMEOUT, waiting).await.is_ok(), "{what} does not come about in time");
     println!("{what}: {:?}", started.elapsed());
 }
 

@@ -188,13 +188,13 @@ async fn events_are_taken_and_counted() {
 /// An API server that forgets Events does not forget those of problems that stand.
 #[tokio::test]
 async fn events_outlive_the_memory_of_the_api_server_while_problems_stand() {
-    const MEMORY: Duration = Duration::from_secs(10);
-    let argument = format!("--event-ttl={}s", MEMORY.as_secs());
+    const EVENT_TTL: Duration = Duration::from_secs(10);
+    let argument = format!("--event-ttl={}s", EVENT_TTL.as_secs());
     let cluster = TestCluster::builder().api_server_argument(argument);
     let Some(cluster) = cluster.start_or_skip().await else { return };
     cluster.apply(MANIFESTS).await.unwrap();
     let mut options = EventOptions::new(CONTROLLER_NAME, "pod-1");
-    options.renewal = MEMORY / 4;
+    options.renewal = EVENT_TTL / 4;
     options.interval = options.renewal / 2;
     let mut writers = Writers::with_events(cluster.admin(), options);
     writers.see(namespaced::<Gateway>(&writers.client), "web").await;
@@ -207,8 +207,8 @@ async fn events_outlive_the_memory_of_the_api_server_while_problems_stand() {
     eventually_async("an Event", async || events_of(&events).await.len() == 1).await;
     let first = events_of(&events).await.remove(0);
     let start = Instant::now();
-    while start.elapsed() < MEMORY * 2 {
-        tokio::time::sleep(MEMORY / 10).await;
+    while start.elapsed() < EVENT_TTL * 2 {
+        tokio::time::sleep(EVENT_TTL / 10).await;
         let events_of = events_of(&events).await;
         assert_eq!(events_of.len(), 1, "after {:?}", start.elapsed());
         assert_eq!(

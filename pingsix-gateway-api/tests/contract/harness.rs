@@ -48,8 +48,8 @@ impl Harness {
         Self { pair, config, _etcd: etcd, _mirror: mirror }
     }
 
-    /// The answers of routes, in their order. What a request has as its host stands behind the route's, as a port
-    /// would.
+    /// The answers of routes, in their order. The host of a request is appended to the host of the route, as a port would
+    /// be.
     pub(crate) async fn ask_all(&self, requests: &[(Protocol, usize, Request)]) -> Vec<Reply> {
         let carry =
             |(protocol, route, request): &(Protocol, usize, Request)| protocol.carry(&on(*route, request));

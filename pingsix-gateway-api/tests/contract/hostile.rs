@@ -34,13 +34,13 @@ use crate::rng::SeededRng;
 use crate::run::{binary, print_message, seed};
 
 /// The requests for one site.
-const REQUESTS: usize = 150;
+const REQUESTS_PER_SITE: usize = 150;
 
 /// From so many requests on, each limit of the list has to be seen.
-const LONG: usize = 50_000;
+const LONG_RUN_REQUESTS: usize = 50_000;
 
 /// The number of requests for which it is enough that each finding is reported; the smallest form of more is not sought.
-const FINDINGS: usize = 12;
+const MAX_MINIMIZED_FINDINGS: usize = 12;
 
 #[derive(Debug, Default)]
 struct Tally {
@@ -75,7 +75,7 @@ async fn no_request_without_the_demanded_credentials_reaches_a_protected_part() 
         let site = Site::draw(&mut rng);
         bench.publish(&site).await;
         tally.sites += 1;
-        for _ in 0..REQUESTS {
+        for _ in 0..REQUESTS_PER_SITE {
             let attack = Attack::draw(&mut rng, &site);
             tally.requests += 1;
             let Some((exchange, fault, is_mixed_up)) = bench.attack(&site, &attack).await else {
@@ -106,7 +106,7 @@ async fn no_request_without_the_demanded_credentials_reaches_a_protected_part() 
                 finding.seen += 1;
                 continue;
             }
-            let finding = if findings.len() < FINDINGS {
+            let finding = if findings.len() < MAX_MINIMIZED_FINDINGS {
                 let finding = smallest(&mut bench, &site, &attack).await;
                 bench.publish(&site).await;
                 finding
@@ -131,7 +131,10 @@ async fn no_request_without_the_demanded_credentials_reaches_a_protected_part() 
     print_message(&format!("{TEST}: {tally:?}, limits not seen: {unseen:?}, seed {}", seed()));
     let report: Vec<String> = findings.iter().map(|(key, finding)| format!("## {key}\n{finding}")).collect();
     assert!(findings.is_empty(), "{} findings:\n{}", findings.len(), report.join("\n"));
-    assert!(wanted < LONG || unseen.is_empty(), "limits that nothing shows any more: {unseen:?}");
+    assert!(
+        wanted < LONG_RUN_REQUESTS || unseen.is_empty(),
+        "limits that nothing shows any more: {unseen:?}"
+    );
     assert!(tally.controls > 0 && tally.reached > 0, "{tally:?}");
 }
 

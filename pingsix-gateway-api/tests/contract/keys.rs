@@ -24,7 +24,7 @@ use openssl::Program;
 const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The number of documents of unknown acceptance in one publication.
-const AT_ONCE: usize = 64;
+const DOCUMENTS_PER_PUBLICATION: usize = 64;
 
 const SCOPE: &str = "/contract/keys";
 
@@ -67,7 +67,8 @@ impl Harness {
 
     /// The documents that PingSIX refuses, found by halves.
     async fn refused<'o>(&mut self, pairs: &[&'o Odd]) -> Vec<&'o Odd> {
-        let mut open: Vec<Vec<&Odd>> = pairs.chunks(AT_ONCE).map(<[&Odd]>::to_vec).collect();
+        let mut open: Vec<Vec<&Odd>> =
+            pairs.chunks(DOCUMENTS_PER_PUBLICATION).map(<[&Odd]>::to_vec).collect();
         let mut refused = Vec::new();
         while let Some(mut part) = open.pop() {
             if self.takes(&part).await {

@@ -20,10 +20,10 @@ type Pattern = fn(usize) -> String;
 const RULES: usize = 400;
 
 /// Rules of a route.
-const OF_ROUTE: usize = 16;
+const RULES_PER_ROUTE: usize = 16;
 
 /// The bound of the memory of PingSIX, with the documents of all rules.
-const MOST_MEMORY: usize = 200_000_000;
+const MAX_MEMORY_BYTES: usize = 200_000_000;
 
 /// As many threads as PingSIX has by default.
 const THREADS: u8 = 2;
@@ -39,8 +39,8 @@ fn world(pattern: impl Fn(usize) -> String) -> Objects {
             } } },
         }))));
     }
-    for route in 0..RULES / OF_ROUTE {
-        let rules: Vec<Value> = (route * OF_ROUTE..(route + 1) * OF_ROUTE)
+    for route in 0..RULES / RULES_PER_ROUTE {
+        let rules: Vec<Value> = (route * RULES_PER_ROUTE..(route + 1) * RULES_PER_ROUTE)
             .map(|rule| {
                 let filter = json!({
                     "group": "pingsix.io", "kind": "HTTPRouteFilter", "name": format!("filter-{rule}"),
@@ -138,6 +138,6 @@ async fn pingsix_stays_within_its_memory_under_the_worst_patterns_that_pass() {
         }
         let used = pingsix.resident_bytes();
         print_message(&format!("{TEST}: {name}: {admitted} patterns, {idle} bytes idle, {used} bytes used"));
-        assert!(used < MOST_MEMORY, "{name}: {used} bytes for {admitted} patterns");
+        assert!(used < MAX_MEMORY_BYTES, "{name}: {used} bytes for {admitted} patterns");
     }
 }

@@ -15,7 +15,7 @@ use crate::client::{Addresses, Http1, Reply};
 pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The interval of status requests.
-const PACE: Duration = Duration::from_millis(3);
+const POLL_INTERVAL: Duration = Duration::from_millis(3);
 
 /// A running PingSIX, killed when it is dropped.
 pub(crate) struct PingSix {
@@ -177,7 +177,7 @@ impl PingSix {
             if pingsix.child.try_wait().unwrap().is_some() {
                 pingsix = spawn();
             }
-            tokio::time::sleep(PACE).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         pingsix
     }
@@ -253,7 +253,7 @@ pingsix:
             if listens && self.try_status().await.is_some_and(|status| status.initialized) {
                 return Ok(());
             }
-            tokio::time::sleep(PACE).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         Err(())
     }
@@ -309,7 +309,7 @@ pingsix:
             if started.elapsed() > limit {
                 return Verdict::Silent;
             }
-            tokio::time::sleep(PACE).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -331,7 +331,7 @@ pingsix:
                 "{revision} is not published: {status:?}\n{}",
                 self.log()
             );
-            tokio::time::sleep(PACE).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 }

@@ -103,7 +103,7 @@ fn agrees(outcome: &Outcome<'_>, request: &Request, reply: &Reply) -> bool {
 async fn pingsix_and_the_model_agree_on_open_tables() {
     const TEST: &str = "open tables";
     /// The number of publications of a table; PingSIX draws another order each time.
-    const EDITIONS: usize = 3;
+    const PUBLICATIONS_PER_TABLE: usize = 3;
     let Some(binary) = binary(TEST) else { return };
     let mut harness = Harness::start(&binary).await;
     let (mut compared, mut tables, mut refused, mut ambiguous, mut varied) = (0, 0, 0, 0, 0);
@@ -117,7 +117,7 @@ async fn pingsix_and_the_model_agree_on_open_tables() {
             harness.restart().await;
         }
         let mut seen = Vec::new();
-        for _ in 0..EDITIONS {
+        for _ in 0..PUBLICATIONS_PER_TABLE {
             match harness.publish(&config).await {
                 Verdict::Accepted => {
                     assert!(

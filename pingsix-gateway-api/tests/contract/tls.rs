@@ -153,7 +153,7 @@ impl Harness {
 async fn pingsix_shows_the_certificate_of_the_listener_a_name_belongs_to() {
     const TEST: &str = "certificates";
     /// The number of publications of each table; PingSIX draws another order each time.
-    const EDITIONS: usize = 6;
+    const PUBLICATIONS_PER_TABLE: usize = 6;
     let Some(binary) = binary(TEST) else { return };
     let etcd = Etcd::start(&[SCOPE.to_owned()]).await;
     let pingsix = PingSix::start_with(Listener::Tls, &binary, etcd.address, SCOPE).await;
@@ -178,7 +178,7 @@ async fn pingsix_shows_the_certificate_of_the_listener_a_name_belongs_to() {
             // On a listener for all names, every request with a name is at least its own.
             let any = listeners.len() > named.len();
             let rest = if any { "any" } else { DEFAULT };
-            for _ in 0..EDITIONS {
+            for _ in 0..PUBLICATIONS_PER_TABLE {
                 harness.publish(&plane.config).await;
                 harness.expect(&secrets, Some("shop.tls.test"), "exact", true).await;
                 harness.expect(&secrets, Some("other.tls.test"), "wildcard", true).await;

@@ -14,7 +14,7 @@ use crate::wire::watch_under;
 const DURATION: Duration = Duration::from_secs(4);
 
 /// Interval of changes: a hundred per second.
-const TICK: Duration = Duration::from_millis(10);
+const CHANGE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Number of routes with four of five changes.
 const HOT_ROUTES: usize = 20;
@@ -83,7 +83,7 @@ struct Changes {
 /// Makes one change in each tick; returns the last revision.
 async fn delay_of(mut change: impl AsyncFnMut(usize) -> i64) -> (i64, Changes) {
     let started = Instant::now();
-    let mut ticks = interval(TICK);
+    let mut ticks = interval(CHANGE_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let (mut made, mut last) = (0, 0);
     while started.elapsed() < DURATION {

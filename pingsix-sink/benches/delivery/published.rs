@@ -9,10 +9,10 @@ use crate::rounds;
 use crate::servers::Servers;
 
 /// Single changes per round.
-const CHANGES: usize = 8;
+const CHANGES_PER_ROUND: usize = 8;
 
 /// Changes in a burst.
-const BURST: usize = 100;
+const CHANGES_PER_BURST: usize = 100;
 
 /// A pause longer than the rest of a watch, so that each change is a response of its own.
 async fn pause(size: usize) {
@@ -25,8 +25,8 @@ pub(crate) async fn one_change(servers: &mut Servers) -> Duration {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for round in 0..rounds() {
         let (mut through_ours, mut through_theirs) = (Vec::new(), Vec::new());
-        for change in 0..CHANGES {
-            let number = (round * CHANGES + change) * 7;
+        for change in 0..CHANGES_PER_ROUND {
+            let number = (round * CHANGES_PER_ROUND + change) * 7;
             pause(size).await;
             let started = Instant::now();
             let revision = servers.embedded.change(number).await;
@@ -57,18 +57,18 @@ pub(crate) async fn burst(servers: &mut Servers) {
     for _ in 0..rounds() {
         pause(size).await;
         let started = Instant::now();
-        let last = servers.embedded.change_all(0..BURST).await;
+        let last = servers.embedded.change_all(0..CHANGES_PER_BURST).await;
         together.push(servers.embedded.pingsix.published(last).await - started);
         pause(size).await;
         let started = Instant::now();
         let mut last = 0;
-        for number in 0..BURST {
+        for number in 0..CHANGES_PER_BURST {
             last = servers.embedded.change(number).await;
         }
         one_by_one.push(servers.embedded.pingsix.published(last).await - started);
         pause(size).await;
         let started = Instant::now();
-        for number in 0..BURST {
+        for number in 0..CHANGES_PER_BURST {
             last = servers.etcd.change(number).await;
         }
         singly.push(servers.etcd.pingsix.published(last).await - started);
@@ -79,7 +79,7 @@ pub(crate) async fn burst(servers: &mut Servers) {
         _ => 30,
     };
     println!(
-        "| B4 | {size} | {BURST} changes until published, put into etcd / one publication of the embedded server | {:.2?} / {:.3?} | {} | >= {bar} |",
+        "| B4 | {size} | {CHANGES_PER_BURST} changes until published, put into etcd / one publication of the embedded server | {:.2?} / {:.3?} | {} | >= {bar} |",
         median_time(&singly),
         median_time(&together),
         Ratios::of(&singly, &together)

@@ -8,7 +8,7 @@ use crate::process;
 use crate::ratio::median;
 use crate::rounds;
 use crate::routes::PREFIX;
-use crate::server::{HISTORY, Pacing, Server};
+use crate::server::{MAX_HISTORY, Pacing, Server};
 use crate::wire::{Watcher, under, watch_under};
 
 /// Number of clients.
@@ -26,7 +26,7 @@ pub(crate) async fn relist(size: usize) {
         }
         // Each client has listed before.
         let listed = join_all(channels.iter().cloned().map(list)).await;
-        for number in 0..2 * HISTORY {
+        for number in 0..2 * MAX_HISTORY {
             server.change(number);
         }
         (steady, events) = (server.memory(), 0);

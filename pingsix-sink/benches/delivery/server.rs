@@ -20,7 +20,7 @@ pub(crate) enum Pacing {
 }
 
 /// Publications in the history.
-pub(crate) const HISTORY: usize = 256;
+pub(crate) const MAX_HISTORY: usize = 256;
 
 /// A measured server. Ends with this value.
 pub(crate) struct Server {
@@ -57,7 +57,7 @@ impl Server {
 pub(crate) async fn run(count: usize, pacing: &str) {
     let pace = if pacing == "None" { Pace::NONE } else { Pace::default() };
     let mut routes = Routes::new(count);
-    let served = Served::start(EmbeddedEtcd::builder().pace(pace).history(HISTORY, 64 << 20)).await;
+    let served = Served::start(EmbeddedEtcd::builder().pace(pace).history(MAX_HISTORY, 64 << 20)).await;
     served.etcd.publish(&routes.desired()).await.unwrap();
     served.etcd.open();
     let mut commands = commands();

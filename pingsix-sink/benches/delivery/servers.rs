@@ -11,7 +11,7 @@ use crate::routes::{Routes, pair};
 use crate::wire::{Served, channel};
 
 /// Operations of one etcd transaction.
-const OPERATIONS: usize = 100;
+const OPERATIONS_PER_TRANSACTION: usize = 100;
 
 pub(crate) struct Servers {
     pub(crate) embedded: Embedded,
@@ -49,7 +49,7 @@ impl Servers {
         let routes = Routes::new(size);
         let mut kv = KvClient::new(channel(process.address()).await);
         let mut last = 0;
-        for pairs in routes.pairs().chunks(OPERATIONS) {
+        for pairs in routes.pairs().chunks(OPERATIONS_PER_TRANSACTION) {
             let success =
                 pairs.iter().cloned().map(|pair| RequestOp { request: Some(Request::RequestPut(put(pair))) });
             let request = TxnRequest { success: success.collect(), ..TxnRequest::default() };

@@ -16,10 +16,10 @@ use crate::wire::{Watcher, watch_under};
 const WATCHERS: usize = 100;
 
 /// Changes per round.
-const CHANGES: usize = 100;
+const CHANGES_PER_ROUND: usize = 100;
 
 /// Interval of changes: a hundred per second.
-const TICK: Duration = Duration::from_millis(10);
+const CHANGE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A server with watching clients.
 struct WatchedServer {
@@ -60,7 +60,7 @@ impl WatchedServer {
     /// The time of some changes when all clients read each before the next.
     async fn one_by_one(&mut self) -> Duration {
         let before = process::time(self.server.pid());
-        for number in 0..CHANGES {
+        for number in 0..CHANGES_PER_ROUND {
             let revision = self.server.change(number);
             self.all_have_read(revision).await;
         }
@@ -70,10 +70,10 @@ impl WatchedServer {
     /// The time of the same changes at a hundred per second.
     async fn churn(&mut self) -> Duration {
         let before = process::time(self.server.pid());
-        let mut ticks = interval(TICK);
+        let mut ticks = interval(CHANGE_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
         let mut last = 0;
-        for number in 0..CHANGES {
+        for number in 0..CHANGES_PER_ROUND {
             ticks.tick().await;
             last = self.server.change(number);
         }
@@ -107,7 +107,7 @@ pub(crate) async fn cost(size: usize) {
                 }
             }
         }
-        let changes = u32::try_from(CHANGES).unwrap();
+        let changes = u32::try_from(CHANGES_PER_ROUND).unwrap();
         let (what, bar) = match pacing {
             Pacing::Default => ("of a hundred a second, paced as by default", "<= 3; <= 64 KiB"),
             Pacing::None => ("that all read before the next, without a pace", ""),

@@ -9,7 +9,7 @@
 //! revision of the last commit, as clients of etcd expect, so a client that reports its revision is known to have that
 //! commit.
 //!
-//! States share what they have in common, so a difference costs about its own events, however many changes led there.
+//! States share equal parts, so a difference costs about its own events, however many changes led there.
 //!
 //! Each state is closed under reference. A difference that exceeds a message is therefore cut only between two commits;
 //! the history keeps the states between.

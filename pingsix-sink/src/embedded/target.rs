@@ -17,7 +17,7 @@ use crate::proto::etcdserverpb::RangeRequest;
 use crate::proto::etcdserverpb::kv_client::KvClient;
 
 /// Timeout of the connection and of each request.
-const TIMEOUT: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Byte limit of a scope. PingSIX itself reads 4 MiB.
 const MAX_SCOPE_BYTES: usize = 64 * 1024 * 1024;
@@ -69,7 +69,8 @@ impl SinkFactory for EmbeddedTarget {
 async fn list(address: SocketAddr, scope: &Scope) -> Result<DocumentSet, OpenError> {
     let failed = |source: tonic::transport::Error| OpenError::Connect { address, source: source.into() };
     let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(failed)?;
-    let channel = endpoint.connect_timeout(TIMEOUT).timeout(TIMEOUT).connect().await.map_err(failed)?;
+    let channel =
+        endpoint.connect_timeout(REQUEST_TIMEOUT).timeout(REQUEST_TIMEOUT).connect().await.map_err(failed)?;
     let prefix = scope.key_prefix();
     let (key, range_end) = scope.key_range();
     let request = RangeRequest { key, range_end, ..RangeRequest::default() };

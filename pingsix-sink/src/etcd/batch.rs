@@ -97,7 +97,7 @@ impl Batch {
     pub(super) fn of(scope_state: &ScopeState, scope: &Scope, steps: &[Step]) -> Self {
         let touched = touched_marks(scope_state, steps);
         let change = Change { documents: documents(steps), marks: marks(scope_state, steps, &touched) };
-        let guard = beside(scope, GUARD);
+        let guard = reserved_key(scope, GUARD);
         let mut request = TxnRequest::default();
         for (key, value) in &change.documents {
             request.compare.push(unchanged(scope.full_key(key), scope_state.modified(key)));
@@ -107,7 +107,7 @@ impl Batch {
             });
         }
         for (index, mark) in &change.marks {
-            let key = beside(scope, &Mark::key(*index));
+            let key = reserved_key(scope, &Mark::key(*index));
             request.compare.push(unchanged(key.clone(), scope_state.mark(*index).modified));
             request.success.push(put(key, mark.encode()));
         }
@@ -124,7 +124,7 @@ impl Batch {
 
 /// A transaction that writes or deletes the publisher, and nothing else.
 pub(super) fn claim(scope_state: &ScopeState, scope: &Scope, publisher: Option<&Bytes>) -> TxnRequest {
-    let (key, guard) = (beside(scope, PUBLISHER), beside(scope, GUARD));
+    let (key, guard) = (reserved_key(scope, PUBLISHER), reserved_key(scope, GUARD));
     let compare = vec![
         unchanged(key.clone(), scope_state.publisher().modified),
         unchanged(guard.clone(), scope_state.guard().modified),
@@ -139,7 +139,7 @@ pub(super) fn claim(scope_state: &ScopeState, scope: &Scope, publisher: Option<&
 
 /// A transaction that writes the fence, and the guard, which every other transaction compares.
 pub(super) fn take_fence(scope_state: &ScopeState, scope: &Scope, term: u64) -> TxnRequest {
-    let (key, guard) = (beside(scope, FENCE), beside(scope, GUARD));
+    let (key, guard) = (reserved_key(scope, FENCE), reserved_key(scope, GUARD));
     let compare = vec![
         unchanged(key.clone(), scope_state.fence().modified),
         unchanged(guard.clone(), scope_state.guard().modified),
@@ -198,8 +198,8 @@ fn touched_marks(scope_state: &ScopeState, steps: &[Step]) -> BTreeSet<usize> {
     steps.iter().filter_map(|step| touched_mark(scope_state, step)).collect()
 }
 
-/// The full key of an entry beside the documents.
-fn beside(scope: &Scope, key: &str) -> String {
+/// The full key of an entry that the sink keeps beside the documents.
+fn reserved_key(scope: &Scope, key: &str) -> String {
     format!("{scope}/{key}")
 }
 

@@ -34,7 +34,7 @@ use crate::desired::Scope;
 use crate::proto::etcdserverpb::{RangeRequest, RangeResponse, WatchResponse};
 use content::Counted;
 
-/// The number of keys in a page. A page that is too large is asked for again with fewer keys.
+/// The number of keys in a page. A page that is too large is requested again with fewer keys.
 const PAGE_SIZE: i64 = 256;
 
 /// The attempts of a list whose revision is compacted between two pages.

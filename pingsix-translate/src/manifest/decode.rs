@@ -120,7 +120,7 @@ fn decode_with(value: Value, ignored: Ignored) -> Decoded {
     }
     let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
     let Some(known) = Kind::from_group_kind(group, &kind) else {
-        // Ours by name, but under a group of Kubernetes' own: a typing error rather than somebody else's kind.
+        // Ours by name, but under a group of Kubernetes' own: a typing error rather than a kind of another project.
         let namesake = Kind::ALL.iter().copied().find(|known| known.as_str() == kind);
         return match namesake {
             Some(known) if is_group_of_kubernetes(group) => {
@@ -136,7 +136,7 @@ fn decode_with(value: Value, ignored: Ignored) -> Decoded {
                     message,
                 )
             }
-            // An API server refuses it, and whoever wrote it expects to be served.
+            // An API server refuses the object, whose author expects an effect.
             Some(_) | None if group == GATEWAY_GROUP => fault(
                 format!("{kind} {}", shown_name(&fields)).trim(),
                 "kind",
@@ -328,7 +328,7 @@ fn typed<K: Identified>(
                 path => path,
             };
             let message = error.inner().to_string();
-            // The decoder quotes what it does not understand. Headers that filters set may be credentials.
+            // The decoder quotes unknown values. Headers that filters set may be credentials.
             let may_be_secret = matches!(kind, Kind::Secret | Kind::ConfigMap)
                 || field.split(['.', '[']).any(|part| matches!(part, "set" | "add" | "value"));
             let message = if may_be_secret { unquoted(&message) } else { message };

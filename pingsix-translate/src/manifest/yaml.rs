@@ -1,4 +1,4 @@
-//! YAML in: the only file that knows the crate behind it.
+//! YAML in: the only file that uses the YAML crate.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -10,7 +10,7 @@ use serde_saphyr::budget::BudgetBreach;
 pub(super) type TextError = (Option<usize>, String);
 
 /// The most bytes of content that the aliases of a document stand for.
-const ALIASED_BYTES: usize = 1 << 20;
+const MAX_ALIASED_BYTES: usize = 1 << 20;
 
 /// Decodes one document.
 pub(super) fn decode(text: &str) -> Result<Value, TextError> {
@@ -35,7 +35,7 @@ pub(super) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
         budget: serde_saphyr::budget! {
             max_events: 10_000_000,
             max_nodes: 5_000_000,
-            max_total_scalar_bytes: text.len() + ALIASED_BYTES,
+            max_total_scalar_bytes: text.len() + MAX_ALIASED_BYTES,
         },
         // An alias makes a short text long.
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 100_000 },
@@ -96,7 +96,7 @@ fn readable(message: &str) -> String {
     unquoted(message)
 }
 
-/// A message without what it quotes.
+/// A message without its quotations.
 pub(super) fn unquoted(message: &str) -> String {
     let mut kept = String::with_capacity(message.len());
     let mut rest = message;

@@ -11,7 +11,7 @@ pub struct Network {
 }
 
 /// The bits of an IPv6 address before an IPv4 address that is mapped into it, `::ffff:a.b.c.d` (RFC 4291, 2.5.5.2).
-const MAPPED: u8 = 96;
+const MAPPED_PREFIX_BITS: u8 = 96;
 
 impl Network {
     /// Reads a network without bits behind the length of its prefix.
@@ -83,11 +83,12 @@ impl Network {
     /// of IPv6 that are no mapped network of IPv4.
     pub(crate) fn in_other_notation(self) -> Option<Self> {
         match self.address {
-            IpAddr::V4(address) => {
-                Some(Self { address: IpAddr::V6(address.to_ipv6_mapped()), length: self.length + MAPPED })
-            }
+            IpAddr::V4(address) => Some(Self {
+                address: IpAddr::V6(address.to_ipv6_mapped()),
+                length: self.length + MAPPED_PREFIX_BITS,
+            }),
             IpAddr::V6(address) => {
-                let length = self.length.checked_sub(MAPPED)?;
+                let length = self.length.checked_sub(MAPPED_PREFIX_BITS)?;
                 Some(Self { address: IpAddr::V4(address.to_ipv4_mapped()?), length })
             }
         }
@@ -96,7 +97,7 @@ impl Network {
     /// Whether the network is one of IPv6 that contains every mapped address.
     pub(crate) fn contains_mapped(self) -> bool {
         let first = Self { address: IpAddr::V6(std::net::Ipv4Addr::UNSPECIFIED.to_ipv6_mapped()), ..self };
-        self.address.is_ipv6() && self.length < MAPPED && first.masked() == self.masked()
+        self.address.is_ipv6() && self.length < MAPPED_PREFIX_BITS && first.masked() == self.masked()
     }
 }
 

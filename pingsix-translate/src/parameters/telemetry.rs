@@ -22,7 +22,7 @@ pub(crate) struct TelemetryRule {
 }
 
 /// The number of hosts with a label of their own, unless the parameters have a number.
-const MAX_HOSTS: usize = 100;
+const DEFAULT_MAX_HOSTS: usize = 100;
 
 /// The variables of an access log (PingSIX: `src/plugins/file_logger.rs`). PingSIX writes nothing for others, and
 /// variables of its own plugins for names that begin with `var_`.
@@ -101,7 +101,7 @@ fn prometheus(metrics: &RequestMetrics) -> Prometheus {
         // The plugin forgets the paths that it has counted whenever the data plane changes, its registry keeps their
         // series: any other number bounds nothing.
         max_unique_paths: 0,
-        max_unique_hosts: metrics.max_hosts.map_or(MAX_HOSTS, usize::from),
+        max_unique_hosts: metrics.max_hosts.map_or(DEFAULT_MAX_HOSTS, usize::from),
         // PingSIX uses the id of a Route without a name.
         prefer_name: true,
         ..Prometheus::default()

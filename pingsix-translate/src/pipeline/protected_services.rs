@@ -117,8 +117,8 @@ impl ProtectedServices {
         if !is_concerned || !input.route.traffic.has_requests() {
             return None;
         }
-        // A rule without an exact host has none to fix. Whoever reaches it by an exact host of another rule may as well use one
-        // of its own.
+        // A rule without an exact host has none to fix. A client that reaches the rule by an exact host of another rule may
+        // as well use a host of this one.
         let has_exact = served(input, listeners).flatten().any(|host| !host.is_wildcard());
         let host = only_host(input, listeners);
         let fixes = |rule: &ResolvedRule| {

@@ -16,9 +16,9 @@ pub struct Translation {
     /// The documents of a proxy for TCP, UDP and TLS. Without [`crate::Options::stream`] there are none. A Gateway
     /// without stream listeners has an empty entry.
     pub stream_planes: BTreeMap<DataPlaneKey, StreamPlane>,
-    /// The infrastructure that the controller runs; `None` if somebody else runs the data planes.
+    /// The infrastructure that the controller runs; `None` if the controller does not run the data planes.
     pub infrastructure: Option<Arc<Infrastructure>>,
-    /// The addresses of data planes that somebody else runs; `None` if only the options give them.
+    /// The addresses of attached data planes; `None` if only the options give them.
     pub attached: Option<Arc<AttachedParameters>>,
     /// Whether the parameters of the owner or of its class cannot be used. The data planes are empty then, because
     /// the wanted settings are unknown. An earlier publication stays.

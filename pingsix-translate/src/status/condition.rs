@@ -43,7 +43,7 @@ pub struct Condition {
 pub(crate) type ConditionContent = (ConditionStatus, Reason, String);
 
 /// The longest message that the API server stores (`metav1.Condition.message`).
-const MAX_MESSAGE: usize = 32_768;
+const MAX_MESSAGE_BYTES: usize = 32_768;
 
 /// Conditions of one object or part of one, sorted by type, one per type.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,8 +94,8 @@ impl<'a> IntoIterator for &'a Conditions {
 
 fn truncate(message: &mut String) {
     const ELLIPSIS: &str = " ...";
-    if message.len() > MAX_MESSAGE {
-        let mut end = MAX_MESSAGE - ELLIPSIS.len();
+    if message.len() > MAX_MESSAGE_BYTES {
+        let mut end = MAX_MESSAGE_BYTES - ELLIPSIS.len();
         while !message.is_char_boundary(end) {
             end -= 1;
         }
@@ -115,11 +115,11 @@ mod tests {
             kind: ConditionType::Accepted,
             status: ConditionStatus::True,
             reason: Reason::Accepted,
-            message: "\u{e9}".repeat(MAX_MESSAGE),
+            message: "\u{e9}".repeat(MAX_MESSAGE_BYTES),
             observed_generation: 1,
         });
         let message = &conditions.get(ConditionType::Accepted).unwrap().message;
-        assert!(message.len() <= MAX_MESSAGE);
+        assert!(message.len() <= MAX_MESSAGE_BYTES);
         assert!(message.ends_with(" ..."));
     }
 }

@@ -3,22 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The lowest unprivileged port.
-const FIRST: u16 = 1024;
+const FIRST_PORT: u16 = 1024;
 /// The number of unprivileged ports.
-const COUNT: u16 = u16::MAX - FIRST + 1;
+const PORT_COUNT: u16 = u16::MAX - FIRST_PORT + 1;
 
 /// The distance from a privileged port of clients to the port that stands for it in a Pod: port 80 is on 10080.
 pub const LOW_PORT_OFFSET: u16 = 10_000;
 
 /// The port in a Pod for a port of clients, while it is free.
 pub const fn unprivileged(port: u16) -> u16 {
-    if port < FIRST { port + LOW_PORT_OFFSET } else { port }
+    if port < FIRST_PORT { port + LOW_PORT_OFFSET } else { port }
 }
 
 /// The unprivileged port at a distance; the lowest one follows the last one.
 pub fn port_after(port: u16, steps: u16) -> u16 {
-    let index = (u32::from(port.saturating_sub(FIRST)) + u32::from(steps)) % u32::from(COUNT);
-    FIRST + u16::try_from(index).unwrap_or_default()
+    let index = (u32::from(port.saturating_sub(FIRST_PORT)) + u32::from(steps)) % u32::from(PORT_COUNT);
+    FIRST_PORT + u16::try_from(index).unwrap_or_default()
 }
 
 /// The next port that is not taken.
@@ -26,7 +26,10 @@ pub fn free_port(taken: &BTreeSet<u16>, wanted: u16) -> u16 {
     if !taken.contains(&wanted) {
         return wanted;
     }
-    (0..COUNT).map(|steps| port_after(wanted, steps)).find(|port| !taken.contains(port)).unwrap_or(wanted)
+    (0..PORT_COUNT)
+        .map(|steps| port_after(wanted, steps))
+        .find(|port| !taken.contains(port))
+        .unwrap_or(wanted)
 }
 
 /// The port to listen on for each port of clients. Of two that lead to the same, the lower one has it, and the other one

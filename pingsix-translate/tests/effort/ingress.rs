@@ -11,7 +11,8 @@ use pingsix_translate::{
 use serde_json::{Value, json};
 
 use super::{
-    ROUTES, TEAMS, add_secret_of, add_service, assert_same, change_slices, difference, object, part, with,
+    ROUTES_PER_TEAM, TEAMS, add_secret_of, add_service, assert_same, change_slices, difference, object, part,
+    with,
 };
 
 pub(super) fn ingress(namespace: &str, name: &str, host: &str) -> Arc<Ingress> {
@@ -51,7 +52,7 @@ fn world(parameters: &Value) -> IngressSnapshot {
         let namespace = format!("team-{team}");
         add_service(&mut objects, &namespace, "own");
         add_secret_of(&mut objects, &namespace, "tls", &format!("route-0.{namespace}.test"));
-        for number in 0..ROUTES {
+        for number in 0..ROUTES_PER_TEAM {
             let name = format!("route-{number}");
             let host = format!("{name}.{namespace}.test");
             let mut ingress = ingress(&namespace, &name, &host);
@@ -127,7 +128,7 @@ fn a_service_without_endpoints_concerns_the_ingresses_that_refer_to_it() {
     let own = ObjectName::new("team-3", "own");
     let change = WarmTranslator::new().change(|world| change_slices(&mut world.referents, &own, json!([])));
     // Two Routes each, the upstream that goes, and the one that nobody reaches.
-    assert_eq!(change, (part(ROUTES), 2 * ROUTES + 2));
+    assert_eq!(change, (part(ROUTES_PER_TEAM), 2 * ROUTES_PER_TEAM + 2));
 }
 
 #[test]
@@ -230,7 +231,7 @@ fn a_wildcard_concerns_those_below_it_that_are_of_another_namespace() {
     let mut warm = WarmTranslator::new();
     let wildcard = ingress("team-4", "wildcard", "*.team-3.test");
     let (last_mode, documents) = warm.change(|world| put(world, "team-4", "wildcard", wildcard));
-    assert_eq!((last_mode, documents), (part(ROUTES + 1), 2));
+    assert_eq!((last_mode, documents), (part(ROUTES_PER_TEAM + 1), 2));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use pingsix_translate::{IngressSnapshot, Kind, ObjectKey, ObjectName};
 use serde_json::json;
 
 use super::ingress::{WarmTranslator, ingress, put};
-use super::{ROUTES, object, part, put_policy, with};
+use super::{ROUTES_PER_TEAM, object, part, put_policy, with};
 
 /// SecurityPolicy `team-3/keys` for an Ingress, with the keys of Secret `team-3/keys`.
 fn policy(ingress: &str) -> Arc<SecurityPolicy> {
@@ -49,10 +49,10 @@ fn a_policy_that_comes_or_goes_is_its_ingress_and_one_service() {
             world.referents.secrets.insert(name(), keys("k1"));
         });
         // Two Routes, and the service; and two Routes of each other host of the Service, which fix their hosts.
-        assert_eq!(change, (part(1), 3 + 2 * (ROUTES - 1)));
+        assert_eq!(change, (part(1), 3 + 2 * (ROUTES_PER_TEAM - 1)));
         let mut warm = protected(warm);
         let gone = warm.change(|world| assert!(world.policies.remove(&key(Kind::SecurityPolicy))));
-        assert_eq!(gone, (part(1), 3 + 2 * (ROUTES - 1)));
+        assert_eq!(gone, (part(1), 3 + 2 * (ROUTES_PER_TEAM - 1)));
         // Two Routes each.
         let moved = warm.change(|world| put_policy(&mut world.policies, policy("route-4")));
         assert_eq!(moved, (part(2), 4));
@@ -96,7 +96,7 @@ fn a_default_backend_policy_concerns_all_owned_hosts_of_its_namespace() {
     let (last_mode, documents) = warm.change(|world| put_policy(&mut world.policies, policy("default")));
     // The default backend and the rest of one host: each other host of the team has a path for everything. Two Routes of
     // each host fix it, because they have the Service of the default backend.
-    assert_eq!((last_mode, documents), (part(2), 3 + 2 * ROUTES));
+    assert_eq!((last_mode, documents), (part(2), 3 + 2 * ROUTES_PER_TEAM));
 }
 
 /// TrafficPolicy `team-3/keys` for Ingress `team-3/route-3`, with a limit.
@@ -141,5 +141,5 @@ fn settings_of_a_service_concern_the_ingresses_that_refer_to_it() {
     let change = WarmTranslator::new().change(|world| {
         put_policy(&mut world.policies, policy);
     });
-    assert_eq!(change, (part(ROUTES), 2 * ROUTES + 2));
+    assert_eq!(change, (part(ROUTES_PER_TEAM), 2 * ROUTES_PER_TEAM + 2));
 }

@@ -10,7 +10,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
-use super::{ROUTES, TEAMS, assert_same, options, slices, with, world};
+use super::{ROUTES_PER_TEAM, TEAMS, assert_same, options, slices, with, world};
 
 const STEPS: usize = 72;
 
@@ -41,7 +41,7 @@ fn endpoints(world: &mut Snapshot, rng: &mut SmallRng) {
 
 /// Replaces a value of a random route.
 fn change_route(world: &mut Snapshot, rng: &mut SmallRng, pointer: &str, value: Value) {
-    let name = format!("route-{}", rng.random_range(0..ROUTES));
+    let name = format!("route-{}", rng.random_range(0..ROUTES_PER_TEAM));
     let key = ObjectKey::new(Kind::HttpRoute, team(rng), name);
     let Some(AnyRoute::HttpRoute(before)) = world.routes.get(&key) else { return };
     let changed: Arc<HttpRoute> = with(&**before, pointer, value);
@@ -73,7 +73,7 @@ fn backend(world: &mut Snapshot, rng: &mut SmallRng) {
 
 /// Removes a route.
 fn presence(world: &mut Snapshot, rng: &mut SmallRng) {
-    let name = format!("route-{}", rng.random_range(0..ROUTES));
+    let name = format!("route-{}", rng.random_range(0..ROUTES_PER_TEAM));
     world.routes.remove(&ObjectKey::new(Kind::HttpRoute, team(rng), name));
 }
 

@@ -7,7 +7,7 @@ use pingsix_translate::snapshot::{AnyRoute, HttpRoute, Secret, SecurityPolicy};
 use pingsix_translate::{ObjectName, Snapshot, Translation, TranslationMode};
 use serde_json::json;
 
-use super::{ROUTES, TEAMS, WarmTranslator, object, part, put_policy};
+use super::{ROUTES_PER_TEAM, TEAMS, WarmTranslator, object, part, put_policy};
 
 /// SecurityPolicy `<namespace>/keys` for an object of its namespace, with the keys of a Secret there.
 fn put_security_policy(world: &mut Snapshot, (namespace, kind, target): (&str, &str, &str), header: &str) {
@@ -65,7 +65,7 @@ fn a_policy_that_comes_is_the_rules_of_its_target_and_one_service() {
         put_key(world, "team-4", "k1");
     });
     // Two Routes, and the service; the Routes of the other hosts of Service `team-4/own`; and the first protected host.
-    assert_eq!(came, (part(1), 3 + (ROUTES - 1) + 1));
+    assert_eq!(came, (part(1), 3 + (ROUTES_PER_TEAM - 1) + 1));
     // The first policy has all other hosts of the shared Service fixed, and those of the team's own one.
     let mut warm = WarmTranslator::new();
     let before = pairs(&warm.before);
@@ -73,7 +73,7 @@ fn a_policy_that_comes_is_the_rules_of_its_target_and_one_service() {
     put_key(&mut warm.world, ROUTE.0, "k1");
     assert_eq!(warm.change(|_| {}).0, TranslationMode::Full);
     let changed = pairs(&warm.before).difference(&before).count();
-    assert_eq!(changed, 3 + (TEAMS * ROUTES - 1) + (ROUTES - 1));
+    assert_eq!(changed, 3 + (TEAMS * ROUTES_PER_TEAM - 1) + (ROUTES_PER_TEAM - 1));
     // Under a policy of the Gateway, each Route has another service, so a full translation is cheaper than one Route after
     // the other. Documents of full translations are equal by their contents alone.
     let mut warm = WarmTranslator::new();
@@ -82,7 +82,7 @@ fn a_policy_that_comes_is_the_rules_of_its_target_and_one_service() {
     put_key(&mut warm.world, GATEWAY.0, "k1");
     assert_eq!(warm.change(|_| {}).0, TranslationMode::Full);
     let changed = pairs(&warm.before).difference(&before).count();
-    assert_eq!(changed, 2 * TEAMS * ROUTES + 1);
+    assert_eq!(changed, 2 * TEAMS * ROUTES_PER_TEAM + 1);
 }
 
 /// Every document with its key.

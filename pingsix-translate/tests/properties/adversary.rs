@@ -53,7 +53,7 @@ fn worlds() -> u64 {
         .map_or(WORLDS, |text| text.parse().expect("ADVERSARY_WORLDS is a number"))
 }
 
-/// Who answers.
+/// The namespace that answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum By {
     Nobody,
@@ -84,7 +84,7 @@ fn by(decided: &Decided) -> Result<By, String> {
     }
 }
 
-/// Objects of everybody, and how they are translated.
+/// The objects of all tenants, and the options of the translation.
 #[derive(Clone, Debug)]
 struct AttackCase {
     aim: Aim,
@@ -169,11 +169,11 @@ struct Seen {
     worlds: usize,
     over_budget: usize,
     listener_sets: usize,
-    /// Requests by whom they are answered: the victim, another, nobody.
+    /// Requests by the origin of their answer: the victim, another tenant, none.
     victim: usize,
     hostile: usize,
     nobody: usize,
-    /// Requests for which there was somebody without a budget.
+    /// Requests that a backend answers without a budget.
     left_out: usize,
     /// Answers that were the same with and without the others.
     same: usize,
@@ -211,7 +211,7 @@ fn judge_takeover(case: &AttackCase, meant: &Answers, got: &Answers, seen: &mut 
     Ok(())
 }
 
-/// Nothing about the victim is otherwise because of others.
+/// Checks that other tenants change nothing about the victim.
 fn judge_difference(
     case: &AttackCase,
     (before, of_before): (&Translation, &Answers),
@@ -257,14 +257,14 @@ fn judge_difference(
     Ok(())
 }
 
-/// The certificate that a client sees, which is a secret of nobody.
+/// The certificate that a client sees, which is public.
 fn certificate_of<'p>(plane: &'p DataPlane, host: &str) -> Option<&'p str> {
     let config: &'p Config = &plane.config;
     certificate::shown(config, host).map(|ssl| ssl.cert.as_str())
 }
 
-/// Whatever there is fits, and PingSIX's rules accept it. What listeners keep for themselves may be more than a budget
-/// that has room for nothing.
+/// Checks that all documents fit, and that PingSIX's rules accept them. The guards of listeners may exceed a budget of
+/// zero.
 fn judge_documents(translation: &Translation, budget: Budget, options: &Options) -> Result<(), String> {
     for (key, plane) in &translation.data_planes {
         let fits = plane.size.bytes <= budget.bytes && plane.size.matcher_entries <= budget.matcher_entries;

@@ -24,7 +24,7 @@ use crate::generate::{CERTIFICATES, NAMESPACES, Taste, security, traffic};
 /// Changes in a history.
 const STEPS: usize = 12;
 
-/// Kinds of objects that everybody may depend on, and that change alone now and then.
+/// Kinds of objects that all routes may depend on, and that change alone now and then.
 const ALONE: [&str; 10] = [
     "Secret",
     "Namespace",
@@ -269,7 +269,7 @@ fn change_quarantine(rng: &mut SmallRng, objects: &Present, quarantine: &mut Qua
     quarantine.insert(origin, format!("refused {}", rng.random_range(0..2)).into());
 }
 
-/// Nothing is known of a Secret or a ConfigMap any more, which may go with that, or something is again.
+/// Makes a Secret or a ConfigMap unanswered, and perhaps removes it; or answers one again.
 pub(crate) fn change_pending(rng: &mut SmallRng, objects: &mut Present, pending: &mut Pending) {
     let held: Vec<ObjectKey> = pending.keys().cloned().collect();
     if let Some(key) = held.choose(rng)

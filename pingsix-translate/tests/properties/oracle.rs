@@ -115,7 +115,7 @@ const fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// The rule that decides about a request, and what it answers.
+/// The rule that decides about a request, and its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decided {
     /// `namespace/name` of the route and the index of its rule; `None` for 404.

@@ -391,7 +391,7 @@ fn guarded_history(seed: u64) -> Result<Judged, String> {
     Ok(judged)
 }
 
-/// Judges the answers of a data plane. Nothing but the key of the moment opens the way to a backend.
+/// Judges the answers of a data plane. Only the key of the moment opens the way to a backend.
 fn judge(
     world: &World,
     plane: &DataPlane,

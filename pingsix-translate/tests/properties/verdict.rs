@@ -97,7 +97,7 @@ fn listener_sets(case: &Case, verdicts: &Verdicts, statuses: &[ListenerStatus], 
         let (status, reasons) = if case.world.allows_set(set) {
             let spec = &set.spec.listeners;
             listeners(&name, spec, &own, (&verdict.listeners, set.metadata.generation), found);
-            // As for a Gateway, nothing says what is valid.
+            // As for a Gateway, the specification does not define validity.
             if own.iter().any(|listener| listener.has_wrong_kinds) {
                 continue;
             }

@@ -3,11 +3,11 @@
 use super::*;
 
 /// In percent of the default budget: as much as the random routes of a namespace take, and less than [`bulk`].
-const SHARE: u8 = 2;
+const SHARE_PERCENT: u8 = 2;
 
 fn shared(objects: &Objects, responder: bool) -> Translation {
     let responder = responder.then(|| SocketAddr::from(([127, 0, 0, 1], 9080)));
-    let options = Options { namespace_share: SHARE, responder, ..options(Budget::default()) };
+    let options = Options { namespace_share: SHARE_PERCENT, responder, ..options(Budget::default()) };
     translate(&objects.snapshot(&ObjectName::new("infra", "gateway")).unwrap(), &options)
 }
 

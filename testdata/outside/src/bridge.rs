@@ -64,7 +64,7 @@ fn said(translation: Translation) -> Vec<String> {
     errors.map(ToString::to_string).collect()
 }
 
-/// Whatever is a sink can be published to.
+/// Publishes to any sink.
 #[allow(dead_code, reason = "that it builds is what matters")]
 pub async fn count(desired: &Desired) -> Result<usize, SinkError> {
     Ok(Counter.publish(desired).await?.changed.total())

@@ -1,4 +1,4 @@
-//! The store alone, for objects that are nobody else's business.
+//! The store alone, for objects of this program.
 
 use std::error::Error;
 
@@ -18,7 +18,7 @@ fn edges() -> [Edge<ServiceAccount, String>; 2] {
     ]
 }
 
-/// Who reads a Secret.
+/// The objects that read a Secret.
 pub fn readers(secret: &str) -> Result<Vec<String>, Box<dyn Error>> {
     let mut store = ReflectorStore::new(edges()).comparing(|one, other| one.metadata == other.metadata);
     let account = serde_json::from_value(json!({

@@ -19,7 +19,7 @@ use crate::{Output, find, free_address, run};
 const WAIT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The time limit of one request, before its repetition.
-const ATTEMPT: Duration = Duration::from_secs(1);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The sockets of etcd in its folder. Version 3.4 wants every URL to end with a port, which then belongs to the name.
 const CLIENT: &str = "client:0";
@@ -145,7 +145,7 @@ impl Setting {
                 if let Some(status) = process.try_wait().unwrap() {
                     return Err(format!("has ended ({status})"));
                 }
-                if matches!(timeout(ATTEMPT, self.is_healthy()).await, Ok(Ok(true))) {
+                if matches!(timeout(ATTEMPT_TIMEOUT, self.is_healthy()).await, Ok(Ok(true))) {
                     return Ok(());
                 }
             }
@@ -164,7 +164,7 @@ impl Setting {
         let nowhere = "http://127.0.0.1:0";
         let log = File::create(self.log()).unwrap();
         for socket in [CLIENT, PEER] {
-            // One that was killed leaves its sockets, and etcd takes them for somebody else's.
+            // A killed etcd leaves its sockets, which block the next one.
             let _ = fs::remove_file(self.folder.path().join(socket));
         }
         Command::new(&self.program)

@@ -12,12 +12,12 @@
 //! # }
 //! ```
 //!
-//! - A program that is started at a [free port](free_port), also a second time, finds it free: nobody gets that port
-//!   unasked, and no other test.
-//! - What is not installed is said with `NOT RUN`, past the harness, and the test returns; with
+//! - A [free port](free_port) stays free for the program that starts there, also a second time: the system hands it to no
+//!   other process, and this crate to no other test.
+//! - A test without a needed program prints `NOT RUN`, past the harness, and returns; with
 //!   `PINGSIX_PROGRAMS=required` it fails instead.
 //! - A [program of this workspace](program) is as new as its sources.
-//! - A program that ends early, or does not come up in time, is shown with what it wrote.
+//! - An error about a program that ends early, or does not come up in time, has its output.
 
 #![allow(
     clippy::unwrap_used,

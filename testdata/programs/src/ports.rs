@@ -7,13 +7,13 @@ use std::ops::RangeInclusive;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// Below are the ports of well-known servers.
-const FIRST: u16 = 10_000;
+const FIRST_PORT: u16 = 10_000;
 
 /// The number of ports that are locked at a time.
-const BLOCK: u16 = 32;
+const PORTS_PER_BLOCK: u16 = 32;
 
 /// The usual range of kernels, if this one does not report its own.
-const USUAL: RangeInclusive<u16> = 32_768..=u16::MAX;
+const DEFAULT_RANGE: RangeInclusive<u16> = 32_768..=u16::MAX;
 
 /// An address of this machine with a [free port](free_port).
 pub fn free_address() -> SocketAddr {
@@ -64,16 +64,17 @@ impl Iterator for Ports {
             let lock = |first| UdpSocket::bind(loopback(first)).ok().map(|lock| (first, lock));
             let (first, lock) = self.blocks.find_map(lock)?;
             self.locks.push(lock);
-            self.block = first + 1..=first + (BLOCK - 1);
+            self.block = first + 1..=first + (PORTS_PER_BLOCK - 1);
         }
     }
 }
 
 /// The first ports of all blocks in which the kernel hands out nothing, beginning somewhere.
 fn blocks(handed_out: &RangeInclusive<u16>, somewhere: u64) -> Vec<u16> {
-    let all = (FIRST..=u16::MAX - (BLOCK - 1)).step_by(BLOCK.into());
-    let (handed_out, kept): (Vec<u16>, Vec<u16>) =
-        all.partition(|first| *first <= *handed_out.end() && first + (BLOCK - 1) >= *handed_out.start());
+    let all = (FIRST_PORT..=u16::MAX - (PORTS_PER_BLOCK - 1)).step_by(PORTS_PER_BLOCK.into());
+    let (handed_out, kept): (Vec<u16>, Vec<u16>) = all.partition(|first| {
+        *first <= *handed_out.end() && first + (PORTS_PER_BLOCK - 1) >= *handed_out.start()
+    });
     let mut blocks = if kept.is_empty() { handed_out } else { kept };
     let beginning = somewhere % blocks.len() as u64;
     blocks.rotate_left(usize::try_from(beginning).unwrap_or_default());
@@ -88,7 +89,7 @@ fn handed_out() -> RangeInclusive<u16> {
             let mut ends = text.split_whitespace().map(str::parse);
             Some(ends.next()?.ok()?..=ends.next()?.ok()?)
         })
-        .unwrap_or(USUAL)
+        .unwrap_or(DEFAULT_RANGE)
 }
 
 fn loopback(port: u16) -> SocketAddr {
@@ -118,21 +119,21 @@ mod tests {
             let port = listener.local_addr().unwrap().port();
             assert!(range.contains(&port), "the kernel says {range:?}, and has given {port}");
         }
-        if range.start() > &FIRST.saturating_add(BLOCK) {
+        if range.start() > &FIRST_PORT.saturating_add(PORTS_PER_BLOCK) {
             for _ in 0..50 {
                 let port = free_port();
-                assert!(!range.contains(&port) && port > FIRST, "{port} is in {range:?}");
+                assert!(!range.contains(&port) && port > FIRST_PORT, "{port} is in {range:?}");
             }
         }
     }
 
     #[test]
     fn ports_lie_beside_the_range_of_the_kernel_wherever_that_is() {
-        for range in [32_768..=60_999, USUAL, 15_000..=64_000, 1_024..=60_000, 12_345..=u16::MAX] {
+        for range in [32_768..=60_999, DEFAULT_RANGE, 15_000..=64_000, 1_024..=60_000, 12_345..=u16::MAX] {
             let blocks = blocks(&range, 7);
             assert!(!blocks.is_empty(), "{range:?}");
-            let mut ports = blocks.iter().flat_map(|first| *first..=first + (BLOCK - 1));
-            assert!(ports.all(|port| port >= FIRST && !range.contains(&port)), "{range:?}");
+            let mut ports = blocks.iter().flat_map(|first| *first..=first + (PORTS_PER_BLOCK - 1));
+            assert!(ports.all(|port| port >= FIRST_PORT && !range.contains(&port)), "{range:?}");
         }
         assert!(
             blocks(&(1_024..=u16::MAX), 7).len() > 1_000,
@@ -142,7 +143,7 @@ mod tests {
 
     #[test]
     fn processes_begin_at_different_ports_and_have_the_same_ones() {
-        let (mut some, mut other) = (blocks(&USUAL, 7), blocks(&USUAL, 300));
+        let (mut some, mut other) = (blocks(&DEFAULT_RANGE, 7), blocks(&DEFAULT_RANGE, 300));
         assert_ne!(some[0], other[0]);
         some.sort_unstable();
         other.sort_unstable();
@@ -154,7 +155,7 @@ mod tests {
         let mut owner = Ports::of(blocks(&handed_out(), RandomState::new().hash_one(())));
         let port = owner.next().unwrap();
         let block = owner.locks[0].local_addr().unwrap().port();
-        assert!(port > block && port < block + BLOCK);
+        assert!(port > block && port < block + PORTS_PER_BLOCK);
         assert_eq!(Ports::of(vec![block]).next(), None, "what another process would get of it");
         let _taken = TcpListener::bind(loopback(port + 1));
         assert_ne!(owner.next(), Some(port + 1));

@@ -10,7 +10,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 /// The time limit of building a program with all dependencies.
-const BUILD: Duration = Duration::from_mins(20);
+const BUILD_TIMEOUT: Duration = Duration::from_mins(20);
 
 /// The program of the package of its name, as [`program_of`].
 ///
@@ -69,7 +69,9 @@ async fn build(package: &str, name: &str, folder: &Path) {
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .output();
-    let output =
-        timeout(BUILD, build).await.unwrap_or_else(|_| panic!("no {name} within {BUILD:?}")).unwrap();
+    let output = timeout(BUILD_TIMEOUT, build)
+        .await
+        .unwrap_or_else(|_| panic!("no {name} within {BUILD_TIMEOUT:?}"))
+        .unwrap();
     assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
 }

@@ -13,8 +13,8 @@ pub struct ImportCycle {
     pub imports: Vec<String>,
 }
 
-/// The import cycles of a crate, by parent. What a parent defines itself belongs to none of its children, so a child may use
-/// it.
+/// The import cycles of a crate, by parent. Items of the parent itself belong to none of its children, so a child may use
+/// them.
 pub fn import_cycles(sources: &Sources) -> Vec<ImportCycle> {
     let mut found = Vec::new();
     for parent in sources.parents() {

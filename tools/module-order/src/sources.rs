@@ -144,8 +144,8 @@ impl Sources {
         Some(from)
     }
 
-    /// The module directly below `parent` that a path from the root leads into. What `parent` and the modules above it
-    /// re-export is followed to where it comes from: they belong to no layer.
+    /// The module directly below `parent` that a path from the root leads into. Re-exports of `parent` and of the modules
+    /// above it are followed to their origin, because they belong to no layer.
     fn child_of(&self, parent: &[String], mut path: Path) -> Option<String> {
         // Re-exports of re-exports are few; a bound keeps circular ones from going on forever.
         for _ in 0..8 {

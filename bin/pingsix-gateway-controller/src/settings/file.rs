@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value as Node;
 
 /// The size limit of a file, in bytes.
-const LIMIT: u64 = 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 /// The key that may be a mapping.
 const SINK: &str = "sink";
@@ -21,8 +21,8 @@ pub(super) enum Value {
 /// Reads a file: each key by its path, such as `feed.tls.cert`.
 pub(super) fn read(path: &Path) -> Result<BTreeMap<String, Value>, String> {
     let size = std::fs::metadata(path).map_err(|error| format!("cannot be read: {error}"))?.len();
-    if size > LIMIT {
-        return Err(format!("has {size} bytes, more than the {LIMIT} a configuration may have"));
+    if size > MAX_FILE_BYTES {
+        return Err(format!("has {size} bytes, more than the {MAX_FILE_BYTES} a configuration may have"));
     }
     let text = std::fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}"))?;
     parse(&text)

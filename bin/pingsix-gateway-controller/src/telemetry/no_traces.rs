@@ -1,4 +1,4 @@
-//! No traces: the program was built without them, and a configuration that asks for them is refused.
+//! No traces: the program was built without the feature `otel`, and refuses a configuration with `otlp.endpoint`.
 
 use crate::log::Layer;
 use crate::values::CollectorUrl;

@@ -1,7 +1,7 @@
-//! Traces: what a reconciliation and the writing of a status take, for an OpenTelemetry collector.
+//! Traces: the times of reconciliations and of status writes, for an OpenTelemetry collector.
 //!
-//! Spans wait in a queue of bounded length that a thread of its own sends from, so a collector that is slow or not there
-//! costs spans, and nothing else.
+//! Spans wait in a queue of bounded length, from which a separate thread sends. A slow or absent collector therefore
+//! costs spans alone.
 
 use std::env;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +36,7 @@ const TRACED: [&str; 4] = [
 ];
 
 /// The time limit of the export of the last spans.
-const LAST: Duration = Duration::from_secs(2);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Takes in spans, and sends them.
 pub(super) struct Traces {
@@ -48,7 +48,7 @@ impl Traces {
         let url = collector.to_string();
         let mut exporter = OtlpExporter::builder().with_tonic().with_endpoint(&url);
         if url.starts_with("https:") {
-            // By itself it would trust nobody.
+            // By default, the exporter trusts no authority.
             exporter = exporter.with_tls_config(ClientTlsConfig::new().with_enabled_roots());
         }
         let exporter = exporter.build().context("cannot send traces (otlp.endpoint)")?;
@@ -68,8 +68,8 @@ impl Traces {
     }
 
     pub(super) fn end(self) {
-        // Whether it can be sent is told by the exporter; what takes longer is lost.
-        let _ = self.provider.shutdown_with_timeout(LAST);
+        // The exporter reports failures. Spans that take longer are lost.
+        let _ = self.provider.shutdown_with_timeout(FLUSH_TIMEOUT);
     }
 }
 
@@ -156,7 +156,7 @@ mod tests {
         assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
         let asked = Instant::now();
         traces.end();
-        assert!(asked.elapsed() < LAST + Duration::from_secs(3), "{:?}", asked.elapsed());
+        assert!(asked.elapsed() < FLUSH_TIMEOUT + Duration::from_secs(3), "{:?}", asked.elapsed());
     }
 
     #[test]
@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    /// Fails as it is told to.
+    /// Fails as the test sets.
     #[derive(Debug)]
     struct Fake(AtomicBool);
 

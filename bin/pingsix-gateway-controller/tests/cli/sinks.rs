@@ -16,9 +16,9 @@ use crate::process::{Controller, get};
 pub(crate) const PREFIX: &str = "/pingsix/default/web/";
 
 /// The time limit of an answer from etcd; the test reports a timeout.
-const ANSWER: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A real etcd, and what it holds; ended when it is dropped.
+/// A real etcd with its content, which ends when it is dropped.
 pub(crate) struct Etcd(pingsix_test_programs::Etcd);
 
 impl Etcd {
@@ -33,7 +33,9 @@ impl Etcd {
 
     async fn client(&self) -> KvClient<Channel> {
         let endpoint = Endpoint::from_shared(format!("http://{}", self.address())).unwrap();
-        KvClient::new(endpoint.connect_timeout(ANSWER).timeout(ANSWER).connect().await.unwrap())
+        KvClient::new(
+            endpoint.connect_timeout(ANSWER_TIMEOUT).timeout(ANSWER_TIMEOUT).connect().await.unwrap(),
+        )
     }
 
     /// The documents of the Gateway.

@@ -26,7 +26,7 @@ const CONFIRMED: &str = "Every known PingSIX instance has published the configur
 /// The key of the Admin API in the tests.
 const ADMIN_KEY: &str = "canary-admin-key";
 
-/// The real PingSIX, which reads what is published for the Gateway of the shop.
+/// The real PingSIX, which reads the publications for the Gateway of the shop.
 struct PingSix {
     process: Process,
     status: SocketAddr,

@@ -1,4 +1,4 @@
-//! Traces, for a collector that is there and for one that is not.
+//! Traces, for a running collector and for a missing one.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -20,9 +20,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 /// The bytes of one message.
-pub(crate) const MESSAGE: usize = 64;
+pub(crate) const MESSAGE_BYTES: usize = 64;
 /// The time that a load may take besides its measurement.
-const SPARE: Duration = Duration::from_secs(20);
+const MAX_OVERHEAD: Duration = Duration::from_secs(20);
 
 pub(crate) fn run(name: &str, arguments: &[String]) {
     let commands = commands();
@@ -53,7 +53,8 @@ pub(crate) fn run(name: &str, arguments: &[String]) {
 
 /// Prints the numbers of a load.
 async fn measure(load: impl Future<Output = Vec<f64>>) {
-    let numbers = tokio::time::timeout(crate::duration() + SPARE, load).await.expect("the load has an end");
+    let numbers =
+        tokio::time::timeout(crate::duration() + MAX_OVERHEAD, load).await.expect("the load has an end");
     let numbers: Vec<String> = numbers.iter().map(f64::to_string).collect();
     println!("{}", numbers.join(" "));
 }

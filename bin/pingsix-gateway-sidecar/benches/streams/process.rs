@@ -11,9 +11,9 @@ use rustix::process::{Pid, Signal, kill_process};
 /// The first argument of this program when it is a load.
 pub(crate) const LOAD_ARGUMENT: &str = "load";
 /// Clock ticks in a second, on all current Linux systems.
-const TICKS: f64 = 100.0;
+const TICKS_PER_SECOND: f64 = 100.0;
 /// The time after which a tool is ended, besides the time of the measurement.
-const SPARE: Duration = Duration::from_secs(30);
+const MAX_OVERHEAD: Duration = Duration::from_secs(30);
 
 /// A processor.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ pub(crate) fn pinned(processor: Processor, program: impl AsRef<OsStr>) -> Comman
 
 /// Runs a tool on the processor of loads, and returns its output.
 pub(crate) fn tool(program: impl AsRef<OsStr>, arguments: &[&str]) -> String {
-    let seconds = (crate::duration() + SPARE).as_secs().to_string();
+    let seconds = (crate::duration() + MAX_OVERHEAD).as_secs().to_string();
     let output = Command::new("timeout")
         .args([&seconds, "taskset", "--cpu-list", "1"])
         .arg(program)
@@ -97,7 +97,7 @@ fn cpu(pid: u32) -> f64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     // The name can hold anything; the third field follows its parenthesis.
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
-    fields[11..13].iter().map(|ticks| ticks.parse::<f64>().unwrap()).sum::<f64>() / TICKS
+    fields[11..13].iter().map(|ticks| ticks.parse::<f64>().unwrap()).sum::<f64>() / TICKS_PER_SECOND
 }
 
 fn memory(pid: u32) -> f64 {

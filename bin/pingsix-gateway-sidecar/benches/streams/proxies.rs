@@ -21,7 +21,7 @@ pub(crate) use sidecar::from_feed as sidecar_from_feed;
 /// The server name of all clients. The tools that need a URL take it for an address, too.
 pub(crate) const NAME: &str = "localhost";
 /// The time in which a proxy starts.
-const START: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,7 +99,7 @@ impl Proxy {
             }
         };
         while !serves() {
-            assert!(started.elapsed() < START, "{:?} does not serve", self.kind);
+            assert!(started.elapsed() < START_TIMEOUT, "{:?} does not serve", self.kind);
             std::thread::sleep(Duration::from_millis(20));
         }
     }

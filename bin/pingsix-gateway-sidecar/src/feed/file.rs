@@ -20,17 +20,17 @@ use tokio::time::sleep;
 use crate::documents::Documents;
 
 /// Byte limit of the file.
-const FILE_LIMIT: u64 = 256 << 20;
+const MAX_FILE_BYTES: u64 = 256 << 20;
 
 /// The interval of looks at the file.
-const POLL: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
     #[error("cannot read {}: {source}", file.display())]
     Read { file: PathBuf, source: io::Error },
-    #[error("{} is larger than {FILE_LIMIT} bytes", file.display())]
+    #[error("{} is larger than {MAX_FILE_BYTES} bytes", file.display())]
     TooLarge { file: PathBuf },
     /// The text of the fault quotes no content.
     #[error("{} is no output of translate --stream: {problem}", file.display())]
@@ -96,7 +96,7 @@ impl FileReader {
                 }
             }
             tokio::select! {
-                () = sleep(POLL) => {}
+                () = sleep(POLL_INTERVAL) => {}
                 _ = self.hangup.recv() => self.seen = None,
             }
         }
@@ -107,8 +107,8 @@ impl FileReader {
         let fault = |source| FileError::Read { file: file(), source };
         let mut bytes = Vec::new();
         let opened = File::open(&self.file).map_err(fault)?;
-        opened.take(FILE_LIMIT + 1).read_to_end(&mut bytes).map_err(fault)?;
-        if u64::try_from(bytes.len()).is_ok_and(|length| length > FILE_LIMIT) {
+        opened.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(fault)?;
+        if u64::try_from(bytes.len()).is_ok_and(|length| length > MAX_FILE_BYTES) {
             return Err(FileError::TooLarge { file: file() });
         }
         let text = String::from_utf8(bytes);

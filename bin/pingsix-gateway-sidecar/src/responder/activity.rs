@@ -82,7 +82,7 @@ impl Activity {
         self.lock().body_left = true;
     }
 
-    /// Whether the peer may still be sending something nobody will read.
+    /// Whether the peer may still be sending a body that the responder will not read.
     pub(crate) fn has_body_left(&self) -> bool {
         self.lock().body_left
     }

@@ -25,11 +25,11 @@ pub enum Answer {
     /// Not a 4xx, because a route's header replaces those of the client: the fault is on the side of the gateway,
     /// most likely a translator of another version.
     Instruction,
-    /// 421: neither a name of the responder nor an instruction; nothing is meant for it.
+    /// 421: the request has neither a name of the responder nor an instruction.
     Misdirected,
 }
 
-/// Decides what is said to a request, from its head alone.
+/// The answer to a request, from its head alone.
 ///
 /// gRPC requests get plain HTTP statuses too: a gRPC client reads 503 as `UNAVAILABLE` and 404 as `UNIMPLEMENTED`,
 /// which is what Gateway API asks for.

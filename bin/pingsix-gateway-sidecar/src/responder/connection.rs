@@ -27,11 +27,11 @@ use super::io::Io;
 use super::options::Options;
 
 /// hyper refuses to read with less.
-const LEAST_HEADER_BYTES: usize = 8 * 1024;
+const MIN_HEADER_BYTES: usize = 8 * 1024;
 /// As many as PingSIX lets pass.
 const MAX_HEADERS: usize = 256;
 const MAX_STREAMS: u32 = 128;
-const WINDOW: u32 = 64 * 1024;
+const WINDOW_BYTES: u32 = 64 * 1024;
 /// The time limit of a connection that was asked to close: a client that answers needs a round trip.
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
 /// After an answer without its body, at most so many times `max_body_bytes` are read before the connection is cut.
@@ -128,7 +128,7 @@ async fn drive(io: Io, shared: &Arc<Shared>, activity: &Arc<Activity>) -> bool {
 }
 
 fn builder(options: &Options, tasks: &TaskTracker) -> Builder<Streams> {
-    let header_bytes = options.max_header_bytes.max(LEAST_HEADER_BYTES);
+    let header_bytes = options.max_header_bytes.max(MIN_HEADER_BYTES);
     let mut builder = Builder::new(Streams(tasks.clone()));
     builder
         .http1()
@@ -142,8 +142,8 @@ fn builder(options: &Options, tasks: &TaskTracker) -> Builder<Streams> {
         .timer(TokioTimer::new())
         .max_header_list_size(u32::try_from(header_bytes).unwrap_or(u32::MAX))
         .max_concurrent_streams(MAX_STREAMS)
-        .initial_stream_window_size(WINDOW)
-        .initial_connection_window_size(WINDOW * 2)
+        .initial_stream_window_size(WINDOW_BYTES)
+        .initial_connection_window_size(WINDOW_BYTES * 2)
         .max_send_buf_size(16 * 1024);
     builder
 }
@@ -160,7 +160,7 @@ async fn respond(
     debug!(status, version = ?head.version, "answered");
     let mut response = answer.to_response(&head.method);
     let version = head.version;
-    // A client that asks whether to send its body has the answer now, and sends none.
+    // A client with `Expect: 100-continue` has the answer now, and sends no body.
     let asks = head.headers.contains_key(EXPECT);
     // The head can be large, and the body may take its time.
     drop(head);

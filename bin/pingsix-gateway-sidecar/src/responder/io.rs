@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::activity::Activity;
 
-/// A TCP stream that reports what is read, and gives its reading half back when it is done.
+/// A TCP stream that reports the bytes that are read, and gives its reading half back when it is done.
 ///
 /// Closing a socket with unread input resets the connection, and a reset can overtake the answer just written.
 /// With the reading half in hand the rest can be read first.

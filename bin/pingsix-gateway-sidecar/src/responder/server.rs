@@ -69,8 +69,8 @@ impl Responder {
 
 /// Answers the requests that arrive at `listener` until `shutdown` completes.
 ///
-/// Then the listener is closed, requests in flight are answered, and what has not ended after
-/// [`Options::shutdown_grace`] is cut. Nothing is left running when this returns.
+/// Then the listener is closed, requests in flight are answered, and connections that are open after
+/// [`Options::shutdown_grace`] are cut. All tasks of the server have ended when this returns.
 /// If the future is dropped instead, connections are cut.
 pub async fn serve(listener: TcpListener, options: Options, shutdown: impl Future<Output = ()>) {
     let address = listener.local_addr().ok();

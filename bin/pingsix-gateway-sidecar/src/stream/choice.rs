@@ -21,13 +21,13 @@ pub(super) struct Shares {
 }
 
 /// The most connections that a sequence begins after.
-const MAX_START: u32 = 1_024;
+const MAX_START_OFFSET: u32 = 1_024;
 
 impl Shares {
     /// Weights whose sum is at least 1. The sequence begins anywhere, so that many proxies with few connections each
     /// keep the shares together.
     pub(super) fn new(weights: impl IntoIterator<Item = u32>) -> Self {
-        Self::starting_after(weights, fastrand::u32(..MAX_START))
+        Self::starting_after(weights, fastrand::u32(..MAX_START_OFFSET))
     }
 
     fn starting_after(weights: impl IntoIterator<Item = u32>, connections: u32) -> Self {
@@ -92,7 +92,7 @@ mod tests {
         #[test]
         fn every_prefix_of_choices_keeps_the_weights(
             weights in prop::collection::vec(prop_oneof![1..10_u32, 1..=u32::MAX], 1..12),
-            start in 0..MAX_START,
+            start in 0..MAX_START_OFFSET,
         ) {
             let shares = Shares::starting_after(weights.clone(), start);
             let total = shares.total;
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn five_hundred_connections_are_within_a_point_of_70_and_30() {
-        for start in (0..MAX_START).step_by(16) {
+        for start in (0..MAX_START_OFFSET).step_by(16) {
             let shares = Shares::starting_after([70, 30], start);
             let first = (0..500).filter(|_| shares.next() == 0).count();
             assert!((348..=352).contains(&first), "{first}");

@@ -7,13 +7,13 @@
 use std::net::IpAddr;
 
 /// The most bytes of a `ClientHello` with its record headers.
-pub(super) const MAX_BYTES: usize = 16 * 1024;
+pub(super) const MAX_HELLO_BYTES: usize = 16 * 1024;
 
 /// The content type of handshake records, and the type of the message.
 const HANDSHAKE: u8 = 22;
 const CLIENT_HELLO: u8 = 1;
-const RECORD_HEADER: usize = 5;
-const MESSAGE_HEADER: usize = 4;
+const RECORD_HEADER_BYTES: usize = 5;
+const MESSAGE_HEADER_BYTES: usize = 4;
 /// The extension `server_name` (RFC 6066), and its type of names.
 const SERVER_NAME: u16 = 0;
 const HOST_NAME: u8 = 0;
@@ -23,7 +23,7 @@ const HOST_NAME: u8 = 0;
 pub(super) enum Flaw {
     /// They are no `ClientHello`.
     NotClientHello,
-    /// The `ClientHello` is longer than [`MAX_BYTES`].
+    /// The `ClientHello` is longer than [`MAX_HELLO_BYTES`].
     TooLarge,
 }
 
@@ -50,13 +50,13 @@ impl Reader {
     /// Takes further bytes; `None` before the `ClientHello` is complete.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Option<Hello>, Flaw> {
         self.raw.extend_from_slice(bytes);
-        let end = self.raw.len().min(MAX_BYTES);
+        let end = self.raw.len().min(MAX_HELLO_BYTES);
         loop {
             let rest = self.raw.get(self.read..end).unwrap_or_default();
             if self.record == 0 {
                 let Some(length) = record_length(rest)? else { break };
                 self.record = length;
-                self.read += RECORD_HEADER;
+                self.read += RECORD_HEADER_BYTES;
             } else if rest.is_empty() {
                 break;
             } else {
@@ -66,12 +66,12 @@ impl Reader {
                 self.read += taken;
             }
             if let Some(length) = message_length(&self.message)?
-                && let Some(body) = self.message.get(MESSAGE_HEADER..MESSAGE_HEADER + length)
+                && let Some(body) = self.message.get(MESSAGE_HEADER_BYTES..MESSAGE_HEADER_BYTES + length)
             {
                 return server_name(body).map(|name| Some(Hello { name }));
             }
         }
-        if end < MAX_BYTES { Ok(None) } else { Err(Flaw::TooLarge) }
+        if end < MAX_HELLO_BYTES { Ok(None) } else { Err(Flaw::TooLarge) }
     }
 
     /// The bytes as they came, with those after the `ClientHello`.
@@ -82,11 +82,11 @@ impl Reader {
 
 /// The length of the record that begins here; `None` if the header is incomplete.
 fn record_length(bytes: &[u8]) -> Result<Option<usize>, Flaw> {
-    // What can be said of the first bytes is said at once: garbage need not wait for the deadline.
+    // The first bytes are judged at once, so garbage is refused before the deadline.
     if bytes.first().is_some_and(|kind| *kind != HANDSHAKE) || bytes.get(1).is_some_and(|major| *major != 3) {
         return Err(Flaw::NotClientHello);
     }
-    let Some([_, _, _, high, low]) = bytes.first_chunk::<RECORD_HEADER>() else { return Ok(None) };
+    let Some([_, _, _, high, low]) = bytes.first_chunk::<RECORD_HEADER_BYTES>() else { return Ok(None) };
     match usize::from(u16::from_be_bytes([*high, *low])) {
         0 => Err(Flaw::NotClientHello),
         length if length > 1 << 14 => Err(Flaw::NotClientHello),
@@ -99,9 +99,9 @@ fn message_length(message: &[u8]) -> Result<Option<usize>, Flaw> {
     if message.first().is_some_and(|kind| *kind != CLIENT_HELLO) {
         return Err(Flaw::NotClientHello);
     }
-    let Some([_, high, middle, low]) = message.first_chunk::<MESSAGE_HEADER>() else { return Ok(None) };
+    let Some([_, high, middle, low]) = message.first_chunk::<MESSAGE_HEADER_BYTES>() else { return Ok(None) };
     match usize::try_from(u32::from_be_bytes([0, *high, *middle, *low])) {
-        Ok(length) if length <= MAX_BYTES => Ok(Some(length)),
+        Ok(length) if length <= MAX_HELLO_BYTES => Ok(Some(length)),
         _ => Err(Flaw::TooLarge),
     }
 }

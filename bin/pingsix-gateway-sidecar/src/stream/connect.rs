@@ -13,7 +13,7 @@ use super::upstream::{Active, Nodes};
 
 /// The most nodes that are tried for one connection, and the time for all of them.
 const MAX_NODES: usize = 3;
-const MAX_TIME: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Connects to a node, each attempt within `time`. If a node cannot be reached, it rests, and another one is tried.
 ///
@@ -28,7 +28,7 @@ pub(super) async fn connect(
     let begin = Instant::now();
     let mut tried: Vec<SocketAddr> = Vec::new();
     while tried.len() < MAX_NODES
-        && let left = MAX_TIME.saturating_sub(begin.elapsed())
+        && let left = CONNECT_TIMEOUT.saturating_sub(begin.elapsed())
         && !left.is_zero()
         && let Some(node) = nodes.pick(&tried, Instant::now())
     {

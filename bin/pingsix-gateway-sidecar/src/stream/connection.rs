@@ -26,7 +26,7 @@ use super::tls::{self, Admission, Session, Termination, handshake};
 use super::upstream::{Active, Upstream};
 
 /// The bytes of one read of a `ClientHello`.
-const HELLO_READ: usize = 2 * 1024;
+const HELLO_READ_BYTES: usize = 2 * 1024;
 
 /// The options, limits and pools of all connections.
 #[derive(Debug)]
@@ -232,7 +232,7 @@ fn by_name(routes: &Routes, name: Option<&str>) -> Result<Arc<Route>, Reason> {
             let reason = if name.is_some() { Reason::NoMatch } else { Reason::NoServerName };
             names.route(name).ok_or(reason)
         }
-        // The port has become one for TCP: whatever the bytes are, they have this route.
+        // The port has become one for TCP, so any bytes have this route.
         Routes::Any(route) => Ok(Arc::clone(route)),
     }
 }
@@ -240,7 +240,7 @@ fn by_name(routes: &Routes, name: Option<&str>) -> Result<Arc<Route>, Reason> {
 async fn client_hello(client: &TcpStream, reader: &mut Reader) -> Result<Hello, Reason> {
     loop {
         client.readable().await.map_err(|_| Reason::HelloEnded)?;
-        let mut buffer = [0; HELLO_READ];
+        let mut buffer = [0; HELLO_READ_BYTES];
         match client.try_read(&mut buffer) {
             Ok(0) => return Err(Reason::HelloEnded),
             Ok(bytes) => {

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use super::tls;
 
 /// The longest text of a fault; texts of decoders quote documents.
-const MAX_FAULT: usize = 300;
+const MAX_FAULT_CHARS: usize = 300;
 
 /// The connections that a route takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,7 +132,7 @@ pub(super) fn upstream(
 }
 
 fn short(text: &str) -> String {
-    text.chars().take(MAX_FAULT).collect()
+    text.chars().take(MAX_FAULT_CHARS).collect()
 }
 
 #[cfg(test)]
@@ -262,6 +262,6 @@ mod tests {
     #[test]
     fn a_fault_is_short() {
         let long = json!({"server_port": "x".repeat(100_000), "protocol": "tcp"});
-        assert!(decode(&long).unwrap_err().len() <= MAX_FAULT);
+        assert!(decode(&long).unwrap_err().len() <= MAX_FAULT_CHARS);
     }
 }

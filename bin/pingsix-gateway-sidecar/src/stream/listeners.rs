@@ -22,9 +22,9 @@ use super::routes::Routes;
 use super::socket;
 
 /// The time between two attempts to listen on a port.
-const RETRY: Duration = Duration::from_secs(1);
+const LISTEN_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// The pause after a failure to accept.
-const PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// The listeners of all ports.
 #[derive(Debug)]
@@ -123,7 +123,7 @@ impl Listeners {
         // A `ClientHello` that is still incomplete finds no route.
         *port.routes.write() = Arc::new(Routes::none());
         task.abort();
-        // The error says that it was aborted.
+        // The error of an aborted task.
         let _ = task.await;
         self.removed.lock().insert(number, Arc::clone(&port));
         let (removed, grace) = (Arc::clone(&self.removed), self.shared.options.removed_grace);
@@ -186,7 +186,7 @@ async fn retry(
     fault: &Mutex<Option<String>>,
 ) -> TcpListener {
     loop {
-        sleep(RETRY).await;
+        sleep(LISTEN_RETRY_INTERVAL).await;
         let result = listen();
         *fault.lock() = result.as_ref().err().cloned();
         if let Ok(listener) = result {
@@ -210,7 +210,7 @@ async fn accept_all(listener: &TcpListener, port: &Arc<Port>, shared: &Arc<Share
                     tracing::warn!(%error, "cannot accept connections, pausing");
                 }
                 short = true;
-                sleep(PAUSE).await;
+                sleep(ACCEPT_RETRY_DELAY).await;
             }
             // The client is gone already.
             Err(_) => tokio::task::yield_now().await,

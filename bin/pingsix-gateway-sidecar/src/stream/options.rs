@@ -40,8 +40,8 @@ pub struct StreamOptions {
     pub session_idle: Duration,
     /// The most new sessions of one port in a second, and at once.
     pub new_sessions_per_second: u32,
-    /// Whether nodes may have loopback, link-local and other special addresses. For tests: whoever writes
-    /// EndpointSlices could otherwise reach what listens on the loopback address of the Pod.
+    /// Whether nodes may have loopback, link-local and other special addresses. For tests: authors of
+    /// EndpointSlices could otherwise reach servers on the loopback address of the Pod.
     pub local_nodes: bool,
     /// Whether bulk data may pass through pipes in the kernel (`splice`), where the system has them.
     pub splice: bool,

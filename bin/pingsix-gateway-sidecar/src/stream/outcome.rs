@@ -21,7 +21,7 @@ pub(super) enum Outcome {
 /// Reason why a connection reaches no backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// The route says so.
+    /// The route rejects its connections.
     Route(Rejection),
     /// No route has the server name.
     NoMatch,
@@ -50,7 +50,7 @@ pub(super) enum Reason {
 }
 
 impl Outcome {
-    /// Whether the client knows that nothing is missing.
+    /// Whether the end shows the client that it has received everything.
     pub(super) const fn is_orderly(self) -> bool {
         matches!(self, Self::Closed | Self::Rejected(Reason::SlowRequest | Reason::NoRequest))
     }

@@ -21,10 +21,10 @@ use buffers::{Buffer, Buffers};
 use splice::Pipes;
 
 /// The bytes after which a direction may be spliced, and the least that a read has moved before.
-const BULK_TOTAL: u64 = 64 * 1024;
-const BULK_READ: usize = 4 * 1024;
+const MIN_BULK_TOTAL_BYTES: u64 = 64 * 1024;
+const MIN_BULK_READ_BYTES: usize = 4 * 1024;
 /// The reads after which a direction lets other tasks run.
-pub(super) const TURN: u32 = 16;
+pub(super) const READS_PER_TURN: u32 = 16;
 
 /// The memory and the pipes of all connections.
 #[derive(Debug)]
@@ -125,7 +125,7 @@ async fn forward(from: &TcpStream, to: &TcpStream, pools: &Pools, count: &Counte
                 let bytes64 = u64::try_from(bytes).unwrap_or(u64::MAX);
                 total = total.saturating_add(bytes64);
                 count.inc_by(bytes64);
-                bulk = total >= BULK_TOTAL && bytes >= BULK_READ;
+                bulk = total >= MIN_BULK_TOTAL_BYTES && bytes >= MIN_BULK_READ_BYTES;
             }
             Moved::Nothing => {}
             Moved::End => {
@@ -134,7 +134,7 @@ async fn forward(from: &TcpStream, to: &TcpStream, pools: &Pools, count: &Counte
             }
         }
         turn += 1;
-        if turn == TURN {
+        if turn == READS_PER_TURN {
             turn = 0;
             tokio::task::yield_now().await;
         }

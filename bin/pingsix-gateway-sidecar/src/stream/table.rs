@@ -1,7 +1,7 @@
 //! From documents to the routes of each listener.
 //!
-//! A [`Table`] keeps what it made of the documents in force. New documents are compared with these, and only changed
-//! ones are decoded; only listeners with a changed route are built anew. Nodes of upstreams, and certificates and
+//! A [`Table`] keeps the state that it built from the documents in force. New documents are compared with these, and
+//! only changed ones are decoded; only listeners with a changed route are built anew. Nodes of upstreams, and certificates and
 //! authorities of routes change in place. The result is that of building everything, which a test compares.
 //!
 //! Routes of documents fail closed, see [`decode`]. A document without an identity could be a route for any
@@ -69,7 +69,7 @@ impl Table {
     /// Puts documents in force. Call [`sweep`](Self::sweep) once the changed listeners have their routes.
     ///
     /// # Errors
-    /// The documents without an identity and without a predecessor. Nothing has changed then.
+    /// The documents without an identity and without a predecessor. The table is unchanged then.
     pub(super) fn apply(&mut self, documents: &Documents) -> Result<Changes, Vec<Fault>> {
         let changed = changed(&self.documents.by_key, &documents.by_key);
         let routes = self.decode_routes(&changed)?;

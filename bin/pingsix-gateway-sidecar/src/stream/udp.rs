@@ -51,7 +51,7 @@ use socket::Socket;
 use sources::Sources;
 
 /// The time between two attempts to listen on a port.
-const RETRY: Duration = Duration::from_secs(1);
+const LISTEN_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The options, places and documents of all ports.
 #[derive(Debug)]
@@ -229,7 +229,7 @@ impl Drop for UdpPorts {
 
 async fn retry(listen: impl Fn() -> Result<Socket, String>) -> Socket {
     loop {
-        sleep(RETRY).await;
+        sleep(LISTEN_RETRY_INTERVAL).await;
         if let Ok(socket) = listen() {
             return socket;
         }

@@ -16,7 +16,7 @@ use super::choice::{index_at, sums};
 /// The rest of a node after its first failure.
 const FIRST_REST: Duration = Duration::from_secs(1);
 /// The longest rest.
-const LONGEST_REST: Duration = Duration::from_secs(30);
+const MAX_REST: Duration = Duration::from_secs(30);
 
 /// A reference of routes to the nodes of one document.
 #[derive(Debug, Default)]
@@ -147,7 +147,7 @@ impl Node {
     pub(super) fn failed(&self, now: Instant) {
         let mut health = self.health.lock();
         if health.until.is_none_or(|until| until <= now) {
-            let rest = FIRST_REST.saturating_mul(1 << health.rests.min(5)).min(LONGEST_REST);
+            let rest = FIRST_REST.saturating_mul(1 << health.rests.min(5)).min(MAX_REST);
             health.until = Some(now + rest);
             health.rests = health.rests.saturating_add(1);
         }

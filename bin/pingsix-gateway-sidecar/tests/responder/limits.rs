@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt;
 
 use crate::client::{Client, RequestSpec, Running, connect, raw, read_to_end, read_until, within};
 
-const SHORT: Duration = Duration::from_millis(200);
+const SHORT_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Small limits for the test of each limit, with the others far away.
 fn patient() -> Options {
@@ -106,12 +106,12 @@ async fn an_expectation_of_100_continue_is_answered_at_once() {
 
 #[tokio::test]
 async fn a_body_that_does_not_come_is_not_waited_for() {
-    let running = Running::start(Options { body_timeout: SHORT, ..patient() }).await;
+    let running = Running::start(Options { body_timeout: SHORT_TIMEOUT, ..patient() }).await;
     let started = Instant::now();
     let reply = raw(running.address, request("POST /", "Content-Length: 10\r\n").as_bytes()).await;
     assert!(reply.starts_with("HTTP/1.1 404 "), "{reply}");
     assert!(reply.contains("connection: close\r\n"), "{reply}");
-    assert!(started.elapsed() >= SHORT);
+    assert!(started.elapsed() >= SHORT_TIMEOUT);
 }
 
 #[tokio::test]
@@ -172,12 +172,12 @@ async fn a_connection_beyond_the_limit_waits_for_a_busy_one() {
     let mut busy = connect(running.address).await;
     busy.write_all(request("POST /", "Content-Length: 1\r\n").as_bytes()).await.unwrap();
     // The limit is not observable before the connection has its place.
-    tokio::time::sleep(SHORT).await;
+    tokio::time::sleep(SHORT_TIMEOUT).await;
     let host = status_host(404);
     let mut waiting = Client::http1(running.address).await;
     let asked = waiting.send(RequestSpec::get(&host));
     tokio::pin!(asked);
-    assert!(tokio::time::timeout(SHORT, &mut asked).await.is_err(), "there was no place");
+    assert!(tokio::time::timeout(SHORT_TIMEOUT, &mut asked).await.is_err(), "there was no place");
     busy.write_all(b"x").await.unwrap();
     assert!(read_until(&mut busy, "404 Not Found\n").await.starts_with("HTTP/1.1 404 "));
     assert_eq!(asked.await.unwrap().status, 404);
@@ -208,48 +208,48 @@ async fn many_connections_are_served_within_a_small_limit() {
 
 #[tokio::test]
 async fn a_head_that_does_not_end_is_cut() {
-    let running = Running::start(Options { header_timeout: SHORT, ..patient() }).await;
+    let running = Running::start(Options { header_timeout: SHORT_TIMEOUT, ..patient() }).await;
     let preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     for begin in ["", "G", "GET / HTTP/1.1\r\nHost: a", "PRI * HTT", preface] {
         let started = Instant::now();
         let mut stream = connect(running.address).await;
         stream.write_all(begin.as_bytes()).await.unwrap();
         read_to_end(&mut stream).await;
-        assert!(started.elapsed() >= SHORT, "{begin:?}");
+        assert!(started.elapsed() >= SHORT_TIMEOUT, "{begin:?}");
     }
 }
 
 #[tokio::test]
 async fn a_head_that_drips_is_cut_too() {
-    let running = Running::start(Options { header_timeout: SHORT, ..patient() }).await;
+    let running = Running::start(Options { header_timeout: SHORT_TIMEOUT, ..patient() }).await;
     let mut stream = connect(running.address).await;
     stream.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
     let started = Instant::now();
     while stream.write_all(b"a: b\r\n").await.is_ok() {
         assert!(started.elapsed() < Duration::from_secs(5), "it is still read");
-        tokio::time::sleep(SHORT / 10).await;
+        tokio::time::sleep(SHORT_TIMEOUT / 10).await;
     }
 }
 
 #[tokio::test]
 async fn the_next_head_has_the_same_time() {
-    let running = Running::start(Options { header_timeout: SHORT, ..patient() }).await;
+    let running = Running::start(Options { header_timeout: SHORT_TIMEOUT, ..patient() }).await;
     let mut stream = connect(running.address).await;
     stream.write_all(request("GET /", "").as_bytes()).await.unwrap();
     read_until(&mut stream, "404 Not Found\n").await;
     // Without a byte the connection is idle, and may be.
-    tokio::time::sleep(SHORT * 2).await;
+    tokio::time::sleep(SHORT_TIMEOUT * 2).await;
     stream.write_all(request("GET /", "").as_bytes()).await.unwrap();
     read_until(&mut stream, "404 Not Found\n").await;
     let started = Instant::now();
     stream.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
     assert_eq!(read_to_end(&mut stream).await, "");
-    assert!(started.elapsed() >= SHORT);
+    assert!(started.elapsed() >= SHORT_TIMEOUT);
 }
 
 #[tokio::test]
 async fn an_idle_connection_is_closed() {
-    let running = Running::start(Options { idle_timeout: SHORT, ..patient() }).await;
+    let running = Running::start(Options { idle_timeout: SHORT_TIMEOUT, ..patient() }).await;
     let host = status_host(404);
     for mut client in Client::both(running.address).await {
         assert_eq!(client.get(&host).await.status, 404);
@@ -259,7 +259,7 @@ async fn an_idle_connection_is_closed() {
 
 #[tokio::test]
 async fn a_client_that_does_not_read_is_cut() {
-    let running = Running::start(Options { idle_timeout: SHORT, ..patient() }).await;
+    let running = Running::start(Options { idle_timeout: SHORT_TIMEOUT, ..patient() }).await;
     let mut stream = connect(running.address).await;
     let request = request("GET /", "");
     // Writes fail in the end: first the peer takes no more data, then the connection is closed.

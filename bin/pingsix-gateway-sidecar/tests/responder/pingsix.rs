@@ -108,9 +108,9 @@ async fn pingsix_and_the_responder_understand_each_other() {
 }
 
 async fn decision_list(client: &mut Client, host: &str) {
-    const ASKED: usize = 200;
+    const REQUESTS: usize = 200;
     let (mut served, mut failed) = (0, 0);
-    for _ in 0..ASKED {
+    for _ in 0..REQUESTS {
         match ask(client, host, "two").await.status.as_u16() {
             200 => served += 1,
             500 => failed += 1,
@@ -118,7 +118,7 @@ async fn decision_list(client: &mut Client, host: &str) {
         }
     }
     // 150 and 50 are expected; the test is about the share, and its exact distribution is random.
-    assert!((120..=180).contains(&served), "{host}: {served} of {ASKED} served, {failed} failed");
+    assert!((120..=180).contains(&served), "{host}: {served} of {REQUESTS} served, {failed} failed");
     for _ in 0..20 {
         assert_eq!(ask(client, host, "none").await.status, 503);
         let reply = ask(client, host, "three").await;

@@ -15,7 +15,7 @@ fn slow_giant_and_garbled_hellos_end_and_others_are_served() {
         let proxy = Proxy::start(StreamOptions { hello_timeout: timeout, ..options() });
         proxy.apply(&[upstream("a", &[backend.address]), tls(port, &["a.test"], "a")]).await;
 
-        // One byte at a time keeps nobody longer than the deadline.
+        // A client that sends single bytes is cut at the deadline.
         let begin = Instant::now();
         let mut slow = connect(port).await;
         let hello = client_hello(Some("a.test"));

@@ -16,7 +16,7 @@ use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
 /// The time within which an answer comes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 /// The time after which no answer is expected any more.
 const SILENCE: Duration = Duration::from_millis(200);
 
@@ -99,7 +99,7 @@ impl Client {
 
     async fn receive(&self) -> Vec<u8> {
         let mut buffer = vec![0; 65_536];
-        let length = timeout(PATIENCE, self.0.recv(&mut buffer)).await.expect("an answer").unwrap();
+        let length = timeout(ANSWER_TIMEOUT, self.0.recv(&mut buffer)).await.expect("an answer").unwrap();
         buffer.truncate(length);
         buffer
     }

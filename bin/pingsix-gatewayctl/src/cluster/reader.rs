@@ -22,20 +22,20 @@ use super::resource::Resource;
 use crate::arguments::ClusterArguments;
 
 /// The most objects in a page.
-const PAGE: usize = 500;
+const MAX_OBJECTS_PER_PAGE: usize = 500;
 /// The most bytes of a page. A page that has more is requested again with half of the objects; one object never has as
 /// much, because etcd stores at most some MiB.
-const PAGE_BYTES: usize = 64 << 20;
+const MAX_PAGE_BYTES: usize = 64 << 20;
 /// The most objects of all lists.
-const OBJECTS: usize = 1_000_000;
+const MAX_OBJECTS: usize = 1_000_000;
 /// The most bytes of all answers.
-const BYTES: usize = 1 << 30;
+const MAX_TOTAL_BYTES: usize = 1 << 30;
 /// The most bytes of an error.
-const ERROR_BYTES: usize = 1 << 20;
+const MAX_ERROR_BYTES: usize = 1 << 20;
 /// The most attempts at a list whose next page expires.
-const ATTEMPTS: usize = 3;
+const MAX_LIST_ATTEMPTS: usize = 3;
 /// Requests at the same time.
-const CONCURRENCY: usize = 8;
+const MAX_CONCURRENT_REQUESTS: usize = 8;
 
 /// Reads from an API server.
 pub(super) struct Reader {
@@ -93,7 +93,7 @@ impl Reader {
         }
         let lists = stream::iter(lists)
             .map(|(resource, namespace, selector)| self.list_one(resource, namespace, selector));
-        let lists: Vec<Vec<Value>> = lists.buffered(CONCURRENCY).try_collect().await?;
+        let lists: Vec<Vec<Value>> = lists.buffered(MAX_CONCURRENT_REQUESTS).try_collect().await?;
         Ok(lists.into_iter().flatten().collect())
     }
 
@@ -108,7 +108,7 @@ impl Reader {
         let objects = stream::iter(wanted).map(|(resource, key)| async move {
             self.get_one(resource, key).await.map_err(|fault| fault.about("get", &key.to_string()))
         });
-        let objects: Vec<Option<Value>> = objects.buffered(CONCURRENCY).try_collect().await?;
+        let objects: Vec<Option<Value>> = objects.buffered(MAX_CONCURRENT_REQUESTS).try_collect().await?;
         Ok(objects.into_iter().flatten().collect())
     }
 
@@ -120,12 +120,13 @@ impl Reader {
     ) -> anyhow::Result<Vec<Value>> {
         let place = namespace.map(|namespace| format!(" in namespace {namespace}")).unwrap_or_default();
         let what = format!("{}{place}", resource.kind);
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_LIST_ATTEMPTS {
             match self.pages(resource, namespace, selector).await {
                 Ok(objects) => {
-                    if self.objects.fetch_add(objects.len(), Ordering::Relaxed) + objects.len() > OBJECTS {
+                    if self.objects.fetch_add(objects.len(), Ordering::Relaxed) + objects.len() > MAX_OBJECTS
+                    {
                         bail!(
-                            "the cluster has more than {OBJECTS} objects; choose some by --namespace or --selector"
+                            "the cluster has more than {MAX_OBJECTS} objects; choose some by --namespace or --selector"
                         );
                     }
                     return Ok(objects);
@@ -145,7 +146,7 @@ impl Reader {
         selector: Option<&str>,
     ) -> Result<Vec<Value>, Fault> {
         let path = resource.path(namespace, None);
-        let (mut objects, mut page, mut next) = (Vec::new(), PAGE, None::<String>);
+        let (mut objects, mut page, mut next) = (Vec::new(), MAX_OBJECTS_PER_PAGE, None::<String>);
         loop {
             let mut query = form_urlencoded::Serializer::new(String::new());
             query.append_pair("limit", &page.to_string());
@@ -166,7 +167,7 @@ impl Reader {
             objects.extend(items.into_iter().map(|item| as_manifest(resource, item)));
             next = list.metadata.next.filter(|token| !token.is_empty());
             // The bound of all lists is a bound of this one, too.
-            if next.is_none() || objects.len() > OBJECTS {
+            if next.is_none() || objects.len() > MAX_OBJECTS {
                 return Ok(objects);
             }
         }
@@ -189,7 +190,7 @@ impl Reader {
     pub(super) async fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, Fault> {
         let body =
             timeout(self.limit, self.request(path)).await.map_err(|_| Fault::Timeout(self.limit))??;
-        if self.bytes.fetch_add(body.len(), Ordering::Relaxed) + body.len() > BYTES {
+        if self.bytes.fetch_add(body.len(), Ordering::Relaxed) + body.len() > MAX_TOTAL_BYTES {
             let message = "the objects have too many bytes; choose some by --namespace or --selector";
             return Err(Fault::Broken(message.to_owned()));
         }
@@ -205,7 +206,7 @@ impl Reader {
             .body(Body::empty())
             .map_err(|error| broken(&kube::Error::HttpError(error)))?;
         let (head, body) = self.client.send(request).await.map_err(|error| broken(&error))?.into_parts();
-        let limit = if head.status.is_success() { PAGE_BYTES } else { ERROR_BYTES };
+        let limit = if head.status.is_success() { MAX_PAGE_BYTES } else { MAX_ERROR_BYTES };
         let body = Limited::new(body, limit).collect().await.map_err(|error| {
             if error.is::<LengthLimitError>() {
                 return Fault::TooLong;

@@ -113,7 +113,7 @@ pub(crate) struct FileState {
 }
 
 /// The coarsest granularity of times that file systems have, in seconds.
-const TIME_GRANULARITY: i64 = 2;
+const TIME_GRANULARITY_SECONDS: i64 = 2;
 
 impl FileState {
     pub(crate) fn of(metadata: &fs::Metadata) -> Self {
@@ -130,7 +130,7 @@ impl FileState {
     pub(crate) fn is_settled(&self, now: SystemTime) -> bool {
         let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        self.modified.0.max(self.changed.0) < now.saturating_sub(TIME_GRANULARITY)
+        self.modified.0.max(self.changed.0) < now.saturating_sub(TIME_GRANULARITY_SECONDS)
     }
 }
 
@@ -191,7 +191,7 @@ fn list_directory(
             Ok(metadata) if !metadata.is_file() => continue,
             // The file has been deleted meanwhile, or is a dangling link.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            // Reading it says what is wrong.
+            // Reading the path gives the error.
             metadata => metadata.ok(),
         };
         if is_manifest(&path) {

@@ -140,7 +140,7 @@ impl<'o> Advice<'o> {
             return (!is_one && !ports.is_empty()).then(|| format!("Its ports: {}.", ports.join(", ")));
         }
         if objects.contains(&key) {
-            if self.compared > COMPARED {
+            if self.compared > MAX_COMPARED_NAMES {
                 return None;
             }
             let listeners = listeners(objects, &key);
@@ -152,7 +152,7 @@ impl<'o> Advice<'o> {
         let names = self.names.entry(kind).or_insert_with(|| Names::of(kind, objects));
         let beside = names.by_namespace.get(&*namespace).map(Vec::as_slice).unwrap_or_default();
         self.compared += beside.len();
-        if self.compared <= COMPARED
+        if self.compared <= MAX_COMPARED_NAMES
             && let Some(meant) = similar(&name, beside.iter().map(|other| &*other.name))
         {
             return Some(format!("Did you mean {meant}?"));
@@ -163,7 +163,7 @@ impl<'o> Advice<'o> {
 }
 
 /// The most names that the references of an input are compared with. Later references get no advice about similar names.
-const COMPARED: usize = 1 << 17;
+const MAX_COMPARED_NAMES: usize = 1 << 17;
 
 /// The names of the listeners of a Gateway or ListenerSet.
 fn listeners(objects: &Objects, key: &ObjectKey) -> BTreeSet<String> {

@@ -18,7 +18,7 @@ use crate::cluster::{Cluster, is_read_by_name};
 const VERSIONS: [&str; 2] = ["v2", "v1alpha1"];
 
 /// The most rounds of questions. A Secret may lead to another question, and hardly ever to a third one.
-const ROUNDS: usize = 8;
+const MAX_ROUNDS: usize = 8;
 
 pub(super) fn read(
     arguments: &ClusterArguments,
@@ -40,7 +40,7 @@ pub(super) fn read(
     namespaces.retain(|one| one["metadata"]["name"].as_str().is_some_and(|name| holders.contains(name)));
     values.extend(namespaces);
     let mut known: BTreeSet<ObjectKey> = BTreeSet::new();
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         let wanted: BTreeSet<ObjectKey> =
             referents(values.clone(), choices)?.difference(&known).cloned().collect();
         if wanted.is_empty() {
@@ -49,7 +49,7 @@ pub(super) fn read(
         values.extend(cluster.get(&wanted)?);
         known.extend(wanted);
     }
-    bail!("the objects refer to each other in more than {ROUNDS} steps")
+    bail!("the objects refer to each other in more than {MAX_ROUNDS} steps")
 }
 
 /// Whether all objects of the kind are read. Endpoints have no part in a migration.

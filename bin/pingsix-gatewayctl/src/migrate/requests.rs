@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 
 /// The most bytes of a file of requests.
-const MAX_BYTES: u64 = 64 << 20;
+const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// Reads a file, or standard input.
 ///
@@ -18,13 +18,13 @@ pub(super) fn read(path: &Path) -> anyhow::Result<String> {
     let mut text = Vec::new();
     let shown = path.display();
     let read = if path == Path::new("-") {
-        io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut text)
+        io::stdin().lock().take(MAX_FILE_BYTES + 1).read_to_end(&mut text)
     } else {
-        File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut text))
+        File::open(path).and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut text))
     };
     let read = read.with_context(|| format!("cannot read {shown}"))?;
-    if read as u64 > MAX_BYTES {
-        bail!("{shown} has more than {} MiB of requests", MAX_BYTES >> 20);
+    if read as u64 > MAX_FILE_BYTES {
+        bail!("{shown} has more than {} MiB of requests", MAX_FILE_BYTES >> 20);
     }
     // Logs have the bytes of any client.
     Ok(String::from_utf8_lossy(&text).into_owned())

@@ -11,7 +11,7 @@ use super::limits::{Limit, unit};
 use super::similar::similar;
 use crate::finding::reason;
 
-/// The most flaws of an object that are told.
+/// The most reported flaws of an object.
 const MAX_FLAWS: usize = 64;
 
 /// Something for which an API server, or `kubectl apply`, refuses an object.
@@ -124,7 +124,7 @@ impl Judge<'_> {
                 self.flaw(reason::DOES_NOT_DECODE, message);
             }
         }
-        // A rule about values with faults would tell the faults again.
+        // A rule about values with faults would report the faults again.
         if self.flaws.len() == before {
             for rule in &node.rules {
                 if let Some((field, message)) = (rule.violation)(value) {

@@ -31,7 +31,7 @@ use Format::{
 use Limit::{Entries, Items, Key, Length, Numbers, OneOf, Range, Set};
 
 /// A limit without an upper bound.
-const ANY: u64 = u64::MAX;
+const UNLIMITED: u64 = u64::MAX;
 
 const OBJECT_NAME: &[Limit] = &[Length(1, 253)];
 const SECTION: &[Limit] = &[Length(1, 253), Limit::Format(Subdomain)];
@@ -153,7 +153,7 @@ pub(super) const OF_GATEWAY_API: &[(&str, &[Limit])] = &[
 /// The same for the kinds of Kubernetes.
 pub(super) const OF_KUBERNETES: &[(&str, &[Limit])] = &[
     ("Ingress.spec.rules[].host", &[Length(0, 253), Limit::Format(Hostname)]),
-    ("Ingress.spec.rules[].http.paths", &[Items(1, ANY)]),
+    ("Ingress.spec.rules[].http.paths", &[Items(1, UNLIMITED)]),
     ("Ingress.spec.tls[].hosts[]", &[Length(0, 253), Limit::Format(Hostname)]),
     ("pathType", &[OneOf(&["Exact", "Prefix", "ImplementationSpecific"])]),
     ("port.number", PORT),

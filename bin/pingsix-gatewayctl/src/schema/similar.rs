@@ -1,21 +1,21 @@
-//! Names that somebody may have meant.
+//! Names that an author may have meant.
 
 use strsim::damerau_levenshtein;
 
 /// The longest name for which a similar one is looked for, in bytes.
-const MAX_LENGTH: usize = 64;
+const MAX_NAME_BYTES: usize = 64;
 
-/// The name that somebody probably meant, among those that exist.
+/// The name that the author probably meant, among the existing ones.
 ///
 /// Names differ by one letter in three, at most three, without regard to case. A name that contains the other one counts
 /// too if no other name does.
 pub(crate) fn similar<'n>(written: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
-    if written.len() > MAX_LENGTH {
+    if written.len() > MAX_NAME_BYTES {
         return None;
     }
     let lower = written.to_ascii_lowercase();
     let names: Vec<&str> =
-        names.into_iter().filter(|name| *name != written && name.len() <= MAX_LENGTH).collect();
+        names.into_iter().filter(|name| *name != written && name.len() <= MAX_NAME_BYTES).collect();
     if let Some((_, name)) = closest(&lower, &names) {
         return Some(name);
     }
@@ -27,9 +27,9 @@ pub(crate) fn similar<'n>(written: &str, names: impl IntoIterator<Item = &'n str
     containing.next().copied().filter(|_| containing.next().is_none())
 }
 
-/// The kind or group that somebody probably misspelled. Kubernetes has kinds whose names contain others.
+/// The kind or group that the author probably misspelled. Kubernetes has kinds whose names contain others.
 pub(crate) fn misspelled<'n>(written: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
-    if written.len() > MAX_LENGTH {
+    if written.len() > MAX_NAME_BYTES {
         return None;
     }
     let names: Vec<&str> = names.into_iter().collect();

@@ -24,7 +24,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECTION_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// The size limit of the head of a request over HTTP/1, in bytes.
-const HEAD_LIMIT: usize = 32 * 1024;
+const MAX_HEAD_BYTES: usize = 32 * 1024;
 
 /// Answers requests until it is stopped.
 pub(super) async fn run<F>(listener: TcpListener, respond: F, stop: CancellationToken) -> anyhow::Result<()>
@@ -53,7 +53,7 @@ where
                 .http1()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD_TIMEOUT)
-                .max_buf_size(HEAD_LIMIT);
+                .max_buf_size(MAX_HEAD_BYTES);
             let connection = builder.serve_connection(TokioIo::new(stream), service);
             // The result of a connection has no consequence.
             tokio::select! {

@@ -1,4 +1,4 @@
-//! Files that change, and what they held when they were last valid.
+//! Files that change, with their last valid content.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -35,9 +35,9 @@ impl Publisher {
         self.publications.subscribe()
     }
 
-    /// Publishes every data plane, empties those that are gone, and says what changed. Returns the failures in words.
+    /// Publishes every data plane, empties removed ones, and prints the changes. Returns the failures in words.
     ///
-    /// A data plane that cannot be published keeps what it has; that is tried again with the next change.
+    /// After a failure, a data plane keeps its documents, and the next change repeats the publication.
     pub(super) async fn publish(&mut self, output: &Output) -> anyhow::Result<Vec<String>> {
         let mut failures = Vec::new();
         let results = self.inner.publish(output).await;

@@ -1,5 +1,5 @@
-//! Verdicts on all objects, and findings to whoever watches. They take longer than a publication, so no publication waits for
-//! them.
+//! Verdicts on all objects, and the findings on standard error. Verdicts take longer than a publication, so no
+//! publication waits for them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    /// Says what is new, and what no longer holds.
+    /// Prints new findings, and findings that no longer hold.
     pub(super) fn report(&mut self, findings: &[Finding], failures: Vec<String>) -> anyhow::Result<()> {
         let now: BTreeSet<String> = findings.iter().map(sentence).chain(failures).collect();
         for line in now.difference(&self.said) {
@@ -77,7 +77,7 @@ impl Reporter {
     }
 }
 
-/// A finding without its line, which changes whenever somebody edits the file above it.
+/// A finding without its line, which changes with every edit above it.
 fn sentence(finding: &Finding) -> String {
     let place = finding.place.as_ref();
     let file = place.map(|place| format!("{}: ", place.file)).unwrap_or_default();

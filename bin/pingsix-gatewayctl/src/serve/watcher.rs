@@ -36,7 +36,7 @@ pub(super) struct Watcher {
     _handle: Option<RecommendedWatcher>,
 }
 
-/// The paths of events at which nobody has looked yet.
+/// The paths of events that were not examined yet.
 #[derive(Debug, Default)]
 struct Events {
     seen: Mutex<Seen>,
@@ -111,7 +111,7 @@ impl Watcher {
 
     /// Returns once files have changed and then have been left alone for a moment.
     ///
-    /// Nothing is lost when the future is dropped: a change that was not returned is noticed by the next call.
+    /// The future may be dropped: the next call notices a change that was not returned.
     pub(super) async fn changed(&mut self) {
         while !self.has_news {
             let is_poll = timeout(self.poll, self.events.notify.notified()).await.is_err();
@@ -185,7 +185,7 @@ impl Found {
         let files = find(&paths)?;
         let root =
             |path: &PathBuf| Some(Root { absolute: absolute(path).ok()?, is_directory: path.is_dir() });
-        // Of two paths that overlap, one has the events of both, so then events tell of a change alone.
+        // If two paths overlap, one has the events of both. Events then show that a file changed, and not which one.
         let real: Vec<PathBuf> = paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
         let overlaps = (0..real.len())
             .flat_map(|one| (0..real.len()).map(move |other| (one, other)))
@@ -209,8 +209,8 @@ impl Found {
         }
     }
 
-    /// Looks at the path of an event, which is told in any state, because two writes within the granularity of times leave the
-    /// same. Returns false if the event may be about other files, too.
+    /// Examines the path of an event. The path counts as changed even with equal metadata, because two writes within the
+    /// granularity of times leave equal metadata. Returns false if the event may be about other files, too.
     fn look_at(
         &mut self,
         path: &Path,
@@ -265,7 +265,7 @@ impl Found {
 
 fn watch(paths: &[PathBuf], events: Arc<Events>) -> anyhow::Result<RecommendedWatcher> {
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        // Reading a file is an event too, and reading is what follows.
+        // Reading a file is an event too, and a read follows each event.
         let only_read = event.as_ref().is_ok_and(|event| match event.kind {
             EventKind::Access(access) => access != AccessKind::Close(AccessMode::Write),
             EventKind::Any

@@ -91,7 +91,7 @@ fn ingresses_that_no_class_of_ours_serves_are_named() {
     check(CLASS, &annotated)
         .exits(1)
         .prints("error: metadata.annotations: IngressClass \"other\" does not exist");
-    // Nothing else was judged.
+    // The program judged no other object.
     check(&CLASS.replace("pingsix.io/", "example.com/"), &ingress)
         .exits(1)
         .prints("[NothingToCheck]")

@@ -13,7 +13,7 @@ use crate::support::{Manifests, command, route, run};
 const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The most pages of a walk.
-const PAGES: usize = 150;
+const MAX_PAGES: usize = 150;
 
 /// A running `serve` with its pages.
 pub(crate) struct Viewed {
@@ -64,7 +64,7 @@ impl Viewed {
             let body = self.page(&path);
             for link in body.split("href=\"").skip(1) {
                 let link = unescaped(link.split(['"', '#']).next().unwrap());
-                if !link.is_empty() && known.len() < PAGES && known.insert(link.clone()) {
+                if !link.is_empty() && known.len() < MAX_PAGES && known.insert(link.clone()) {
                     next.push_back(link);
                 }
             }

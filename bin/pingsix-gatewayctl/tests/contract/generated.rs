@@ -17,7 +17,7 @@ use crate::serve::Serve;
 const STARTS: usize = 3;
 
 /// The number of requests after each start.
-const REQUESTS: usize = 120;
+const REQUESTS_PER_START: usize = 120;
 
 /// A table with endpoints on this machine, so that no request leaves it; the echoes replace most of them.
 fn on_loopback(mut objects: Vec<Value>) -> Vec<Value> {
@@ -89,7 +89,7 @@ async fn pingsix_answers_served_tables_as_the_oracle_does() {
                 for _ in 0..STARTS {
                     let pingsix = PingSix::start(&binary, serve.etcd, &scope).await;
                     tally.starts += 1;
-                    let probes = comparison.probes(&mut rng, port, REQUESTS);
+                    let probes = comparison.probes(&mut rng, port, REQUESTS_PER_START);
                     comparison.compare(pingsix.address.into(), port, &probes, &mut rng, &mut tally).await;
                 }
             }

@@ -25,10 +25,10 @@ use crate::run::{binary, print_message};
 const SCOPE: &str = "/contract/scenarios";
 
 /// The number of publications of each data plane; PingSIX draws another order each time.
-const EDITIONS: usize = 2;
+const PUBLICATIONS_PER_DATA_PLANE: usize = 2;
 
 /// After how many publications PingSIX is started anew.
-const PUBLICATIONS: usize = 40;
+const PUBLICATIONS_PER_START: usize = 40;
 
 /// A request, and the address of PingSIX at which the sidecar passes it on, if the sidecar terminates TLS.
 struct Arrival<'a> {
@@ -124,8 +124,8 @@ impl Harness {
             if addresses.is_empty() {
                 addresses.insert(None);
             }
-            for (edition, address) in
-                (0..EDITIONS).flat_map(|edition| addresses.iter().map(move |at| (edition, *at)))
+            for (edition, address) in (0..PUBLICATIONS_PER_DATA_PLANE)
+                .flat_map(|edition| addresses.iter().map(move |at| (edition, *at)))
             {
                 if let Err(fault) = self.publish(&config, address).await {
                     self.tally.faults.push(format!("{} ({prefix}): {fault}", case.name));
@@ -153,7 +153,7 @@ impl Harness {
         let config = || at_address(&local, address, self.pingsix.addresses().plaintext);
         self.tally.publications += 1;
         let mut revision = self.etcd.publish(SCOPE, &config(), self.tally.publications).await;
-        if self.tally.publications.is_multiple_of(PUBLICATIONS) {
+        if self.tally.publications.is_multiple_of(PUBLICATIONS_PER_START) {
             self.restart().await;
             if address.is_some() {
                 // The new process has another address.

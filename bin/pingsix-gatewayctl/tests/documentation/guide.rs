@@ -154,7 +154,7 @@ fn every_command_of_the_guide_from_the_go_controller_succeeds() {
     let [asked, open] = answers.as_slice() else { panic!("{answers:?}") };
     assert!(asked.contains("HTTPRoute shop/orders-pingsix") && asked.contains("key-auth"), "{asked}");
     assert!(open.contains("Service shop/site") && !open.contains("key-auth"), "{open}");
-    // Nothing of the Go controller is applied again.
+    // The guide applies no object of the Go controller again.
     let written = fs::read_to_string(directory.path().join("copies.yaml")).unwrap();
     let documents = serde_saphyr::from_multiple::<Value>(&written).unwrap();
     let is_served = |object: &&Value| ["Gateway", "HTTPRoute"].iter().any(|kind| object["kind"] == *kind);

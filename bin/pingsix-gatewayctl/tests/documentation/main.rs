@@ -72,7 +72,7 @@ fn invariants_are_numbered_in_order() {
     }
 }
 
-/// The fields of a schema by their paths. What Kubernetes defines is one field, and so is a list.
+/// The fields of a schema by their paths. A type of Kubernetes is one field, and so is a list.
 fn fields(schema: &Value, path: &str, found: &mut Vec<String>) {
     match schema.get("properties").and_then(Value::as_object) {
         Some(properties) if !path.ends_with(".resources") => {

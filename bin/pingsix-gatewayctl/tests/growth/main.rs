@@ -13,11 +13,11 @@ use shapes::{apisix, long_ingress, rivals, routes, shared_host, tenants};
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;
 
 /// The least number of Ingresses, paths or names.
-const COUNT: usize = 20;
+const MIN_COUNT: usize = 20;
 
 /// The most growth for the second doubling of the input, as a multiple of that for the first one. Work in proportion to the input
 /// has twice the growth, and work in proportion to its square four times.
-const MOST: u64 = 3;
+const MAX_GROWTH_RATIO: u64 = 3;
 
 /// Beyond these allocations and bytes, the growth is that of the input, and not of tables that double.
 const NOISE: [u64; 2] = [2_000, 200_000];
@@ -56,12 +56,12 @@ fn the_work_is_in_proportion_to_the_input() {
         for command in commands {
             // The first run makes what the process keeps.
             let _ = work(command, &shape(1));
-            let [small, middle, large] = [1, 2, 4].map(|times| work(command, &shape(COUNT * times)));
+            let [small, middle, large] = [1, 2, 4].map(|times| work(command, &shape(MIN_COUNT * times)));
             for (unit, noise) in NOISE.iter().enumerate() {
                 let (first, second) = (middle[unit] - small[unit], large[unit] - middle[unit]);
                 println!("| {name} | {} | {} | {} | {} |", command.join(" "), small[unit], first, second);
                 assert!(
-                    second <= first * MOST + noise,
+                    second <= first * MAX_GROWTH_RATIO + noise,
                     "{} of {name}: {} to {} to {}",
                     command.join(" "),
                     small[unit],

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 /// Lines shown around a difference.
-const CONTEXT: usize = 2;
+const CONTEXT_LINES: usize = 2;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
@@ -16,7 +16,7 @@ enum Side {
 pub(crate) fn difference(held: &str, new: &str) -> String {
     let lines = aligned(&held.lines().collect::<Vec<_>>(), &new.lines().collect::<Vec<_>>());
     let near = |index: usize| {
-        let range = index.saturating_sub(CONTEXT)..(index + CONTEXT + 1).min(lines.len());
+        let range = index.saturating_sub(CONTEXT_LINES)..(index + CONTEXT_LINES + 1).min(lines.len());
         lines[range].iter().any(|(side, _)| *side != Side::Both)
     };
     let mut out = String::new();

@@ -10,10 +10,10 @@ use crate::report::{Place, Reason, Report};
 use crate::source::{Field, Fields, ServicePort};
 
 /// The most backends of a rule of an HTTPRoute.
-const BACKENDS: usize = 16;
+const MAX_BACKENDS_PER_RULE: usize = 16;
 
 /// The greatest weight of a backend.
-const WEIGHT: u64 = 1_000_000;
+const MAX_WEIGHT: u64 = 1_000_000;
 
 /// A backend with the host that its requests get.
 struct Backend {
@@ -40,9 +40,13 @@ pub(super) fn of_rule(
     for item in upstreams {
         backends.extend(upstream(item, route, is_single, context, report));
     }
-    if backends.len() > BACKENDS {
+    if backends.len() > MAX_BACKENDS_PER_RULE {
         let place = fields.place.at("backends");
-        report.blocking(&place, Reason::TooMany, format!("A rule has at most {BACKENDS} backends."));
+        report.blocking(
+            &place,
+            Reason::TooMany,
+            format!("A rule has at most {MAX_BACKENDS_PER_RULE} backends."),
+        );
         return Vec::new();
     }
     let hosts: Vec<&Option<String>> = backends.iter().map(|backend| &backend.host).collect();
@@ -62,12 +66,12 @@ pub(super) fn of_rule(
 
 fn weight(fields: &mut Fields, is_single: bool, report: &mut Report) -> Option<u64> {
     match fields.number("weight", report) {
-        Some((place, weight)) if weight <= WEIGHT => {
+        Some((place, weight)) if weight <= MAX_WEIGHT => {
             report.exact(&place, "The weight stays.");
             (!is_single).then_some(weight)
         }
         Some((place, _)) => {
-            report.blocking(&place, Reason::TooMany, format!("A weight is at most {WEIGHT}."));
+            report.blocking(&place, Reason::TooMany, format!("A weight is at most {MAX_WEIGHT}."));
             None
         }
         None => (!is_single).then_some(100),

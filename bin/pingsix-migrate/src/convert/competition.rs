@@ -11,7 +11,7 @@ use crate::plugin::Effects;
 use crate::report::{Reason, Report};
 
 /// The most pairs of matches for one host and path, of different rules, that are compared.
-const PAIRS: usize = 16_384;
+const MAX_COMPARED_PAIRS: usize = 16_384;
 
 /// The order of two matches of one host and path in Gateway API: the smaller one comes first.
 fn rank(one: &Value) -> (bool, std::cmp::Reverse<usize>, std::cmp::Reverse<usize>) {
@@ -109,7 +109,7 @@ fn refused_pairs(
 ) -> BTreeMap<(usize, usize), Option<MatchPlace>> {
     let mut refused = BTreeMap::new();
     for places in competitors(documents).values().filter(|places| may_differ(places)) {
-        if pairs(places) > PAIRS {
+        if pairs(places) > MAX_COMPARED_PAIRS {
             refused.extend(places.iter().map(|(at, index, _)| ((*at, *index), None)));
             continue;
         }
@@ -145,7 +145,7 @@ pub(super) fn compare_priorities(documents: &mut [Document], report: &mut Report
     refuse(documents, refused, ("priority", why), report);
 }
 
-/// What PingSIX runs on all requests of one host, path and method.
+/// The plugins that PingSIX runs on all requests of one host, path and method.
 #[derive(PartialEq)]
 struct Plugins<'a> {
     security: &'a Map<String, Value>,

@@ -103,7 +103,7 @@ pub(super) fn of_expression(item: Field, report: &mut Report) -> Option<Conditio
     }
     let several = values.len() > 1;
     let condition = match scope.as_str() {
-        // nginx does not tell dashes from underscores in the names of headers.
+        // nginx does not distinguish dashes and underscores in the names of headers.
         "Header" => Some(Condition { field: "headers", name, values }),
         "Query" => Some(Condition { field: "queryParams", name, values }),
         "Variable" => of_variable(&name, values),

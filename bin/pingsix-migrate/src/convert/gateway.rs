@@ -20,10 +20,10 @@ use crate::report::{Place, Reason};
 use crate::words::counted;
 
 /// The most listeners of a Gateway, and of a ListenerSet.
-const LISTENERS: usize = 64;
+const MAX_LISTENERS: usize = 64;
 
 /// The most parents of a route.
-const PARENTS: usize = 32;
+const MAX_PARENTS: usize = 32;
 
 /// A listener that is written, with the field that asks for it, and its certificate.
 struct Listener {
@@ -84,7 +84,7 @@ fn write(
     for Listener { place, value, .. } in &listeners {
         draft.output.objects.origins.note_listener(&key, name_of(value), place);
     }
-    let further = listeners.split_off(listeners.len().min(LISTENERS.saturating_sub(known.len())));
+    let further = listeners.split_off(listeners.len().min(MAX_LISTENERS.saturating_sub(known.len())));
     for Listener { certificate, .. } in &listeners {
         if let Some(secret) = certificate {
             draft.output.objects.grant((Kind::Gateway, &name.namespace), Kind::Secret, secret);
@@ -121,7 +121,7 @@ fn write_sets(gateway: &ObjectKey, own: &[Value], further: Vec<Listener>, draft:
     holders.add(None, own);
     let mut further = further.into_iter().peekable();
     while further.peek().is_some() {
-        let chunk: Vec<Listener> = further.by_ref().take(LISTENERS).collect();
+        let chunk: Vec<Listener> = further.by_ref().take(MAX_LISTENERS).collect();
         for Listener { certificate, .. } in &chunk {
             if let Some(secret) = certificate {
                 draft.output.objects.grant((Kind::ListenerSet, namespace), Kind::Secret, secret);
@@ -134,8 +134,9 @@ fn write_sets(gateway: &ObjectKey, own: &[Value], further: Vec<Listener>, draft:
         let key = ObjectKey::new(Kind::ListenerSet, namespace, set.as_str());
         for Listener { place, value, .. } in &chunk {
             draft.output.objects.origins.note_listener(&key, name_of(value), place);
-            let message =
-                format!("A Gateway has at most {LISTENERS} listeners, so ListenerSet {set} has this one.");
+            let message = format!(
+                "A Gateway has at most {MAX_LISTENERS} listeners, so ListenerSet {set} has this one."
+            );
             draft.report.exact(place, message);
         }
         let values: Vec<Value> = chunk.into_iter().map(|listener| listener.value).collect();
@@ -147,7 +148,7 @@ fn write_sets(gateway: &ObjectKey, own: &[Value], further: Vec<Listener>, draft:
         };
         let Some(left_out) = holders.attach(&gateway.name, &route, spec) else { continue };
         let message = format!(
-            "A route has at most {PARENTS} parents, so it lacks the listeners of {}.",
+            "A route has at most {MAX_PARENTS} parents, so it lacks the listeners of {}.",
             counted(left_out, "ListenerSet")
         );
         draft.report.impossible(&Place::object(route.to_string()), Reason::TooMany, message);
@@ -233,8 +234,8 @@ impl Holders {
                 all.push(reference);
             }
         }
-        let left_out = all.len().saturating_sub(PARENTS);
-        all.truncate(PARENTS);
+        let left_out = all.len().saturating_sub(MAX_PARENTS);
+        all.truncate(MAX_PARENTS);
         *references = all;
         (left_out > 0).then_some(left_out)
     }

@@ -8,7 +8,7 @@ use crate::report::{Place, Reason, Report};
 use crate::source::{Fields, is_name};
 
 /// The most matches of a rule. More of them are a sign of hostile input rather than of a rule.
-const MATCHES: usize = 1_024;
+const MAX_MATCHES: usize = 1_024;
 
 /// The methods of an HTTPRoute.
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
@@ -152,8 +152,12 @@ fn expand(
     place: &Place,
     report: &mut Report,
 ) -> Vec<Value> {
-    if paths.len() > MATCHES / methods.len().max(1) {
-        report.blocking(place, Reason::TooMany, format!("The rule would have more than {MATCHES} matches."));
+    if paths.len() > MAX_MATCHES / methods.len().max(1) {
+        report.blocking(
+            place,
+            Reason::TooMany,
+            format!("The rule would have more than {MAX_MATCHES} matches."),
+        );
         return Vec::new();
     }
     let base: Vec<Map<String, Value>> = paths
@@ -196,8 +200,12 @@ pub(super) fn add(
     }
     let factor = conditions.iter().try_fold(1_usize, |all, one| all.checked_mul(one.values.len()));
     let count = factor.and_then(|factor| factor.checked_mul(matches.len()));
-    if count.is_none_or(|count| count > MATCHES) {
-        report.blocking(place, Reason::TooMany, format!("The rule would have more than {MATCHES} matches."));
+    if count.is_none_or(|count| count > MAX_MATCHES) {
+        report.blocking(
+            place,
+            Reason::TooMany,
+            format!("The rule would have more than {MAX_MATCHES} matches."),
+        );
         return Vec::new();
     }
     if conditions.len() > 16 {

@@ -39,7 +39,7 @@ impl Output {
         self.objects.reserve(Kind::HttpRoute, namespace, wanted)
     }
 
-    /// Keeps what plugins ask of the telemetry of the data plane.
+    /// Keeps the settings of plugins for the telemetry of the data plane.
     pub(super) fn keep_telemetry(&mut self, effects: &mut Effects) {
         for (name, value) in std::mem::take(&mut effects.telemetry) {
             self.telemetry.entry(name).or_insert(value);

@@ -48,7 +48,7 @@ pub(super) fn is_owned(name: &str) -> bool {
     DOMAINS.contains(&domain) && !keeps_away
 }
 
-/// Removes from the metadata of a copy whatever makes other tools or objects its owners.
+/// Removes the metadata that make other tools or objects the owners of a copy.
 pub(super) fn disown(metadata: &mut Map<String, Value>, output: &mut Output) {
     let fields =
         ["finalizers", "ownerReferences"].into_iter().filter(|field| metadata.remove(*field).is_some());

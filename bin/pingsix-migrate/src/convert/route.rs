@@ -18,10 +18,10 @@ use crate::report::{Place, Reason, Report};
 use crate::source::{Field, Fields, Source, SourceKind};
 
 /// The most matches of all rules, times their hosts, whose order is compared.
-const ENTRIES: usize = 131_072;
+const MAX_COMPARED_ENTRIES: usize = 131_072;
 
 /// The status of redirects to HTTPS in APISIX.
-const TO_HTTPS: u16 = 301;
+const HTTPS_REDIRECT_STATUS: u16 = 301;
 
 /// The class and the namespace of a rule.
 struct Origin<'a> {
@@ -129,7 +129,7 @@ fn group(name: &ObjectName, rules: Vec<Rule>, documents: &mut Vec<Document>, out
         };
         if https_only {
             let redirect = output.route_name(&name.namespace, &format!("{wanted}-redirect"));
-            documents.push(document.redirect_to_https(redirect, TO_HTTPS));
+            documents.push(document.redirect_to_https(redirect, HTTPS_REDIRECT_STATUS));
         }
         documents.push(document);
     }
@@ -235,8 +235,10 @@ fn rule(
         Matching::default()
     });
     *entries = entries.saturating_add(matches.len().saturating_mul(hosts.len().max(1)));
-    if *entries > ENTRIES {
-        let message = format!("The rules of the input have more than {ENTRIES} matches, times their hosts.");
+    if *entries > MAX_COMPARED_ENTRIES {
+        let message = format!(
+            "The rules of the input have more than {MAX_COMPARED_ENTRIES} matches, times their hosts."
+        );
         draft.report.blocking(&place.at("match"), Reason::TooMany, message);
         matches.clear();
     }
@@ -344,7 +346,7 @@ fn timeout(fields: &mut Fields, report: &mut Report) -> Option<u64> {
             "The time to connect is that of the Service, in a BackendTrafficPolicy.",
         );
     }
-    // The original has 60 seconds for what is not given, and for zero.
+    // The original has 60 seconds for an absent value, and for zero.
     let value = |given: &Option<(Place, crate::source::Seconds)>| {
         given.as_ref().map(|(_, seconds)| seconds.value).filter(|value| *value > 0).unwrap_or(60)
     };
@@ -389,7 +391,7 @@ impl Rule {
     }
 }
 
-/// The answer to requests that nobody may serve.
+/// The answer to requests that no backend may serve.
 pub(super) fn refusal() -> Value {
     json!({ "statusCode": 503 })
 }

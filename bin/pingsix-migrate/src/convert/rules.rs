@@ -13,10 +13,10 @@ use crate::plugin::{AUTHENTICATIONS, Effects};
 use crate::report::{Place, Reason, Report};
 
 /// The limits of an HTTPRoute.
-const HOSTS: usize = 16;
-const RULES: usize = 16;
-const MATCHES_OF_RULE: usize = 64;
-const MATCHES_OF_ROUTE: usize = 128;
+const MAX_HOSTS: usize = 16;
+const MAX_RULES: usize = 16;
+const MAX_MATCHES_PER_RULE: usize = 64;
+const MAX_MATCHES_PER_ROUTE: usize = 128;
 
 /// A rule.
 #[derive(Clone)]
@@ -124,7 +124,7 @@ pub(super) fn write(document: Document, output: &mut Output) -> Vec<String> {
         let wanted = label(&rule_name, "rule");
         let base = format!("{name}-{wanted}");
         let (filters, backends) = filters(&namespace, &base, &mut effects, backends, output);
-        for matches in matches.chunks(MATCHES_OF_RULE) {
+        for matches in matches.chunks(MAX_MATCHES_PER_RULE) {
             let mut rule_name = wanted.clone();
             while names.contains_key(&rule_name) {
                 let number = names.entry(wanted.clone()).or_insert(1);
@@ -155,7 +155,7 @@ pub(super) fn write(document: Document, output: &mut Output) -> Vec<String> {
     }
     let parent = output.gateway.reference(&namespace, section);
     // No host stands for all hosts.
-    let hosts: Vec<&[String]> = if hosts.is_empty() { vec![&[]] } else { hosts.chunks(HOSTS).collect() };
+    let hosts: Vec<&[String]> = if hosts.is_empty() { vec![&[]] } else { hosts.chunks(MAX_HOSTS).collect() };
     let mut written = Vec::new();
     for (hosts, pieces) in
         hosts.into_iter().flat_map(|hosts| chunks(&pieces).map(move |pieces| (hosts, pieces)))
@@ -185,7 +185,7 @@ fn chunks(pieces: &[Piece]) -> impl Iterator<Item = &[Piece]> {
     pieces.chunk_by(move |piece, next| {
         rules += 1;
         matches += piece.matches;
-        let has_room = rules < RULES && matches + next.matches <= MATCHES_OF_ROUTE;
+        let has_room = rules < MAX_RULES && matches + next.matches <= MAX_MATCHES_PER_ROUTE;
         if !has_room {
             (rules, matches) = (0, 0);
         }

@@ -114,7 +114,7 @@ impl Settings {
     fn timeout(&mut self, mut fields: Fields, report: &mut Report) {
         let mut value = Map::new();
         for name in ["connect", "send", "read"] {
-            // The original has 60 seconds for what is not given.
+            // The original has 60 seconds for an absent value.
             let mut seconds = 60;
             if let Some((place, given)) = fields.take(name).and_then(|field| field.seconds(report)) {
                 if given.is_exact && (1..=86_400).contains(&given.value) {

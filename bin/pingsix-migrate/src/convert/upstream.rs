@@ -13,7 +13,7 @@ use crate::report::{Place, Reason, Report};
 use crate::source::{Field, Predecessors, ServicePort, Source, SourceKind};
 
 /// The most nodes of an EndpointSlice.
-const NODES: usize = 1_000;
+const MAX_NODES: usize = 1_000;
 
 /// The parts of an ApisixUpstream on which rules depend.
 #[derive(Clone, Debug, Default)]
@@ -67,7 +67,7 @@ pub(super) fn convert(
         if is_lost {
             let message = "Rules with the upstream are not written.";
             if has_nodes && external.is_none() {
-                // There is nothing that rules could refer to.
+                // Rules have no object to refer to.
                 draft.report.withhold(&place, message);
             } else {
                 draft.report.withhold_until_named(&place, message);
@@ -123,8 +123,8 @@ fn external(
     let mut weights = BTreeSet::new();
     let before = report.losses();
     let place = nodes.first().map(|node| node.place.clone())?;
-    if nodes.len() > NODES {
-        report.blocking(&place, Reason::TooMany, format!("The upstream has more than {NODES} nodes."));
+    if nodes.len() > MAX_NODES {
+        report.blocking(&place, Reason::TooMany, format!("The upstream has more than {MAX_NODES} nodes."));
         return None;
     }
     for node in nodes {

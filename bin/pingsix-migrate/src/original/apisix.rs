@@ -28,7 +28,7 @@ pub(super) struct Apisix {
     by_host: BTreeMap<String, Vec<usize>>,
     services: Services,
     certificates: Certificates,
-    /// What ApisixUpstreams say about the host of requests, by Service.
+    /// The hosts of requests to backends, from ApisixUpstreams, by Service.
     upstreams: BTreeMap<ObjectName, PassHost>,
     /// The reason for which no answer is known.
     fault: Option<String>,

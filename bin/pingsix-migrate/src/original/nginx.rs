@@ -31,7 +31,7 @@ const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 const DEFAULT_CLASS_ANNOTATION: &str = "ingressclass.kubernetes.io/is-default-class";
 
 /// The most bytes of a compiled regular expression.
-const REGEX_SIZE: usize = 1 << 20;
+const MAX_REGEX_BYTES: usize = 1 << 20;
 
 /// ingress-nginx with its configuration.
 pub(super) struct Nginx {
@@ -110,7 +110,7 @@ impl Nginx {
 
 /// A regular expression of nginx; `None` for a syntax that `regex` does not have.
 fn compiled(pattern: &str) -> Option<Regex> {
-    RegexBuilder::new(pattern).case_insensitive(true).unicode(false).size_limit(REGEX_SIZE).build().ok()
+    RegexBuilder::new(pattern).case_insensitive(true).unicode(false).size_limit(MAX_REGEX_BYTES).build().ok()
 }
 
 /// Whether ingress-nginx serves an Ingress. The API server writes the default class into Ingresses without one, and the

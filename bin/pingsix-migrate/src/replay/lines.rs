@@ -7,7 +7,7 @@ use super::{Hosts, ReplayHost, har, log};
 use crate::answer::Request;
 
 /// The most bytes of a line.
-const MAX_LINE: usize = 32 << 10;
+const MAX_LINE_BYTES: usize = 32 << 10;
 
 /// A line, or an entry of a HAR file, that is no request.
 #[derive(Debug)]
@@ -53,12 +53,12 @@ pub(super) fn read(text: &str, host: Option<&ReplayHost>, objects: &[Value]) -> 
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        if line.len() > MAX_LINE {
-            lines.add(index + 1, Err(format!("the line has more than {MAX_LINE} bytes")));
+        if line.len() > MAX_LINE_BYTES {
+            lines.add(index + 1, Err(format!("the line has more than {MAX_LINE_BYTES} bytes")));
         } else if is_curl(line) {
             let mut command = line.to_owned();
             // A shell goes on behind a backslash.
-            while command.ends_with('\\') && command.len() <= MAX_LINE {
+            while command.ends_with('\\') && command.len() <= MAX_LINE_BYTES {
                 command.pop();
                 let Some((_, next)) = numbered.next() else { break };
                 command.push_str(next.trim_end());

@@ -10,10 +10,10 @@ use super::{Entry, Report, ReportFormat, Verdict};
 use crate::words::{counted, printable};
 
 /// The most objects or fields that a summary names for one cause.
-const NAMES: usize = 5;
+const MAX_NAMES: usize = 5;
 
 /// The most sentences of a summary that differ only by their values.
-const SENTENCES: usize = 5;
+const MAX_SENTENCES: usize = 5;
 
 /// The guides, each with a word of the objects or fields that it is about.
 const GUIDES: [(&str, &str); 4] = [
@@ -87,11 +87,11 @@ impl Report {
             let (title, meaning) = first.verdict.heading();
             let _ = writeln!(text, "{title}: {meaning}");
             for causes in causes.chunk_by(Cause::is_like) {
-                for cause in causes.iter().take(SENTENCES) {
+                for cause in causes.iter().take(MAX_SENTENCES) {
                     let Cause { field, message, .. } = cause;
                     let colon = if field.is_empty() { "" } else { ": " };
                     let line = printable(format!("{field}{colon}{message}"));
-                    let _ = writeln!(text, "  {line}\n    {}", printable(places(cause, NAMES)));
+                    let _ = writeln!(text, "  {line}\n    {}", printable(places(cause, MAX_NAMES)));
                 }
                 if let Some(rest) = rest(causes) {
                     let _ = writeln!(text, "  {}", printable(rest));
@@ -121,8 +121,8 @@ impl Report {
 
     fn markdown(&self, all: bool) -> String {
         let mut text = format!("# Migration\n\n{}\n\n{}\n", self.counts(), self.next_step());
-        let names = if all { usize::MAX } else { NAMES };
-        let sentences = if all { usize::MAX } else { SENTENCES };
+        let names = if all { usize::MAX } else { MAX_NAMES };
+        let sentences = if all { usize::MAX } else { MAX_SENTENCES };
         let causes = causes(self.entries());
         for causes in causes.chunk_by(|one, other| one.verdict == other.verdict) {
             let Some(first) = causes.first() else { continue };
@@ -202,7 +202,7 @@ fn listed(names: Vec<&str>, most: usize) -> String {
 
 /// A line for the sentences that a summary leaves out.
 fn rest(causes: &[Cause<'_>]) -> Option<String> {
-    let rest = causes.get(SENTENCES..).filter(|rest| !rest.is_empty())?;
+    let rest = causes.get(MAX_SENTENCES..).filter(|rest| !rest.is_empty())?;
     let first = rest.first()?;
     let fields: usize = rest.iter().map(|cause| cause.places.len()).sum();
     let field = general_field(&first.field);

@@ -101,7 +101,7 @@ impl Fields {
             .collect()
     }
 
-    /// Reports every field that was not taken. Its meaning is unknown, so that what it protects may be lost.
+    /// Reports every field that was not taken. Its meaning is unknown, so a protection may be lost.
     pub(crate) fn finish(mut self, report: &mut Report) {
         for (_, field) in self.rest() {
             let empty = match &field.value {

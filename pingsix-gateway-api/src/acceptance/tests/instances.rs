@@ -36,7 +36,7 @@ fn instances_that_go_keep_nobody_waiting_and_those_that_come_decide() {
             simulation.look();
             assert_ne!(simulation.say(), AcceptanceOutcome::Nothing);
         } else {
-            // They read elsewhere: whoever comes is given what there is now.
+            // The instances read elsewhere: a new one gets the present documents.
             assert_eq!(
                 simulation.acceptance.tick(simulation.now + UNCONNECTED_TIMEOUT),
                 AcceptanceOutcome::Unanswered
@@ -87,7 +87,7 @@ fn a_refusal_that_is_none_convicts_nobody() {
                 for index in 0..added {
                     simulation.route(&format!("new-{index}"), &[Good]);
                 }
-                // Somebody seems to refuse whatever there is for a while, and PingSIX takes it.
+                // An instance reports refusals of all content for a while, though PingSIX takes it.
                 for _ in 0..rounds {
                     let draft = simulation.acceptance.draft(&simulation.newest());
                     simulation.revision += 1;

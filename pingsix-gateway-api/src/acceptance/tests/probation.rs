@@ -1,9 +1,9 @@
-//! Somebody who changes what is at fault faster than a search ends.
+//! An author who changes faulty objects faster than a search ends.
 
 use super::*;
 
 /// The time of PingSIX for the verdict on a publication.
-const TURN: Duration = Duration::from_millis(500);
+const VERDICT_TIME: Duration = Duration::from_millis(500);
 
 /// A namespace that publishes poison in all the ways there are, and one that goes on with its work.
 struct Siege {
@@ -30,7 +30,7 @@ impl Siege {
 
     fn turn(&mut self) {
         self.simulation.turn();
-        self.simulation.now += TURN;
+        self.simulation.now += VERDICT_TIME;
         self.turns += 1;
         self.searching += usize::from(self.simulation.acceptance.search.is_some());
         if self.turns.is_multiple_of(10) {

@@ -1,8 +1,8 @@
-//! A controller that starts, from what was said before it.
+//! A controller that starts, with the statuses of an earlier one.
 
 use super::*;
 
-/// Another controller takes over, from whom PingSIX has what it has; statuses say what they said.
+/// Another controller takes over; PingSIX keeps its content, and the statuses stay.
 fn restart(simulation: &mut Simulation, refused: &[&str]) {
     simulation.recalled = refused.iter().map(|name| (*name).to_owned()).collect();
     let keys = |names: &mut dyn Iterator<Item = &str>| -> BTreeSet<ObjectKey> {

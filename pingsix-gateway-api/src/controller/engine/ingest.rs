@@ -13,7 +13,7 @@ use crate::watch::{Availability, Input, Presence, presence};
 use crate::world::{Effects, World};
 
 /// The number of objects in one line of the log.
-const NAMED: usize = 8;
+const MAX_NAMED_OBJECTS: usize = 8;
 
 /// Queued and running owners, and the state of the objects that they depend on.
 pub(super) struct Ingest {
@@ -159,7 +159,8 @@ impl Ingest {
         let owners = reconciler.end_waits(now, self.is_api_server_answering());
         for owner in &owners {
             let awaited = self.waiting.get(owner).into_iter().flatten();
-            let named: Vec<String> = awaited.clone().take(NAMED).map(ToString::to_string).collect();
+            let named: Vec<String> =
+                awaited.clone().take(MAX_NAMED_OBJECTS).map(ToString::to_string).collect();
             tracing::warn!(
                 %owner, objects = awaited.count(), ?named,
                 "the API server does not answer for these objects; their references fail closed"

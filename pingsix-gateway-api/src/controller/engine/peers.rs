@@ -21,7 +21,7 @@ use crate::replicas::{Confirmed, ReplicaReport};
 
 /// The time for which an earlier confirmation counts while replicas have different content. Replicas see a change at
 /// different times, and the status of a Gateway must not flip with each change.
-const AGREE: Duration = Duration::from_secs(10);
+const AGREEMENT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The report for other replicas, and the state of their reports.
 #[derive(Debug, Default)]
@@ -102,7 +102,7 @@ impl Engine {
             if is_good && replicas.has_confirmed(scope, &content, &instance) {
                 agreed.insert(key.clone(), now);
             }
-            let is_recent = |at: &Instant| now.duration_since(*at) < AGREE;
+            let is_recent = |at: &Instant| now.duration_since(*at) < AGREEMENT_TIMEOUT;
             page.is_confirmed = is_good && agreed.get(&key).is_some_and(is_recent);
         }
         if !by.is_empty() {

@@ -22,7 +22,7 @@ use crate::controller::observers::Gates;
 use crate::status::{EventBoard, Readers, StatusBoard, Wanted};
 
 /// The longest time for which the reports of an owner are held back.
-const REPORT_DELAY: Duration = Duration::from_secs(1);
+const MAX_REPORT_DELAY: Duration = Duration::from_secs(1);
 
 /// The boards of statuses and Events, readiness, and the statuses that are held back.
 pub(super) struct Report {
@@ -284,7 +284,7 @@ impl Report {
     /// Addresses are in the statuses of Gateways and Ingresses.
     pub(super) fn update_all_addresses(&self, view: View<'_>) {
         let changed = self.status.keys();
-        // Of an Ingress nothing could be said without an address.
+        // The status of an Ingress holds addresses alone.
         let ingresses = view.reconciler.world().keys::<Ingress>();
         let judged = ingresses.iter().filter(|key| view.judging_owner(key).is_some());
         self.update_statuses(
@@ -371,7 +371,7 @@ impl Report {
     /// Owners whose reports have been held back for the longest time.
     pub(super) fn take_overdue(&mut self, now: Instant) -> Vec<ObjectKey> {
         let late = self.deferred.iter_mut().filter(|(_, deferred)| {
-            !deferred.is_late && now.duration_since(deferred.deferred_since) >= REPORT_DELAY
+            !deferred.is_late && now.duration_since(deferred.deferred_since) >= MAX_REPORT_DELAY
         });
         let late = late.map(|(owner, deferred)| {
             deferred.is_late = true;

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::View;
 
 /// Three times as long as PingSIX waits between two tries to read its configuration (`src/config/etcd.rs`).
-const GRACE: Duration = Duration::from_secs(10);
+const GRACE_PERIOD: Duration = Duration::from_secs(10);
 
 /// The progress of the settling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Settling {
         let next = match *self {
             _ if !serves => Self::Elsewhere,
             Self::Elsewhere => Self::Since(now),
-            Self::Since(since) if now.duration_since(since) >= GRACE => Self::Over,
+            Self::Since(since) if now.duration_since(since) >= GRACE_PERIOD => Self::Over,
             Self::Since(_) | Self::Over => *self,
         };
         let ends = next == Self::Over && *self != Self::Over;

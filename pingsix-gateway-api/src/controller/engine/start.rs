@@ -13,7 +13,7 @@ use crate::controller::Progress;
 pub(super) const READY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The most owners in a line of the log.
-const NAMED: usize = 8;
+const MAX_NAMED_OWNERS: usize = 8;
 
 impl Engine {
     /// Advances to the next stage of the start.
@@ -48,7 +48,7 @@ impl Engine {
                 gates.published.open();
             }
             let left: Vec<String> =
-                self.publish.readiness.owners().take(NAMED).map(ToString::to_string).collect();
+                self.publish.readiness.owners().take(MAX_NAMED_OWNERS).map(ToString::to_string).collect();
             if left.is_empty() {
                 let data_planes = self.deliveries.data_planes().count();
                 tracing::info!(data_planes, "ready: all data planes of this replica's feed are published");

@@ -177,7 +177,7 @@ impl Rig {
         self.tell(kind, watcher::Event::Apply(object));
     }
 
-    /// Reconsiders whoever waits.
+    /// Reconciles all waiting owners.
     fn settle(&mut self) {
         while let Some(owner) = self.engine.ingest.queue.pop(Instant::now() + Duration::from_mins(1)) {
             self.engine.reconcile(&owner);
@@ -283,7 +283,7 @@ async fn a_policy_says_that_its_target_does_not_exist_while_that_is_known() {
     assert!(rig.engine.report.events.is_empty());
     rig.apply(Kind::SecurityPolicy, policy_of("late"));
     assert_eq!((told(&rig), rig.engine.report.events.len()), (vec![json!("HTTPRoute")], 1));
-    // The route belongs to nobody here.
+    // The route has a parent of another class.
     let mut late = route(1);
     late["metadata"]["name"] = json!("late");
     late["spec"]["hostnames"] = json!(["late.example"]);
@@ -341,7 +341,7 @@ async fn one_that_was_ready_stays_ready_whatever_happens_to_the_api_server() {
         assert!(rig.is_ready(), "{kind} is not installed any more");
     }
     assert_eq!(rig.engine.parts.reconciler.ours(), BTreeSet::new());
-    // We may not look any more, and an owner waits for what nobody can tell.
+    // The kind becomes forbidden, and an owner waits for an answer that never comes.
     let message = "forbidden".to_owned();
     let availability = Availability::Forbidden { message };
     rig.hear(Input::Availability { kind: Kind::Service, availability });

@@ -217,7 +217,7 @@ fn by_kind<W: KindVisitor<Output = Value>>(work: &W, world: &World) -> Value {
     Kind::ALL.iter().map(|kind| (kind.as_str().to_owned(), with_kind(work, *kind, world))).collect()
 }
 
-/// Names of objects, and what is wrong with those that cannot be decoded.
+/// Names of objects, and the faults of undecodable ones.
 struct Overview;
 
 impl KindVisitor for Overview {
@@ -260,7 +260,7 @@ impl KindVisitor for Content<'_> {
     }
 }
 
-/// The values of Secrets are secret, and nobody knows what is in a ConfigMap.
+/// The values of Secrets are secret, and those of ConfigMaps may be.
 const fn may_hold_secrets(kind: Kind) -> bool {
     matches!(kind, Kind::Secret | Kind::ConfigMap)
 }

@@ -86,14 +86,14 @@ fn a_keyring_that_comes_back_is_another_one() {
     assert_eq!((off.edition, &off.deployed), (2, &keyring(&[])));
     let again = off.next(None, keyring(&["a"]), &DeployedKeys::All(off.deployed.clone()));
     assert_eq!((again.edition, &again.deployed), (3, &keyring(&[])));
-    // A Secret that somebody has deleted is made anew behind what Pods were made with.
+    // A deleted Secret is made anew, with the number after that of the keyring of the Pods.
     let deployment = json!({"spec": {"template": {"metadata": {"annotations": {EDITION: "3"}}}}});
     let rollout = Rollout::of(&deployment);
     let anew = KeyRecord::default().next(Some(&rollout), keyring(&["a"]), &DeployedKeys::All(keyring(&[])));
     assert_eq!((anew.edition, &anew.deployed), (4, &keyring(&[])));
 }
 
-/// A process that may run, and what it has read at its start.
+/// A process that may run, with the keyring of its start.
 struct Pod {
     template: Value,
     keys: Keyring,
@@ -112,7 +112,7 @@ enum Flaw {
     Forgetful,
 }
 
-/// A Gateway with all that bears on its keys, and what may happen to it one after another.
+/// A Gateway with the state of its keys, and the events that may change the state.
 struct World {
     flaw: Flaw,
     random: StdRng,

@@ -19,7 +19,7 @@ const fn minutes(minutes: u64) -> Duration {
     Duration::from_mins(minutes)
 }
 
-/// Certificates are good for ten hours, and everybody knows something after a minute.
+/// Certificates are valid for ten hours, and all processes see a change after a minute.
 fn lifetimes() -> Lifetimes {
     Lifetimes::new(minutes(6_000), minutes(600), minutes(1)).unwrap()
 }
@@ -207,9 +207,9 @@ async fn a_rotation_waits_for_what_runs_though_nobody_can_say_what_has_to_run() 
     assert_eq!(env.named(), (None, 0, false));
 }
 
-/// The clock of a leader stood still: it takes itself for the leader, and what it has seen is of before.
+/// The clock of a leader stood still: it still considers itself the leader, and its objects are old.
 #[tokio::test(start_paused = true)]
-async fn a_leader_of_yesterday_changes_nothing_that_its_successor_has_written() {
+async fn a_former_leader_cannot_overwrite_its_successor() {
     const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/infra/deployments/web-pingsix";
     const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/home/leases/lease";
     let api = ApiServer::default();
@@ -227,7 +227,7 @@ async fn a_leader_of_yesterday_changes_nothing_that_its_successor_has_written() 
     let hand = || ApiWriter {
         client: api.client(),
         field_manager: "test".to_owned(),
-        timeout: TIMEOUT,
+        timeout: REQUEST_TIMEOUT,
         leadership: leadership.clone(),
     };
     let infrastructure = gateway(&[80]);
@@ -283,7 +283,7 @@ async fn a_request_of_a_leader_that_arrives_after_its_successors_is_refused() {
     let hand = ApiWriter {
         client: api.client(),
         field_manager: "test".to_owned(),
-        timeout: TIMEOUT,
+        timeout: REQUEST_TIMEOUT,
         leadership: Leadership::always(),
     };
     let infrastructure = gateway(&[80]);

@@ -189,7 +189,7 @@ fn a_certificate_is_shown_until_it_is_known_what_replaces_it() {
     let shown = follower.shown();
     assert!(shown.len() == 1 && follower.held[&plane()] != before, "{shown:?}");
 
-    // Of another one nothing is ever known: its own listener is not served any more, and says so.
+    // Another certificate never gets an answer: its own listener is served no longer, and its status says so.
     apply(&mut follower, Kind::Gateway, web(3, Some("never"), false));
     assert_eq!(follower.shown().len(), 1);
     follower.lose_patience();

@@ -10,7 +10,7 @@ use super::super::status_mark::{Mark, delivery};
 use super::super::{DataPlaneView, Instance, Model, PlaneDocuments, command, cut};
 
 /// The number of shown instances of a data plane.
-const INSTANCES: usize = 50;
+const MAX_SHOWN_INSTANCES: usize = 50;
 
 pub(in super::super) fn page(model: &Model, part: Part) -> String {
     let total = model.data_planes().count();
@@ -87,8 +87,10 @@ fn instances(plane: &DataPlaneView) -> Markup {
     html! {
         @if total > 0 {
             ul.plain {
-                @for instance in plane.instances.iter().take(INSTANCES) { li { (one(instance, plane.revision)) } }
-                @if total > INSTANCES { li { "and " (total - INSTANCES) " more" } }
+                @for instance in plane.instances.iter().take(MAX_SHOWN_INSTANCES) {
+                    li { (one(instance, plane.revision)) }
+                }
+                @if total > MAX_SHOWN_INSTANCES { li { "and " (total - MAX_SHOWN_INSTANCES) " more" } }
             }
         } @else {
             @match plane.connections {

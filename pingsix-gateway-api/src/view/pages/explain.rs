@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use pingsix_translate::pingsix::Request;
 
 use super::super::address::object_address;
-use super::super::form::{Form, MAX_FIELD};
+use super::super::form::{Form, MAX_FIELD_BYTES};
 use super::super::page::{self, Entry, document, has_page};
 use super::super::status_mark::Mark;
 use super::super::{Model, command, cut};
@@ -16,10 +16,10 @@ use crate::explain::{
 };
 
 /// The number of explanations on a page, one per data plane.
-const SHOWN: usize = 20;
+const MAX_SHOWN_EXPLANATIONS: usize = 20;
 
 /// The number of lines of an answer. Each endpoint has one.
-const LINES: usize = 1000;
+const MAX_LINES: usize = 1000;
 
 pub(in super::super) fn page(model: &Model, form: &Form) -> (StatusCode, String) {
     let answer = match (&form.fault, form.url.is_empty()) {
@@ -52,7 +52,7 @@ fn paste_form(form: &Form) -> Markup {
             h2 { "A command line of curl, or the head of a request" }
             p {
                 label for="paste" { "Text" }
-                textarea #paste name="paste" rows="3" maxlength=(MAX_FIELD) spellcheck="false" required
+                textarea #paste name="paste" rows="3" maxlength=(MAX_FIELD_BYTES) spellcheck="false" required
                     aria-describedby="paste-hint"
                     placeholder="curl -H 'X-Env: canary' http://shop.example.com/cart" { (form.pasted) }
             }
@@ -77,13 +77,13 @@ fn request_form(model: &Model, form: &Form) -> Markup {
                 }
                 span.grow {
                     label for="url" { "URL" }
-                    input #url name="url" value=(form.url) maxlength=(MAX_FIELD) required spellcheck="false"
+                    input #url name="url" value=(form.url) maxlength=(MAX_FIELD_BYTES) required spellcheck="false"
                         placeholder="http://shop.example.com/cart?page=2";
                 }
             }
             p {
                 label for="headers" { "Headers, one per line" }
-                textarea #headers name="headers" rows="3" maxlength=(MAX_FIELD) spellcheck="false"
+                textarea #headers name="headers" rows="3" maxlength=(MAX_FIELD_BYTES) spellcheck="false"
                     placeholder="X-Env: canary" { (form.headers) }
             }
             p.pair {
@@ -113,8 +113,9 @@ fn request_form(model: &Model, form: &Form) -> Markup {
 }
 
 fn answer(model: &Model, form: &Form, inquiry: &Inquiry) -> Result<Markup, String> {
-    let (explanations, more) =
-        model.explain(inquiry, SHOWN).map_err(|fault| format!("There is no answer: {fault}."))?;
+    let (explanations, more) = model
+        .explain(inquiry, MAX_SHOWN_EXPLANATIONS)
+        .map_err(|fault| format!("There is no answer: {fault}."))?;
     Ok(html! {
         section.answer aria-label="Answer" {
             @if explanations.is_empty() { p { "No Gateway or IngressClass is served." } }
@@ -133,8 +134,8 @@ fn answer(model: &Model, form: &Form, inquiry: &Inquiry) -> Result<Markup, Strin
 
 /// The first lines of a text, and the number of the others.
 fn first_lines(text: &str) -> String {
-    let more = text.lines().count().saturating_sub(LINES);
-    let shown: String = text.split_inclusive('\n').take(LINES).collect();
+    let more = text.lines().count().saturating_sub(MAX_LINES);
+    let shown: String = text.split_inclusive('\n').take(MAX_LINES).collect();
     if more > 0 { format!("{shown}and {more} more lines") } else { shown }
 }
 
@@ -162,12 +163,12 @@ fn one(model: &Model, request: &Request, explanation: &Explanation) -> Markup {
             p { "Data plane: " strong { (cut(data_plane.as_deref().unwrap_or("none"))) } }
             h3 { "Answer" }
             ul.plain.lines {
-                @for (index, line) in lines.iter().take(LINES).enumerate() {
+                @for (index, line) in lines.iter().take(MAX_LINES).enumerate() {
                     @if index == 0 { li { (mark.with(line)) } }
                     @else if let Some(detail) = line.strip_prefix("  ") { li.detail { (cut(detail)) } }
                     @else { li { (cut(line)) } }
                 }
-                @if lines.len() > LINES { li { "and " (lines.len() - LINES) " more lines" } }
+                @if lines.len() > MAX_LINES { li { "and " (lines.len() - MAX_LINES) " more lines" } }
             }
             @if !problems.is_empty() {
                 h3 { "Problems" }

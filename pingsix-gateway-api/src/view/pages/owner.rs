@@ -13,10 +13,10 @@ use super::{data_planes, overview, routes};
 use crate::about::About;
 
 /// The number of shown listeners. A Gateway has up to 64, and its ListenerSets have no bound together.
-const LISTENERS: usize = 200;
+const MAX_SHOWN_LISTENERS: usize = 200;
 
 /// The number of shown problems; the page of findings has all of them.
-const PROBLEMS: usize = 50;
+const MAX_SHOWN_PROBLEMS: usize = 50;
 
 pub(super) fn page(model: &Model, key: &ObjectKey, view: &OwnerView, part: Part) -> String {
     let OwnerView { verdicts, data_planes } = view;
@@ -69,11 +69,11 @@ fn listeners(model: &Model, verdicts: &Verdicts) -> Markup {
     };
     let total = own.clone().chain(of_sets.clone()).count();
     let rows = html! {
-        @for (set, listener) in own.chain(of_sets).take(LISTENERS) { (listener_row(model, set, listener)) }
+        @for (set, listener) in own.chain(of_sets).take(MAX_SHOWN_LISTENERS) { (listener_row(model, set, listener)) }
     };
     html! {
         (page::table("Listeners", &head, &rows))
-        @if total > LISTENERS { p { "And " (total - LISTENERS) " more listeners." } }
+        @if total > MAX_SHOWN_LISTENERS { p { "And " (total - MAX_SHOWN_LISTENERS) " more listeners." } }
     }
 }
 
@@ -112,8 +112,9 @@ fn routes_of(model: &Model, key: &ObjectKey, verdicts: &Verdicts, part: Part) ->
 }
 
 fn problems(model: &Model, verdicts: &Verdicts) -> Markup {
-    let findings: Vec<Finding> = verdicts.problems.iter().take(PROBLEMS).map(Finding::from).collect();
-    let more = verdicts.problems.len().saturating_sub(PROBLEMS);
+    let findings: Vec<Finding> =
+        verdicts.problems.iter().take(MAX_SHOWN_PROBLEMS).map(Finding::from).collect();
+    let more = verdicts.problems.len().saturating_sub(MAX_SHOWN_PROBLEMS);
     html! {
         @if findings.is_empty() { p { "There are none." } }
         @else {

@@ -14,15 +14,15 @@ use super::super::{Finding, Model, command, cut};
 
 /// The number of shown hostnames, rules, and parents, matches or backends of a rule, and conditions of a match. The API
 /// allows 32 parents, 16 rules of 64 matches, and 16 conditions of a match; files and Ingresses have no bound.
-const HOSTS: usize = 200;
-const RULES: usize = 200;
-const ENTRIES: usize = 200;
-const CONDITIONS: usize = 20;
+const MAX_SHOWN_HOSTS: usize = 200;
+const MAX_SHOWN_RULES: usize = 200;
+const MAX_SHOWN_ENTRIES: usize = 200;
+const MAX_SHOWN_CONDITIONS: usize = 20;
 
 pub(super) fn page(model: &Model, key: &ObjectKey) -> Option<String> {
     let object = model.objects.get(key)?;
     let route = RouteText::of(&object)?;
-    let findings: Vec<&Finding> = model.findings_of(key).take(RULES).collect();
+    let findings: Vec<&Finding> = model.findings_of(key).take(MAX_SHOWN_RULES).collect();
     let backends = route.rules.iter().flat_map(|rule| &rule.backends);
     let ports = backends.filter_map(|backend| backend.service.clone());
     let examples = Examples::of(model, &route);
@@ -31,17 +31,17 @@ pub(super) fn page(model: &Model, key: &ObjectKey) -> Option<String> {
         h2 { "Hosts" }
         @if route.hosts.is_empty() { p { "Every host of the listeners." } }
         @else {
-            ul.plain { @for host in route.hosts.iter().take(HOSTS) { li { code { (cut(host)) } } } }
-            @if route.hosts.len() > HOSTS { p { "And " (route.hosts.len() - HOSTS) " more." } }
+            ul.plain { @for host in route.hosts.iter().take(MAX_SHOWN_HOSTS) { li { code { (cut(host)) } } } }
+            @if route.hosts.len() > MAX_SHOWN_HOSTS { p { "And " (route.hosts.len() - MAX_SHOWN_HOSTS) " more." } }
         }
         @if key.kind == Kind::Ingress { (class(model, &route)) } @else { (parents(model, key)) }
         h2 #problems { "Problems" }
         @if findings.is_empty() { p { "There are none." } }
         @else { (findings_table(model, "Problems of the object", findings.iter().copied(), false)) }
-        @for (index, rule) in route.rules.iter().take(RULES).enumerate() {
+        @for (index, rule) in route.rules.iter().take(MAX_SHOWN_RULES).enumerate() {
             (rule_section(model, &route.key, index, rule, &endpoints, &examples))
         }
-        @if route.rules.len() > RULES { p { "And " (route.rules.len() - RULES) " more rules." } }
+        @if route.rules.len() > MAX_SHOWN_RULES { p { "And " (route.rules.len() - MAX_SHOWN_RULES) " more rules." } }
         (page::command("The findings about all objects on a command line:", &command::line(model, "check", &[])))
     };
     Some(document(&key.to_string(), Some(Entry::Routes), "", &body))
@@ -80,9 +80,9 @@ fn parents(model: &Model, key: &ObjectKey) -> Markup {
                     th scope="col" { "Conditions" }
                 },
                 &html! {
-                    @for parent in parents.iter().take(ENTRIES) { (parent_row(model, key, parent)) }
+                    @for parent in parents.iter().take(MAX_SHOWN_ENTRIES) { (parent_row(model, key, parent)) }
                 }))
-            @if parents.len() > ENTRIES { p { "And " (parents.len() - ENTRIES) " more parents." } }
+            @if parents.len() > MAX_SHOWN_ENTRIES { p { "And " (parents.len() - MAX_SHOWN_ENTRIES) " more parents." } }
         }
     }
 }
@@ -140,7 +140,7 @@ fn rule_section(
             @if !rule.matches.is_empty() { (matches(examples, rule)) }
             @if !rule.filters.is_empty() {
                 h3 { "Filters" }
-                ul { @for filter in rule.filters.iter().take(ENTRIES) { li { (cut(filter)) } } }
+                ul { @for filter in rule.filters.iter().take(MAX_SHOWN_ENTRIES) { li { (cut(filter)) } } }
             }
             @if !rule.settings.is_empty() {
                 h3 { "Settings" }
@@ -152,7 +152,7 @@ fn rule_section(
 }
 
 fn matches(examples: &Examples<'_>, rule: &RuleText) -> Markup {
-    let more = rule.matches.len().saturating_sub(ENTRIES);
+    let more = rule.matches.len().saturating_sub(MAX_SHOWN_ENTRIES);
     html! {
         (page::table(&format!("Matches of {}; a request needs one of them", rule.field),
             &html! {
@@ -163,7 +163,7 @@ fn matches(examples: &Examples<'_>, rule: &RuleText) -> Markup {
                 th scope="col" { "Example" }
             },
             &html! {
-                @for matched in rule.matches.iter().take(ENTRIES) {
+                @for matched in rule.matches.iter().take(MAX_SHOWN_ENTRIES) {
                     tr {
                         th scope="row" { code { (cut(&matched.path)) } }
                         td { (matched.method.as_deref().map_or("any".into(), cut)) }
@@ -183,16 +183,16 @@ fn matches(examples: &Examples<'_>, rule: &RuleText) -> Markup {
 
 /// Conditions of a match on headers or query parameters.
 fn conditions(conditions: &[String]) -> Markup {
-    let more = conditions.len().saturating_sub(CONDITIONS);
+    let more = conditions.len().saturating_sub(MAX_SHOWN_CONDITIONS);
     html! {
-        @for condition in conditions.iter().take(CONDITIONS) { code { (cut(condition)) } br; }
+        @for condition in conditions.iter().take(MAX_SHOWN_CONDITIONS) { code { (cut(condition)) } br; }
         @if more > 0 { "and " (more) " more" }
     }
 }
 
 fn backends(rule: &RuleText, endpoints: &Endpoints) -> Markup {
     let of_paths = rule.backends.iter().any(|backend| backend.matched.is_some());
-    let more = rule.backends.len().saturating_sub(ENTRIES);
+    let more = rule.backends.len().saturating_sub(MAX_SHOWN_ENTRIES);
     html! {
         h3 { "Backends" }
         @if rule.backends.is_empty() { p { "There are none." } }
@@ -205,7 +205,7 @@ fn backends(rule: &RuleText, endpoints: &Endpoints) -> Markup {
                     th.number scope="col" { "Endpoints" }
                 },
                 &html! {
-                    @for backend in rule.backends.iter().take(ENTRIES) {
+                    @for backend in rule.backends.iter().take(MAX_SHOWN_ENTRIES) {
                         tr {
                             @if of_paths { td { code { (cut(backend.matched.as_deref().unwrap_or_default())) } } }
                             th scope="row" { (cut(&backend.text)) }

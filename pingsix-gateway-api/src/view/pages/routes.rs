@@ -11,7 +11,7 @@ use super::super::{Model, command, cut};
 use crate::about::About;
 
 /// The number of shown hostnames of a route.
-const HOSTS: usize = 3;
+const MAX_SHOWN_HOSTS: usize = 3;
 
 /// A choice of routes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,9 +68,9 @@ pub(in super::super) fn page(model: &Model, filter: &RouteFilter, part: Part) ->
 
 /// The choices of owners. Beyond a bound, the page of each owner leads to its routes.
 pub(super) fn owners(model: &Model, chosen: Option<&ObjectKey>) -> Markup {
-    const OWNERS: usize = 200;
-    let is_beyond = |key: &&ObjectKey| model.owners.keys().take(OWNERS).all(|known| known != *key);
-    let listed = model.owners.keys().take(OWNERS).chain(chosen.filter(is_beyond));
+    const MAX_LISTED_OWNERS: usize = 200;
+    let is_beyond = |key: &&ObjectKey| model.owners.keys().take(MAX_LISTED_OWNERS).all(|known| known != *key);
+    let listed = model.owners.keys().take(MAX_LISTED_OWNERS).chain(chosen.filter(is_beyond));
     html! {
         @for key in listed {
             option value=(About(key.clone())) selected[chosen == Some(key)] { (cut(&key.to_string())) }
@@ -138,8 +138,8 @@ fn row(model: &Model, object: &Object) -> Markup {
             th scope="row" { (object_link(model, &key)) }
             td {
                 @if route.hosts.is_empty() { "any host" }
-                @for host in route.hosts.iter().take(HOSTS) { (cut(host)) br; }
-                @if route.hosts.len() > HOSTS { "and " (route.hosts.len() - HOSTS) " more" }
+                @for host in route.hosts.iter().take(MAX_SHOWN_HOSTS) { (cut(host)) br; }
+                @if route.hosts.len() > MAX_SHOWN_HOSTS { "and " (route.hosts.len() - MAX_SHOWN_HOSTS) " more" }
             }
             td.number { (route.rules.len()) }
             td { @for (owner, _) in model.owners_of(&key) { (object_link(model, owner)) br; } }

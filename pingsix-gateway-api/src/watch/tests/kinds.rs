@@ -132,7 +132,7 @@ async fn a_kind_that_may_not_be_read_is_not_empty() {
         .until("it is watched", |consumer| consumer.is_watching(TCP) && consumer.has(TCP, "shop", "db"))
         .await;
 
-    // Permission that is taken away takes nothing else away.
+    // The loss of a permission removes no object.
     server.fail(TCP, Verb::List, Fate::Failed(403));
     server.fail(TCP, Verb::Watch, Fate::Failed(403));
     server.end_watches(TCP);

@@ -85,7 +85,7 @@ async fn a_new_list_of_one_namespace_leaves_the_others_alone() {
     let mut consumer = Consumer::of(&server, only(&["blog", "shop"]));
     consumer.until("routes are watched", |consumer| consumer.is_watching(ROUTE)).await;
     consumer.log.clear();
-    // Of shop nothing is known for a while, and of blog everything has to be listed again.
+    // Requests for shop fail for a while, and all routes of blog have to be listed again.
     server.fail_at(ROUTE, Verb::List, "shop", Fate::Failed(500));
     server.fail_at(ROUTE, Verb::Watch, "shop", Fate::Failed(500));
     server.end_watches(ROUTE);

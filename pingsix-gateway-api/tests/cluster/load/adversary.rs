@@ -37,7 +37,7 @@ use tenant::{ActionCounts, Tenant};
 const TENANTS: [&str; 2] = ["hostile", "hostile-2"];
 
 /// The default time of the tenants' presence.
-const SECONDS: u64 = 20;
+const DEFAULT_SECONDS: u64 = 20;
 
 /// The least duration of a long run, in seconds.
 const LONG_RUN_SECONDS: u64 = 300;
@@ -70,7 +70,7 @@ async fn run(test: &str) {
         victim::fixtures(backends)
     };
     let Some(environment) = Environment::start(test, fixtures).await else { return };
-    let seconds = number("ADVERSARY_SECONDS").unwrap_or(SECONDS);
+    let seconds = number("ADVERSARY_SECONDS").unwrap_or(DEFAULT_SECONDS);
     let seed = number("ADVERSARY_SEED").unwrap_or_else(|| rand::rng().random());
     print_message(&format!("{test}: ADVERSARY_SEED={seed}"));
     let mut rng = StdRng::seed_from_u64(seed);

@@ -18,15 +18,15 @@ use super::objects::ABSENT;
 use super::subjects::{Sort, Subject, Write};
 use crate::test_env::objects;
 
-/// The number of bursts.
-const TICK: Duration = Duration::from_millis(100);
+/// The interval of ticks.
+const TICK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The number of changes per tick: about a hundred a second, with bursts.
 const CHANGES_PER_TICK: std::ops::RangeInclusive<usize> = 4..=10;
 const CHANGES_PER_BURST: std::ops::RangeInclusive<usize> = 25..=50;
 
 /// The percentage of ticks with many changes.
-const BURSTS: u32 = 10;
+const BURST_PERCENT: u32 = 10;
 
 /// The time limit of a change, on a busy machine.
 pub(crate) const CHANGE_TIMEOUT: Duration = Duration::from_mins(1);
@@ -49,11 +49,11 @@ pub(crate) async fn make_changes(
     let mut changed: Vec<Instant> = vec![Instant::now(); subjects.len()];
     let mut counts = Counts::new();
     let mut made = 0;
-    let mut ticks = interval(TICK);
+    let mut ticks = interval(TICK_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while made < count {
         ticks.tick().await;
-        let burst = if rng.random_ratio(BURSTS, 100) { CHANGES_PER_BURST } else { CHANGES_PER_TICK };
+        let burst = if rng.random_ratio(BURST_PERCENT, 100) { CHANGES_PER_BURST } else { CHANGES_PER_TICK };
         let burst = rng.random_range(burst).min(count - made);
         let (mut free, mut is_late) = (Vec::new(), false);
         for (index, subject) in

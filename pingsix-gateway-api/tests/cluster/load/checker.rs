@@ -16,7 +16,7 @@ pub(crate) type Answers = BTreeSet<String>;
 /// The right answer to each probe of a subject.
 pub(crate) type State = Vec<Answers>;
 
-/// One answer and nothing else.
+/// One answer alone.
 pub(crate) fn only(answer: impl Into<String>) -> Answers {
     Answers::from([answer.into()])
 }

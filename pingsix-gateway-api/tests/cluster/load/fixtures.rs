@@ -16,10 +16,10 @@ use crate::test_env::shop;
 pub(super) const LISTENERS: usize = 3;
 
 /// The number of certificates that one listener has in turn.
-const PAIRS: usize = 3;
+const CERTIFICATES_PER_LISTENER: usize = 3;
 
 /// The number of subjects of each changing sort, except listeners, which share one Gateway.
-pub(super) const COUNT: usize = 6;
+pub(super) const SUBJECTS_PER_SORT: usize = 6;
 
 /// The objects that are there at the start, and the subjects.
 pub(crate) struct Fixtures {
@@ -36,7 +36,7 @@ impl Fixtures {
             fixtures.objects.push((Kind::EndpointSlice, slice));
         }
         fixtures.add_constant_subjects();
-        for index in 0..COUNT {
+        for index in 0..SUBJECTS_PER_SORT {
             fixtures.switch_backends(index);
             fixtures.switch_matches(index);
             fixtures.add_changing_route(index);
@@ -287,7 +287,7 @@ impl Fixtures {
 
     fn rotate_certificate(&mut self, index: usize) {
         let (name, host) = (format!("certificate-{index}"), format!("certificate-{index}.example"));
-        let pairs: [_; PAIRS] = std::array::from_fn(|_| shop::pair(&host));
+        let pairs: [_; CERTIFICATES_PER_LISTENER] = std::array::from_fn(|_| shop::pair(&host));
         let variants = pairs.iter().enumerate().map(|(number, (certificate, key))| {
             let change = json!({"data": certificate_data(certificate, key)});
             (Write::Merge(Kind::Secret, name.clone(), change), vec![only(format!("200 c /c shown {number}"))])

@@ -4,7 +4,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
 use super::backends::Backends;
-use super::fixtures::{COUNT, LISTENERS};
+use super::fixtures::{LISTENERS, SUBJECTS_PER_SORT};
 
 /// The namespace of Services that take a grant.
 pub(crate) const ABSENT: &str = "away";
@@ -78,7 +78,7 @@ pub(super) fn listeners(digits: &[usize; LISTENERS]) -> Value {
         })
     };
     let mut listeners = vec![json!({"name": "plain", "port": 80, "protocol": "HTTP"}), behind_tls("safe")];
-    listeners.extend((0..COUNT).map(|index| behind_tls(&format!("certificate-{index}"))));
+    listeners.extend((0..SUBJECTS_PER_SORT).map(|index| behind_tls(&format!("certificate-{index}"))));
     for (index, digit) in digits.iter().enumerate().filter(|(_, digit)| **digit > 0) {
         let host =
             if *digit == 1 { format!("listener-{index}.example") } else { format!("other-{index}.example") };

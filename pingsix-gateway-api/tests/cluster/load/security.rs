@@ -22,13 +22,13 @@ use crate::test_env::pingsix::{page, print_message};
 use crate::test_env::{WAIT_TIMEOUT, conditions, eventually_async, objects};
 
 /// The time in which a change of a Secret counts.
-pub(super) const PROMPT: Duration = Duration::from_secs(5);
+pub(super) const SECRET_CHANGE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The planes of both ports.
 const PLANES: [&str; 2] = ["/pingsix/default/web:80", "/pingsix/default/web:443"];
 
 /// The number of changes beside the checker by default.
-const ROUNDS: usize = 40;
+const DEFAULT_ROUNDS: usize = 40;
 
 fn at(listener: Listener, path: &str) -> Client<'_> {
     Client { listener, path, header: None }
@@ -103,7 +103,7 @@ async fn a_key_counts_until_it_is_rotated_and_no_other_place_has_it() {
     comes_to(&environment, &with_key(ORDERS, FIRST), 401).await;
     comes_to(&environment, &with_key(ORDERS, SECOND), 200).await;
     let took = rotated.elapsed();
-    assert!(took < PROMPT, "the rotation took {took:.1?}");
+    assert!(took < SECRET_CHANGE_TIMEOUT, "the rotation took {took:.1?}");
     for (plane, before, after) in before
         .into_iter()
         .zip(documents(&environment).await)
@@ -279,7 +279,7 @@ async fn no_request_without_credentials_passes_while_its_policies_change() {
     environment.is_published().await;
 
     let checker = Checker::start(&environment);
-    let rounds = number("SECURITY_ROUNDS").unwrap_or(ROUNDS);
+    let rounds = number("SECURITY_ROUNDS").unwrap_or(DEFAULT_ROUNDS);
     for round in 0..rounds {
         match round % 8 {
             0 => {

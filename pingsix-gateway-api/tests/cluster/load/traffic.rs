@@ -31,7 +31,7 @@ const CONNECTIONS: [(Listener, bool, u32); 4] = [
 ];
 
 /// The total number of requests per second.
-const RATE: u32 = 1_000;
+const REQUESTS_PER_SECOND: u32 = 1_000;
 
 /// Limit of the faults in a report.
 const MAX_REPORTED_FAULTS: usize = 20;
@@ -86,7 +86,7 @@ impl Traffic {
         let stop = CancellationToken::new();
         let mut clients = JoinSet::new();
         let all: u32 = CONNECTIONS.iter().map(|(_, _, count)| count).sum();
-        let pace = Duration::from_secs(1) * all / RATE;
+        let pace = Duration::from_secs(1) * all / REQUESTS_PER_SECOND;
         for (listener, http2, count) in CONNECTIONS {
             for _ in 0..count {
                 let client = Client {

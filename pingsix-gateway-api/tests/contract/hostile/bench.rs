@@ -33,7 +33,7 @@ pub(super) struct Bench {
     number: usize,
 }
 
-/// A request as it was sent, and what became of it.
+/// A request as it was sent, and its answer.
 pub(super) struct Exchange {
     number: usize,
     pub(super) message: Message,

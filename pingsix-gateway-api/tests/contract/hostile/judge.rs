@@ -40,7 +40,7 @@ pub(super) fn judge(site: &Site, visitor: &Visitor, received: &Received) -> Opti
         };
         return Some(Fault { kind, part, reading: reading.clone() });
     }
-    // A Service of protected parts alone is for nobody else, however the request looks to it.
+    // A Service of protected parts alone serves no other request, in any spelling.
     let mut owners = site.parts.iter().enumerate().filter(|(_, part)| part.service == service);
     let first = owners.clone().next()?.0;
     let is_for_nobody = owners.all(|(index, part)| !part.admits(index, visitor, &received.method));

@@ -12,10 +12,10 @@ use super::attack::Draft;
 use crate::client::{Addresses, Client, Protocol, Reply};
 
 /// Far more than an answer takes; PingSIX leaves some requests without one.
-const PATIENCE: Duration = Duration::from_secs(3);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// More connections are closed, the oldest first.
-const CONNECTIONS: usize = 32;
+const MAX_CONNECTIONS: usize = 32;
 
 /// The header that numbers requests.
 pub(super) const NUMBER: &str = "x-probe";
@@ -129,7 +129,7 @@ impl Connections {
     pub(super) async fn send(&mut self, draft: &Draft, message: &Message) -> Result<Reply, String> {
         let sni = if draft.protocol.tls() { draft.sni.clone() } else { String::new() };
         let key = (draft.protocol, sni, draft.peer, draft.mapped);
-        if self.open.len() >= CONNECTIONS {
+        if self.open.len() >= MAX_CONNECTIONS {
             self.open.pop_first();
         }
         let mut client = self.open.remove(&key).unwrap_or_else(|| {
@@ -137,7 +137,7 @@ impl Connections {
             let sni = (!key.1.is_empty()).then_some(key.1.as_str());
             Client::from_source(Some(IpAddr::V4(draft.peer)), draft.protocol, address, sni)
         });
-        let answer = tokio::time::timeout(PATIENCE, async {
+        let answer = tokio::time::timeout(ANSWER_TIMEOUT, async {
             match (&mut client, message) {
                 (Client::Http1(client), Message::Http1 { bytes, head }) => {
                     client.send(bytes, *head).await.map_err(|error| error.to_string())

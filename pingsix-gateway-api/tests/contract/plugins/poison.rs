@@ -15,7 +15,7 @@ use crate::rng::SeededRng;
 use crate::run::{binary, cases, print_message, seed};
 
 /// Routes that are published together.
-const BATCH: usize = 500;
+const ROUTES_PER_PUBLICATION: usize = 500;
 
 /// The rules' opinion of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,7 +104,7 @@ async fn pingsix_answers_under_every_configuration_that_the_rules_accept() {
     let names: std::collections::BTreeSet<&str> = drawn.iter().map(|(name, ..)| *name).collect();
     assert!(wanted < 1000 || names == PLUGIN_NAMES.into(), "{names:?}");
     let (upstream, mut asked, mut failed) = (json!({}), 0, Vec::new());
-    for (number, batch) in drawn.chunks(BATCH).enumerate() {
+    for (number, batch) in drawn.chunks(ROUTES_PER_PUBLICATION).enumerate() {
         let routes = batch.iter().map(|(_, _, plugins, _)| (plugins, &upstream));
         // PingSIX builds harmful ones, too.
         let harness = Harness::start(&binary, &format!("{SCOPES}/poison-{number}"), routes).await;

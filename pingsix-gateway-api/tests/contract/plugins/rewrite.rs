@@ -67,7 +67,7 @@ async fn pingsix_rewrites_response_headers_and_replaces_some_texts_in_them() {
     print_message(&format!("{TEST}: {} configurations over four protocols", cases.len()));
 }
 
-/// Whatever a backend answers, the client gets the other status, and the connection serves the next request.
+/// For any answer of a backend, the client gets the other status, and the connection serves the next request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pingsix_replaces_the_status_of_every_response_of_a_backend() {
     const TEST: &str = "status of responses";

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! protox replaces protoc, so nothing but cargo is needed.
-//! The result is checked in: whoever builds the crate generates nothing.
+//! The result is checked in, so a build of the crate generates no code.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -217,7 +217,7 @@ fn private_key(kind: SectionKind, der: &[u8]) -> Option<Result<PrivateKey, Flaw>
     }
 }
 
-/// The labels of sections that everybody may read.
+/// The labels of public sections.
 const PUBLIC: [&str; 3] = ["CERTIFICATE", "PUBLIC KEY", RSA_PUBLIC_KEY];
 
 /// The label of a bare RSA public key (PKCS #1), which the PEM reader does not know.

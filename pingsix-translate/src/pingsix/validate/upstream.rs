@@ -10,7 +10,7 @@ use crate::pingsix::{ActiveCheck, CheckType, PassHost, Scheme, SelectionType, Up
 
 /// The total weight that causes a warning. The table has two bytes per unit of weight, so the limit is 20 MB per
 /// upstream.
-const HEAVY: u64 = 10_000_000;
+const HEAVY_WEIGHT: u64 = 10_000_000;
 
 /// Checks a named upstream: its fields, then its compilation.
 pub(super) fn check_named(upstream: &Upstream, at: &str, context: &Context<'_>, out: &mut Vec<Violation>) {
@@ -88,7 +88,7 @@ fn check_compiled(upstream: &Upstream, at: &str, context: &Context<'_>, out: &mu
         check_probe(&checks.active, at, context, out);
     }
     let total: u64 = upstream.nodes.values().map(|weight| u64::from(*weight)).sum();
-    if total > HEAVY && upstream.r#type != SelectionType::Ketama {
+    if total > HEAVY_WEIGHT && upstream.r#type != SelectionType::Ketama {
         let message =
             format!("PingSIX keeps a table of {total} entries for this upstream; smaller weights do.");
         let field = format!("{at}{}nodes", dot(at));

@@ -22,7 +22,7 @@ struct OtherProblems<P> {
 }
 
 impl<'p, P> BoundedProblems<'p, P> {
-    const LISTED: usize = 8;
+    const MAX_LISTED_PROBLEMS: usize = 8;
 
     pub(super) fn new(problems: &'p mut Vec<Problem>, key: &'p Arc<ObjectKey>) -> Self {
         Self { problems, key, listed: 0, others: None }
@@ -36,7 +36,7 @@ impl<'p, P> BoundedProblems<'p, P> {
         place: P,
         describe: impl FnOnce(P) -> (FieldPath, String),
     ) {
-        if self.listed < Self::LISTED {
+        if self.listed < Self::MAX_LISTED_PROBLEMS {
             self.listed += 1;
             self.push(severity, reason, describe(place));
             return;

@@ -80,7 +80,7 @@ impl HostAnnotations {
     /// The valid hosts of an Ingress with these annotations: the ways in which it names them, and whether it has
     /// `spec.tls` for them.
     ///
-    /// ingress-nginx has a certificate for a host once any Ingress with rules for it has `spec.tls`, whatever hosts are
+    /// ingress-nginx has a certificate for a host once any Ingress with rules for it has `spec.tls`, with any hosts
     /// listed there (`createServers` of `internal/ingress/controller/controller.go`).
     fn named(&self, ingress: &Ingress) -> BTreeMap<Host, (NamedBy, bool)> {
         let has_tls = !tls_of(ingress).is_empty();

@@ -406,7 +406,7 @@ fn a_name_has_the_certificate_of_the_oldest_ingress() {
         {"hosts": ["d.test"]},
     ], "defaultBackend": service("web")}),
     );
-    // The same certificate once more takes nothing from anybody.
+    // A second copy of the certificate removes no name of another one.
     add(
         &mut objects,
         "same",

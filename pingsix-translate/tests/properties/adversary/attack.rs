@@ -22,7 +22,7 @@ pub(crate) struct Aim {
     pub(crate) listeners: bool,
 }
 
-/// Hostnames around those of the victim, all of which are wider or of somebody else.
+/// Hostnames around those of the victim, all of which are wider or of another tenant.
 const AROUND: [&str; 8] = [
     "",
     "*.example.com",

@@ -1,4 +1,4 @@
-//! A victim, what it shares with others, and what can be asked of it.
+//! A victim, the objects that it shares with others, and requests to it.
 
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -17,7 +17,7 @@ pub(crate) const HOSTILE: [&str; 2] = ["hostile", "hostile-2"];
 /// Hostnames of the listeners that admit the victim alone.
 pub(crate) const OWN: [&str; 3] = ["shop.victim.test", "api.victim.test", "*.victim.test"];
 
-/// The victim's hostnames at the listeners that admit everybody.
+/// The victim's hostnames at the listeners that admit all namespaces.
 pub(crate) const SHARED: [&str; 2] = ["shop.example.com", "api.example.com"];
 
 pub(crate) const PATHS: [&str; 6] = ["/", "/cart", "/cart/", "/cart/items", "/v1", "/v1/items"];

@@ -15,7 +15,7 @@ use crate::oracle::{BackendProtocol, Target, World, spelling};
 use crate::probe::Probe;
 use crate::protection::Protection;
 
-/// Who decides about a request, and where it goes.
+/// The Ingress that decides about a request, and the target of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decided {
     /// `namespace/name` of the Ingress and the field; `None` for 404.

@@ -303,7 +303,7 @@ fn a_policy_of_an_ingress_never_fails_open() {
     assert!(all.guarded > cases() * 8 && all.closed > cases() * 8, "one state hardly ever occurs: {all:?}");
 }
 
-/// Judges an answer. Nothing but the key of the moment opens the way to a backend of a guarded Ingress.
+/// Judges an answer. Only the key of the moment opens the way to a backend of a guarded Ingress.
 fn judge(decided: &Decided, keys: Option<&BTreeSet<String>>, judged: &mut Judged) -> Result<(), String> {
     let is_guarded = decided.origin.as_ref().is_some_and(|(ingress, _)| ingress.starts_with("infra/"));
     if !is_guarded {

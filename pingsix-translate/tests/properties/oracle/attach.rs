@@ -28,7 +28,8 @@ impl World {
         let owners: BTreeSet<Owner> = self.listeners.iter().map(|listener| listener.owner).collect();
         for owner in owners {
             // The first owner wins, and has nothing to fear from those that come later. Among the listeners of one owner
-            // there is no winner. Nothing says what the losers keep from others; here it is nothing.
+            // there is no winner. The specification
+            // is silent about hosts that the losers keep from others; in this oracle, they keep none.
             for rivals in [true, false] {
                 let lost: Vec<(usize, ListenerFault)> = self
                     .listeners_of(owner)
@@ -157,7 +158,7 @@ impl World {
     pub(crate) fn attach(&self, route: usize, parent: &ParentRef) -> Result<BTreeSet<usize>, NotAttached> {
         let route = &self.routes[route];
         let listeners = &self.listeners;
-        // A ListenerSet that is not allowed has no listeners that anybody could attach to.
+        // A ListenerSet that is not allowed has no listeners for routes.
         let owner = self.named_by(&route.metadata.namespace, parent).expect("the parentRef is ours");
         let mut selected: BTreeSet<usize> = self.listeners_of(owner).into_iter().collect();
         selected.retain(|&index| {

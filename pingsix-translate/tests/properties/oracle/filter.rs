@@ -412,18 +412,18 @@ impl Cors {
 
 /// The connection to the backends of a rule; `None` if PingSIX cannot honour the rule.
 pub(super) fn way(rule: &Rule, protocol: BackendProtocol) -> Option<Way> {
-    const LONGEST: u64 = 86_400;
+    const MAX_SECONDS: u64 = 86_400;
     let mut idle = None;
     for name in ["request", "backendRequest"] {
         let Some(text) = rule.timeouts[name].as_str() else { continue };
         // Zero is no timeout at all.
         let seconds = match duration(text)? {
-            0 => LONGEST,
-            millis => millis.div_ceil(1000).min(LONGEST),
+            0 => MAX_SECONDS,
+            millis => millis.div_ceil(1000).min(MAX_SECONDS),
         };
         idle = Some(idle.map_or(seconds, |other: u64| other.min(seconds)));
     }
-    let idle = idle.or_else(|| (protocol != BackendProtocol::Http1).then_some(LONGEST));
+    let idle = idle.or_else(|| (protocol != BackendProtocol::Http1).then_some(MAX_SECONDS));
     let retry = &rule.retry;
     if retry["codes"].as_array().is_some_and(|codes| !codes.is_empty()) || retry["backoff"].is_string() {
         return None;

@@ -93,7 +93,7 @@ impl Call {
             || (self.service.is_none() && self.method.is_some())
     }
 
-    /// Whether a request is one that is asked for. Nothing is, of what is not supported.
+    /// Whether the match takes a request. An unsupported match takes none.
     pub(super) fn holds(&self, path: &str) -> bool {
         if let Some(closing) = self.closing {
             return path.starts_with(closing);

@@ -137,7 +137,7 @@ impl World {
         let backends = route.spec.rules.iter().flat_map(|rule| &rule.backend_refs);
         let backends = backends.filter_map(|backend| self.unresolved(route, backend));
         let mirrors = route.spec.rules.iter().flat_map(mirrors);
-        // Nothing is said to a mirror, so that nothing can be wrong with how it is spoken to.
+        // Mirrors get no requests, so no protocol of a mirror is at fault.
         let mirrors = mirrors
             .filter_map(|mirror| self.unresolved(route, &mirror))
             .filter(|reason| *reason != "UnsupportedProtocol");

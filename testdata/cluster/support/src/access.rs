@@ -18,8 +18,8 @@ use crate::error::Error;
 use crate::user::User;
 
 /// The time limit for a binding to take effect; it takes milliseconds.
-const EFFECTIVE: Duration = Duration::from_secs(20);
-const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+const EFFECT_TIMEOUT: Duration = Duration::from_secs(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 impl TestCluster {
@@ -99,11 +99,11 @@ impl TestCluster {
                 if answer.status.is_some_and(|status| status.allowed) {
                     break;
                 }
-                if started.elapsed() > EFFECTIVE {
+                if started.elapsed() > EFFECT_TIMEOUT {
                     let what = format!("{} may still not do what was bound to it", user.name());
-                    return Err(Error::TimedOut { what, after: EFFECTIVE });
+                    return Err(Error::TimedOut { what, after: EFFECT_TIMEOUT });
                 }
-                sleep(BETWEEN_LOOKS).await;
+                sleep(POLL_INTERVAL).await;
             }
         }
         Ok(())

@@ -131,7 +131,7 @@ mod tests {
     fn script_and_crate_agree_on_the_fingerprint() {
         let cache = tempfile::tempdir().unwrap();
         fs::create_dir(cache.path().join(fingerprint(&repository()).unwrap())).unwrap();
-        // A build that is there is named and not made anew.
+        // An existing build is named and not made anew.
         let output = std::process::Command::new(repository().join("tools/build-cluster"))
             .env(CACHE, cache.path())
             .env("PATH", "/usr/bin:/bin")

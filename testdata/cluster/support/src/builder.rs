@@ -38,7 +38,7 @@ pub const CONTROLLERS: [&str; 11] = [
 ];
 
 /// The number of ports that are tried for a process.
-const PORTS: usize = 8;
+const MAX_PORTS: usize = 8;
 
 /// The folder of the node within that of the cluster.
 pub(crate) const NODE: &str = "node";
@@ -316,7 +316,7 @@ impl Start<'_> {
         Process::launch(self.program("node", "node", arguments, Ready::Node(client.clone()))).await
     }
 
-    /// Starts a process that listens on a port, and tries another one while somebody else is faster.
+    /// Starts a process that listens on a port, and tries another one while another process takes the port first.
     ///
     /// Another process on the port cannot be mistaken for this one, because it has no certificate of this authority.
     async fn on_a_port(
@@ -327,7 +327,7 @@ impl Start<'_> {
         first: Vec<u16>,
     ) -> Result<(Process, Uri), Error> {
         let mut last = None;
-        for port in first.into_iter().chain(std::iter::repeat_with(free_port).take(PORTS)) {
+        for port in first.into_iter().chain(std::iter::repeat_with(free_port).take(MAX_PORTS)) {
             let url = Uri::builder()
                 .scheme("https")
                 .authority(format!("127.0.0.1:{port}"))
@@ -341,7 +341,7 @@ impl Start<'_> {
                 Ok(process) => return Ok((process, url)),
                 Err(Error::Ended { process, log }) if log.contains("address already in use") => {
                     last = Some(Error::Ended { process, log });
-                    // The next attempt shall be judged by what it says itself.
+                    // The next attempt is judged by its own output.
                     let _ = fs::remove_file(self.folder.path().join(format!("{name}.log")));
                 }
                 Err(error) => return Err(error),

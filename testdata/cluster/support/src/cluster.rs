@@ -59,7 +59,7 @@ impl TestCluster {
         self.client.clone()
     }
 
-    /// The administrator whom [`admin`](Self::admin) is.
+    /// The administrator of [`admin`](Self::admin).
     pub fn administrator(&self) -> &User {
         &self.admin
     }
@@ -130,7 +130,7 @@ impl TestCluster {
         self.controller_manager.as_ref()
     }
 
-    /// The node, if the cluster has one. What it runs ends with it.
+    /// The node, if the cluster has one. Its containers end with it.
     pub fn node(&self) -> Option<&Process> {
         self.node.as_ref()
     }

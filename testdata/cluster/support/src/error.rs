@@ -11,7 +11,7 @@ const AGGREGATED: &str = "; roles that collect others, such as view, need cluste
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is nothing to run.
+    /// The programs are missing.
     #[error(transparent)]
     NotBuilt(#[from] NotBuilt),
     /// A file or a process of the cluster could not be handled.
@@ -50,7 +50,7 @@ pub enum Error {
         /// The name of the process.
         process: &'static str,
     },
-    /// The supervisor of a process did not do what it was asked for.
+    /// The supervisor of a process did not carry out a request.
     #[error("the supervisor of {process} answered {answer:?}")]
     Supervisor {
         /// The name of the process.
@@ -75,7 +75,7 @@ pub enum Error {
     /// A file of manifests could not be read.
     #[error("{from} holds no manifest that can be applied: {why}")]
     Manifest {
-        /// The file, or what else the manifests came from.
+        /// The file, or another source of the manifests.
         from: String,
         /// The fault.
         why: String,

@@ -1,4 +1,4 @@
-//! The folder of a cluster, and what is left of clusters whose tests were killed.
+//! The folder of a cluster, and remains of clusters whose tests were killed.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -7,10 +7,10 @@ use std::{env, io};
 use tempfile::TempDir;
 
 const PREFIX: &str = "pingsix-cluster-";
-/// Locked as long as somebody has a use for the folder; the system unlocks it when that somebody dies.
+/// Locked as long as a process uses the folder; the system unlocks it when that process ends.
 const LOCK: &str = "lock";
 
-/// A folder that is removed when this is dropped, or by the next cluster if nobody was left to drop it.
+/// A folder that is removed when this is dropped, or by the next cluster if the process was killed.
 #[derive(Debug)]
 pub(crate) struct Folder {
     folder: TempDir,

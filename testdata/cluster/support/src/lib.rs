@@ -16,8 +16,8 @@
 //!
 //! - Clusters do not meet: each has a folder, an authority for its certificate and a port of its own, and its etcd
 //!   listens on a socket in that folder only.
-//! - Nothing outlives the test, not even one that is killed: every process has a supervisor that ends it when the
-//!   test's end of a pipe is closed.
+//! - Every process ends with the test, even with a killed one: its supervisor ends the process when the test's end of
+//!   a pipe is closed.
 //! - A program has no more of them at a time than the machine has processors, or eight: the next one waits for its
 //!   turn, however many tests run side by side.
 //! - Pods run where a [`Builder::node`] is asked for, in a network that the test makes for itself.

@@ -20,9 +20,9 @@ use crate::cluster::TestCluster;
 use crate::error::Error;
 
 /// The time limit for a definition to become usable, which usually takes a fraction of a second.
-const USABLE: Duration = Duration::from_secs(30);
-const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
-/// Who the fields belong to.
+const USABLE_TIMEOUT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// The owner of the fields.
 const FIELD_MANAGER: &str = "pingsix-test-cluster";
 
 impl TestCluster {
@@ -98,11 +98,11 @@ impl TestCluster {
             if is_crd_established().matches_object(Some(&found)) && self.serves(&found).await {
                 return Ok(());
             }
-            if started.elapsed() > USABLE {
+            if started.elapsed() > USABLE_TIMEOUT {
                 let what = format!("the resources of {definition} cannot be used");
-                return Err(Error::TimedOut { what, after: USABLE });
+                return Err(Error::TimedOut { what, after: USABLE_TIMEOUT });
             }
-            sleep(BETWEEN_LOOKS).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 

@@ -1,4 +1,4 @@
-//! A process of the cluster, and what can be done to it.
+//! A process of the cluster, with faults that a test may cause.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,12 +13,12 @@ use crate::ready::Ready;
 use crate::supervisor::{Signal, Supervisor};
 
 /// The time limit for readiness of a process. It takes one to three seconds on an idle machine.
-const READY: Duration = Duration::from_secs(90);
+const READY_TIMEOUT: Duration = Duration::from_secs(90);
 /// The time limits for the end of a process, after a request and after a kill.
-const END: Duration = Duration::from_secs(10);
-const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The number of log lines in an error.
-const LINES: usize = 12;
+const LOG_LINES: usize = 12;
 
 /// A program, with the check of its readiness.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ impl Process {
         self.end(&[Signal::Kill]).await
     }
 
-    /// Makes the process stand still: connections stay open, and nobody answers.
+    /// Stops the process: connections stay open, and requests get no answer.
     pub async fn pause(&self) -> Result<(), Error> {
         self.signal(Signal::Pause).await
     }
@@ -116,15 +116,15 @@ impl Process {
         for signal in signals {
             // The first signal may have ended it.
             if let Err(error) = supervisor.send(*signal).await
-                && !supervisor.ends_within(END).await?
+                && !supervisor.ends_within(END_TIMEOUT).await?
             {
                 return Err(error);
             }
         }
         // It may end while it is being killed.
-        if !supervisor.ends_within(END).await?
+        if !supervisor.ends_within(END_TIMEOUT).await?
             && let Err(error) = supervisor.send(Signal::Kill).await
-            && !supervisor.ends_within(END).await?
+            && !supervisor.ends_within(END_TIMEOUT).await?
         {
             return Err(error);
         }
@@ -142,10 +142,10 @@ impl Process {
             if self.program.ready.holds().await {
                 return Ok(());
             }
-            if started.elapsed() > READY {
-                return Err(Error::NotReady { process, after: READY, log: self.end_of_log() });
+            if started.elapsed() > READY_TIMEOUT {
+                return Err(Error::NotReady { process, after: READY_TIMEOUT, log: self.end_of_log() });
             }
-            sleep(BETWEEN_LOOKS).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -153,7 +153,7 @@ impl Process {
         let bytes = fs::read(self.log()).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<&str> = text.lines().collect();
-        lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default().join("\n")
+        lines.get(lines.len().saturating_sub(LOG_LINES)..).unwrap_or_default().join("\n")
     }
 }
 

@@ -11,11 +11,11 @@ use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 /// A look that takes longer than this is as good as a negative answer.
-const LOOK: Duration = Duration::from_secs(2);
+const LOOK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Whom to ask whether a process is ready.
 pub(crate) enum Ready {
-    /// Nobody: it is as soon as it runs.
+    /// No check: the process is ready as soon as it runs.
     Nobody,
     /// etcd, on its socket.
     Etcd(PathBuf),
@@ -30,17 +30,17 @@ impl Ready {
         match self {
             Self::Nobody => true,
             Self::Etcd(socket) => {
-                timeout(LOOK, etcd_is_healthy(socket)).await.is_ok_and(|answer| answer == Some(true))
+                timeout(LOOK_TIMEOUT, etcd_is_healthy(socket)).await.is_ok_and(|answer| answer == Some(true))
             }
             Self::Node(client) => {
                 let nodes = Api::<Node>::all(client.clone());
-                timeout(LOOK, nodes.list(&ListParams::default()))
+                timeout(LOOK_TIMEOUT, nodes.list(&ListParams::default()))
                     .await
                     .is_ok_and(|answer| answer.is_ok_and(|nodes| nodes.items.iter().any(is_ready)))
             }
             Self::Https { client, path } => {
                 let Ok(request) = http::Request::get(*path).body(Vec::new()) else { return false };
-                timeout(LOOK, client.request_text(request)).await.is_ok_and(|answer| answer.is_ok())
+                timeout(LOOK_TIMEOUT, client.request_text(request)).await.is_ok_and(|answer| answer.is_ok())
             }
         }
     }

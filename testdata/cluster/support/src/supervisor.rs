@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::error::Error;
 
 /// A supervisor answers at once; this is for a machine that is very busy.
-const ANSWER: Duration = Duration::from_secs(20);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The requests to a supervisor.
 #[derive(Clone, Copy, Debug)]
@@ -116,7 +116,7 @@ impl Supervisor {
 
     async fn answer(&mut self) -> Result<String, Error> {
         let process = self.process;
-        match timeout(ANSWER, self.answers.next_line()).await {
+        match timeout(ANSWER_TIMEOUT, self.answers.next_line()).await {
             Ok(Ok(Some(line))) => Ok(line),
             Ok(Ok(None)) => Err(Error::NotRunning { process }),
             Ok(Err(error)) => Err(Error::io(format!("could not hear the supervisor of {process}"))(error)),
@@ -131,7 +131,7 @@ impl Drop for Supervisor {
         // A killed process is gone within milliseconds; a test that looks for it shall not find it.
         let started = Instant::now();
         while matches!(self.child.try_wait(), Ok(None)) {
-            if started.elapsed() > ANSWER {
+            if started.elapsed() > ANSWER_TIMEOUT {
                 // Takes the process along, where the system can tell it of its parent's death.
                 let _ = self.child.start_kill();
                 return;

@@ -6,11 +6,11 @@ use std::thread::available_parallelism;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// However many processors there are: each cluster takes half a gigabyte of memory.
-const AT_MOST: usize = 8;
+const MAX_CLUSTERS: usize = 8;
 
 /// A cluster that starts keeps a processor busy, and tests beside it bound what they wait for.
 static TURNS: LazyLock<Semaphore> =
-    LazyLock::new(|| Semaphore::new(available_parallelism().map_or(1, usize::from).min(AT_MOST)));
+    LazyLock::new(|| Semaphore::new(available_parallelism().map_or(1, usize::from).min(MAX_CLUSTERS)));
 
 /// That a test may have clusters, until it has none any more.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! Who asks the API server.
+//! Users of the API server.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -9,7 +9,7 @@ use rand::Rng;
 
 use crate::authority::Authority;
 
-/// Somebody whom the API server knows by a token, and who may do what roles allow.
+/// A user with a token for the API server, and with the permissions of its roles.
 #[derive(Clone)]
 pub struct User {
     pub(crate) name: String,

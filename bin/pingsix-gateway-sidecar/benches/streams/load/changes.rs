@@ -23,7 +23,7 @@ pub(crate) const ROUTES: usize = 10_000;
 /// The number of upstreams: those with an even number have the first backend, the others the second.
 const UPSTREAMS: usize = 100;
 /// The time in which a change takes effect.
-const EFFECT: Duration = Duration::from_secs(20);
+const EFFECT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The server name of a route.
 pub(crate) fn name(number: usize) -> String {
@@ -107,7 +107,7 @@ async fn echoes(stream: &mut TcpStream) -> bool {
         stream.write_u8(9).await?;
         stream.read_u8().await
     };
-    matches!(timeout(EFFECT, exchange).await, Ok(Ok(9)))
+    matches!(timeout(EFFECT_TIMEOUT, exchange).await, Ok(Ok(9)))
 }
 
 /// Returns when a new connection with this `ClientHello` reaches a backend.
@@ -127,7 +127,7 @@ async fn reach(port: u16, hello: &[u8], backend: u8) {
             }
         }
     };
-    timeout(EFFECT, reached).await.expect("the change takes effect");
+    timeout(EFFECT_TIMEOUT, reached).await.expect("the change takes effect");
 }
 
 /// The embedded server with the documents of all routes.

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::{MESSAGE, end, tls};
+use super::{MESSAGE_BYTES, end, tls};
 use crate::proxies::NAME;
 
 /// The connections at a time.
@@ -19,7 +19,7 @@ const CONNECTIONS: usize = 64;
 
 /// The number of connections, and their seconds.
 pub(super) async fn plain(address: SocketAddr) -> Vec<f64> {
-    all(async move || exchange(&mut TcpStream::connect(address).await?, &[7; MESSAGE]).await).await
+    all(async move || exchange(&mut TcpStream::connect(address).await?, &[7; MESSAGE_BYTES]).await).await
 }
 
 /// The same; each connection begins with a `ClientHello`, which the backend returns.
@@ -33,7 +33,7 @@ pub(super) async fn handshakes(address: SocketAddr) -> Vec<f64> {
     let connector = TlsConnector::from(tls::client());
     all(async move || {
         let mut stream = shake(&connector, address).await?;
-        exchange(&mut stream, &[7; MESSAGE]).await?;
+        exchange(&mut stream, &[7; MESSAGE_BYTES]).await?;
         stream.shutdown().await
     })
     .await
@@ -46,7 +46,7 @@ pub(super) async fn https(address: SocketAddr) -> Vec<f64> {
     all(async move || {
         let mut stream = shake(&connector, address).await?;
         stream.write_all(request.as_bytes()).await?;
-        let mut answer = [0; MESSAGE];
+        let mut answer = [0; MESSAGE_BYTES];
         stream.read_exact(&mut answer).await?;
         assert!(answer.starts_with(b"HTTP/1.1 200"));
         stream.shutdown().await

@@ -7,13 +7,13 @@ use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::{MESSAGE, end};
+use super::{MESSAGE_BYTES, end};
 
 const CLIENTS: usize = 25;
 /// The datagrams of a client without an answer. All together fit into the buffer of any socket, so none is lost.
-const OPEN: u32 = 8;
+const DATAGRAMS_IN_FLIGHT: u32 = 8;
 /// The time after which datagrams are lost.
-const LOST: Duration = Duration::from_millis(200);
+const LOSS_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The number of answers, their seconds, and the number of lost datagrams.
 pub(super) async fn run(address: SocketAddr) -> Vec<f64> {
@@ -32,12 +32,12 @@ async fn exchange_until(address: SocketAddr, end: Instant) -> (u32, u32) {
     socket.connect(address).await.unwrap();
     let (mut answers, mut lost, mut open) = (0, 0, 0);
     while Instant::now() < end {
-        while open < OPEN {
-            socket.send(&[7; MESSAGE]).await.unwrap();
+        while open < DATAGRAMS_IN_FLIGHT {
+            socket.send(&[7; MESSAGE_BYTES]).await.unwrap();
             open += 1;
         }
-        if let Ok(received) = timeout(LOST, socket.recv(&mut [0; MESSAGE])).await {
-            assert_eq!(received.unwrap(), MESSAGE);
+        if let Ok(received) = timeout(LOSS_TIMEOUT, socket.recv(&mut [0; MESSAGE_BYTES])).await {
+            assert_eq!(received.unwrap(), MESSAGE_BYTES);
             answers += 1;
             open -= 1;
         } else {

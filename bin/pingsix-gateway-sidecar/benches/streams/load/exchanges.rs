@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use super::{MESSAGE, end};
+use super::{MESSAGE_BYTES, end};
 use crate::report::percentile;
 
 const CONNECTIONS: usize = 100;
@@ -32,7 +32,7 @@ pub(super) async fn run(address: SocketAddr) -> Vec<f64> {
 }
 
 async fn exchange_until(mut stream: TcpStream, end: Instant) -> Vec<f64> {
-    let (mut times, mut message) = (Vec::new(), [7; MESSAGE]);
+    let (mut times, mut message) = (Vec::new(), [7; MESSAGE_BYTES]);
     let mut begin = Instant::now();
     while begin < end {
         stream.write_all(&message).await.unwrap();

@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio_rustls::TlsConnector;
 
-use super::{MESSAGE, tls};
+use super::{MESSAGE_BYTES, tls};
 
 /// The command to open the connections, with or without TLS.
 pub(crate) const PLAIN: &str = "plain";
@@ -20,7 +20,7 @@ pub(super) async fn run(address: SocketAddr, count: usize, mut commands: mpsc::U
     while let Some(command) = commands.recv().await {
         for _ in 0..count {
             let mut stream = TcpStream::connect(address).await.unwrap();
-            let mut message = [7; MESSAGE];
+            let mut message = [7; MESSAGE_BYTES];
             if command == TLS {
                 let mut stream = connector.connect(tls::server_name(), stream).await.unwrap();
                 stream.write_all(&message).await.unwrap();

@@ -14,15 +14,15 @@ use crate::report::{Figure, Rounds, number, percentile, rows};
 use crate::rounds;
 
 /// The changes in one round.
-const CHANGES: usize = 20;
+const CHANGES_PER_ROUND: usize = 20;
 /// The reloads of nginx in one round. The workers before a reload stay while they have connections.
-const RELOADS: usize = 2;
+const RELOADS_PER_ROUND: usize = 2;
 /// The connections that are open during all changes.
-const HELD: usize = 1_000;
+const HELD_CONNECTIONS: usize = 1_000;
 /// The certificates of a start.
 const CERTIFICATES: usize = 1_000;
 /// The pause between two changes.
-const PAUSE: Duration = Duration::from_millis(50);
+const PAUSE_BETWEEN_CHANGES: Duration = Duration::from_millis(50);
 
 /// A feed, with the addresses of its backends.
 struct Feed {
@@ -48,12 +48,12 @@ impl Feed {
     /// Waits until all is served, and opens connections.
     fn hold(&mut self) {
         self.wait(ROUTES - 1, 0);
-        self.load.ask(&format!("hold {HELD}"));
+        self.load.ask(&format!("hold {HELD_CONNECTIONS}"));
     }
 
     /// The connections that have ended.
     fn broken(&mut self) -> f64 {
-        HELD as f64 - self.load.ask("held").parse::<f64>().unwrap()
+        HELD_CONNECTIONS as f64 - self.load.ask("held").parse::<f64>().unwrap()
     }
 }
 
@@ -79,9 +79,9 @@ fn of_sidecar() -> Vec<f64> {
     let mut feed = Feed::start(free_port(), 0);
     let _sidecar = sidecar_from_feed(&feed.address, PREFIX);
     feed.hold();
-    let times: Vec<f64> = (0..rounds() * CHANGES)
+    let times: Vec<f64> = (0..rounds() * CHANGES_PER_ROUND)
         .map(|change| {
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(PAUSE_BETWEEN_CHANGES);
             feed.load.ask(&format!("change {}", changed_route(change))).parse::<f64>().unwrap() / 1e3
         })
         .collect();
@@ -100,7 +100,7 @@ fn of_nginx() -> Option<Vec<f64>> {
     };
     let nginx = Process::start(&mut configure(&nodes));
     feed.hold();
-    let times: Vec<f64> = (0..rounds() * RELOADS)
+    let times: Vec<f64> = (0..rounds() * RELOADS_PER_ROUND)
         .map(|change| {
             let route = changed_route(change);
             nodes[route] = feed.backends[1];

@@ -20,7 +20,7 @@ use crate::report::{Figure, Rounds, print};
 use crate::rounds;
 
 /// The time in which PingSIX starts.
-const START: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// PingSIX with one listener.
 struct PingSix {
@@ -57,7 +57,7 @@ impl PingSix {
         let process = Process::start(&mut command);
         let started = Instant::now();
         while std::net::TcpStream::connect(address).is_err() {
-            assert!(started.elapsed() < START, "{}", std::fs::read_to_string(file("log")).unwrap());
+            assert!(started.elapsed() < START_TIMEOUT, "{}", std::fs::read_to_string(file("log")).unwrap());
             std::thread::sleep(Duration::from_millis(20));
         }
         Self { address, process, _folder: folder }

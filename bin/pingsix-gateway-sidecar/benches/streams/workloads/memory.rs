@@ -11,7 +11,7 @@ use crate::proxies::{Proxy, Service};
 use crate::report::{Figure, number, rows};
 
 /// The most connections.
-const CONNECTIONS: u64 = 9_000;
+const MAX_CONNECTIONS: u64 = 9_000;
 
 pub(super) fn plain() {
     run("idle connections", Service::Tcp, PLAIN, "<= 6");
@@ -25,7 +25,7 @@ pub(super) fn tls() {
 fn run(workload: &str, service: Service, command: &str, goal: &'static str) {
     // A proxy needs two file descriptors for each, and some spare ones.
     let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let connections = CONNECTIONS.min((files - 500) / 2);
+    let connections = MAX_CONNECTIONS.min((files - 500) / 2);
     let (_backend, address) = backend("echo");
     let measured = Proxy::all(service, address).into_iter().map(|proxy| {
         let mut load = Load::start("idle", &[proxy.address().to_string(), connections.to_string()]);

@@ -11,7 +11,7 @@ use pingsix_translate::stream::StreamKind;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// The list by which stream documents are told from documents of PingSIX.
+/// The list that distinguishes stream documents from documents of PingSIX.
 const ROUTES: &str = StreamKind::StreamRoute.segment();
 
 /// The documents of one data plane.

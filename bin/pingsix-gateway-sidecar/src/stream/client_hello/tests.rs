@@ -110,7 +110,7 @@ fn hello(name: &str, protocols: &[&str]) -> Vec<u8> {
 
 /// The message of a flight of one record.
 fn message(flight: &[u8]) -> &[u8] {
-    &flight[RECORD_HEADER..]
+    &flight[RECORD_HEADER_BYTES..]
 }
 
 /// A message in records whose contents end here.
@@ -251,15 +251,15 @@ fn a_client_hello_has_16_kib_with_its_record_headers() {
     let with_padding = |length: usize| crafted(&[(SERVER_NAME, named("a.test")), (21, vec![0; length])]);
     // Another length, so that the last byte is within the limit or one behind it.
     let bare = records(&with_padding(0), &[]).len();
-    let fits = records(&with_padding(MAX_BYTES - bare), &[]);
-    assert_eq!((fits.len(), read_at_once(&fits)), (MAX_BYTES, Ok(Some(named_hello("a.test")))));
-    let larger = records(&with_padding(MAX_BYTES - bare + 1), &[]);
+    let fits = records(&with_padding(MAX_HELLO_BYTES - bare), &[]);
+    assert_eq!((fits.len(), read_at_once(&fits)), (MAX_HELLO_BYTES, Ok(Some(named_hello("a.test")))));
+    let larger = records(&with_padding(MAX_HELLO_BYTES - bare + 1), &[]);
     assert_eq!(read_at_once(&larger), Err(Flaw::TooLarge));
     assert_eq!(read(&larger, &(0..larger.len()).collect::<Vec<_>>()), Err(Flaw::TooLarge));
     assert_eq!(read_at_once(b"\x16\x03\x01\x00\x04\x01\x00\x40\x01"), Err(Flaw::TooLarge));
-    // What follows a complete message is not looked at.
+    // Bytes after a complete message are ignored.
     let mut followed = records(&with_padding(0), &[]);
-    followed.extend(vec![0; 2 * MAX_BYTES]);
+    followed.extend(vec![0; 2 * MAX_HELLO_BYTES]);
     assert_eq!(read_at_once(&followed), Ok(Some(named_hello("a.test"))));
 }
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 /// The size of a buffer.
-pub(super) const SIZE: usize = 16 * 1024;
+pub(super) const BUFFER_BYTES: usize = 16 * 1024;
 /// The most unused buffers that are kept: 4 MiB.
-const KEPT: usize = 256;
+const MAX_UNUSED_BUFFERS: usize = 256;
 
 type Storage = Box<[u8]>;
 
@@ -25,10 +25,10 @@ impl Buffers {
 }
 
 impl Buffers {
-    /// A buffer of [`SIZE`] bytes, of any content.
+    /// A buffer of [`BUFFER_BYTES`] bytes, of any content.
     pub(super) fn take(&self) -> Buffer {
         let kept = self.0.lock().pop();
-        Buffer { storage: kept.unwrap_or_else(|| vec![0; SIZE].into()), pool: self.clone() }
+        Buffer { storage: kept.unwrap_or_else(|| vec![0; BUFFER_BYTES].into()), pool: self.clone() }
     }
 }
 
@@ -56,7 +56,7 @@ impl DerefMut for Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let mut kept = self.pool.0.lock();
-        if kept.len() < KEPT {
+        if kept.len() < MAX_UNUSED_BUFFERS {
             kept.push(std::mem::take(&mut self.storage));
         }
     }
@@ -73,9 +73,9 @@ mod tests {
         let place = first.as_ptr();
         drop(first);
         assert_eq!(pool.take().as_ptr(), place);
-        let many: Vec<_> = (0..KEPT + 10).map(|_| pool.take()).collect();
-        assert!(many.iter().all(|buffer| buffer.len() == SIZE));
+        let many: Vec<_> = (0..MAX_UNUSED_BUFFERS + 10).map(|_| pool.take()).collect();
+        assert!(many.iter().all(|buffer| buffer.len() == BUFFER_BYTES));
         drop(many);
-        assert_eq!(pool.0.lock().len(), KEPT);
+        assert_eq!(pool.0.lock().len(), MAX_UNUSED_BUFFERS);
     }
 }

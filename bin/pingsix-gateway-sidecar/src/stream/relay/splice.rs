@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use super::{Moved, attempt};
 
 /// The most bytes of one call. A pipe has less, and can have more than its size with large segments.
-const MAX_BYTES: usize = 1024 * 1024;
+const MAX_SPLICED_BYTES: usize = 1024 * 1024;
 
 /// The empty pipes, and the number of all pipes.
 #[derive(Debug)]
@@ -106,28 +106,29 @@ pub(super) async fn pass(from: &TcpStream, to: &TcpStream, pipe: Pipe, pipes: &P
     let in_use = InUse { pipe: Some(pipe), pipes };
     let Some(pipe) = &in_use.pipe else { return Ok(Moved::Nothing) };
     // The pipe is empty, so only the socket can have the call wait.
-    let moved = match attempt(from, Interest::READABLE, || system::splice(from, &pipe.input, MAX_BYTES)) {
-        Ok(0) => Moved::End,
-        Ok(bytes) => {
-            let mut left = bytes;
-            while left > 0 {
-                match attempt(to, Interest::WRITABLE, || system::splice(&pipe.output, to, left)) {
-                    Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                    Ok(written) => left = left.saturating_sub(written),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => to.writable().await?,
-                    Err(error) => return Err(error),
+    let moved =
+        match attempt(from, Interest::READABLE, || system::splice(from, &pipe.input, MAX_SPLICED_BYTES)) {
+            Ok(0) => Moved::End,
+            Ok(bytes) => {
+                let mut left = bytes;
+                while left > 0 {
+                    match attempt(to, Interest::WRITABLE, || system::splice(&pipe.output, to, left)) {
+                        Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                        Ok(written) => left = left.saturating_sub(written),
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => to.writable().await?,
+                        Err(error) => return Err(error),
+                    }
                 }
+                Moved::Bytes(bytes)
             }
-            Moved::Bytes(bytes)
-        }
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Moved::Nothing,
-        // Nothing has moved: all connections go on with copies.
-        Err(error) if system::is_unsupported(&error) => {
-            pipes.unsupported.store(true, Ordering::Relaxed);
-            Moved::Nothing
-        }
-        Err(error) => return Err(error),
-    };
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Moved::Nothing,
+            // The call moved no bytes, so all connections continue with copies.
+            Err(error) if system::is_unsupported(&error) => {
+                pipes.unsupported.store(true, Ordering::Relaxed);
+                Moved::Nothing
+            }
+            Err(error) => return Err(error),
+        };
     in_use.give_back();
     Ok(moved)
 }
@@ -143,12 +144,12 @@ mod system {
     use super::Pipe;
 
     /// The size of a pipe. All pipes together have the 64 MiB that the system allows a user by default.
-    const SIZE: usize = 256 * 1024;
+    const PIPE_BYTES: usize = 256 * 1024;
 
     pub(super) fn pipe() -> Option<Pipe> {
         let (output, input) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).ok()?;
         // A pipe of the default size takes more calls.
-        let _ = rustix::pipe::fcntl_setpipe_size(&input, SIZE);
+        let _ = rustix::pipe::fcntl_setpipe_size(&input, PIPE_BYTES);
         Some(Pipe { output, input })
     }
 

@@ -22,7 +22,7 @@ fn byte(side: u8, place: usize) -> u8 {
     mixed.to_be_bytes()[1] ^ side
 }
 
-/// What one side does, step by step; at the end it half-closes.
+/// The steps of one side, which half-closes after the last one.
 #[derive(Clone, Debug)]
 enum Step {
     Send(usize),

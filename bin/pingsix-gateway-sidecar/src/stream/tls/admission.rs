@@ -1,8 +1,8 @@
 //! Limits of unfinished handshakes.
 //!
-//! - *Memory*: so many handshakes are unfinished at a time, and others wait in the order of their arrival. The oldest
-//!   gives way to one that waits, once it has had [`PATIENCE`]. So clients that stall cannot keep others out, and a
-//!   burst of honest clients waits and is served.
+//! - *Memory*: the number of unfinished handshakes is limited, and further ones wait in the order of their arrival. The
+//!   oldest gives way to a waiting one after [`MIN_HANDSHAKE_TIME`]. So clients that stall cannot keep others out, and
+//!   a burst of honest clients waits and is served.
 //! - *Processors*: a step of a handshake, which can be a signature, waits for its turn, and there is one turn for each
 //!   processor. So other connections wait for a few signatures at most, however many handshakes there are.
 
@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 /// The time that a handshake has before it may have to give way.
-const PATIENCE: Duration = Duration::from_secs(1);
+const MIN_HANDSHAKE_TIME: Duration = Duration::from_secs(1);
 
 /// All unfinished handshakes.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Admission {
         tokio::pin!(place);
         let mut has_evicted = false;
         let place = loop {
-            let due = self.running.lock().oldest().unwrap_or_else(Instant::now) + PATIENCE;
+            let due = self.running.lock().oldest().unwrap_or_else(Instant::now) + MIN_HANDSHAKE_TIME;
             tokio::select! {
                 biased;
                 place = &mut place => break place.expect("the semaphore is never closed"),
@@ -72,7 +72,7 @@ impl Admission {
     /// Ends the oldest handshake if it has had its time.
     fn evict(&self) -> bool {
         let mut running = self.running.lock();
-        if running.oldest().is_none_or(|began| began.elapsed() < PATIENCE) {
+        if running.oldest().is_none_or(|began| began.elapsed() < MIN_HANDSHAKE_TIME) {
             return false;
         }
         let Some((_, (_, oldest))) = running.handshakes.pop_first() else { return false };
@@ -125,17 +125,17 @@ mod tests {
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
     }
 
-    const SOON: Duration = Duration::from_millis(100);
+    const SHORT_WAIT: Duration = Duration::from_millis(100);
 
     #[test]
     fn one_that_waits_has_the_next_free_place() {
         run(async {
             let admission = Admission::new(2, 1);
             let (one, two) = (admission.enter().await, admission.enter().await);
-            assert!(timeout(SOON, admission.enter()).await.is_err());
+            assert!(timeout(SHORT_WAIT, admission.enter()).await.is_err());
             drop(one);
             let three = admission.enter().await;
-            assert!(timeout(SOON, admission.enter()).await.is_err());
+            assert!(timeout(SHORT_WAIT, admission.enter()).await.is_err());
             assert!(!two.evicted.is_cancelled() && !three.evicted.is_cancelled());
         });
     }
@@ -146,15 +146,15 @@ mod tests {
             let admission = Admission::new(2, 1);
             let begin = Instant::now();
             let one = admission.enter().await;
-            tokio::time::sleep(SOON).await;
+            tokio::time::sleep(SHORT_WAIT).await;
             let two = admission.enter().await;
             let ends = async {
                 one.evicted().await;
-                assert!(begin.elapsed() >= PATIENCE);
+                assert!(begin.elapsed() >= MIN_HANDSHAKE_TIME);
                 drop(one);
             };
             let (_three, ()) = tokio::join!(admission.enter(), ends);
-            tokio::time::sleep(SOON * 2).await;
+            tokio::time::sleep(SHORT_WAIT * 2).await;
             assert!(!two.evicted.is_cancelled(), "nobody waits");
             assert_eq!(admission.running.lock().handshakes.len(), 2);
         });
@@ -175,7 +175,11 @@ mod tests {
             tokio::task::yield_now().await;
             let _last = admission.enter().await;
             // Three rounds of two.
-            assert!((PATIENCE * 3..PATIENCE * 5).contains(&begin.elapsed()), "{:?}", begin.elapsed());
+            assert!(
+                (MIN_HANDSHAKE_TIME * 3..MIN_HANDSHAKE_TIME * 5).contains(&begin.elapsed()),
+                "{:?}",
+                begin.elapsed()
+            );
         });
     }
 
@@ -184,7 +188,7 @@ mod tests {
         run(async {
             let admission = Admission::new(8, 2);
             let (one, _two) = (admission.turn().await, admission.turn().await);
-            assert!(timeout(SOON, admission.turn()).await.is_err());
+            assert!(timeout(SHORT_WAIT, admission.turn()).await.is_err());
             drop(one);
             drop(admission.turn().await);
         });
@@ -195,9 +199,9 @@ mod tests {
         run(async {
             let admission = Admission::new(1, 1);
             let one = admission.enter().await;
-            assert!(timeout(SOON, admission.enter()).await.is_err());
+            assert!(timeout(SHORT_WAIT, admission.enter()).await.is_err());
             drop(one);
-            drop(timeout(SOON, admission.enter()).await.unwrap());
+            drop(timeout(SHORT_WAIT, admission.enter()).await.unwrap());
             assert_eq!(admission.running.lock().handshakes.len(), 0);
             assert_eq!(admission.places.available_permits(), 1);
         });

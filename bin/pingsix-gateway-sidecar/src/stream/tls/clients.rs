@@ -16,9 +16,9 @@ use rustls::{
 };
 
 /// The most bytes of the certificates of a client. A connection keeps them until its end.
-const MAX_CHAIN: usize = 16 * 1024;
+const MAX_CHAIN_BYTES: usize = 16 * 1024;
 /// The most bytes of the names of authorities in a request for a certificate. Above it, clients choose without them.
-const MAX_HINTS: usize = 16 * 1024;
+const MAX_HINT_BYTES: usize = 16 * 1024;
 
 /// The authorities of one document of `cas`.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ fn hints(roots: &RootCertStore) -> Vec<DistinguishedName> {
     hints.sort_by(|one, other| one.as_ref().cmp(other.as_ref()));
     hints.dedup_by(|one, other| one.as_ref() == other.as_ref());
     let bytes: usize = hints.iter().map(|hint| hint.as_ref().len()).sum();
-    if bytes <= MAX_HINTS { hints } else { Vec::new() }
+    if bytes <= MAX_HINT_BYTES { hints } else { Vec::new() }
 }
 
 impl ClientCertVerifier for Clients {
@@ -95,7 +95,7 @@ impl ClientCertVerifier for Clients {
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
         let bytes: usize = intermediates.iter().map(|certificate| certificate.len()).sum();
-        if bytes + end_entity.len() > MAX_CHAIN {
+        if bytes + end_entity.len() > MAX_CHAIN_BYTES {
             return Err(CertificateError::ApplicationVerificationFailure.into());
         }
         match &self.trusted {

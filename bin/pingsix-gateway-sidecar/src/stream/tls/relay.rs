@@ -1,7 +1,7 @@
 //! Passing bytes between a TLS session and a backend.
 //!
 //! The end of a direction is passed on: `close_notify` as a half-close, and a half-close as `close_notify` and a
-//! half-close. A client that ends its connection without `close_notify` may have been cut off by somebody else, so its
+//! half-close. A client that ends its connection without `close_notify` may have been cut off by a third party, so its
 //! backend gets a reset in place of an end.
 
 use std::io::{self, BufRead as _, Write as _};
@@ -12,7 +12,7 @@ use rustix::net::Shutdown;
 use tokio::net::TcpStream;
 
 use super::session::{Session, process};
-use crate::stream::relay::{Pools, TURN, both, read};
+use crate::stream::relay::{Pools, READS_PER_TURN, both, read};
 
 /// Passes bytes on until both directions have ended. Counts plaintext when it is passed on.
 ///
@@ -62,7 +62,7 @@ async fn to_backend(
             has_ended = pass_on(session, backend, count).await?;
         }
         turn += 1;
-        if turn == TURN {
+        if turn == READS_PER_TURN {
             turn = 0;
             tokio::task::yield_now().await;
         }
@@ -70,7 +70,7 @@ async fn to_backend(
     Ok(rustix::net::shutdown(backend, Shutdown::Write)?)
 }
 
-/// Passes on what is decrypted. The result is whether the client has ended the direction.
+/// Passes on decrypted bytes. The result is whether the client has ended the direction.
 async fn pass_on(session: &Session, backend: &TcpStream, count: &Counter) -> io::Result<bool> {
     loop {
         {
@@ -135,7 +135,7 @@ async fn to_client(
         }
         count.inc_by(u64::try_from(bytes).unwrap_or_default());
         turn += 1;
-        if turn == TURN {
+        if turn == READS_PER_TURN {
             turn = 0;
             tokio::task::yield_now().await;
         }

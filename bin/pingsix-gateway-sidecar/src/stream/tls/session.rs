@@ -33,8 +33,8 @@ pub(in super::super) enum Flaw {
 }
 
 /// The bytes of the preface of HTTP/2. A server of both versions waits for as many, without a limit of time, before it
-/// knows which one a client speaks.
-const PREFACE: usize = 24;
+/// can tell the version of a client.
+const PREFACE_BYTES: usize = 24;
 
 /// The kind of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl Session {
     pub(in super::super) async fn request(&self, client: &TcpStream) -> Result<(), Flaw> {
         loop {
             let state = process(&mut self.lock().tls, client).map_err(|error| flaw(&error))?;
-            if state.plaintext_bytes_to_read() >= PREFACE {
+            if state.plaintext_bytes_to_read() >= PREFACE_BYTES {
                 return Ok(());
             }
             if state.peer_has_closed() {
@@ -237,7 +237,7 @@ fn read(tls: &mut ServerConnection, from: &mut dyn io::Read) -> Result<(), Flaw>
     }
 }
 
-/// Processes what has been read. After an error, the alert is on its way.
+/// Processes the bytes that were read. After an error, the alert is on its way.
 pub(super) fn process(tls: &mut ServerConnection, client: &TcpStream) -> Result<IoState, Error> {
     let processed = tls.process_new_packets();
     if processed.is_err() {

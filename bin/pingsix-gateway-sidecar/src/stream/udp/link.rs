@@ -15,7 +15,7 @@ use super::run::{Run, Segments, send_all};
 use super::socket::{Destination, Socket};
 
 /// The pause after a failure to receive for lack of memory.
-const PAUSE: Duration = Duration::from_millis(100);
+const RECEIVE_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// The two addresses of a session: its client, and the address of this machine that the client asks and is answered
 /// from.
@@ -96,7 +96,7 @@ impl Link {
             let received = self.socket.receive(|_, run| self.pass(run, &front)).await;
             match received {
                 Ok(()) => {}
-                Err(error) if is_shortage(&error) => sleep(PAUSE).await,
+                Err(error) if is_shortage(&error) => sleep(RECEIVE_RETRY_DELAY).await,
                 Err(error) => {
                     tracing::debug!(address = %self.node().address, %error, "a node refuses datagrams");
                     self.refuse(&front);

@@ -37,7 +37,7 @@ struct EndLabels {
 /// Reason why a datagram of a client is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dropped {
-    /// The route says so.
+    /// The route rejects its datagrams.
     Route(Rejection),
     /// The source is no client.
     Source,

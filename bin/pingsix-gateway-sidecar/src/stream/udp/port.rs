@@ -16,11 +16,11 @@ use super::session::{Context, Current, Session};
 use super::sessions::Sessions;
 
 /// The time for which answers pass after the removal of the port, of the target or of the node of a session.
-const ANSWERS: Duration = Duration::from_secs(5);
+const ANSWER_GRACE_PERIOD: Duration = Duration::from_secs(5);
 /// The time between two looks for idle sessions, at most.
-const LOOK: Duration = Duration::from_secs(1);
+const MAX_IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The pause after a failure to receive.
-const PAUSE: Duration = Duration::from_millis(100);
+const RECEIVE_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// The task of one port.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl Port {
         let (front, share, control) =
             (Arc::clone(&self.context.front), Arc::clone(&self.share), Arc::clone(&self.control));
         let idle = self.context.shared.options.session_idle;
-        let mut look = interval((idle / 8).clamp(Duration::from_millis(10), LOOK));
+        let mut look = interval((idle / 8).clamp(Duration::from_millis(10), MAX_IDLE_CHECK_INTERVAL));
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !self.is_over() {
             tokio::select! {
@@ -61,7 +61,7 @@ impl Port {
                 received = front.socket.receive(|meta, run| self.receive(meta, run)) => {
                     if let Err(error) = received {
                         tracing::debug!(%error, "cannot receive datagrams, pausing");
-                        sleep(PAUSE).await;
+                        sleep(RECEIVE_RETRY_DELAY).await;
                     }
                 }
             }
@@ -75,7 +75,7 @@ impl Port {
             return true;
         }
         let Order::Removed(since) = self.order else { return false };
-        let grace = ANSWERS.min(self.context.shared.options.removed_grace);
+        let grace = ANSWER_GRACE_PERIOD.min(self.context.shared.options.removed_grace);
         (self.sessions.is_empty() || since.elapsed() >= grace) && self.control.end()
     }
 
@@ -178,7 +178,7 @@ impl Port {
         let front = &self.context.front;
         let now = front.clock.now();
         let idle = micros(self.context.shared.options.session_idle);
-        let grace = micros(ANSWERS.min(self.context.shared.options.removed_grace));
+        let grace = micros(ANSWER_GRACE_PERIOD.min(self.context.shared.options.removed_grace));
         self.sessions.retain(|session| {
             let end = if now.saturating_sub(session.last()) >= idle {
                 End::Idle

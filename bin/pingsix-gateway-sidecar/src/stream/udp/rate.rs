@@ -1,7 +1,7 @@
 //! The rate of new sessions.
 
 /// Microseconds in a second, and the parts of a token.
-const PARTS: u64 = 1_000_000;
+const PARTS_PER_TOKEN: u64 = 1_000_000;
 
 /// A token bucket, full at first, that holds the tokens of one second.
 #[derive(Debug)]
@@ -15,17 +15,17 @@ pub(super) struct Rate {
 impl Rate {
     pub(super) fn new(per_second: u32) -> Self {
         let per_second = u64::from(per_second);
-        Self { per_second, left: per_second * PARTS, at: 0 }
+        Self { per_second, left: per_second * PARTS_PER_TOKEN, at: 0 }
     }
 
     /// Takes a token at a time in microseconds. False if there is none.
     pub(super) fn take(&mut self, now: u64) -> bool {
         let gained = now.saturating_sub(self.at).saturating_mul(self.per_second);
-        self.left = self.left.saturating_add(gained).min(self.per_second * PARTS);
+        self.left = self.left.saturating_add(gained).min(self.per_second * PARTS_PER_TOKEN);
         self.at = self.at.max(now);
-        let enough = self.left >= PARTS;
+        let enough = self.left >= PARTS_PER_TOKEN;
         if enough {
-            self.left -= PARTS;
+            self.left -= PARTS_PER_TOKEN;
         }
         enough
     }

@@ -11,7 +11,7 @@ use super::super::socket::is_shortage;
 use super::metrics::{Passed, Unsent};
 
 /// The most bytes of a run that is sent in one call: those of the largest datagram.
-const MAX_BYTES: usize = 65_507;
+const MAX_RUN_BYTES: usize = 65_507;
 
 /// At least one datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub(super) fn send_all<'a>(
     let mut rest = Some(run);
     while let Some(run) = rest {
         let together = !segments.refused.load(Ordering::Relaxed) && run.count() > 1;
-        let most = if together { most.min(MAX_BYTES / run.size).max(1) } else { 1 };
+        let most = if together { most.min(MAX_RUN_BYTES / run.size).max(1) } else { 1 };
         let (first, after) = run.split(most);
         match send(first.bytes, (first.count() > 1).then_some(first.size)) {
             Ok(()) => {

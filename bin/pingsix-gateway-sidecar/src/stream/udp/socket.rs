@@ -18,15 +18,15 @@ use super::super::socket::on_address;
 use super::run::Run;
 
 /// The most messages of one call, each with a buffer of its own.
-const MESSAGES: usize = 16;
+const MAX_MESSAGES_PER_CALL: usize = 16;
 /// The size of a buffer. Datagrams that the system has joined are not longer together.
-const BUFFER: usize = 64 * 1_024;
+const BUFFER_BYTES: usize = 64 * 1_024;
 /// The size of the buffers in the kernel for the clients of a port; the system may allow less.
-const KERNEL_BUFFER: usize = 4 * 1_024 * 1_024;
+const KERNEL_BUFFER_BYTES: usize = 4 * 1_024 * 1_024;
 
 thread_local! {
     /// Each thread needs buffers only while it receives and sends, not for each socket.
-    static BUFFERS: RefCell<Box<[u8]>> = RefCell::new(vec![0; MESSAGES * BUFFER].into());
+    static BUFFERS: RefCell<Box<[u8]>> = RefCell::new(vec![0; MAX_MESSAGES_PER_CALL * BUFFER_BYTES].into());
 }
 
 /// A socket that does not block.
@@ -45,8 +45,8 @@ impl Socket {
         })?;
         let socket = Self::new(socket)?;
         // With smaller buffers, fewer datagrams wait.
-        let _ = socket.state.set_recv_buffer_size((&socket.socket).into(), KERNEL_BUFFER);
-        let _ = socket.state.set_send_buffer_size((&socket.socket).into(), KERNEL_BUFFER);
+        let _ = socket.state.set_recv_buffer_size((&socket.socket).into(), KERNEL_BUFFER_BYTES);
+        let _ = socket.state.set_send_buffer_size((&socket.socket).into(), KERNEL_BUFFER_BYTES);
         Ok(socket)
     }
 
@@ -77,24 +77,24 @@ impl Socket {
 
     fn receive_batch(&self, mut each: impl FnMut(&RecvMeta, Run<'_>)) -> io::Result<()> {
         BUFFERS.with_borrow_mut(|buffers| {
-            let mut metas = [RecvMeta::default(); MESSAGES];
+            let mut metas = [RecvMeta::default(); MAX_MESSAGES_PER_CALL];
             let count = {
-                let mut buffers = buffers.chunks_exact_mut(BUFFER);
-                let mut slices: [IoSliceMut<'_>; MESSAGES] =
+                let mut buffers = buffers.chunks_exact_mut(BUFFER_BYTES);
+                let mut slices: [IoSliceMut<'_>; MAX_MESSAGES_PER_CALL] =
                     std::array::from_fn(|_| IoSliceMut::new(buffers.next().unwrap_or_default()));
                 self.state.recv(UdpSockRef::from(&self.socket), &mut slices, &mut metas)?
             };
             let mut messages = metas.iter().take(count).enumerate().peekable();
             while let Some((index, first)) = messages.next() {
-                let begin = index * BUFFER;
+                let begin = index * BUFFER_BYTES;
                 let mut end = begin + first.len;
                 // Datagrams of one size from one source are sent in one call, as if the system had joined them.
                 while let Some((index, meta)) = messages.next_if(|(_, meta)| {
                     (end - begin).checked_rem(first.stride) == Some(0)
                         && (meta.addr, meta.dst_ip, meta.stride) == (first.addr, first.dst_ip, first.stride)
-                        && end + meta.len <= begin + BUFFER
+                        && end + meta.len <= begin + BUFFER_BYTES
                 }) {
-                    buffers.copy_within(index * BUFFER..index * BUFFER + meta.len, end);
+                    buffers.copy_within(index * BUFFER_BYTES..index * BUFFER_BYTES + meta.len, end);
                     end += meta.len;
                 }
                 each(first, Run::new(buffers.get(begin..end).unwrap_or_default(), first.stride));

@@ -23,12 +23,12 @@ fn address() -> Ipv4Addr {
 }
 
 /// The ports of a route for TCP and one for TLS, and the name of the latter.
-const TCP: u16 = 7001;
-const TLS: u16 = 7002;
+const TCP_PORT: u16 = 7001;
+const TLS_PORT: u16 = 7002;
 const NAME: &str = "a.test";
 
 /// The time limit of an exchange.
-const LIMIT: Duration = Duration::from_secs(20);
+const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A running role.
 pub(crate) struct Target {
@@ -61,13 +61,13 @@ impl Target {
         runtime.spawn(echo(listener));
         let targets = json!([{"upstream_id": "u", "weight": 1}]);
         let route = |port: u16| json!({"server_port": port, "protocol": "tcp", "targets": targets});
-        let mut named = route(TLS);
+        let mut named = route(TLS_PORT);
         named["protocol"] = json!("tls");
         named["tls"] = json!("passthrough");
         named["snis"] = json!([NAME]);
         let good = vec![
             ("upstreams/u".to_owned(), json!({"nodes": {backend.to_string(): 1}})),
-            ("stream_routes/tcp".to_owned(), route(TCP)),
+            ("stream_routes/tcp".to_owned(), route(TCP_PORT)),
             ("stream_routes/tls".to_owned(), named),
         ];
         let options =
@@ -87,7 +87,7 @@ impl Target {
         let portions: Vec<usize> = (0..4).map(|_| usize::from(input.byte())).collect();
         let flight = input.0;
         let received = self.within(async {
-            let (mut read, mut write) = TcpStream::connect((address(), TLS)).await.unwrap().into_split();
+            let (mut read, mut write) = TcpStream::connect((address(), TLS_PORT)).await.unwrap().into_split();
             let send = async {
                 for most in portions.into_iter().chain([usize::MAX]) {
                     // A reset by the other side is an answer.
@@ -130,7 +130,7 @@ impl Target {
             })
             .collect();
         let received = self.within(async {
-            let (mut read, mut write) = TcpStream::connect((address(), TCP)).await?.into_split();
+            let (mut read, mut write) = TcpStream::connect((address(), TCP_PORT)).await?.into_split();
             let send = async {
                 let mut rest = all.as_slice();
                 for (length, pause) in &sends {
@@ -190,7 +190,7 @@ impl Target {
 
     /// Runs an exchange; `None` if it has no end.
     fn within<T>(&self, exchange: impl Future<Output = T>) -> Option<T> {
-        self.runtime.block_on(async { timeout(LIMIT, exchange).await.ok() })
+        self.runtime.block_on(async { timeout(EXCHANGE_TIMEOUT, exchange).await.ok() })
     }
 
     /// Applies the good documents, and returns the faults.
@@ -200,7 +200,7 @@ impl Target {
         let documents = Documents { revision: self.revision, by_key };
         let applied = self.runtime.block_on(self.streams.apply(&documents));
         let mut faults: Vec<String> = applied.faults.iter().map(ToString::to_string).collect();
-        if applied.bound != [TCP, TLS] {
+        if applied.bound != [TCP_PORT, TLS_PORT] {
             faults.push(format!("the ports are {:?}", applied.bound));
         }
         faults

@@ -141,7 +141,7 @@ fn answers_of_a_withdrawn_backend_end_after_a_grace() {
         let client = Client::new(port).await;
         client.send(b"?").await;
         let mut buffer = [0; 8];
-        let (_, session) = timeout(PATIENCE, node.recv_from(&mut buffer)).await.unwrap().unwrap();
+        let (_, session) = timeout(ANSWER_TIMEOUT, node.recv_from(&mut buffer)).await.unwrap().unwrap();
         proxy.apply(&[udp(port, &[("!no_route", 1)])]).await;
         node.send_to(b"late", session).await.unwrap();
         assert_eq!(client.receive().await, b"late");

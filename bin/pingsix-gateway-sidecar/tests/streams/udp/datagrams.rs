@@ -89,7 +89,7 @@ async fn send_together(
 async fn receive_together(socket: &UdpSocket, state: &UdpSocketState) -> (RecvMeta, Vec<u8>) {
     let (mut buffer, mut meta) = (vec![0; 65_536], [RecvMeta::default()]);
     let receive = || state.recv(UdpSockRef::from(socket), &mut [IoSliceMut::new(&mut buffer)], &mut meta);
-    timeout(PATIENCE, socket.async_io(Interest::READABLE, receive)).await.unwrap().unwrap();
+    timeout(ANSWER_TIMEOUT, socket.async_io(Interest::READABLE, receive)).await.unwrap().unwrap();
     buffer.truncate(meta[0].len);
     (meta[0], buffer)
 }
@@ -193,7 +193,7 @@ fn answers_come_from_the_address_that_was_asked() {
                 client.send_to(host.as_bytes(), asked).await.unwrap();
                 let mut buffer = [0; 64];
                 let (length, source) =
-                    timeout(PATIENCE, client.recv_from(&mut buffer)).await.unwrap().unwrap();
+                    timeout(ANSWER_TIMEOUT, client.recv_from(&mut buffer)).await.unwrap().unwrap();
                 assert_eq!((source, &buffer[..length]), (asked, host.as_bytes()));
             }
             assert_eq!(proxy.streams.sessions(), 2);

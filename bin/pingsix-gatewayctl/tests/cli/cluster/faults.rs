@@ -38,7 +38,7 @@ pub(super) async fn forbidden_kinds(cluster: &TestCluster) {
         rules: [{ apiGroups: [gateway.networking.k8s.io], resources: [httproutes], verbs: [list] }]\n";
     cluster.apply(routes).await.unwrap();
     cluster.bind_cluster_role(user, "routes").await.unwrap();
-    // Nothing in this namespace refers to a Secret, so none is read.
+    // No object in this namespace refers to a Secret, so none is read.
     run(["check", "--cluster", "--kubeconfig", kubeconfig, "-n", "default"]).prints("0 errors");
     run(["check", "--cluster", "--kubeconfig", kubeconfig])
         .exits(2)

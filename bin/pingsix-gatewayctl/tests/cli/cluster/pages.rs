@@ -58,11 +58,11 @@ fn a_list_that_expires_again_and_again_is_named() {
 
 #[test]
 fn a_page_that_is_too_large_is_asked_for_in_halves() {
-    const TOO_LARGE: usize = 65 << 20;
+    const OVERSIZED_PAGE_BYTES: usize = 65 << 20;
     let server = Scripted::start(|asked| {
         let limit: usize = asked.parameter("limit")?.parse().ok()?;
         Some(match asked.parameter("continue") {
-            _ if limit > 125 => (200, " ".repeat(TOO_LARGE)),
+            _ if limit > 125 => (200, " ".repeat(OVERSIZED_PAGE_BYTES)),
             None => (200, list(0..2, Some("second"))),
             Some(_) => (200, list(2..3, None)),
         })

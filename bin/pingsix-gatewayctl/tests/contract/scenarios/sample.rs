@@ -11,16 +11,16 @@ use crate::comparison::float;
 use crate::echo::{BACKEND, HEADER_SEEN, TARGET_SEEN};
 
 /// The least number of repetitions of a request.
-const REPEATS: usize = 3;
+const MIN_REPEATS: usize = 3;
 
 /// The number of requests per backend address, enough to see all of them.
 const REPEATS_PER_ENDPOINT: usize = 4;
 
 /// The least number of requests to a weighted list.
-const SHARE_SAMPLE: u64 = 300;
+const MIN_WEIGHTED_REQUESTS: u64 = 300;
 
 /// The least average number of requests for the smallest share of a weighted list.
-const SMALLEST_SHARE: u64 = 30;
+const MIN_REQUESTS_PER_SHARE: u64 = 30;
 
 /// An entry of `requests.yaml`.
 #[derive(Clone, Deserialize)]
@@ -130,16 +130,16 @@ impl Sample {
     /// The number of requests over each protocol.
     pub(super) fn repeats(&self) -> usize {
         if self.refused.is_some() {
-            return self.after + REPEATS;
+            return self.after + MIN_REPEATS;
         }
         let weights = || self.backends.values().copied().filter(|weight| *weight > 0);
         if weights().count() > 1 {
             let (total, least) = (weights().sum::<u64>(), weights().min().unwrap());
-            let needed = SMALLEST_SHARE * total.div_ceil(least);
-            return usize::try_from(needed.max(SHARE_SAMPLE)).unwrap();
+            let needed = MIN_REQUESTS_PER_SHARE * total.div_ceil(least);
+            return usize::try_from(needed.max(MIN_WEIGHTED_REQUESTS)).unwrap();
         }
         let endpoints = self.endpoints.as_ref().map_or(0, BTreeSet::len);
-        REPEATS.max(REPEATS_PER_ENDPOINT * endpoints)
+        MIN_REPEATS.max(REPEATS_PER_ENDPOINT * endpoints)
     }
 
     /// The fault of the answers over one protocol.

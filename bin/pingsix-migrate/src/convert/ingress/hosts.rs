@@ -22,7 +22,7 @@ pub(super) const ALIAS: &str = "server-alias";
 pub(super) const WWW: &str = "from-to-www-redirect";
 
 /// The status of the redirect in ingress-nginx.
-const STATUS: u16 = 308;
+const REDIRECT_STATUS: u16 = 308;
 
 /// The hosts that the annotations of all Ingresses add.
 #[derive(Default)]
@@ -63,7 +63,7 @@ impl AddedHosts {
                 _ => ingress.route_name(from),
             };
             let name = output.route_name(&namespace, &wanted);
-            let redirect = json!({ "hostname": to, "statusCode": STATUS });
+            let redirect = json!({ "hostname": to, "statusCode": REDIRECT_STATUS });
             let rule = Rule {
                 place: place.clone(),
                 name: "www".to_owned(),
@@ -144,12 +144,12 @@ fn owners_of_aliases(ingresses: &[Annotated]) -> BTreeMap<&str, Owner<'_>> {
 fn report_redirect(tls_hosts: &TlsHosts<'_>, (from, to): (&str, &str), place: &Place, report: &mut Report) {
     if tls_hosts.has(to) && !tls_hosts.has(from) {
         let message = format!(
-            "An HTTPRoute redirects {from} to {to} with status {STATUS}, in plaintext alone: spec.tls lists no certificate for \
+            "An HTTPRoute redirects {from} to {to} with status {REDIRECT_STATUS}, in plaintext alone: spec.tls lists no certificate for \
              {from}."
         );
         report.limited(place, Reason::TlsWithoutSecret, message);
     } else {
-        report.exact(place, format!("An HTTPRoute redirects {from} to {to} with status {STATUS}."));
+        report.exact(place, format!("An HTTPRoute redirects {from} to {to} with status {REDIRECT_STATUS}."));
     }
 }
 

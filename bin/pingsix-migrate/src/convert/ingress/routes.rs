@@ -22,10 +22,10 @@ use crate::plugin::Effects;
 use crate::report::Reason;
 
 /// The status of redirects to HTTPS. APISIX has 301 for methods without a body.
-const TO_HTTPS: u16 = 308;
+const HTTPS_REDIRECT_STATUS: u16 = 308;
 
 /// The most targets of a policy.
-const TARGETS: usize = 16;
+const MAX_TARGETS: usize = 16;
 
 /// Writes the HTTPRoutes of all Ingresses and their policies.
 pub(super) fn convert(
@@ -176,7 +176,7 @@ fn of_host(
     } else {
         draft.output.route_name(&document.namespace, &format!("{}-redirect", document.name))
     };
-    let mut redirect = document.redirect_to_https(name, TO_HTTPS);
+    let mut redirect = document.redirect_to_https(name, HTTPS_REDIRECT_STATUS);
     // ingress-nginx redirects the root to app-root before.
     for (rule, own) in redirect.rules.iter_mut().zip(&document.rules) {
         if own.effects.redirect.is_some() {
@@ -242,7 +242,7 @@ fn redirects(
     }
     if !draft.output.gateway.is_known() {
         let message = format!(
-            "An HTTPRoute redirects plaintext to HTTPS with status {TO_HTTPS}. Gateway {} is not among the input, so see that it \
+            "An HTTPRoute redirects plaintext to HTTPS with status {HTTPS_REDIRECT_STATUS}. Gateway {} is not among the input, so see that it \
              has a listener for HTTPS of {}.",
             context.owners.gateway,
             shown(host)
@@ -279,12 +279,12 @@ fn write_policies(ingress: &Annotated, routes: &[String], draft: &mut Draft) {
         if fields.is_empty() {
             continue;
         }
-        if fields.contains_key("rateLimit") && routes.len() > TARGETS {
+        if fields.contains_key("rateLimit") && routes.len() > MAX_TARGETS {
             let message =
-                format!("A policy has at most {TARGETS} targets, so the Ingress has several counts.");
+                format!("A policy has at most {MAX_TARGETS} targets, so the Ingress has several counts.");
             draft.report.limited(&ingress.place, Reason::TooMany, message);
         }
-        for routes in routes.chunks(TARGETS) {
+        for routes in routes.chunks(MAX_TARGETS) {
             let target = |route: &String| json!({ "group": GATEWAY_GROUP, "kind": Kind::HttpRoute.as_str(), "name": route });
             let mut spec = fields.clone();
             spec.insert("targetRefs".to_owned(), routes.iter().map(target).collect());

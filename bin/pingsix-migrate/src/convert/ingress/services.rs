@@ -81,7 +81,7 @@ fn places<'a>(
 }
 
 /// The most Ingresses that a message lists for a Service.
-const LISTED: usize = 4;
+const MAX_LISTED_INGRESSES: usize = 4;
 
 /// BackendTrafficPolicies.
 fn traffic(ingresses: &[Annotated], targets: &[Vec<Target>], draft: &mut Draft) {
@@ -113,7 +113,7 @@ fn traffic(ingresses: &[Annotated], targets: &[Vec<Target>], draft: &mut Draft) 
                 }
                 continue;
             }
-            let affected = without.get(&service).into_iter().flatten().take(LISTED);
+            let affected = without.get(&service).into_iter().flatten().take(MAX_LISTED_INGRESSES);
             differences.extend(affected.map(|other| format!("{other} has the Service {service}, too")));
             let Ok(mut value) = serde_json::to_value(spec) else { continue };
             value["targetRefs"] =

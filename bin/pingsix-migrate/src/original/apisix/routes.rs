@@ -20,7 +20,7 @@ const CLASS: &str = "apisix";
 const DOMAIN: &str = "k8s.apisix.apache.org/";
 
 /// The weight of a backend without one.
-const WEIGHT: u32 = 100;
+const DEFAULT_WEIGHT: u32 = 100;
 
 /// Annotations that change neither the Service of a request nor its path, host and status.
 const WITHOUT_EFFECT: &[&str] = &[
@@ -212,7 +212,7 @@ fn of_rule(rule: &Value, namespace: &str, origin: String, configs: &Configs) -> 
             weight: backend["weight"]
                 .as_u64()
                 .and_then(|weight| u32::try_from(weight).ok())
-                .unwrap_or(WEIGHT),
+                .unwrap_or(DEFAULT_WEIGHT),
         });
     }
     route

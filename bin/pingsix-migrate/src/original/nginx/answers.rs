@@ -13,7 +13,7 @@ use crate::original::uri::{escaped, normalised};
 use crate::original::{Told, host_name, objects};
 
 /// The status of redirects to HTTPS and to other hosts.
-const REDIRECT: u16 = 308;
+const REDIRECT_STATUS: u16 = 308;
 
 /// Locations that are neither redirected to HTTPS nor ask for credentials.
 const CHALLENGES: &str = "/.well-known/acme-challenge";
@@ -83,7 +83,7 @@ impl Nginx {
             }
             let path = asked.request_uri.strip_suffix('/').unwrap_or(&asked.request_uri);
             let location = format!("{}://{to}:80{path}", asked.scheme());
-            return told(Answer::Redirect { status: REDIRECT, location });
+            return told(Answer::Redirect { status: REDIRECT_STATUS, location });
         }
         let Some((name, server)) = self.server(&asked.host) else { return told(Answer::Status(404)) };
         if let Some(why) = &server.unknown {
@@ -197,7 +197,7 @@ impl Nginx {
                 let path = asked.request_uri.strip_suffix('/').filter(|_| !keeps_slash);
                 let host = host_of(&asked.request.host);
                 let location = format!("https://{host}{}", path.unwrap_or(&asked.request_uri));
-                return Answer::Redirect { status: REDIRECT, location };
+                return Answer::Redirect { status: REDIRECT_STATUS, location };
             }
             Some(false) => {}
             None => return unknown("the certificate of an alias is not modelled"),

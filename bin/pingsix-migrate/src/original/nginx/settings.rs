@@ -128,7 +128,7 @@ const OF_SERVER: &[&str] = &[
 ];
 
 /// The most bytes of a body without `proxy-body-size`.
-const BODY: u64 = 1 << 20;
+const DEFAULT_MAX_BODY_BYTES: u64 = 1 << 20;
 
 /// The settings of an Ingress.
 #[derive(Clone, Debug, Default)]
@@ -232,7 +232,7 @@ impl Settings {
                 .iter()
                 .any(|name| values.number(name).is_some_and(|most| most > 0)),
             cors: truth("enable-cors", false).then(|| origins(&values)),
-            body: Some(BODY),
+            body: Some(DEFAULT_MAX_BODY_BYTES),
             ..Self::default()
         };
         if settings.target.as_ref().is_some_and(|target| !is_target(target)) {

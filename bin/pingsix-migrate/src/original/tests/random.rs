@@ -16,10 +16,10 @@ use crate::original::Original;
 use crate::replay;
 
 /// The Ingresses of a run without `ORACLE_INGRESSES`.
-const INGRESSES: usize = 300;
+const DEFAULT_INGRESSES: usize = 300;
 
 /// The requests to each case.
-const REQUESTS: usize = 12;
+const REQUESTS_PER_CASE: usize = 12;
 
 fn number(name: &str, default: usize) -> usize {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
@@ -83,7 +83,7 @@ fn check(rng: &mut SmallRng, dialect: Dialect, tally: &mut Tally) -> usize {
     let count = rng.random_range(1..4);
     let objects = generate::case(rng, dialect, count);
     let original = Original::read(&objects, true);
-    let requests: Vec<Request> = (0..REQUESTS).map(|_| generate::request(rng, &objects)).collect();
+    let requests: Vec<Request> = (0..REQUESTS_PER_CASE).map(|_| generate::request(rng, &objects)).collect();
     let mut known = Vec::new();
     for request in &requests {
         let told = original.answer(request);
@@ -108,7 +108,7 @@ fn check(rng: &mut SmallRng, dialect: Dialect, tally: &mut Tally) -> usize {
 
 #[test]
 fn random_ingresses_are_answered_as_before_or_the_report_says_why_not() {
-    let (wanted, seed) = (number("ORACLE_INGRESSES", INGRESSES), number("ORACLE_SEED", 0));
+    let (wanted, seed) = (number("ORACLE_INGRESSES", DEFAULT_INGRESSES), number("ORACLE_SEED", 0));
     let mut all_wrong = Vec::new();
     for dialect in Dialect::ALL {
         let mut rng = SmallRng::seed_from_u64(seed as u64);

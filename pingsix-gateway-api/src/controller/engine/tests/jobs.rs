@@ -1,4 +1,5 @@
-//! Translations beside the task that owns the picture. Nothing here takes a time: translations are held until they are let go.
+//! Translations beside the task that owns the picture. No test waits for a real time: translations are held until their
+//! release.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};

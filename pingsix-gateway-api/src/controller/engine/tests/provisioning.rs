@@ -95,7 +95,7 @@ impl Rig {
         self.engine.apply_provisioned();
     }
 
-    /// All instances confirm what was published.
+    /// All instances confirm the publication.
     fn confirm(&mut self, ends: &Ends) {
         for port in [80, 8080] {
             let page = StatusPage { published_revision: i64::MAX, ..StatusPage::default() };
@@ -200,7 +200,7 @@ async fn a_backend_that_is_the_data_plane_itself_is_refused_while_it_is() {
         problems.iter().filter(|problem| problem.message.contains("is the data plane itself")).count()
     };
     assert_eq!(refused(&rig), 0);
-    // A Pod of the data plane has the address that somebody has written into a Service.
+    // A Pod of the data plane has an address that the endpoints of a Service contain.
     rig.apply(Kind::EndpointSlice, slice("web-pingsix-1", "web-pingsix", "10.0.0.7", 1));
     rig.settle();
     assert_eq!(refused(&rig), 1);
@@ -263,7 +263,7 @@ async fn a_publication_names_the_uid_of_the_gateway_that_it_was_made_of() {
     let (mut rig, _ends) = Rig::managing();
     let owner = |rig: &Rig| rig.feed().owners.lock()["/pingsix/infra/web:80"].clone();
     assert_eq!(owner(&rig).as_deref(), Some("4a1c8f06"));
-    // Also while nobody knows how it is to be run.
+    // Also while its parameters are unknown.
     rig.tell(Kind::PingsixProxy, watcher::Event::Delete(proxy(json!({"managed": {}}))));
     rig.settle();
     rig.apply(Kind::HttpRoute, another_route());
@@ -389,7 +389,7 @@ async fn running_processes_stay_while_their_class_is_deleted_and_recreated() {
     rig.apply(Kind::GatewayClass, foreign);
     rig.settle();
     assert_eq!(state(&ends), (false, true));
-    // Or says that nothing is to be run.
+    // Or its class asks for no processes.
     rig.apply(Kind::GatewayClass, managed_class());
     rig.settle();
     delete(&mut rig);
@@ -484,7 +484,7 @@ async fn an_unknown_address_delays_programmed_and_revokes_no_earlier_status() {
     let (short, message, addresses) = rig.told();
     assert_eq!((short.as_str(), addresses), ("False AddressNotAssigned", None));
     assert!(message.contains("The address of Service \"infra/web-pingsix\""), "{message}");
-    // Another process has seen more: what it said stays for a while.
+    // Another process has seen more objects: its status stays for a while.
     let mut said = managed_gateway();
     said["metadata"]["resourceVersion"] = json!("2");
     said["status"] = json!({"conditions": [{"type": "Programmed", "status": "True"}]});
@@ -507,7 +507,7 @@ async fn a_controller_that_runs_no_data_planes_says_so() {
         message.contains("PINGSIX_GATEWAY_FEED_ENDPOINT") && message.contains("deploy/data-planes"),
         "{message}"
     );
-    // Nor is anything claimed of the class.
+    // The class claims no feature either.
     let class = ObjectKey::new(Kind::GatewayClass, "", "pingsix");
     let features = |rig: &Rig| {
         let Some(Wanted::GatewayClass(verdict)) = rig.wanted(&class) else { panic!("nothing is said") };
@@ -586,7 +586,7 @@ fn given(ends: &Ends) -> Result<Vec<String>, KeyringFault> {
 }
 
 impl Rig {
-    /// All processes have these keys, and what follows from that is done.
+    /// All processes get these keys, and the controller takes all steps that follow.
     fn hold(&mut self, ends: &Ends, keys: &[&str]) {
         self.stand(ends, held(keys));
         self.settle();

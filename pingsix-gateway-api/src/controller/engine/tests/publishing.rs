@@ -5,7 +5,7 @@ use tokio::time::{sleep, timeout};
 use super::*;
 use crate::acceptance::{AcceptanceOutcome, Reception};
 
-const SLOW: Duration = Duration::from_secs(5);
+const SLOW_PUBLICATION: Duration = Duration::from_secs(5);
 pub(super) const WEB: &str = "/pingsix/infra/web";
 pub(super) const BLOG: &str = "/pingsix/infra/blog";
 
@@ -32,7 +32,7 @@ impl Rig {
 }
 
 impl Rig {
-    /// Reconsiders whoever is due by the clock, hears of publications, and beats, for a time.
+    /// For a time, reconciles due owners, takes in results of publications, and ticks.
     pub(super) async fn during(&mut self, time: Duration) {
         let until = Instant::now() + time;
         loop {
@@ -44,7 +44,8 @@ impl Rig {
             if now >= until {
                 return;
             }
-            let next = until.min(self.engine.ingest.queue.next_due().unwrap_or(until)).min(now + BEAT);
+            let next =
+                until.min(self.engine.ingest.queue.next_due().unwrap_or(until)).min(now + MAX_TICK_INTERVAL);
             match timeout(next - now, self.engine.publish.publisher.ended()).await {
                 Ok(attempt) => self.engine.record_attempt(attempt.unwrap()),
                 Err(_) => self.engine.tick(),
@@ -102,7 +103,7 @@ async fn a_stuck_target_keeps_only_its_own_gateway_from_being_programmed() {
     rig.during(Duration::from_secs(3)).await;
     let told = rig.programmed(&web());
     assert!(told.contains("The configuration is not published yet."), "{told}");
-    // The other goes on, also when everybody has to be told something.
+    // The other Gateway continues, also when all statuses have to be written.
     for version in 3..6 {
         rig.apply(Kind::Gateway, changed_gateway("blog", version));
         rig.apply(Kind::Gateway, changed_gateway("web", version));
@@ -246,15 +247,15 @@ async fn changes_are_live_when_they_are_published() {
     rig.settle();
     let (before, sum) = counted(&rig);
     assert_eq!((before.as_str(), sum.as_str()), ("2", "0.0"));
-    rig.feed().fate(WEB, Fate::Failing(SLOW / 2));
+    rig.feed().fate(WEB, Fate::Failing(SLOW_PUBLICATION / 2));
     rig.apply(Kind::HttpRoute, route(3));
-    rig.during(SLOW).await;
+    rig.during(SLOW_PUBLICATION).await;
     assert_eq!(counted(&rig).0, "2");
-    rig.feed().fate(WEB, Fate::Slow(SLOW));
-    rig.during(SLOW * 4).await;
+    rig.feed().fate(WEB, Fate::Slow(SLOW_PUBLICATION));
+    rig.during(SLOW_PUBLICATION * 4).await;
     let (count, sum) = counted(&rig);
     assert_eq!(count, "3");
-    assert!(sum.parse::<f64>().unwrap() >= (SLOW + SLOW / 2).as_secs_f64(), "{sum}");
+    assert!(sum.parse::<f64>().unwrap() >= (SLOW_PUBLICATION + SLOW_PUBLICATION / 2).as_secs_f64(), "{sum}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -298,7 +299,7 @@ async fn a_refused_publication_is_reported_and_not_tried_again() {
 #[tokio::test(start_paused = true)]
 async fn a_withdrawal_is_remembered_until_it_is_made() {
     let mut rig = Rig::with_blog();
-    for fate in [Fate::Failing(Duration::ZERO), Fate::Failing(SLOW)] {
+    for fate in [Fate::Failing(Duration::ZERO), Fate::Failing(SLOW_PUBLICATION)] {
         rig.feed().fate(BLOG, fate);
         assert_ne!(rig.feed().held(BLOG), Some(0));
         rig.tell(Kind::Gateway, watcher::Event::Delete(second()));
@@ -322,13 +323,13 @@ async fn one_that_comes_back_while_it_is_withdrawn_is_there_in_the_end() {
     let mut rig = Rig::with_blog();
     let held = rig.feed().held(BLOG);
     assert_ne!(held, Some(0));
-    rig.feed().fate(BLOG, Fate::Slow(SLOW));
+    rig.feed().fate(BLOG, Fate::Slow(SLOW_PUBLICATION));
     rig.tell(Kind::Gateway, watcher::Event::Delete(second()));
-    rig.during(SLOW / 2).await;
+    rig.during(SLOW_PUBLICATION / 2).await;
     rig.apply(Kind::Gateway, second());
-    rig.during(SLOW).await;
+    rig.during(SLOW_PUBLICATION).await;
     assert_eq!(rig.feed().held(BLOG), Some(0));
-    rig.during(SLOW).await;
+    rig.during(SLOW_PUBLICATION).await;
     assert_eq!(rig.feed().held(BLOG), held);
     assert!(rig.is_programmed(&blog()) && rig.engine.publish.withdrawals.is_empty());
 }
@@ -336,24 +337,24 @@ async fn one_that_comes_back_while_it_is_withdrawn_is_there_in_the_end() {
 #[tokio::test(start_paused = true)]
 async fn readiness_waits_for_what_the_feed_is_given_however_long_that_takes() {
     let mut rig = Rig::known();
-    rig.feed().fate(WEB, Fate::Failing(SLOW));
-    rig.during(SLOW * 3).await;
+    rig.feed().fate(WEB, Fate::Failing(SLOW_PUBLICATION));
+    rig.during(SLOW_PUBLICATION * 3).await;
     assert!(!rig.is_ready() && rig.feed().is_open());
-    rig.feed().fate(WEB, Fate::Slow(SLOW));
-    rig.during(SLOW / 2).await;
-    // One that comes later keeps nobody waiting.
+    rig.feed().fate(WEB, Fate::Slow(SLOW_PUBLICATION));
+    rig.during(SLOW_PUBLICATION / 2).await;
+    // A later owner delays no other one.
     rig.feed().fate(BLOG, Fate::Stuck);
     rig.apply(Kind::Gateway, second());
-    rig.during(SLOW / 2).await;
+    rig.during(SLOW_PUBLICATION / 2).await;
     assert!(!rig.is_ready() && rig.feed().is_open());
-    rig.during(SLOW).await;
+    rig.during(SLOW_PUBLICATION).await;
     assert!(rig.is_ready() && rig.feed().is_open());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_publication_that_is_under_way_ends_before_the_controller_stops() {
     let mut rig = Rig::with_blog();
-    rig.feed().fate(WEB, Fate::Slow(SLOW / 4));
+    rig.feed().fate(WEB, Fate::Slow(SLOW_PUBLICATION / 4));
     rig.apply(Kind::HttpRoute, route(2));
     rig.settle();
     let mut other = route(3);
@@ -361,11 +362,11 @@ async fn a_publication_that_is_under_way_ends_before_the_controller_stops() {
     rig.apply(Kind::HttpRoute, other);
     rig.settle();
     // Its end was seen, and not yet dealt with.
-    rig.feed().fate(BLOG, Fate::Slow(SLOW / 4));
+    rig.feed().fate(BLOG, Fate::Slow(SLOW_PUBLICATION / 4));
     rig.tell(Kind::Gateway, watcher::Event::Delete(second()));
     let from = Instant::now();
     rig.engine.drain().await.unwrap();
-    assert_eq!(from.elapsed(), SLOW / 2);
+    assert_eq!(from.elapsed(), SLOW_PUBLICATION / 2);
     assert_eq!(rig.feed().held(BLOG), Some(0));
     assert!(rig.engine.publish.pending.is_empty());
     let served = rig.feed().sink.contents(&pingsix_sink::Scope::new(WEB).unwrap());
@@ -411,7 +412,7 @@ async fn a_follower_that_takes_over_publishes_all_that_it_left_to_the_leader() {
     let begun: BTreeSet<String> = rig.feed().begun().into_iter().map(|(scope, _)| scope).collect();
     assert_eq!(begun, BTreeSet::from([WEB.to_owned(), BLOG.to_owned()]), "its end as well");
     assert!(rig.is_programmed(&web()) && rig.engine.publish.withdrawals.is_empty());
-    // One that has led, and leads again, cannot know what others wrote between.
+    // A replica that leads again has not seen the writes of other leaders.
     let before = rig.feed().begun().len();
     rig.lead(false);
     rig.engine.hand_over();
@@ -472,8 +473,13 @@ fn opening_and_other(first_opens: bool) -> Rig {
 
 #[tokio::test(start_paused = true)]
 async fn it_is_ready_whatever_becomes_of_targets_that_are_read_without_the_feed() {
-    let fates =
-        [Fate::Stuck, Fate::Failing(Duration::ZERO), Fate::Failing(SLOW), Fate::Refused, Fate::Slow(SLOW)];
+    let fates = [
+        Fate::Stuck,
+        Fate::Failing(Duration::ZERO),
+        Fate::Failing(SLOW_PUBLICATION),
+        Fate::Refused,
+        Fate::Slow(SLOW_PUBLICATION),
+    ];
     for (first_opens, fate) in [true, false].into_iter().flat_map(|first| fates.map(|fate| (first, fate))) {
         let rig = opening_and_other(first_opens);
         let (opening, other) = (usize::from(!first_opens), usize::from(first_opens));
@@ -494,17 +500,18 @@ async fn it_is_ready_whatever_becomes_of_targets_that_are_read_without_the_feed(
 #[tokio::test(start_paused = true)]
 async fn readiness_waits_for_the_feed_and_for_no_other_target() {
     for (first_opens, fate) in [true, false].into_iter().flat_map(|first| {
-        [Fate::Failing(SLOW), Fate::Failing(Duration::ZERO), Fate::Slow(SLOW * 100)].map(|fate| (first, fate))
+        [Fate::Failing(SLOW_PUBLICATION), Fate::Failing(Duration::ZERO), Fate::Slow(SLOW_PUBLICATION * 100)]
+            .map(|fate| (first, fate))
     }) {
         let rig = opening_and_other(first_opens);
         let opening = usize::from(!first_opens);
         rig.feeds[opening].fate(WEB, fate);
         let mut rig = rig.read();
         rig.settle();
-        rig.during(SLOW * 10).await;
+        rig.during(SLOW_PUBLICATION * 10).await;
         assert!(!rig.is_ready() && rig.feeds[opening].is_open(), "{first_opens} {fate:?}");
         rig.feeds[opening].fate(WEB, Fate::Quick);
-        rig.during(SLOW * 100).await;
+        rig.during(SLOW_PUBLICATION * 100).await;
         assert!(rig.is_ready() && rig.feeds[opening].is_open(), "{first_opens} {fate:?}");
     }
     // A permanent failure does not block readiness.

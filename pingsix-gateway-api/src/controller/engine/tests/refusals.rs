@@ -44,7 +44,7 @@ impl Rig {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// Has readers take or refuse what is published, and does what follows from it; not more than one publication.
+    /// Has readers take or refuse the publication, and takes the steps that follow; at most one publication.
     pub(super) fn react(&mut self, accepted: &mut Option<Revision>, is_good: impl Fn(&str) -> bool) {
         let revision = self.engine.deliveries.revision(&plane());
         let mut refused = None;
@@ -77,7 +77,7 @@ impl Rig {
         for _ in 0..2 {
             let pages = [("http://127.0.0.1:7085".parse().unwrap(), Ok(page.clone()))];
             self.engine.observe(&plane(), Instances::Pages(pages.into()));
-            tokio::time::advance(BEAT / 2).await;
+            tokio::time::advance(MAX_TICK_INTERVAL / 2).await;
         }
         self.settle();
         self.engine.tick();
@@ -116,7 +116,7 @@ impl Rig {
     }
 }
 
-/// PingSIX refuses whatever the fifth of the routes does, but an answer that is an error.
+/// PingSIX refuses every document of the fifth route, except one that answers an error.
 pub(super) fn is_good(text: &str) -> bool {
     text.lines().all(|line| !line.contains("new-5.example") || line.contains("fault-injection"))
 }
@@ -245,7 +245,7 @@ async fn an_unanswered_search_ends_and_changes_meanwhile_are_published() {
     while rig.is_at_fault() {
         seconds += 1;
         assert!(seconds < 20);
-        tokio::time::advance(BEAT).await;
+        tokio::time::advance(MAX_TICK_INTERVAL).await;
         rig.engine.tick();
         rig.settle();
     }

@@ -11,7 +11,7 @@ use crate::fixture::api_server::ApiServer;
 use crate::leader::LeaseOptions;
 
 impl Rig {
-    /// A replica that nobody has told anything yet.
+    /// A replica without reports of others.
     fn replica(name: &str) -> Self {
         let lease = LeaseOptions::new("home", pingsix_translate::DEFAULT_CONTROLLER_NAME, name);
         let replicas = Replicas::new(ApiServer::default().client(), &lease);
@@ -25,7 +25,7 @@ impl Rig {
         self.engine.parts.sinks.replicas().cloned().unwrap()
     }
 
-    /// Another one hears what this one tells, and does what follows.
+    /// Another replica takes in the report of this one, and acts on it.
     fn tell_other(&self, other: &mut Self) {
         self.replicas().deliver(&other.replicas(), true);
         other.engine.refresh_replicas();
@@ -83,7 +83,7 @@ async fn a_finding_of_a_follower_is_told_to_the_author_by_the_leader() {
     assert_eq!(leader.accepted_reason(3), Reason::Accepted);
     assert_eq!(board.len(), alright + 1, "there is an Event");
     assert_eq!(leader.text(), follower.text(), "whoever moves is served the same");
-    // The follower ends, and what it knew is not lost; nor is it when the leader ends.
+    // The findings of the follower survive its end, and then the end of the leader.
     follower.replicas().deliver(&leader.replicas(), false);
     leader.engine.refresh_replicas();
     leader.settle();

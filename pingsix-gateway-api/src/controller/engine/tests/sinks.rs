@@ -12,7 +12,7 @@ use crate::controller::orphans::Orphan;
 const WEB: &str = "/pingsix/infra/web";
 const LATER: Duration = Duration::from_secs(5);
 
-/// A server with a password, which somebody may change.
+/// A server with a password, which a test may change.
 #[derive(Default)]
 struct Server {
     password: Mutex<String>,
@@ -278,7 +278,7 @@ async fn documents_left_at_a_sink_are_withdrawn_unless_they_live_elsewhere() {
     assert_eq!(world.feed.held("/pingsix/infra/gone"), Some(0));
     assert_eq!((one.held(WEB), two.sink.history().len()), (web_held, history), "what lives is left alone");
     assert!(rig.engine.publish.withdrawals.is_empty());
-    // At a sink that nobody publishes to any more nothing can be done.
+    // Withdrawals at a sink without publications are impossible.
     rig.name_sink(&json!({"url": TWO}));
     rig.settle();
     rig.engine.withdraw(vec![orphan("late", Some(number))]);

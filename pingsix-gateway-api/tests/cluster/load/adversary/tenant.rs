@@ -18,7 +18,7 @@ use super::super::objects::secret;
 use crate::test_env::{objects, shop};
 
 /// The number of objects of each sort at a time.
-const COUNT: usize = 3;
+const OBJECTS_PER_SORT: usize = 3;
 
 /// The interval of actions.
 const ACTION_INTERVAL: Duration = Duration::from_millis(20);
@@ -113,7 +113,7 @@ fn leave(object: &mut Value) {
 }
 
 fn name(rng: &mut StdRng, what: &str) -> String {
-    format!("{what}-{}", rng.random_range(0..COUNT))
+    format!("{what}-{}", rng.random_range(0..OBJECTS_PER_SORT))
 }
 
 fn route(rng: &mut StdRng, what: &str, hostnames: &[String], rules: &Value) -> (Kind, Value) {
@@ -272,7 +272,8 @@ fn many_references(rng: &mut StdRng, _: &str) -> Vec<(Kind, Value)> {
         .map(|index| json!({"hosts": [format!("n{index}.hostile.example")], "secretName": format!("absent-{part}-{index}")}))
         .collect();
     tls.extend(
-        (0..COUNT).map(|index| json!({"hosts": ["o.hostile.example"], "secretName": format!("odd-{index}")})),
+        (0..OBJECTS_PER_SORT)
+            .map(|index| json!({"hosts": ["o.hostile.example"], "secretName": format!("odd-{index}")})),
     );
     vec![ingress(rng, "references", json!({"defaultBackend": backend, "tls": tls}))]
 }

@@ -14,7 +14,7 @@ use crate::test_env::shop;
 const OWN_LISTENERS: [&str; 2] = ["a", "b"];
 
 /// The number of subjects of each sort.
-const COUNT: usize = 6;
+const SUBJECTS_PER_SORT: usize = 6;
 
 /// The victim's objects and subjects, in the namespace of its Gateway.
 pub(super) fn fixtures(backends: &Backends) -> Fixtures {
@@ -26,7 +26,7 @@ pub(super) fn fixtures(backends: &Backends) -> Fixtures {
     let (certificate, key) = shop::pair("safe.victim.test");
     fixtures.objects.push((Kind::Secret, secret("safe", &certificate, &key)));
     add_constant_subjects(&mut fixtures, &certificate);
-    for index in 0..COUNT {
+    for index in 0..SUBJECTS_PER_SORT {
         switch_backends(&mut fixtures, index);
         switch_paths(&mut fixtures, index);
         move_endpoints(&mut fixtures, index, backends);

@@ -12,7 +12,7 @@ use super::super::expectations::{HOST, get, least_request, one_endpoint_by_user}
 use super::super::fixtures::Fixtures;
 use super::super::namespace;
 use super::super::objects::{backend_ref, prefix, route, service, slice};
-use super::super::security::{PROMPT, wait_for_condition};
+use super::super::security::{SECRET_CHANGE_TIMEOUT, wait_for_condition};
 use super::{HERE, apply_policy, ask, wait_for_answer, wait_for_message};
 use crate::test_env::pingsix::print_message;
 
@@ -20,10 +20,10 @@ const SERVICE: [&str; 2] = ["Service", "spread"];
 const POLICY: (Kind, &str) = (Kind::BackendTrafficPolicy, "spread");
 
 /// The time between two health checks.
-const INTERVAL: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The number of failed checks after which an endpoint gets no requests.
-const THRESHOLD: u32 = 2;
+const UNHEALTHY_THRESHOLD: u32 = 2;
 
 /// A route to a Service with an endpoint of each backend.
 fn fixtures(backends: &Backends) -> Fixtures {
@@ -44,7 +44,7 @@ fn checked() -> Value {
     let mut fields = one_endpoint_by_user();
     fields["healthCheck"] = json!({"active": {
         "type": "HTTP", "http": {"path": HEALTH}, "interval": "1s",
-        "healthyThreshold": 1, "unhealthyThreshold": THRESHOLD,
+        "healthyThreshold": 1, "unhealthyThreshold": UNHEALTHY_THRESHOLD,
     }});
     fields
 }
@@ -92,7 +92,10 @@ async fn a_user_reaches_one_healthy_endpoint_and_a_refused_policy_does_nothing()
     environment.backends.fail(first);
     wait_for_answer(&environment, HERE, &user(), |answer| !answer.body.starts_with(first.as_str())).await;
     let moved = failed.elapsed();
-    assert!(moved < INTERVAL * THRESHOLD + PROMPT, "the requests moved after {moved:.1?}");
+    assert!(
+        moved < CHECK_INTERVAL * UNHEALTHY_THRESHOLD + SECRET_CHANGE_TIMEOUT,
+        "the requests moved after {moved:.1?}"
+    );
     let second = endpoints(&environment, Some("alice"), 50).await;
     assert!(second.len() == 1 && !second.contains_key(first), "{second:?}");
 

@@ -31,7 +31,7 @@ pub(super) struct Checker {
 }
 
 /// The pause of each client between two requests, on an idle machine.
-const PACE: Duration = Duration::from_millis(3);
+const REQUEST_PAUSE: Duration = Duration::from_millis(3);
 
 /// The statuses with which a protected request may be answered.
 const RIGHT: [u16; 3] = [401, 403, 500];
@@ -71,7 +71,7 @@ impl Checker {
         self.clients.spawn(async move {
             let client = Client { listener, path: &path, header };
             while !stop.is_cancelled() {
-                sleep(PACE).await;
+                sleep(REQUEST_PAUSE).await;
                 let answer = client.ask_at(&addresses).await;
                 let mut seen = seen.lock();
                 match answer {

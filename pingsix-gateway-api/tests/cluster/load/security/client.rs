@@ -18,7 +18,7 @@ use super::super::traffic::Addresses;
 pub(in super::super) use super::super::expectations::HOST;
 
 /// The time limit of an answer, on a busy machine.
-const LONGEST: Duration = Duration::from_secs(20);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The usual address of clients.
 pub(in super::super) const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
@@ -62,7 +62,7 @@ pub(in super::super) async fn ask_from(
             request.headers.iter().map(|(name, value)| (&**name, &**value)).collect();
         send(stream, &request.path, &headers).await
     };
-    timeout(LONGEST, exchange).await.map_err(|_| format!("no answer within {LONGEST:?}"))?
+    timeout(ANSWER_TIMEOUT, exchange).await.map_err(|_| format!("no answer within {ANSWER_TIMEOUT:?}"))?
 }
 
 /// Sends a request, and reads the answer until the connection ends.
@@ -94,9 +94,9 @@ impl Client<'_> {
     }
 
     pub(super) async fn ask_at(&self, addresses: &Addresses) -> Result<Answer, String> {
-        timeout(LONGEST, self.exchange(addresses))
+        timeout(ANSWER_TIMEOUT, self.exchange(addresses))
             .await
-            .map_err(|_| format!("no answer within {LONGEST:?}"))?
+            .map_err(|_| format!("no answer within {ANSWER_TIMEOUT:?}"))?
     }
 
     async fn exchange(&self, addresses: &Addresses) -> Result<Answer, String> {

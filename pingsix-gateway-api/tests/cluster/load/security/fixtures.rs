@@ -141,7 +141,7 @@ pub(super) fn redirected(gateway: &str) -> Vec<(Kind, Value)> {
     ]
 }
 
-/// Makes an object what it is here.
+/// Applies an object in this form.
 pub(in super::super) async fn apply(environment: &Environment, kind: Kind, object: &Value) {
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
     let object: DynamicObject = serde_json::from_value(object.clone()).unwrap();

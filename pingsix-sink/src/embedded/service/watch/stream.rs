@@ -140,7 +140,7 @@ impl WatchStream {
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => return Err(StreamEnd::Status(refusal::shutting_down())),
-                // The end of a client is also noticed while there is nothing to send.
+                // The end of a client is also noticed while no response is due.
                 () = self.sender.closed() => return Err(StreamEnd::StreamClosed),
                 // This precedes the requests, because a client may send them faster than they are answered. The
                 // sender lives as long as the replica, which this task holds.
@@ -348,7 +348,7 @@ impl WatchStream {
         let replica = Arc::clone(&self.services.replica);
         let held = watch.end_rest().filter(|_| self.sender.is_written());
         if held.is_none() {
-            // A client that has not taken the previous response is slow, and nothing is kept for it.
+            // A client that has not taken the previous response is slow, and its difference is not prepared.
             self.watches.values_mut().for_each(WatchState::forget_held);
         }
         if let Err(end) = self.ready(&watch.wanted.range).await? {

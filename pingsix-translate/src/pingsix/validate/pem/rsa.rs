@@ -7,18 +7,18 @@ use der::asn1::UintRef;
 use super::Flaw;
 
 /// The smallest size that OpenSSL accepts at PingSIX's security level. Some keys of 2048 bits lack a few leading bits.
-const LEAST_BITS: usize = 2040;
+const MIN_KEY_BITS: usize = 2040;
 
 /// The largest size that clients with Go or rustls verify.
-const MOST_BITS: usize = 8192;
+const MAX_KEY_BITS: usize = 8192;
 
 /// Checks the size of a public key. The numbers have no leading zeros.
 pub(super) fn check_size(modulus: &[u8], exponent: &[u8]) -> Result<(), Flaw> {
     let bits = bits(modulus);
-    if bits < LEAST_BITS {
+    if bits < MIN_KEY_BITS {
         return Err(Flaw::Unusable("an RSA key of fewer than 2048 bits"));
     }
-    if bits > MOST_BITS {
+    if bits > MAX_KEY_BITS {
         return Err(Flaw::Unusable("an RSA key of more than 8192 bits"));
     }
     let is_odd = |number: &[u8]| number.last().is_some_and(|digit| digit & 1 == 1);

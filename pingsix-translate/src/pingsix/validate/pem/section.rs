@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use rustls_pki_types::pem::{PemObject as _, SectionKind};
 
-const WIDTH: usize = 64;
+const LINE_BYTES: usize = 64;
 
 /// The known labels of sections beside certificates and keys. OpenSSL skips parameters, and takes some other labels
 /// for certificates or keys, so a text with an unknown label is refused.
@@ -21,12 +21,12 @@ const LABELS: [&str; 11] = [
     "X509 CRL",
 ];
 
-/// The sections that rustls knows, up to the first that cannot be read.
+/// The sections that rustls supports, up to the first unreadable one.
 pub(super) fn sections(text: &str) -> impl Iterator<Item = (SectionKind, Vec<u8>)> {
     <(SectionKind, Vec<u8>)>::pem_slice_iter(text.as_bytes()).map_while(Result::ok)
 }
 
-/// All sections that rustls knows; `None` if one of them cannot be read.
+/// All sections that rustls supports; `None` if one of them is unreadable.
 pub(super) fn all_sections(text: &str) -> Option<Vec<(SectionKind, Vec<u8>)>> {
     <(SectionKind, Vec<u8>)>::pem_slice_iter(text.as_bytes()).collect::<Result<_, _>>().ok()
 }
@@ -86,7 +86,7 @@ pub(crate) fn write_section(label: &str, der: &[u8]) -> String {
     let mut text = format!("-----BEGIN {label}-----\n");
     let mut rest = body.as_str();
     while !rest.is_empty() {
-        let (line, others) = rest.split_at_checked(WIDTH).unwrap_or((rest, ""));
+        let (line, others) = rest.split_at_checked(LINE_BYTES).unwrap_or((rest, ""));
         text.push_str(line);
         text.push('\n');
         rest = others;

@@ -7,7 +7,7 @@ use crate::pingsix::plugin::{Brotli, Cors, Echo, FaultInjection, Gzip};
 
 /// The longest delay in seconds: a day, as for PingSIX's timeouts. PingSIX holds the request for the delay, and panics
 /// on 2^64 seconds.
-const LONGEST_DELAY: f64 = 86_400.0;
+const MAX_DELAY_SECONDS: f64 = 86_400.0;
 
 pub(super) fn check_fault(plugin: &mut Plugin<'_>) {
     let Some(fault) = plugin.decode::<FaultInjection>() else { return };
@@ -15,7 +15,7 @@ pub(super) fn check_fault(plugin: &mut Plugin<'_>) {
     if fault.delay.is_none() && fault.abort.is_none() {
         plugin.refuse("", "There must be a `delay` or an `abort`.");
     }
-    if fault.delay.is_some_and(|delay| delay.duration > LONGEST_DELAY) {
+    if fault.delay.is_some_and(|delay| delay.duration > MAX_DELAY_SECONDS) {
         plugin.harm("delay.duration", "PingSIX holds requests for longer than a day, or panics.");
     }
     let Some(abort) = fault.abort else { return };

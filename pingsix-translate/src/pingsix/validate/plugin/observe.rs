@@ -4,12 +4,12 @@ use super::Plugin;
 use crate::pingsix::plugin::{FileLogger, Prometheus, RangeId, RequestId};
 
 /// The largest number of characters of a random id. Servers accept about 8 KiB of headers.
-const LONGEST_ID: u32 = 4096;
+const MAX_ID_CHARS: u32 = 4096;
 
 /// The largest number of values of a label, and the largest length of a value in bytes. PingSIX stores every value
 /// until its end.
-const MOST_LABELS: usize = 10_000;
-const LONGEST_LABEL: usize = 4096;
+const MAX_LABEL_VALUES: usize = 10_000;
+const MAX_LABEL_BYTES: usize = 4096;
 
 /// The variables of a log line (`LogFormat::write_variable`), beside those that start with `var_`.
 const VARIABLES: [&str; 15] = [
@@ -38,8 +38,8 @@ pub(super) fn check_request_id(plugin: &mut Plugin<'_>) {
             if *length == 0 && !request_id.header_name.eq_ignore_ascii_case(RequestId::FORWARDED_FOR) {
                 plugin.warn("range_id", "Ids of length 0, the length without this object, are empty.");
             }
-            if *length > LONGEST_ID {
-                let message = format!("Servers refuse an id of more than {LONGEST_ID} characters.");
+            if *length > MAX_ID_CHARS {
+                let message = format!("Servers refuse an id of more than {MAX_ID_CHARS} characters.");
                 plugin.harm("range_id.length", message);
             }
             plugin
@@ -58,9 +58,9 @@ pub(super) fn check_prometheus(plugin: &mut Plugin<'_>) {
     let Some(prometheus) = plugin.decode::<Prometheus>() else { return };
     let Prometheus { max_label_length, max_unique_paths, max_unique_hosts, .. } = prometheus;
     for (field, value, most) in [
-        ("max_label_length", max_label_length, LONGEST_LABEL),
-        ("max_unique_paths", max_unique_paths, MOST_LABELS),
-        ("max_unique_hosts", max_unique_hosts, MOST_LABELS),
+        ("max_label_length", max_label_length, MAX_LABEL_BYTES),
+        ("max_unique_paths", max_unique_paths, MAX_LABEL_VALUES),
+        ("max_unique_hosts", max_unique_hosts, MAX_LABEL_VALUES),
     ] {
         if value > most {
             let message = format!("Clients choose labels, and above {most} they can use up the memory.");

@@ -48,7 +48,7 @@ pub(super) fn check_request(plugin: &mut Plugin<'_>) {
             plugin.harm(&format!("headers.remove[{index}]"), message);
         }
     }
-    // APISIX also knows a flat form.
+    // APISIX also accepts a flat form.
     check_changes(plugin);
 }
 

@@ -12,7 +12,7 @@ use crate::oracle::{Answer, Target, World};
 use crate::probe::Probe;
 use crate::protection::Credential;
 
-/// Who answers, and how.
+/// The origin of an answer, and the answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Answered {
     /// `namespace/name` of the Ingress; `None` for 404.

@@ -1,4 +1,4 @@
-//! Users, and what they may do.
+//! Users, and their permissions.
 
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::api::rbac::v1::RoleBinding;

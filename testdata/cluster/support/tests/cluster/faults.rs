@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use crate::support::{eventually, exists, make, names};
 
 /// Long for an API server that answers, short for one that does not.
-const MOMENT: Duration = Duration::from_secs(2);
+const NO_ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[tokio::test]
 async fn a_paused_api_server_answers_nobody_until_it_goes_on() {
@@ -16,7 +16,7 @@ async fn a_paused_api_server_answers_nobody_until_it_goes_on() {
     let client = cluster.admin();
     make(&client, "before").await.unwrap();
     cluster.api_server().pause().await.unwrap();
-    assert!(timeout(MOMENT, names(&client)).await.is_err());
+    assert!(timeout(NO_ANSWER_TIMEOUT, names(&client)).await.is_err());
     assert!(cluster.api_server().pid().await.is_some());
     cluster.api_server().resume().await.unwrap();
     eventually("it answers again", || async { names(&client).await.is_ok() }).await;
@@ -61,7 +61,7 @@ async fn an_api_server_outlives_the_death_of_etcd() {
     let client = cluster.admin();
     make(&client, "kept").await.unwrap();
     cluster.etcd().kill().await.unwrap();
-    let unanswered = timeout(MOMENT, make(&client, "lost")).await;
+    let unanswered = timeout(NO_ANSWER_TIMEOUT, make(&client, "lost")).await;
     assert!(!matches!(unanswered, Ok(Ok(_))));
     cluster.etcd().start().await.unwrap();
     eventually("objects can be made again", || async { make(&client, "after").await.is_ok() }).await;

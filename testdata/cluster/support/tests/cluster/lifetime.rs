@@ -1,4 +1,4 @@
-//! Nothing outlives a test, and a test without a cluster says so.
+//! Processes end with their test, and a test without a cluster says so.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};

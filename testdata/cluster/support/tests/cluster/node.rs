@@ -199,11 +199,11 @@ async fn a_container_gets_what_its_pod_says() {
     ] {
         assert_eq!(says(reader, &format!("/file/{path}")).await.as_deref(), Some(text), "{path}");
     }
-    // Nothing of the machine is there but what programs are made of.
+    // Of the machine's files, the container has those of its programs alone.
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     assert!(PathBuf::from(manifest).exists());
     assert_eq!(says(reader, &format!("/file{manifest}")).await, None);
-    // And nothing can be written but where the Pod says.
+    // Only the volumes of the Pod are writable.
     for (path, status) in [("scratch/file", 200), ("secret/key", 403), ("file", 403), ("usr/file", 403)] {
         assert_eq!(
             get(reader, 8080, &format!("/write/{path}")).await.map(|(status, _)| status),
@@ -224,7 +224,7 @@ async fn a_container_gets_what_its_pod_says() {
     assert_eq!(says(reader, "/file/secret/key").await, None);
     assert_eq!(container(&cluster, "reader").await.restart_count, 0);
 
-    // An image that nobody runs.
+    // An image that no Pod runs.
     let (absent, _) = ready(&cluster, "absent").await;
     assert_eq!(absent.status.unwrap().phase.as_deref(), Some("Running"));
     // Work that ends.

@@ -29,7 +29,7 @@ async fn two_clusters_do_not_meet() {
     assert!(!names(&one.admin()).await.unwrap().contains(&"of-other".to_owned()));
     assert!(!names(&other.admin()).await.unwrap().contains(&"of-one".to_owned()));
 
-    // Who belongs to one is nobody at the other.
+    // A user of one cluster is unknown to the other.
     let stranger = other.client(one.administrator()).unwrap();
     assert_eq!(code(&names(&stranger).await), Some(401));
 }
