@@ -252,6 +252,8 @@ impl Admission {
         for group in self.guarded(zone) {
             groups.entry(group.1.clone()).or_default().extend(self.guard(group, rows.routes));
         }
+        // Most hostnames have one row, and the capacity of a vector that grows is 4.
+        groups.values_mut().for_each(Vec::shrink_to_fit);
         Zone {
             hostname: members.hostname.clone(),
             guarded: members.guarded && self.guards_zone(zone),
