@@ -1,19 +1,11 @@
 //! The features of Gateway API that are claimed: one table that the status of GatewayClasses and the documentation read.
 //!
 //! A name in `GatewayClass.status.supportedFeatures` is a promise to pass the conformance tests behind it, so what rests on
-//! a limit is not in the table, however close it comes. Not claimed, and why (`docs/reference/conformance.md` says what was seen):
-//!
-//! | feature | what is missing |
-//! |---|---|
-//! | `BackendTLSPolicy`, `BackendTLSPolicySANValidation`, `GatewayBackendClientCertificate` | PingSIX has one set of CA certificates for all backends, and shows them no certificate |
-//! | `HTTPRouteBackendRequestHeaderModification` | filters are the same for all backends of a rule |
-//! | `HTTPRouteBackendTimeout`, `HTTPRouteRequestTimeout` | idle timers of whole seconds, answered with 502 |
-//! | `HTTPRouteCORS` | a preflight is told every method that is allowed, not those of the filter, nor the one it asks for |
-//! | `HTTPRouteRequestMirror`, `HTTPRouteRequestMultipleMirrors`, `HTTPRouteRequestPercentageMirror` | PingSIX does not mirror |
-//! | `HTTPRouteRetry`, `HTTPRouteRetryBackendTimeout`, `HTTPRouteRetryConnectionError` | PingSIX retries failures to connect alone, and at most 16 times, which is a limit |
+//! a limit is not in the table, however close it comes. The table of capabilities ([`Capability`](crate::Capability)) has
+//! the features that are not claimed, each with the capability that is missing.
 
 use crate::crd::ServiceType;
-use crate::infrastructure::ManagedParameters;
+use crate::infrastructure::{ManagedParameters, executors};
 use crate::model::{Layout, Options};
 
 /// A feature that is claimed.
@@ -59,12 +51,13 @@ impl Need {
     }
 
     fn is_met(self, options: &Options, managed: Option<&ManagedParameters>) -> bool {
+        let executors = executors(options, managed);
         match self {
-            Self::Responder => options.responder.is_some(),
+            Self::Responder => executors.responder,
             Self::PerPort => managed.is_some() || options.layout == Layout::PerPort,
             Self::Managed => managed.is_some(),
-            Self::Streams => managed.is_some() || options.stream,
-            Self::Front => managed.is_some_and(|managed| managed.sidecar_https),
+            Self::Streams => executors.stream_proxy,
+            Self::Front => executors.tls_front,
             Self::LoadBalancer => {
                 managed.is_some_and(|managed| managed.service.kind == ServiceType::LoadBalancer)
             }
@@ -158,7 +151,10 @@ pub fn supported_features(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::model::Capability;
 
     const DOCUMENT: &str = include_str!("../../docs/reference/features.md");
 
@@ -210,14 +206,37 @@ mod tests {
         }
     }
 
+    /// The rows of the table in a section of the document.
+    fn rows_of(heading: &str) -> impl Iterator<Item = &'static str> {
+        let section = DOCUMENT.lines().skip_while(move |line| *line != heading).skip(1);
+        let table =
+            section.skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+        table.skip(2)
+    }
+
     #[test]
     fn the_document_has_the_table() {
-        let mut rows = DOCUMENT.lines().filter(|line| line.starts_with("| `"));
+        let mut rows = rows_of("# Supported features");
         for feature in FEATURES {
             let needs: Vec<String> =
                 feature.needs.iter().map(|need| format!("`{}`", need.option())).collect();
             let row = format!("| `{}` | {} | {} |", feature.name, feature.summary, needs.join(", "));
             assert_eq!(rows.next(), Some(row.replace("|  |", "| |").as_str()));
+        }
+        assert_eq!(rows.next(), None);
+    }
+
+    #[test]
+    fn a_feature_without_its_capability_is_documented_and_not_claimed() {
+        let of_capability = |capability: &Capability| {
+            let summary = capability.summary();
+            capability.row().unclaimed.iter().map(move |feature| (*feature, summary))
+        };
+        let unclaimed: BTreeMap<&str, &str> = Capability::ALL.iter().flat_map(of_capability).collect();
+        let mut rows = rows_of("## Features that are not claimed");
+        for (feature, summary) in unclaimed {
+            assert!(FEATURES.iter().all(|claimed| claimed.name != feature), "{feature}");
+            assert_eq!(rows.next(), Some(format!("| `{feature}` | {summary} |").as_str()));
         }
         assert_eq!(rows.next(), None);
     }

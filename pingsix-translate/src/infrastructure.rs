@@ -11,7 +11,8 @@ use serde_json::{Map, Value};
 
 use crate::crd::{ExternalTrafficPolicy, LogLevel, ServiceType};
 use crate::model::{
-    Address, DataPlaneKey, FieldPath, Kind, Layout, ObjectKey, ObjectName, Problem, Reason, Severity,
+    Address, DataPlaneKey, Executors, FieldPath, Kind, Layout, ObjectKey, ObjectName, Options, Problem,
+    Reason, Severity,
 };
 use crate::snapshot::{Gateway, proxy_of_gateway};
 
@@ -76,6 +77,15 @@ pub struct InfrastructurePort {
     pub protocol: PortProtocol,
     /// The data plane that serves it.
     pub data_plane: DataPlaneKey,
+}
+
+/// The executors of data planes with these options and parameters.
+pub(crate) fn executors(options: &Options, managed: Option<&ManagedParameters>) -> Executors {
+    Executors {
+        responder: options.responder.is_some(),
+        stream_proxy: managed.is_some() || options.stream,
+        tls_front: managed.is_some_and(|managed| managed.sidecar_https),
+    }
 }
 
 /// The protocol of clients on a port.

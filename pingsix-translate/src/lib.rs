@@ -33,11 +33,11 @@ pub use attach::{permitted_references, permitted_references_of_policies};
 pub use feature::{FEATURES, Feature, Need, supported_features};
 pub use lower::{DataPlane, Size, StreamPlane};
 pub use model::{
-    BackendAddresses, Budget, CertificateReference, DEFAULT_CONTROLLER_NAME, DataPlaneKey, Decision,
-    FieldPath, GATEWAY_GROUP, Hostname, HostnameFlaw, INGRESS_GROUP, Kind, Layout, NameParts, Network,
-    ObjectKey, ObjectName, Options, Origin, PINGSIX_GROUP, ParentRef, ParseDataPlaneKeyError,
-    ParseObjectNameError, PolicyPlugins, Provenance, Reference, Section, StreamProvenance, article,
-    is_backend_address,
+    BackendAddresses, Budget, Capability, CapabilityRow, CertificateReference, DEFAULT_CONTROLLER_NAME,
+    DataPlaneKey, Decision, Executor, FieldPath, GATEWAY_GROUP, Hostname, HostnameFlaw, INGRESS_GROUP, Kind,
+    Layout, NameParts, Network, ObjectKey, ObjectName, Options, Origin, PINGSIX_GROUP, ParentRef,
+    ParseDataPlaneKeyError, ParseObjectNameError, PolicyPlugins, Provenance, Reference, Section,
+    StreamProvenance, article, is_backend_address,
 };
 pub use pipeline::{
     Translation, TranslationMode, Translator, read_annotations, read_custom_headers, read_regex_uri,

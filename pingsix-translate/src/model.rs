@@ -5,6 +5,7 @@
 mod address;
 mod article;
 mod backend_address;
+mod capability;
 mod data_plane_key;
 pub(crate) mod field;
 mod hostname;
@@ -24,6 +25,8 @@ mod traffic;
 pub use address::Address;
 pub use article::article;
 pub use backend_address::{BackendAddresses, is_backend_address};
+pub(crate) use capability::Executors;
+pub use capability::{Capability, CapabilityRow, Executor};
 pub use data_plane_key::{DataPlaneKey, ParseDataPlaneKeyError};
 pub use field::FieldPath;
 pub use hostname::{Hostname, HostnameFlaw};

@@ -21,8 +21,10 @@ pub(crate) use self::flaws::{api_path, flaws};
 pub(crate) use self::plane_settings::PlaneSettings;
 use self::reference::{named_by_class, named_by_gateway, named_by_ingress_class};
 use crate::crd::{IngressSettings, PingsixProxy};
-use crate::infrastructure::{AttachedParameters, ManagedParameters};
-use crate::model::{DataPlaneKey, FieldPath, Kind, Layout, Limitation, ObjectName, Options, Reason, Refusal};
+use crate::infrastructure::{AttachedParameters, ManagedParameters, executors};
+use crate::model::{
+    DataPlaneKey, Executors, FieldPath, Kind, Layout, Limitation, ObjectName, Options, Reason, Refusal,
+};
 use crate::snapshot::{Gateway, GatewayClass, IngressClass, Proxies, key_of};
 
 /// The metrics port of the first process, if the parameters have metrics and no port.
@@ -63,18 +65,9 @@ impl Parameters {
         }
     }
 
-    /// Whether a proxy beside PingSIX serves TCP, UDP and TLS: the sidecar of managed data planes, or one that the
-    /// options promise.
-    pub(crate) const fn serves_streams(&self, options: &Options) -> bool {
-        match self {
-            Self::Unset | Self::Attached(_) => options.stream,
-            Self::Managed(_) => true,
-        }
-    }
-
-    /// Whether sidecars terminate TLS in front of PingSIX.
-    pub(crate) fn fronts_https(&self) -> bool {
-        self.managed().is_some_and(|managed| managed.sidecar_https)
+    /// The executors of the data planes.
+    pub(crate) fn executors(&self, options: &Options) -> Executors {
+        executors(options, self.managed())
     }
 
     /// The parameters of attached data planes.

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::conflict::claimed_protocol;
 use super::{Listener, Protocol};
-use crate::model::{Hostname, Limitation};
+use crate::model::{Capability, Hostname};
 use crate::stream::FRONT_SLOTS;
 
 /// Gives the fronted listeners their slots, in order of precedence, so that no later listener moves an earlier one.
@@ -25,19 +25,14 @@ pub(super) fn assign_slots(listeners: &mut [Listener]) {
         let slot = (first..=FRONT_SLOTS).chain(1..first).find(|slot| !of_port.contains(slot));
         front.slot = Some(slot.unwrap_or(first));
         of_port.insert(slot.unwrap_or(first));
-        let message = if is_undetected {
-            "Without a responder, a request for a host of this listener that comes in by the connection of another \
-             listener is not answered with 421."
-                .to_owned()
+        let at = listener.at().child("port");
+        let limitation = if is_undetected {
+            Capability::MisdirectedRequests.limit(at)
         } else if slot.is_none() {
-            format!(
-                "PingSIX tells {FRONT_SLOTS} listeners of a port apart, and earlier ones are as many. A request for a host \
-                 of this listener may come in by the connection of another listener."
-            )
+            Capability::MisdirectedBeyondSlots.limit_with(at, &[&FRONT_SLOTS.to_string()])
         } else {
             continue;
         };
-        let limitation = Limitation::new(listener.at().child("port"), message);
         listener.limitations.push(limitation);
     }
 }

@@ -10,13 +10,13 @@ use super::listener_source::{ListenerSource, Origins};
 use super::protocol::{Protocol, TlsMode};
 use super::stream;
 use super::tls::{JudgedValidation, judge_validation, refuse_tls, resolve_certificates, tls_mode};
-use crate::model::{FieldPath, Hostname, HostnameFlaw, Limitation, Reason, Refusal};
+use crate::model::{Capability, FieldPath, Hostname, HostnameFlaw, Limitation, Reason, Refusal};
 use crate::snapshot::ExtraListenerFields;
 
 /// Judges a listener by itself.
 pub(super) fn judge_alone(source: &ListenerSource<'_>, origins: &Origins<'_>) -> Listener {
     let ListenerSource { written, at, .. } = source;
-    let protocol = Protocol::parse(&written.protocol, origins.support.serves_streams);
+    let protocol = Protocol::parse(&written.protocol, origins.support.executors);
     let port = u16::try_from(written.port).unwrap_or_default();
     let hostname =
         written.hostname.as_deref().filter(|name| !name.is_empty()).map(Hostname::parse).transpose();
@@ -36,7 +36,8 @@ pub(super) fn judge_alone(source: &ListenerSource<'_>, origins: &Origins<'_>) ->
         validation = judge_validation(source, origins);
     }
     let JudgedValidation { refusal: validation, unusable, honoured } = validation;
-    let front = origins.fronts(protocol).then(|| Front::new(honoured, origins.support.has_responder));
+    let detects = Capability::MisdirectedRequests.is_served(origins.support.executors);
+    let front = origins.fronts(protocol).then(|| Front::new(honoured, detects));
     unresolved.extend(unusable);
     unresolved.extend(wrong_kinds);
 
@@ -90,13 +91,9 @@ fn refuse_protocol(
     protocol: Option<Protocol>,
     at: &FieldPath,
 ) -> Option<Refusal> {
-    protocol.is_none().then(|| {
-        Refusal::new(
-            at.child("protocol"),
-            Reason::UnsupportedProtocol,
-            format!("The data plane does not serve protocol {}.", listener.protocol),
-        )
-    })
+    protocol
+        .is_none()
+        .then(|| Capability::StreamProtocol.refuse_with(at.child("protocol"), &[&listener.protocol]))
 }
 
 fn refuse_hostname(listener: &api::GatewayListeners, flaw: HostnameFlaw, at: &FieldPath) -> Refusal {
@@ -123,16 +120,8 @@ fn refuse_filters(extra: &ExtraListenerFields, at: &FieldPath) -> Option<Refusal
             }
         }
     }
-    (!asked.is_empty()).then(|| {
-        Refusal::new(
-            at.child("filters"),
-            Reason::UnsupportedValue,
-            format!(
-                "PingSIX has no filters that run before routing, so the listener is not served: {}.",
-                asked.join(", ")
-            ),
-        )
-    })
+    (!asked.is_empty())
+        .then(|| Capability::ListenerFilters.refuse_with(at.child("filters"), &[&asked.join(", ")]))
 }
 
 /// Names the ignored options of TLS.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gateway_api::gateways as api;
 
 use super::protocol::Protocol;
-use crate::model::{Age, FieldPath, ObjectKey};
+use crate::model::{Age, Executors, FieldPath, ObjectKey};
 use crate::references::References;
 use crate::snapshot::{ExtraListenerFields, GatewaySpec};
 
@@ -23,12 +23,7 @@ pub(super) struct ListenerSource<'a> {
 /// The support of data planes for listeners.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ListenerSupport {
-    /// [`Parameters::serves_streams`](crate::parameters::Parameters::serves_streams).
-    pub(crate) serves_streams: bool,
-    /// [`Parameters::fronts_https`](crate::parameters::Parameters::fronts_https).
-    pub(crate) fronts_https: bool,
-    /// Whether there is a responder.
-    pub(crate) has_responder: bool,
+    pub(crate) executors: Executors,
     /// The number of ports of HTTP that all listeners together may have.
     pub(crate) max_ports: usize,
 }
@@ -37,7 +32,8 @@ pub(crate) struct ListenerSupport {
 impl ListenerSupport {
     /// Nothing terminates TLS in front of PingSIX.
     pub(crate) const fn unfronted(serves_streams: bool, max_ports: usize) -> Self {
-        Self { serves_streams, fronts_https: false, has_responder: true, max_ports }
+        let executors = Executors { responder: true, stream_proxy: serves_streams, tls_front: false };
+        Self { executors, max_ports }
     }
 }
 
@@ -53,6 +49,6 @@ pub(super) struct Origins<'a> {
 impl Origins<'_> {
     /// Whether the sidecar terminates TLS in front of PingSIX for listeners with a protocol.
     pub(super) fn fronts(&self, protocol: Option<Protocol>) -> bool {
-        self.support.fronts_https && protocol == Some(Protocol::Https)
+        self.support.executors.tls_front && protocol == Some(Protocol::Https)
     }
 }

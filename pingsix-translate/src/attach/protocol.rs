@@ -1,7 +1,7 @@
 //! Protocols of listeners.
 
 use crate::infrastructure::PortProtocol;
-use crate::model::Kind;
+use crate::model::{Capability, Executors, Kind};
 
 /// Supported protocols. PingSIX serves HTTP and HTTPS, and the reader of stream documents serves the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,11 +32,10 @@ impl From<PortProtocol> for Protocol {
 }
 
 impl Protocol {
-    /// Reads `listeners[].protocol`; `None` is a protocol that the data planes do not support.
-    ///
-    /// `serves_streams`: [`Parameters::serves_streams`](crate::parameters::Parameters::serves_streams).
-    pub(crate) fn parse(text: &str, serves_streams: bool) -> Option<Self> {
-        Self::known(text).filter(|protocol| protocol.is_http() || serves_streams)
+    /// Reads `listeners[].protocol`; `None` is a protocol that data planes with these executors do not support.
+    pub(crate) fn parse(text: &str, executors: Executors) -> Option<Self> {
+        let streams = Capability::StreamProtocol.is_served(executors);
+        Self::known(text).filter(|protocol| protocol.is_http() || streams)
     }
 
     /// Reads the name of a protocol of Gateway API, supported or not.

@@ -7,7 +7,7 @@ use super::listener_source::{ListenerSource, Origins};
 use super::protocol::{Protocol, TlsMode};
 use super::stream;
 use crate::bounds;
-use crate::model::{FieldPath, Reason, Refusal};
+use crate::model::{Capability, FieldPath, Reason, Refusal};
 use crate::references::Certificate;
 use crate::snapshot::FrontendValidation;
 use crate::stream::ClientAuthMode;
@@ -113,7 +113,7 @@ pub(super) fn judge_validation(source: &ListenerSource<'_>, origins: &Origins<'_
     let Some(validation) = FrontendValidation::of(origins.gateway, source.written.port) else {
         return JudgedValidation::default();
     };
-    let is_fronted = origins.support.fronts_https;
+    let is_fronted = Capability::ClientCertificates.is_served(origins.support.executors);
     let (mut authorities, mut unusable) = (Vec::new(), Vec::new());
     for (at, authority) in validation.authorities() {
         let found = origins.references.frontend_authorities(origins.gateway_key, authority, &at);
@@ -131,7 +131,7 @@ pub(super) fn judge_validation(source: &ListenerSource<'_>, origins: &Origins<'_
             return refusal;
         }
         let message = format!("{} says at {}: {}", origins.gateway_key, refusal.at, refusal.message);
-        Refusal::new(source.at.child("port"), refusal.reason, message)
+        Refusal { at: source.at.child("port"), message, ..refusal }
     };
     let refusal = if authorities.is_empty() {
         Some(Refusal::new(
@@ -142,11 +142,7 @@ pub(super) fn judge_validation(source: &ListenerSource<'_>, origins: &Origins<'_
     } else if is_fronted {
         None
     } else {
-        Some(Refusal::new(
-            validation.at.clone(),
-            Reason::UnsupportedValue,
-            "PingSIX asks clients for no certificates, so the listener is not served.",
-        ))
+        Some(Capability::ClientCertificates.refuse(validation.at.clone()))
     };
     let mode = match validation.insecure_field() {
         Some(_) => ClientAuthMode::Request,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::service::Unusable;
 use super::{Action, AppProtocol, Endpoints, Target};
 use crate::model::{
-    BackendAddresses, FieldPath, Hostname, Kind, ObjectKey, ObjectName, Problem, Reason, Refusal, Severity,
-    Traffic,
+    BackendAddresses, Capability, FieldPath, Hostname, Kind, ObjectKey, ObjectName, Problem, Reason, Refusal,
+    Severity, Traffic,
 };
 use crate::normalise::{
     BackendPort, BackendProtocol, BackendRef, BackendSettings, Part, Route, Rule, RuleRole,
@@ -315,12 +315,7 @@ impl References<'_> {
                         && backends.get(index).key.usage.tls.is_none()
                         && backends.get(index).protocol == AppProtocol::H2c =>
                 {
-                    refused.push(Refusal::new(
-                        at(),
-                        Reason::UnsupportedValue,
-                        "PingSIX loses the host when it rewrites the path of a request to an h2c backend; give the \
-                         URLRewrite filter a hostname.",
-                    ));
+                    refused.push(Capability::PathOfH2cBackend.refuse(at()));
                     Target::Status(failure)
                 }
                 Ok(Destination::Backend(index)) => Target::Backend(index),
@@ -594,14 +589,10 @@ impl References<'_> {
                 "name",
                 Reason::UnsupportedValue,
                 match usage.traffic {
-                    Traffic::Http | Traffic::Grpc => format!(
-                        "The endpoints of Service {name} are DNS names; one that does not resolve would freeze \
-                         PingSIX, so they are not used."
-                    ),
-                    Traffic::Tcp | Traffic::Tls | Traffic::Udp => {
-                        format!("The endpoints of Service {name} are DNS names; names are not resolved.")
-                    }
-                },
+                    Traffic::Http | Traffic::Grpc => Capability::NamedEndpoints,
+                    Traffic::Tcp | Traffic::Tls | Traffic::Udp => Capability::NamedEndpointsOfConnections,
+                }
+                .message(&[&name.to_string()]),
             ),
             (None, None) => PortLookup::NoEndpoints,
         }

@@ -1,6 +1,6 @@
 //! From backendRefs to ports of Services and their protocols.
 
-use crate::model::{FieldPath, Kind, ObjectKey, ObjectName, Reason, Refusal, Traffic};
+use crate::model::{Capability, FieldPath, Kind, ObjectKey, ObjectName, Reason, Refusal, Traffic};
 use crate::normalise::{BackendRef, OtherKind};
 use crate::quarantine::refuse_service;
 use crate::references::References;
@@ -136,14 +136,10 @@ impl References<'_> {
                 "name",
                 Reason::UnsupportedValue,
                 match traffic {
-                    Traffic::Http | Traffic::Grpc => format!(
-                        "Service {name} is of type ExternalName; a name that does not resolve would freeze PingSIX, \
-                         so it is not used."
-                    ),
-                    Traffic::Tcp | Traffic::Tls | Traffic::Udp => {
-                        format!("Service {name} is of type ExternalName; names are not resolved.")
-                    }
-                },
+                    Traffic::Http | Traffic::Grpc => Capability::ExternalName,
+                    Traffic::Tcp | Traffic::Tls | Traffic::Udp => Capability::ExternalNameOfConnections,
+                }
+                .message(&[&name.to_string()]),
             );
         }
         // A Service may have one port of this number for each protocol (`ServiceSpec.ports`).

@@ -19,7 +19,7 @@ use super::service::id_of_service;
 use super::table::{RequestScheme, Row, RowState};
 use crate::attach::Protocol;
 use crate::backends::{Action, Target};
-use crate::model::{Decision, FieldPath, Hostname, ObjectKey, Origin, Reason, Refusal};
+use crate::model::{Capability, Decision, FieldPath, Hostname, ObjectKey, Origin, Reason, Refusal};
 use crate::normalise::{DirectResponse, Filters, Redirect, vars_of};
 use crate::pingsix::plugin::{self, SplitRule, TrafficSplit, WeightedUpstream};
 use crate::pingsix::{self, Plugins};
@@ -77,12 +77,8 @@ impl<'a> Writer<'a, '_> {
     /// Refuses a direct response to requests that policies may refuse. PingSIX would respond before it runs them.
     fn refuse_response(&mut self, row: &Row<'_>, chain: &EvaluatedChain) {
         let failure = self.failure(row);
-        let message = format!(
-            "PingSIX would respond before it runs {}, so the requests are answered with {failure}; give the direct \
-             response a rule to which no such policy applies.",
-            chain.named_to(row.route)
-        );
-        self.refuse(row, &message);
+        let values = [&*chain.named_to(row.route), &failure.to_string()];
+        self.lacks(row, Capability::ResponseBehindPolicies, &values);
     }
 
     /// Refuses a rule with a filter that would replace a plugin of policies. Returns whether the rule has such a filter.
@@ -97,11 +93,7 @@ impl<'a> Writer<'a, '_> {
         let policy =
             policy.map_or_else(|| chain.named_to(row.route), |(policy, _)| policy.introduced_to(row.route));
         let failure = self.failure(row);
-        let message = format!(
-            "{policy} asks for the plugin {plugin}, and so does a filter of this rule. PingSIX would run the filter \
-             alone, so the requests are answered with {failure}; leave out the filter."
-        );
-        self.refuse(row, &message);
+        self.lacks(row, Capability::FilterBesidePolicy, &[&policy, plugin, &failure.to_string()]);
         true
     }
 
@@ -117,10 +109,9 @@ impl<'a> Writer<'a, '_> {
                 "{policy} applies to this rule and cannot be honoured ({}), so its requests are answered with {failure}.",
                 flaw.trim_end_matches('.')
             ),
-            ChainError::DifferentListeners => format!(
-                "PingSIX cannot tell ports apart, and the policies of the listeners for these hosts differ, so the \
-                 requests are answered with {failure}; use layout perPort."
-            ),
+            ChainError::DifferentListeners => {
+                return self.lacks(row, Capability::PoliciesOfPorts, &[&failure.to_string()]);
+            }
         };
         self.refuse(row, &message);
     }
@@ -276,21 +267,9 @@ impl<'a> Writer<'a, '_> {
             if step.response.is_some_and(|response| response.body.is_some()) {
                 let failure = self.failure(row);
                 step.action = Action::status(failure);
-                let message = if is_fronted {
-                    format!(
-                        "PingSIX would respond with the body before it looks at the listener by which a request came in, so \
-                         the requests are answered with {failure}. Leave out the body, or give the listener a port of its \
-                         own."
-                    )
-                } else {
-                    format!(
-                        "PingSIX responds with a body only where one rule decides about all requests with the same \
-                         host, path and method. Where rules with conditions on headers or query, or a redirect to \
-                         HTTPS, come before this rule, requests that reach it are answered with {failure}; leave out \
-                         the body or the conditions.",
-                    )
-                };
-                self.refuse(row, &message);
+                let capability =
+                    if is_fronted { Capability::BodyBehindFront } else { Capability::BodyBehindConditions };
+                self.lacks(row, capability, &[&failure.to_string()]);
             }
         }
     }
@@ -298,20 +277,14 @@ impl<'a> Writer<'a, '_> {
     /// Refuses rows for one audience alone where both would reach them.
     fn refuse_mixed_audiences(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'_>]) {
         for (row, step) in rows.iter().zip(steps) {
-            let message = match row.scheme {
+            let capability = match row.scheme {
                 RequestScheme::Any => continue,
-                RequestScheme::Tls => {
-                    "PingSIX cannot tell ports apart, and not every request in plaintext that the rule matches is \
-                     redirected to HTTPS; use layout perPort."
-                }
-                RequestScheme::Plaintext => {
-                    "PingSIX cannot tell ports apart, and rules of routes attached to all ports come before the \
-                     redirect; use layout perPort."
-                }
+                RequestScheme::Tls => Capability::RulesBehindRedirect,
+                RequestScheme::Plaintext => Capability::RedirectBehindRules,
             };
             step.action = Action::status(self.failure(row));
             step.response = None;
-            self.refuse(row, message);
+            self.lacks(row, capability, &[]);
         }
     }
 
@@ -326,11 +299,7 @@ impl<'a> Writer<'a, '_> {
             let Some(redirect) = step.redirect() else { continue };
             if instruction(redirect, entrances).is_none() {
                 step.action = Action::status(self.failure(row));
-                self.refuse(
-                    row,
-                    "PingSIX cannot tell ports apart, and the hosts of the route are served on several; give the \
-                     redirect a scheme, or use layout perPort.",
-                );
+                self.lacks(row, Capability::RedirectOfPort, &[]);
             }
         }
     }
@@ -342,14 +311,8 @@ impl<'a> Writer<'a, '_> {
             if let Some(chain) = step.chain.filter(|chain| chain.facts.may_answer) {
                 let failure = self.failure(row);
                 (step.action, step.chain) = (Action::status(failure), None);
-                self.refuse(
-                    row,
-                    &format!(
-                        "PingSIX would run {} before requests in plaintext are redirected to HTTPS, so requests are \
-                         answered with {failure}; use layout perPort.",
-                        chain.named_to(row.route)
-                    ),
-                );
+                let values = [&*chain.named_to(row.route), &failure.to_string()];
+                self.lacks(row, Capability::PoliciesBehindRedirect, &values);
             }
         }
     }
@@ -381,24 +344,16 @@ impl<'a> Writer<'a, '_> {
                     } else {
                         format!("A rule of {}", of.route.named_to(row.route))
                     };
-                    let message = if step.filters == agreed.filters {
-                        format!(
-                            "PingSIX runs one set of policies for requests with the same host, path and method. \
-                             {first} takes precedence and has other policies ({} instead of {}), so requests to \
-                             its host and path that reach this rule are answered with {failure}; have the same policies \
-                             apply to both rules.",
-                            chain_in_words(agreed.chain, row.route),
-                            chain_in_words(step.chain, row.route),
-                        )
+                    let status = failure.to_string();
+                    if step.filters == agreed.filters {
+                        let theirs = chain_in_words(agreed.chain, row.route);
+                        let own = chain_in_words(step.chain, row.route);
+                        let values = [&*first, &theirs, &own, &status];
+                        self.lacks(row, Capability::PoliciesOfConditions, &values);
                     } else {
-                        format!(
-                            "PingSIX runs one set of filters for requests with the same host, path and method. \
-                             {first} takes precedence and has other filters, so requests to its host and \
-                             path that reach this rule are answered with {failure}; give both rules the same filters.",
-                        )
-                    };
+                        self.lacks(row, Capability::FiltersOfConditions, &[&first, &status]);
+                    }
                     (step.action, step.chain) = (Action::status(failure), None);
-                    self.refuse(row, &message);
                 }
             }
         }
@@ -410,27 +365,21 @@ impl<'a> Writer<'a, '_> {
         self.refused.entry(row.rule).or_insert_with(|| Refusal::new(at, Reason::UnsupportedValue, message));
     }
 
+    /// Refuses a row for lack of a capability, or limits its rule.
+    fn lacks(&mut self, row: &Row<'_>, capability: Capability, values: &[&str]) {
+        let at = self.field_of(row);
+        self.refused.entry(row.rule).or_insert_with(|| capability.refuse_with(at, values));
+    }
+
     /// Says that requests reach an open rule by other spellings of the path of a protected one, or because the open rule is
     /// older than the rule that closes a path in its place. A limitation of a rule is kept like a refusal, with a reason of
     /// its own, and only if the rule has no refusal.
     pub(super) fn limit_exposed(&mut self, row: &Row<'_>, is_late: bool) {
-        let at = self.field_of(row);
-        let message = if is_late {
-            format!(
-                "PingSIX cannot match what this rule protects, and an older rule with less protection takes requests for \
-                 \"{}\"; protect the whole host.",
-                row.path.text
-            )
+        if is_late {
+            self.lacks(row, Capability::ProtectedRegex, &[&row.path.text]);
         } else {
-            format!(
-                "PingSIX compares paths byte by byte, and a rule with less protection takes requests of the same host beside \
-                 \"{}\". The known other spellings of the path are answered with {MISSPELLED}, but a backend that normalises \
-                 paths further may serve what this rule protects; protect the whole host, and give public paths a rule of \
-                 their own.",
-                row.path.text
-            )
-        };
-        self.refused.entry(row.rule).or_insert_with(|| Refusal::new(at, Reason::Limited, message));
+            self.lacks(row, Capability::NormalisedPath, &[&row.path.text, &MISSPELLED.to_string()]);
+        }
     }
 
     /// The field of the rule that a row is of.
@@ -516,13 +465,7 @@ impl<'a> Writer<'a, '_> {
         'a: 'r,
     {
         for row in rows {
-            self.refuse(
-                row,
-                &format!(
-                    "This rule needs a responder, and none is configured. Requests that the \
-                     responder would decide get {failure}."
-                ),
-            );
+            self.lacks(row, Capability::ChosenAnswer, &[&failure.to_string()]);
         }
     }
 }

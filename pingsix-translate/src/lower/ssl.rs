@@ -15,7 +15,7 @@ use std::sync::Arc;
 use super::id::{Ids, Name};
 use crate::attach::{Listener, ServerName};
 use crate::bounds;
-use crate::model::{Age, CertificateReference, Hostname, Limitation, ObjectName, Provenance};
+use crate::model::{Age, Capability, CertificateReference, Hostname, Limitation, ObjectName, Provenance};
 use crate::pingsix::{FRAMING, Ssl};
 use crate::references::Certificate;
 
@@ -195,14 +195,9 @@ fn taken_by_narrower(certificate: &Certificate) -> Limitation {
 }
 
 fn taken(certificate: &Certificate, names: &FirstNames, provider: &Listener) -> Limitation {
-    Limitation::new(
-        certificate.at.clone(),
-        format!(
-            "The certificate of Secret {} is not shown for {names}, because PingSIX takes one per name, on whatever \
-             port, and listener \"{}\" on port {} provides it; use layout perPort.",
-            certificate.secret, provider.name, provider.port
-        ),
-    )
+    let values =
+        [&certificate.secret.to_string(), &names.to_string(), &*provider.name, &provider.port.to_string()];
+    Capability::CertificateOfPort.limit_with(certificate.at.clone(), &values)
 }
 
 fn beyond_bytes(certificate: &Certificate, names: &FirstNames) -> Limitation {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{FieldPath, ObjectKey, Problem, Reason, Severity};
+use super::{Capability, FieldPath, ObjectKey, Problem, Reason, Severity};
 
 /// A difference between the author's intent and the served configuration. Displays as `spec.rules[0]: Sentence.`
 ///
@@ -12,11 +12,13 @@ use super::{FieldPath, ObjectKey, Problem, Reason, Severity};
 pub(crate) struct Limitation {
     pub(crate) at: FieldPath,
     pub(crate) message: String,
+    /// The missing capability; `None` for another cause.
+    pub(crate) capability: Option<Capability>,
 }
 
 impl Limitation {
     pub(crate) fn new(at: FieldPath, message: impl Into<String>) -> Self {
-        Self { at, message: message.into() }
+        Self { at, message: message.into(), capability: None }
     }
 
     /// The problem of an object with this limitation.
@@ -28,6 +30,18 @@ impl Limitation {
             reason: Reason::Limited,
             message: self.message.clone(),
         }
+    }
+}
+
+impl Capability {
+    /// The limitation of a field whose message has no values.
+    pub(crate) fn limit(self, at: FieldPath) -> Limitation {
+        self.limit_with(at, &[])
+    }
+
+    /// The limitation of a field. The values replace the placeholders of the message.
+    pub(crate) fn limit_with(self, at: FieldPath, values: &[&str]) -> Limitation {
+        Limitation { capability: Some(self), ..Limitation::new(at, self.message(values)) }
     }
 }
 

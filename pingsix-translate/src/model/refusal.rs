@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
-use super::{FieldPath, ObjectKey, Problem, Reason, Severity};
+use super::{Capability, FieldPath, ObjectKey, Problem, Reason, Severity};
 
 /// Reason why a part of an object cannot be honoured. Displays as `spec.rules[0]: Sentence.`
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,11 +11,13 @@ pub(crate) struct Refusal {
     pub(crate) at: FieldPath,
     pub(crate) reason: Reason,
     pub(crate) message: String,
+    /// The missing capability; `None` if the input itself is at fault.
+    pub(crate) capability: Option<Capability>,
 }
 
 impl Refusal {
     pub(crate) fn new(at: FieldPath, reason: Reason, message: impl Into<String>) -> Self {
-        Self { at, reason, message: message.into() }
+        Self { at, reason, message: message.into(), capability: None }
     }
 
     /// The problem of an object with this refusal.
@@ -27,6 +29,19 @@ impl Refusal {
             reason: self.reason,
             message: self.message.clone(),
         }
+    }
+}
+
+impl Capability {
+    /// The refusal of a field whose message has no values.
+    pub(crate) fn refuse(self, at: FieldPath) -> Refusal {
+        self.refuse_with(at, &[])
+    }
+
+    /// The refusal of a field. The values replace the placeholders of the message.
+    pub(crate) fn refuse_with(self, at: FieldPath, values: &[&str]) -> Refusal {
+        let refusal = Refusal::new(at, self.row().reason, self.message(values));
+        Refusal { capability: Some(self), ..refusal }
     }
 }
 

@@ -10,7 +10,7 @@ use super::mirror::{MirrorFilter, mirrors};
 use super::{
     BackendPort, BackendRef, FilterReader, FilterScope, Filters, Match, Mirror, OtherKind, ReadFilters,
 };
-use crate::model::{FieldPath, Reason, Refusal, field};
+use crate::model::{Capability, FieldPath, Reason, Refusal, field};
 
 /// Largest weight of a backend (Gateway API, `BackendRef.weight`).
 const MAX_WEIGHT: u32 = 1_000_000;
@@ -120,13 +120,8 @@ impl<B: FilteredBackend> WrittenBackends<'_, B> {
             }
         }
         if refs.len() > 1 {
-            refusals.extend(of_backends.drain(..).map(|(at, _)| {
-                Refusal::new(
-                    at,
-                    Reason::UnsupportedValue,
-                    "PingSIX runs filters per rule, so a backend can have its own only where it is the only one.",
-                )
-            }));
+            let lacks = |(at, _)| Capability::FiltersOfOneBackend.refuse(at);
+            refusals.extend(of_backends.drain(..).map(lacks));
         }
         if !self.has_filters && of_backends.is_empty() {
             return (backends, ReadFilters::default());

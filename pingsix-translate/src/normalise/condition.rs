@@ -1,6 +1,6 @@
 //! Header and query conditions, which PingSIX evaluates in `traffic-split` rules.
 
-use crate::model::{FieldPath, Reason, Refusal};
+use crate::model::{Capability, FieldPath, Reason, Refusal};
 
 /// The variable of a condition.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,10 +50,11 @@ pub(super) fn push_condition(
     let mut refuse = |field: &str, message: String| {
         refusals.push(Refusal::new(at().child(field), Reason::UnsupportedValue, message));
     };
+    let lacks = |capability: Capability, field: &str| capability.refuse(at().child(field));
     match &variable {
         Variable::Header(name) => {
             if name == "host" {
-                refuse("name", "PingSIX cannot see the Host header on HTTP/2; use hostnames.".to_owned());
+                refusals.push(lacks(Capability::HostCondition, "name"));
                 return None;
             }
             if http::HeaderName::from_bytes(name.as_bytes()).is_err() {
@@ -68,13 +69,13 @@ pub(super) fn push_condition(
         Variable::Query(_) => {}
     }
     let expectation = if regex {
-        refuse("type", "PingSIX has no regular expressions for headers and query parameters.".to_owned());
+        refusals.push(lacks(Capability::RegexCondition, "type"));
         Expectation::Present
     } else if value.is_empty() {
-        refuse("value", "PingSIX cannot tell an empty value from a missing one.".to_owned());
+        refusals.push(lacks(Capability::EmptyCondition, "value"));
         return None;
     } else if matches!(variable, Variable::Header(_)) && !is_visible_ascii(value) {
-        refuse("value", "PingSIX compares header values of visible ASCII characters only.".to_owned());
+        refusals.push(lacks(Capability::NonAsciiCondition, "value"));
         return None;
     } else {
         Expectation::Equals(value.to_owned())

@@ -25,7 +25,7 @@ pub(crate) use self::redirect::Redirect;
 pub(crate) use self::rewrite::{PathRewrite, RegexRewrite, replace_prefix, rooted};
 use super::Match;
 use crate::annotations::PathChange;
-use crate::model::{FieldPath, Hostname, Kind, ObjectName, Reason, Refusal};
+use crate::model::{Capability, FieldPath, Hostname, Kind, ObjectName, Reason, Refusal};
 use crate::pingsix::Plugins;
 use crate::pingsix::plugin::{self, PluginConfig as _, ProxyRewrite, ResponseRewrite};
 
@@ -207,7 +207,7 @@ impl<'r> FilterReader<'r> {
             let response = Filters { response: self.filters.response.clone(), ..Filters::default() };
             if self.filters != response || self.read.host.is_some() {
                 // PingSIX's `fault-injection` answers before all other plugins, and none of them sees the answer.
-                self.refuse(at, "A rule that answers requests itself can have no other filter.");
+                self.lacks(Capability::FiltersOfResponses, at);
             }
         }
         let Self { read, filters, .. } = self;
@@ -216,6 +216,10 @@ impl<'r> FilterReader<'r> {
 
     fn refuse(&mut self, at: FieldPath, message: impl Into<String>) {
         self.refusals.push(Refusal::new(at, Reason::UnsupportedValue, message));
+    }
+
+    fn lacks(&mut self, capability: Capability, at: FieldPath) {
+        self.refusals.push(capability.refuse(at));
     }
 
     fn read_one(&mut self, filter: &api::HttpRouteRulesFilters, at: &FieldPath) {
@@ -270,10 +274,8 @@ impl<'r> FilterReader<'r> {
                     self.filters.cors = Some(cors);
                 }
             }
-            Type::RequestMirror => self.refuse(at.child("type"), "PingSIX cannot mirror requests."),
-            Type::ExternalAuth => {
-                self.refuse(at.child("type"), "PingSIX cannot ask another service for authorisation.");
-            }
+            Type::RequestMirror => self.lacks(Capability::RequestMirror, at.child("type")),
+            Type::ExternalAuth => self.lacks(Capability::ExternalAuthorization, at.child("type")),
             Type::ExtensionRef => {
                 self.read_extension(filter.extension_ref.as_ref()?, at.child("extensionRef"));
             }
@@ -319,9 +321,7 @@ impl<'r> FilterReader<'r> {
         };
         let name = ObjectName::new(self.scope.namespace.clone(), reference.name.as_str());
         if Kind::from_group_kind(&reference.group, &reference.kind) != Some(Kind::HttpRouteFilter) {
-            let message =
-                "PingSIX has no filters of this kind; HTTPRouteFilter of group pingsix.io is the only one.";
-            return self.refuse(at, message);
+            return self.lacks(Capability::OtherFilters, at);
         }
         match extensions.get(&name) {
             None => {

@@ -17,7 +17,7 @@ use super::{
     Condition, Conditions, FilterReader, FilterScope, Match, Path, PathKind, ReadFilters, Route, Rule,
     Variable, beginnings,
 };
-use crate::model::{FieldPath, Reason, Refusal, field};
+use crate::model::{Capability, FieldPath, Reason, Refusal, field};
 use crate::snapshot::GrpcRoute;
 
 /// Normalises a GRPCRoute. Never fails: an unusable part becomes a refusal of its rule.
@@ -81,11 +81,7 @@ fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::GrpcRouteRules
 fn refuse_unsupported_fields(index: usize, rule: &api::GrpcRouteRules, refusals: &mut Vec<Refusal>) {
     let at = |name: &str| field::rule(index).child(name);
     if rule.session_persistence.is_some() {
-        refusals.push(Refusal::new(
-            at("sessionPersistence"),
-            Reason::UnsupportedValue,
-            "PingSIX issues no session cookies or headers.",
-        ));
+        refusals.push(Capability::SessionsOfRules.refuse(at("sessionPersistence")));
     }
 }
 
@@ -138,41 +134,42 @@ fn normalise_method(
     at: impl Fn() -> FieldPath,
     refusals: &mut Vec<Refusal>,
 ) -> Option<Vec<Path>> {
-    let mut refuse = |field: FieldPath, message: String| {
-        refusals.push(Refusal::new(field, Reason::UnsupportedValue, message));
-    };
     if written.r#type == Some(api::GrpcRouteRulesMatchesMethodType::RegularExpression) {
-        let message = "PingSIX has no regular expressions for services and methods; calls this match stands for are \
-                       not served by this rule.";
-        refuse(at().child("type"), message.to_owned());
+        refusals.push(Capability::RegexGrpcMethod.refuse(at().child("type")));
         return None;
     }
+    let invalid = |field, message: String| Refusal::new(field, Reason::UnsupportedValue, message);
     let service = written.service.as_deref().unwrap_or_default();
     let method = written.method.as_deref().unwrap_or_default();
     if service.is_empty() {
-        let message = if method.is_empty() {
-            "A method match needs a service, a method, or both; to match every call, leave the method match out."
+        let at = at().child("service");
+        refusals.push(if method.is_empty() {
+            let message =
+                "A method match needs a service, a method, or both; to match every call, leave the method match out.";
+            invalid(at, message.to_owned())
         } else {
-            "PingSIX cannot match a method of any service; calls this match stands for are not served by this rule."
-        };
-        refuse(at().child("service"), message.to_owned());
+            Capability::GrpcMethodOfAnyService.refuse(at)
+        });
         return None;
     }
     if !is_service_name(service) {
-        refuse(at().child("service"), format!("\"{service}\" is not the name of a gRPC service."));
+        let message = format!("\"{service}\" is not the name of a gRPC service.");
+        refusals.push(invalid(at().child("service"), message));
     }
     let (kind, text) = if method.is_empty() {
         (PathKind::Prefix, format!("/{service}"))
     } else {
         if !is_identifier(method) {
-            refuse(at().child("method"), format!("\"{method}\" is not the name of a gRPC method."));
+            let message = format!("\"{method}\" is not the name of a gRPC method.");
+            refusals.push(invalid(at().child("method"), message));
         }
         (PathKind::Exact, format!("/{service}/{method}"))
     };
     // A name that is none has been refused; where its path can be matched all the same, it is.
     let (path, flaw) = Path::parse(kind, &text);
     if path.is_none() && text.len() > MAX_PATH {
-        refuse(at(), format!("The path of the call, /service/method, is longer than {MAX_PATH} characters."));
+        let message = format!("The path of the call, /service/method, is longer than {MAX_PATH} characters.");
+        refusals.push(invalid(at(), message));
     }
     path.map(|path| path.with_spellings(&text, flaw))
 }

@@ -9,7 +9,7 @@ use super::{
     Condition, Conditions, Extensions, FilterReader, FilterScope, Match, Path, PathKind, ReadFilters, Route,
     Rule, TimeoutsAndRetries, Variable, beginnings,
 };
-use crate::model::{FieldPath, Reason, Refusal, field};
+use crate::model::{Capability, FieldPath, Reason, Refusal, field};
 use crate::snapshot::HttpRoute;
 
 /// Normalises an HTTPRoute. Never fails: an unusable part becomes a refusal of its rule.
@@ -82,11 +82,7 @@ fn normalise_rule(scope: FilterScope<'_>, index: usize, rule: &api::HttpRouteRul
 fn refuse_unsupported_fields(index: usize, rule: &api::HttpRouteRules, refusals: &mut Vec<Refusal>) {
     let at = |name: &str| field::rule(index).child(name);
     if rule.session_persistence.is_some() {
-        refusals.push(Refusal::new(
-            at("sessionPersistence"),
-            Reason::UnsupportedValue,
-            "PingSIX issues no session cookies or headers.",
-        ));
+        refusals.push(Capability::SessionsOfRules.refuse(at("sessionPersistence")));
     }
 }
 
@@ -138,12 +134,7 @@ fn normalise_path(
         api::HttpRouteRulesMatchesPathType::Exact => PathKind::Exact,
         api::HttpRouteRulesMatchesPathType::PathPrefix => PathKind::Prefix,
         api::HttpRouteRulesMatchesPathType::RegularExpression => {
-            refusals.push(Refusal::new(
-                at().child("type"),
-                Reason::UnsupportedValue,
-                "PingSIX has no regular expressions for paths; requests this match stands for are not served by \
-                 this rule.",
-            ));
+            refusals.push(Capability::RegexPath.refuse(at().child("type")));
             return Err(beginnings(path.value.as_deref().unwrap_or_default()));
         }
     };

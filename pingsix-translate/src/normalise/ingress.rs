@@ -13,8 +13,8 @@ use super::{
 };
 use crate::annotations::{self, AllowedMethods, HostRedirect, IngressAnnotations, MoreHosts, PathChange};
 use crate::model::{
-    Age, FieldPath, Hostname, Limitation, ObjectKey, ObjectName, Problem, Reason, Refusal, Severity, Traffic,
-    field,
+    Age, Capability, FieldPath, Hostname, Limitation, ObjectKey, ObjectName, Problem, Reason, Refusal,
+    Severity, Traffic, field,
 };
 use crate::responder::{RedirectScheme, RedirectStatus};
 use crate::snapshot::Ingress;
@@ -473,12 +473,8 @@ impl Reader<'_> {
         if let Some(name) = self.annotations.host.as_ref().or(of_route) {
             return Some(BackendProtocol::Tls { traffic, name: name.clone() });
         }
-        refusals.push(Refusal::new(
-            FieldPath::new("metadata").child("annotations"),
-            Reason::UnsupportedValue,
-            "PingSIX verifies the Host of a request over TLS, so a rule with backend-protocol HTTPS or GRPCS needs a host \
-             without a wildcard, or upstream-vhost.",
-        ));
+        let at = FieldPath::new("metadata").child("annotations");
+        refusals.push(Capability::TlsWithoutName.refuse(at));
         None
     }
 

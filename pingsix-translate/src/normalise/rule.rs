@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{BackendRef, Filters, Match, Mirror, TimeoutsAndRetries};
 use crate::model::{Age, FieldPath, Hostname, ObjectKey, ObjectName, Section, compare_age, field};
-use crate::model::{Limitation, ParentRef, Refusal, Traffic};
+use crate::model::{Capability, Executors, Limitation, ParentRef, Refusal, Traffic};
 use thin_vec::ThinVec;
 
 /// A route of any kind.
@@ -102,6 +102,18 @@ impl Part {
 }
 
 impl Route {
+    /// The route on data planes with these executors: what they serve is neither refused nor limited for its lack.
+    pub(crate) fn without_served_lacks(mut self, executors: Executors) -> Self {
+        let is_served = |capability: Option<Capability>| {
+            capability.is_some_and(|capability| capability.is_served(executors))
+        };
+        for rule in &mut self.rules {
+            rule.refusals.retain(|refusal| !is_served(refusal.capability));
+            rule.limitations.retain(|limitation| !is_served(limitation.capability));
+        }
+        self
+    }
+
     /// The place of the route among those of one object: no other has the same.
     pub(crate) const fn place(&self) -> (Part, Option<u8>, u8) {
         (self.part, self.ingress_port, self.alias)
@@ -225,4 +237,42 @@ pub(crate) enum BackendProtocol {
     Grpc,
     /// TLS, with the name to send and to verify.
     Tls { traffic: Traffic, name: Hostname },
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::fixture::object;
+    use crate::normalise::{Extensions, normalise_route};
+    use crate::snapshot::{AnyRoute, HttpRoute};
+
+    #[test]
+    fn refusals_for_capabilities_that_an_executor_serves_are_removed() {
+        let route = object::<HttpRoute>(json!({
+            "metadata": {"namespace": "infra", "name": "web"},
+            "spec": {"rules": [{
+                "filters": [{"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "copy", "port": 80}}}],
+                "timeouts": {"request": "10s"},
+                "backendRefs": [{"name": "web", "port": 80, "weight": -1}],
+            }]},
+        }));
+        let mut route = normalise_route(&AnyRoute::from(route), &Extensions::default());
+        let lacks = |route: &Route| -> Vec<Option<Capability>> {
+            let rule = &route.rules[0];
+            let refused = rule.refusals.iter().map(|refusal| refusal.capability);
+            refused.chain(rule.limitations.iter().map(|limitation| limitation.capability)).collect()
+        };
+        let (invalid, mirror, timeout) =
+            (None, Some(Capability::RequestMirror), Some(Capability::TotalTimeout));
+        assert_eq!(lacks(&route), [invalid, mirror, timeout]);
+        assert_eq!(route.rules[0].mirrors.len(), 1, "the value stays");
+        route.rules[0].refusals.push(Capability::ChosenAnswer.refuse(FieldPath::new("spec")));
+        route.rules[0].limitations.push(Capability::MisdirectedRequests.limit(FieldPath::new("spec")));
+        let executors = Executors { responder: true, ..Executors::default() };
+        let unserved = route.clone().without_served_lacks(Executors::default());
+        assert_eq!(lacks(&unserved).len(), 5);
+        assert_eq!(lacks(&route.without_served_lacks(executors)), [invalid, mirror, timeout]);
+    }
 }

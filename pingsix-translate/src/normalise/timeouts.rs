@@ -2,7 +2,7 @@
 
 use gateway_api::experimental::httproutes as api;
 
-use crate::model::{Limitation, Reason, Refusal, field};
+use crate::model::{Capability, Limitation, Reason, Refusal, field};
 
 /// The connection settings of a rule's backends, where its author sets them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,15 +67,8 @@ fn read_timeouts(
         }
     }
     let seconds = shortest?;
-    limitations.extend(limited.into_iter().map(|name| {
-        Limitation::new(
-            at.child(name),
-            format!(
-                "PingSIX closes a connection after {seconds} s without traffic and answers 502. The \
-                 total time has no limit."
-            ),
-        )
-    }));
+    let limit = |name| Capability::TotalTimeout.limit_with(at.child(name), &[&seconds.to_string()]);
+    limitations.extend(limited.into_iter().map(limit));
     Some(seconds)
 }
 
@@ -86,25 +79,21 @@ fn read_retry(
     refusals: &mut Vec<Refusal>,
 ) -> Option<u32> {
     let at = field::rule(rule).child("retry");
-    let mut refuse = |field: &str, message: String| {
-        refusals.push(Refusal::new(at.child(field), Reason::UnsupportedValue, message));
-    };
     if retry.codes.as_ref().is_some_and(|codes| !codes.is_empty()) {
-        refuse("codes", "PingSIX repeats a request only when it found no connection.".to_owned());
+        refusals.push(Capability::RetryByStatus.refuse(at.child("codes")));
     }
     if retry.backoff.is_some() {
-        refuse("backoff", "PingSIX repeats a request at once.".to_owned());
+        refusals.push(Capability::RetryBackoff.refuse(at.child("backoff")));
     }
     let attempts = retry.attempts?;
     let Ok(attempts) = u32::try_from(attempts) else {
-        refuse("attempts", format!("{attempts} is not a number of attempts."));
+        let message = format!("{attempts} is not a number of attempts.");
+        refusals.push(Refusal::new(at.child("attempts"), Reason::UnsupportedValue, message));
         return None;
     };
     if attempts > MAX_RETRIES {
-        limitations.push(Limitation::new(
-            at.child("attempts"),
-            format!("PingSIX repeats a request at most {MAX_RETRIES} times."),
-        ));
+        let most = MAX_RETRIES.to_string();
+        limitations.push(Capability::ManyRetries.limit_with(at.child("attempts"), &[&most]));
     }
     Some(attempts.min(MAX_RETRIES))
 }

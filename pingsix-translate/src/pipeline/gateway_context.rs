@@ -11,7 +11,8 @@ use crate::backends::{AppProtocol, Backends, ResolvedRule, Target};
 use crate::infrastructure::Infrastructure;
 use crate::lower::{Attachments, Plane, RouteInput, StreamListeners, planes};
 use crate::model::{
-    FieldPath, Kind, Layout, Limitation, ObjectKey, Options, Problem, Reason, Refusal, Severity, Traffic,
+    Capability, Executors, FieldPath, Kind, Layout, Limitation, ObjectKey, Options, Problem, Reason, Refusal,
+    Severity, Traffic,
 };
 use crate::normalise::Route;
 use crate::parameters::{self, Parameters, PlaneSettings};
@@ -40,7 +41,7 @@ pub(super) struct GatewayContext {
     layout: Layout,
     /// Whether a data plane has ports with TLS and others, so that one process of PingSIX may serve both.
     mixes_tls: bool,
-    serves_streams: bool,
+    executors: Executors,
     settings: PlaneSettings,
     problems: Vec<Problem>,
 }
@@ -67,10 +68,8 @@ impl GatewayContext {
                 Err(refusal) => (Parameters::Unset, Some(refusal), Vec::new()),
             };
         let max_ports = if parameters.managed().is_some() { MANAGED_PORTS } else { usize::MAX };
-        let serves_streams = parameters.serves_streams(options);
-        let fronts_https = parameters.fronts_https();
-        let has_responder = options.responder.is_some();
-        let support = ListenerSupport { serves_streams, fronts_https, has_responder, max_ports };
+        let executors = parameters.executors(options);
+        let support = ListenerSupport { executors, max_ports };
         let mut listeners = judge_listeners(snapshot, &gateway, references, support, &mut problems);
         let layout = parameters.layout(options);
         let settings =
@@ -111,7 +110,7 @@ impl GatewayContext {
             limitations,
             layout,
             mixes_tls,
-            serves_streams,
+            executors,
             settings,
             problems,
         }
@@ -119,7 +118,7 @@ impl GatewayContext {
 
     /// The listeners for stream documents; `None` if nothing serves them.
     pub(super) fn stream_listeners(&self) -> Option<StreamListeners<'_>> {
-        self.serves_streams.then(|| StreamListeners {
+        self.executors.stream_proxy.then(|| StreamListeners {
             gateway: &self.gateway.name,
             listeners: &self.listeners.all,
             namespace_share: self.settings.namespace_share,
@@ -135,7 +134,7 @@ impl GatewayContext {
     /// ListenerSets that the Gateway does not allow ([`Listeners::excluded`]) may differ.
     pub(super) fn takes_routes_like(&self, other: &Self) -> bool {
         self.gateway == other.gateway
-            && self.serves_streams == other.serves_streams
+            && self.executors == other.executors
             && self.listeners.attach_like(&other.listeners)
             && self.planes.len() == other.planes.len()
             && self.planes.iter().zip(&other.planes).all(|(one, other)| one.places_like(other))
@@ -149,6 +148,7 @@ impl GatewayContext {
         (backends, shared): (&mut Backends, &mut Interners),
         problems: &mut Vec<Problem>,
     ) -> RouteInput {
+        let route = route.without_served_lacks(self.executors);
         let attached = Attachments::new(attach_route(&route, &self.listeners, references));
         let attached = shared.attachments.share(attached);
         let parents = &attached.parents;
@@ -205,12 +205,8 @@ impl GatewayContext {
             object: route.key.clone(),
             field: FieldPath::new("spec").child("parentRefs").index(parent),
             severity: Severity::Warning,
-            reason: Reason::Limited,
-            message: format!(
-                "PingSIX closes connections over HTTP/2 without TLS on port {port}, because its process also has ports \
-                 with TLS; {served}. Use layout perPort, or a process of its own for the ports without TLS \
-                 (pingsix-config --ports)."
-            ),
+            reason: Capability::PlaintextHttp2.row().reason,
+            message: Capability::PlaintextHttp2.message(&[&port.to_string(), served]),
         })
     }
 

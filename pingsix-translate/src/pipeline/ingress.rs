@@ -42,8 +42,8 @@ use crate::lower::{
     Attachments, LoweredPlane, Plane, RouteInput, ServedCertificate, StreamListeners, ingress_planes,
 };
 use crate::model::{
-    DataPlaneKey, FieldPath, Hostname, Kind, Layout, ObjectKey, ObjectName, Options, Problem, Reason,
-    Severity,
+    DataPlaneKey, Executors, FieldPath, Hostname, Kind, Layout, ObjectKey, ObjectName, Options, Problem,
+    Reason, Severity,
 };
 use crate::normalise::{Neighbours, PLAINTEXT, Part, Route, normalise_ingress};
 use crate::parameters::{self, Parameters, PlaneSettings};
@@ -90,6 +90,7 @@ struct ClassContext {
     layout: Layout,
     is_served: bool,
     parameters: Parameters,
+    executors: Executors,
     ownership: HostOwnership,
     /// The annotations of other controllers that change Ingresses.
     dialects: Vec<AnnotationDialect>,
@@ -145,6 +146,8 @@ impl ClassContext {
             layout: parameters.layout(options),
             is_served,
             parameters,
+            // No sidecar serves Ingresses: neither streams, nor TLS in front of PingSIX.
+            executors: Executors { responder: options.responder.is_some(), ..Executors::default() },
             ownership: settings.host_ownership,
             dialects: settings.annotations,
             settings: PlaneSettings::of_ingress_class(class, proxies, options),
@@ -276,6 +279,7 @@ impl Owner for IngressClassOwner {
         (backends, shared): (&mut Backends, &mut Interners),
         problems: &mut Vec<Problem>,
     ) -> RouteInput {
+        let route = route.without_served_lacks(self.context.executors);
         let policies = self.policies();
         let of_route = policies.for_ingress(&route.key);
         let rules = if let Part::HostFallback(_) = route.part {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gateway_api::backendtlspolicies::BackendTlsPolicyValidation as Validation;
 
 use super::attached::{PolicyEffect, PolicySpec, UnsupportedTraffic};
-use crate::model::{FieldPath, Hostname, Limitation, Reason, Refusal};
+use crate::model::{Capability, FieldPath, Hostname, Limitation, Reason, Refusal};
 use crate::references::References;
 use crate::snapshot::{AuthorityRef, BackendTlsPolicy};
 
@@ -52,25 +52,14 @@ impl PolicyEffect for BackendTlsEffect {
 
     fn refuse(&self, UnsupportedTraffic { requests, connections }: &UnsupportedTraffic) -> Vec<Refusal> {
         let hostname = &self.hostname;
-        let requests = (!requests.is_empty()).then(|| Refusal::new(
-            FieldPath::new("spec").child("validation").child("hostname"),
-            Reason::UnsupportedValue,
-            format!(
-                "PingSIX sends one name as Host and as server name, so PingSIX can verify {hostname} only for requests with \
-                 this Host or with a URLRewrite filter that sets this Host. Requests of these references may have another \
-                 Host and are answered with an error: {}.",
-                joined(requests)
-            ),
-        ));
-        let connections = (!connections.is_empty()).then(|| Refusal::new(
-            FieldPath::new("spec").child("targetRefs"),
-            Reason::UnsupportedValue,
-            format!(
-                "PingSIX uses TLS to backends only for requests. Connections of these references carry no known requests \
-                 and are closed: {}.",
-                joined(connections)
-            ),
-        ));
+        let requests = (!requests.is_empty()).then(|| {
+            let at = FieldPath::new("spec").child("validation").child("hostname");
+            Capability::BackendNameBesideHost.refuse_with(at, &[hostname.as_str(), &joined(requests)])
+        });
+        let connections = (!connections.is_empty()).then(|| {
+            let at = FieldPath::new("spec").child("targetRefs");
+            Capability::TlsOfConnections.refuse_with(at, &[&joined(connections)])
+        });
         requests.into_iter().chain(connections).collect()
     }
 }
@@ -87,62 +76,51 @@ fn verified_name(
     at: &FieldPath,
 ) -> Result<Hostname, Vec<Refusal>> {
     let mut flaws = Vec::new();
-    let mut flaw = |field: &str, reason, message: String| {
+    let flaw = |field: &str, reason, message: String| {
         let at = if field.is_empty() { at.clone() } else { at.child(field) };
-        flaws.push(Refusal::new(at, reason, message));
+        Refusal::new(at, reason, message)
     };
     let references = validation.ca_certificate_refs.as_deref().unwrap_or_default();
     let well_known = validation.well_known_ca_certificates.as_deref().filter(|name| !name.is_empty());
     if !references.is_empty() {
         if unresolved == references.len() {
             let message = "None of the references resolves to a CA certificate.".to_owned();
-            flaw("caCertificateRefs", Reason::NoValidCaCertificate, message);
+            flaws.push(flaw("caCertificateRefs", Reason::NoValidCaCertificate, message));
         } else if well_known.is_none() {
-            flaw(
-                "caCertificateRefs",
-                Reason::UnsupportedValue,
-                "PingSIX has one store of CA certificates for all backends and cannot use a separate one for a Service; \
-                 add the CA to that store and use wellKnownCACertificates: System."
-                    .to_owned(),
-            );
+            flaws.push(Capability::BackendAuthorities.refuse(at.child("caCertificateRefs")));
         }
     }
-    match (references, well_known) {
-        ([], None) => flaw(
+    flaws.extend(match (references, well_known) {
+        ([], None) => Some(flaw(
             "",
             Reason::Invalid,
             "Either caCertificateRefs or wellKnownCACertificates has to be set.".to_owned(),
-        ),
-        ([_, ..], Some(_)) => flaw(
+        )),
+        ([_, ..], Some(_)) => Some(flaw(
             "wellKnownCACertificates",
             Reason::Invalid,
             "Only one of caCertificateRefs and wellKnownCACertificates may be set.".to_owned(),
-        ),
-        ([], Some(other)) if other != SYSTEM => flaw(
+        )),
+        ([], Some(other)) if other != SYSTEM => Some(flaw(
             "wellKnownCACertificates",
             Reason::Invalid,
             format!("\"{other}\" is not a known set of CA certificates; the only one is {SYSTEM}."),
-        ),
-        ([], Some(_)) | ([_, ..], None) => {}
-    }
+        )),
+        ([], Some(_)) | ([_, ..], None) => None,
+    });
     if validation.subject_alt_names.as_deref().is_some_and(|names| !names.is_empty()) {
-        flaw(
-            "subjectAltNames",
-            Reason::UnsupportedValue,
-            "PingSIX verifies the name that it sends to the backend and cannot verify other names."
-                .to_owned(),
-        );
+        flaws.push(Capability::BackendAlternativeNames.refuse(at.child("subjectAltNames")));
     }
     let hostname = match Hostname::parse(&validation.hostname) {
         Ok(hostname) if !hostname.is_wildcard() => Some(hostname),
         Ok(_) => {
             let message = format!("\"{}\" is a wildcard; one name is needed.", validation.hostname);
-            flaw("hostname", Reason::Invalid, message);
+            flaws.push(flaw("hostname", Reason::Invalid, message));
             None
         }
         Err(flaw_of_name) => {
             let message = format!("\"{}\" is not a hostname: {flaw_of_name}.", validation.hostname);
-            flaw("hostname", Reason::Invalid, message);
+            flaws.push(flaw("hostname", Reason::Invalid, message));
             None
         }
     };

@@ -10,7 +10,7 @@ use super::attached::{PolicyEffect, PolicySpec, UnsupportedTraffic};
 use crate::crd::{
     ActiveHealthCheck, BackendRetry, BackendTimeout, HashSource, HealthCheckType, LoadBalancer,
 };
-use crate::model::{FieldPath, Kind, Reason, Refusal};
+use crate::model::{Capability, FieldPath, Kind, Reason, Refusal};
 use crate::references::{CertificateRef, References};
 use crate::snapshot::{BackendTrafficPolicy, key_of};
 
@@ -30,18 +30,12 @@ impl PolicyEffect for BackendTrafficEffect {
         let spec = &policy.spec;
         let mut reader = Reader { at: FieldPath::new("spec"), flaws: Vec::new() };
         if spec.session_persistence.is_some() {
-            reader.lacks(
-                "sessionPersistence",
-                "PingSIX has no sessions; a ConsistentHash of a cookie comes close.",
-            );
+            reader.lacks("sessionPersistence", Capability::SessionsOfServices, &[]);
         }
         let balancing = spec.load_balancer.as_ref().and_then(|balancer| reader.balancing(balancer));
         let check = spec.health_check.as_ref().and_then(|check| {
             if check.passive.is_some() {
-                reader.lacks(
-                    "healthCheck.passive",
-                    "PingSIX does not judge endpoints by the answers to clients.",
-                );
+                reader.lacks("healthCheck.passive", Capability::PassiveHealthCheck, &[]);
             }
             check.active.as_ref().and_then(|active| reader.check(active))
         });
@@ -86,26 +80,14 @@ impl PolicyEffect for BackendTrafficEffect {
         if unsupported.is_empty() {
             return Vec::new();
         }
-        if self.settings.hashes_addresses() {
-            return vec![Refusal::new(
-                FieldPath::new("spec").child("loadBalancer").child("consistentHash").child("type"),
-                Reason::UnsupportedValue,
-                format!(
-                    "PingSIX does not know the addresses of clients on a port where the sidecar terminates TLS. These \
-                     references are answered with an error: {}.",
-                    unsupported.join(", ")
-                ),
-            )];
-        }
-        vec![Refusal::new(
-            FieldPath::new("spec").child("tls").child("clientCertificateRef"),
-            Reason::UnsupportedValue,
-            format!(
-                "PingSIX presents client certificates only for requests over TLS, which need a route of Gateway API and a \
-                 BackendTLSPolicy for the Service. These references are answered with an error: {}.",
-                unsupported.join(", ")
-            ),
-        )]
+        let spec = FieldPath::new("spec");
+        let (capability, at) = if self.settings.hashes_addresses() {
+            let at = spec.child("loadBalancer").child("consistentHash").child("type");
+            (Capability::AddressHashBehindFront, at)
+        } else {
+            (Capability::CertificateForBackends, spec.child("tls").child("clientCertificateRef"))
+        };
+        vec![capability.refuse_with(at, &[&unsupported.join(", ")])]
     }
 }
 
@@ -125,8 +107,8 @@ impl Reader {
     }
 
     /// PingSIX lacks the feature.
-    fn lacks(&mut self, field: &str, message: impl Into<String>) {
-        self.refuse(field, Reason::UnsupportedValue, message);
+    fn lacks(&mut self, field: &str, capability: Capability, values: &[&str]) {
+        self.flaws.push(capability.refuse_with(self.path(field), values));
     }
 
     fn balancing(&mut self, balancer: &LoadBalancer) -> Option<Balancing> {
@@ -151,10 +133,7 @@ impl Reader {
                 None
             }
             (other, _) => {
-                self.lacks(
-                    "loadBalancer.type",
-                    format!("PingSIX has RoundRobin, Random and ConsistentHash, and no \"{other}\"."),
-                );
+                self.lacks("loadBalancer.type", Capability::OtherBalancing, &[other]);
                 None
             }
         }
@@ -243,10 +222,10 @@ impl Reader {
 
     fn retry(&mut self, retry: &BackendRetry, settings: &mut TrafficSettings) {
         if !retry.status_codes.is_empty() {
-            self.lacks("retry.statusCodes", "PingSIX repeats a request only if it found no connection.");
+            self.lacks("retry.statusCodes", Capability::RetryOfServiceByStatus, &[]);
         }
         if retry.num_retries.is_some_and(|retries| retries > 16) {
-            self.lacks("retry.numRetries", "PingSIX repeats a request at most 16 times.");
+            self.lacks("retry.numRetries", Capability::ManyRetriesOfService, &[]);
         }
         settings.retries = retry.num_retries;
         settings.retry_timeout = self.seconds("retry.timeout", retry.timeout.as_deref());
@@ -262,9 +241,7 @@ impl Reader {
         };
         let millis = duration.as_millis();
         if millis % 1000 != 0 || !(1..=LONGEST).contains(&(millis / 1000)) {
-            let message =
-                format!("PingSIX counts whole seconds from 1s to {LONGEST}s, and \"{text}\" is not one.");
-            self.lacks(field, message);
+            self.lacks(field, Capability::ExactTimeout, &[&LONGEST.to_string(), text]);
             return None;
         }
         u32::try_from(millis / 1000).ok()

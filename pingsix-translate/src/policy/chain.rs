@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use thin_vec::ThinVec;
 
-use crate::model::{Kind, ObjectKey};
+use crate::model::{Capability, Kind, ObjectKey};
 use crate::pingsix::plugin::{BasicAuth, Cache, IpRestriction, JwtAuth, KeyAuth, PluginConfig as _};
 
 /// Policies that contribute to the plugins of a rule, by kind, then from the widest target to the narrowest.
@@ -75,9 +75,7 @@ impl EvaluatedChain {
     /// The chain where PingSIX sees the address of the sidecar in place of the client's. Fails if a policy needs that.
     pub(super) fn without_addresses(self) -> Result<Self, BrokenPolicy> {
         let Some((policy, field)) = self.facts.by_address else { return Ok(self) };
-        let flaw = format!(
-            "spec.{field}: PingSIX does not know the addresses of clients on a port where the sidecar terminates TLS"
-        );
+        let flaw = Capability::AddressPolicyBehindFront.message(&[field]);
         Err(BrokenPolicy { policy, flaw: flaw.into() })
     }
 }

@@ -6,7 +6,7 @@ use super::Policies;
 use super::backend_tls::BackendTlsEffect;
 use super::backend_traffic::{BackendTrafficEffect, TrafficSettings};
 use crate::attach::{Attachment, Listener, attached_listeners};
-use crate::model::{Hostname, Kind, ObjectKey, ObjectName, Refusal, Traffic};
+use crate::model::{Capability, Hostname, Kind, ObjectKey, ObjectName, Refusal, Traffic};
 
 /// The traffic of a route to its backends, as policies distinguish it.
 #[derive(Clone, Copy, Debug)]
@@ -170,32 +170,18 @@ fn unhonoured(policy: &str, service: &ObjectName, flaw: &str) -> String {
 }
 
 fn no_certificate(policy: &str, service: &ObjectName) -> String {
-    format!(
-        "{policy} requires a client certificate for Service {service}. PingSIX presents client certificates only for \
-         requests over TLS, which need a route of Gateway API and a BackendTLSPolicy for the Service. This share of traffic \
-         is answered with an error."
-    )
+    Capability::CertificateForBackends.message_to_routes(&[policy, &service.to_string()])
 }
 
 fn no_address(policy: &str, service: &ObjectName) -> String {
-    format!(
-        "{policy} hashes the addresses of clients for Service {service} (spec.loadBalancer.consistentHash). PingSIX does not \
-         know them on a port where the sidecar terminates TLS. This share of requests is answered with an error."
-    )
+    Capability::AddressHashBehindFront.message_to_routes(&[policy, &service.to_string()])
 }
 
 fn no_tls(policy: &str, service: &ObjectName) -> String {
-    format!(
-        "{policy} requires TLS for connections to Service {service}. PingSIX uses TLS to backends only for requests. This \
-         share of connections is closed, because the backend would receive plaintext."
-    )
+    Capability::TlsOfConnections.message_to_routes(&[policy, &service.to_string()])
 }
 
 fn other_host(policy: &str, service: &ObjectName, hostname: &Hostname) -> String {
-    format!(
-        "{policy} requires that Service {service} proves the name {hostname} (spec.validation.hostname). PingSIX verifies \
-         the Host of a request, so all requests need this Host: {hostname} has to be the only host of the route, or the \
-         hostname of a URLRewrite filter of the rule. This share of requests is answered with an error, because a \
-         connection to the backend would be unverified."
-    )
+    let (service, hostname) = (service.to_string(), hostname.as_str());
+    Capability::BackendNameBesideHost.message_to_routes(&[policy, &service, hostname, hostname])
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use self::reader::Reader;
 use super::attached::{PolicyEffect, PolicySpec, UnsupportedTraffic};
 use super::inherited::{Field, InheritedEffect, MergeStrategy, merge_alike, target_flaws, unreadable_flaw};
-use crate::model::{FieldPath, Limitation, Refusal};
+use crate::model::{Capability, FieldPath, Limitation, Refusal};
 use crate::pingsix::Plugins;
 use crate::pingsix::plugin::{
     Brotli, Cache, FaultInjection, GrpcWeb, Gzip, LimitCount, PluginConfig as _, RequestId, ResponseRewrite,
@@ -76,9 +76,7 @@ impl TrafficEffect {
 
 /// The limitation of a policy whose cache is left out.
 pub(super) fn forbidden_cache() -> Limitation {
-    let message = "No response is cached, because namespaces share the memory of these processes. The PingsixProxy of the class \
-                   may allow it (spec.sharedCache).";
-    Limitation::new(cache_field(), message)
+    Capability::SharedCache.limit(cache_field())
 }
 
 pub(super) fn cache_field() -> FieldPath {
@@ -200,14 +198,11 @@ impl InheritedEffect for TrafficEffect {
 fn limitations(effect: &TrafficEffect) -> Vec<Limitation> {
     let codings = effect.compression.as_ref();
     let has_brotli = codings.is_some_and(|codings| codings.brotli.is_some());
-    let of = |field, message: &str| Limitation::new(FieldPath::new("spec").child(field), message);
-    let of_brotli = "PingSIX considers the first coding alone that a client accepts and PingSIX knows, so clients that name gzip \
-                   before br get no Brotli.";
+    let of_brotli =
+        has_brotli.then(|| Capability::PreferredCoding.limit(FieldPath::new("spec").child(COMPRESSION)));
     // PingSIX cannot tell whether a backend gets the host by which a response would be cached (`crate::lower`).
-    let of_cache = "Responses are cached for exact hostnames alone, and their backends get the hostname as the Host, with the \
-                    port of the listener in place of the client's. Rules for wildcards and for every host cache nothing.";
-    let of_brotli = has_brotli.then(|| of(COMPRESSION, of_brotli));
-    of_brotli.into_iter().chain(effect.cache.as_ref().map(|_| of(CACHE, of_cache))).collect()
+    let of_cache = effect.cache.as_ref().map(|_| Capability::CacheOfAnyHost.limit(cache_field()));
+    of_brotli.into_iter().chain(of_cache).collect()
 }
 
 #[cfg(test)]

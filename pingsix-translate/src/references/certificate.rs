@@ -13,7 +13,9 @@ use chain::CertificateChain;
 pub use chain::certificate_validity;
 
 use super::References;
-use crate::model::{FieldPath, Hostname, Kind, Limitation, ObjectKey, ObjectName, Reason, Refusal};
+use crate::model::{
+    Capability, FieldPath, Hostname, Kind, Limitation, ObjectKey, ObjectName, Reason, Refusal,
+};
 use crate::pingsix::validate::{check_leaf_and_key, read_certificates, write_section};
 use crate::snapshot::Secret;
 
@@ -67,12 +69,7 @@ impl Certificate {
     /// The limitation for a chain with intermediate certificates, which PingSIX does not send.
     pub(crate) fn chain_limitation(&self) -> Option<Limitation> {
         (self.pair.intermediates > 0).then(|| {
-            let message = format!(
-                "PingSIX sends the first certificate of Secret {} only, so clients that do not know its issuer, an \
-                 intermediate authority, cannot verify it.",
-                self.secret
-            );
-            Limitation::new(self.at.clone(), message)
+            Capability::IntermediateCertificates.limit_with(self.at.clone(), &[&self.secret.to_string()])
         })
     }
 }

@@ -9,7 +9,7 @@ use super::listener::{GatewayState, unserved};
 use super::{Condition, ConditionContent, ConditionStatus, Conditions, GatewayVerdict, ListenerSetVerdict};
 use crate::attach::Listener;
 use crate::model::{
-    ConditionType, FieldPath, Hostname, Limitation, ObjectKey, Problem, Reason, Refusal, joined,
+    Capability, ConditionType, FieldPath, Hostname, Limitation, ObjectKey, Problem, Reason, Refusal, joined,
 };
 use crate::references::{CertificateRef, References};
 use crate::snapshot::{FrontendValidation, Gateway};
@@ -161,8 +161,7 @@ fn judge_client_certificate(
         problems.push(refusal.of(&owner.key));
         return Some((ConditionStatus::False, refusal.reason, refusal.to_string()));
     }
-    let message = "No certificate is shown to backends, so those that ask for one refuse connections.";
-    limitations.push(Limitation::new(at, message));
+    limitations.push(Capability::CertificateOfGateway.limit(at));
     let unresolved: Vec<&str> = state
         .listeners
         .of(owner)

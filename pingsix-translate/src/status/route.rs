@@ -8,7 +8,7 @@ use super::{Condition, ConditionStatus, Conditions, ParentVerdict, RouteVerdict}
 use crate::attach::{Attachment, Listener};
 use crate::backends::ResolvedRule;
 use crate::lower::{RouteInput, RuleRef, ZoneRefusal, ZoneRefusalCause};
-use crate::model::{ConditionType, FieldPath, Problem, Reason};
+use crate::model::{Capability, ConditionType, FieldPath, Problem, Reason};
 use crate::model::{Limitation, Refusal, joined};
 use crate::normalise::Part;
 
@@ -69,24 +69,14 @@ impl Refusals {
         for &ZoneRefusal { route, listener, cause } in refused {
             let own = &listeners[listener];
             let message = match cause {
-                ZoneRefusalCause::Exposed { port } => format!(
-                    "PingSIX cannot tell ports apart. The routes of HTTPS listener \"{}\" would \
-                     also be served in plaintext on port {port}; use layout perPort.",
-                    own.name
-                ),
-                ZoneRefusalCause::UnnamedRedirect => format!(
-                    "PingSIX cannot tell ports apart. Requests of listener \"{}\" are redirected to \
-                     HTTPS only for hosts with a name, by rules without conditions. Give the route \
-                     hostnames without wildcards, or use layout perPort.",
-                    own.name
-                ),
+                ZoneRefusalCause::Exposed { port } => {
+                    Capability::RouteOfTlsPort.message(&[&own.name, &port.to_string()])
+                }
+                ZoneRefusalCause::UnnamedRedirect => Capability::RedirectOfWildcard.message(&[&own.name]),
                 ZoneRefusalCause::NotAttached { other } => {
                     let other = &listeners[other];
-                    format!(
-                        "PingSIX cannot tell ports apart, and listener \"{}\" on port {} serves the same hosts as \
-                         listener \"{}\" on port {}; attach the route to both, or use layout perPort.",
-                        other.name, other.port, own.name, own.port
-                    )
+                    let (of_other, of_own) = (other.port.to_string(), own.port.to_string());
+                    Capability::RouteOfPort.message(&[&other.name, &of_other, &own.name, &of_own])
                 }
             };
             self.listeners.entry(route).or_default().entry(listener).or_insert(message);

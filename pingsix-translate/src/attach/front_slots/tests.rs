@@ -10,14 +10,16 @@ use super::*;
 use crate::attach::{ListenerSupport, Listeners, judge_listeners};
 use crate::fixture::pem::pair;
 use crate::fixture::{add_certificate, add_listener_set, allow_listener_sets, gateway, https, snapshot};
-use crate::model::{Kind, ObjectKey, Reason};
+use crate::model::{Executors, Kind, ObjectKey, Reason};
 use crate::references::References;
 use crate::snapshot::Objects;
 
 fn judge(objects: &Objects) -> Listeners {
     let snapshot = snapshot(objects);
     let key = Arc::new(ObjectKey::new(Kind::Gateway, "infra", "public"));
-    let support = ListenerSupport { fronts_https: true, ..ListenerSupport::unfronted(true, usize::MAX) };
+    let unfronted = ListenerSupport::unfronted(true, usize::MAX);
+    let support =
+        ListenerSupport { executors: Executors { tls_front: true, ..unfronted.executors }, ..unfronted };
     judge_listeners(&snapshot, &key, &References::new(&snapshot.referents), support, &mut Vec::new())
 }
 

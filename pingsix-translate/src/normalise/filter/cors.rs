@@ -6,7 +6,7 @@ use gateway_api::experimental::httproutes as api;
 
 use super::pattern::memory_of_origins;
 use crate::crd::{self, OriginWildcards};
-use crate::model::{FieldPath, Hostname, Reason, Refusal};
+use crate::model::{Capability, FieldPath, Hostname, Reason, Refusal};
 use crate::pingsix::plugin;
 
 /// The CORS settings of a rule.
@@ -64,18 +64,16 @@ impl Cors {
         at: &FieldPath,
         refusals: &mut Vec<Refusal>,
     ) -> Self {
-        let mut refuse = |at: FieldPath, message: String| {
-            refusals.push(Refusal::new(at, Reason::UnsupportedValue, message));
-        };
+        let invalid = |at, message: String| Refusal::new(at, Reason::UnsupportedValue, message);
         let credentials = filter.allow_credentials == Some(true);
         let origins = filter.allow_origins.as_deref().unwrap_or_default();
-        let origins = Origins::read(origins, &at.child("allowOrigins"), &mut refuse);
+        let origins = Origins::read(origins, &at.child("allowOrigins"), &mut |at, message| {
+            refusals.push(invalid(at, message));
+        });
         let mut methods = Names::read(filter.allow_methods.as_deref(), str::to_owned, |index, method| {
             if !METHODS.contains(&method) {
-                refuse(
-                    at.child("allowMethods").index(index),
-                    format!("PingSIX allows no method {method} in a preflight."),
-                );
+                let at = at.child("allowMethods").index(index);
+                refusals.push(Capability::PreflightMethod.refuse_with(at, &[method]));
             }
         });
         if let Names::Listed(listed) = &mut methods {
@@ -84,21 +82,21 @@ impl Cors {
         let mut header_names = |field: &str, names: Option<&[String]>| {
             Names::read(names, str::to_ascii_lowercase, |index, name| {
                 if http::HeaderName::from_bytes(name.as_bytes()).is_err() {
-                    refuse(at.child(field).index(index), format!("\"{name}\" is not a header name."));
+                    let message = format!("\"{name}\" is not a header name.");
+                    refusals.push(invalid(at.child(field).index(index), message));
                 }
             })
         };
         let headers = header_names("allowHeaders", filter.allow_headers.as_deref());
         let expose = header_names("exposeHeaders", filter.expose_headers.as_deref());
         if credentials && expose == Names::Any {
-            refuse(
-                at.child("exposeHeaders"),
-                "With credentials browsers take * for a header of that name; list the headers.".to_owned(),
-            );
+            let message = "With credentials browsers take * for a header of that name; list the headers.";
+            refusals.push(invalid(at.child("exposeHeaders"), message.to_owned()));
         }
         let max_age = filter.max_age.unwrap_or(5);
         if max_age < 1 {
-            refuse(at.child("maxAge"), format!("{max_age} is not a number of seconds from 1."));
+            let message = format!("{max_age} is not a number of seconds from 1.");
+            refusals.push(invalid(at.child("maxAge"), message));
         }
         Self { origins, methods, headers, expose, max_age, credentials }
     }

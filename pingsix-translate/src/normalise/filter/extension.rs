@@ -11,7 +11,7 @@ use super::direct_response::DirectResponse;
 use super::pattern;
 use super::rewrite::RegexRewrite;
 use crate::crd::{FilterPath, HttpRouteFilter};
-use crate::model::ObjectName;
+use crate::model::{Capability, ObjectName};
 use crate::parameters::api_path;
 use crate::responder::encode_path;
 use crate::shared_map::SharedMap;
@@ -83,9 +83,7 @@ impl RegexRewrite {
         if !(properties.look_set_prefix().contains(regex_syntax::hir::Look::Start)
             && properties.look_set_suffix().contains(regex_syntax::hir::Look::End))
         {
-            let message =
-                "PingSIX replaces whole paths, so the pattern has to match them whole, from ^ to $.";
-            return Err(format!("pattern: {message}"));
+            return Err(format!("pattern: {}", Capability::RegexForPartOfPath.message(&[])));
         }
         // The syntax of PingSIX, with tighter bounds.
         let memory = pattern::memory(&parsed).map_err(|error| format!("pattern: {error}"))?;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use gateway_api::experimental::httproutes as api;
 
-use crate::model::{FieldPath, Reason, Refusal};
+use crate::model::{Capability, FieldPath, Reason, Refusal};
 use crate::pingsix::plugin::{self, EXPANDED_IN_HEADERS, Header, ResponseHeaders};
 use crate::responder::REDIRECT_HEADER;
 
@@ -151,10 +151,8 @@ fn checked(
         if message == Message::Response
             && let Some(variable) = EXPANDED_IN_HEADERS.into_iter().find(|variable| value.contains(variable))
         {
-            refuse(
-                at().child("value"),
-                format!("PingSIX would replace {variable} in the value of header {name}."),
-            );
+            let at = at().child("value");
+            refusals.push(Capability::VariableInHeader.refuse_with(at, &[variable, name]));
             return None;
         }
     }

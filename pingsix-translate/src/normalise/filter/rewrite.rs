@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gateway_api::experimental::httproutes as api;
 
 use super::pattern::memory_of_prefix;
-use crate::model::{FieldPath, Reason, Refusal};
+use crate::model::{Capability, FieldPath, Reason, Refusal};
 use crate::normalise::{Match, PathKind};
 use crate::pingsix::plugin::ProxyRewrite;
 use crate::responder::{RedirectPath, encode_path};
@@ -91,9 +91,7 @@ impl PathRewrite {
             RedirectPath::Prefix { matched, replacement } => {
                 if replacement.contains('$') {
                     // A template has no way to write a dollar sign before a digit (`src/core/plugin.rs`).
-                    let message = "PingSIX takes $ for a reference; write %24.";
-                    let at = at.child("replacePrefixMatch");
-                    refusals.push(Refusal::new(at, Reason::UnsupportedValue, message));
+                    refusals.push(Capability::DollarInPrefix.refuse(at.child("replacePrefixMatch")));
                 }
                 Some(Self::Prefix { matched, replacement })
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Reader;
 use crate::crd;
-use crate::model::{FieldPath, Limitation, Network};
+use crate::model::{Capability, FieldPath, Limitation, Network};
 use crate::pingsix::Plugins;
 use crate::pingsix::plugin::{ForwardedHeaderErrorPolicy, IpRestriction, RequestId};
 
@@ -84,10 +84,7 @@ pub(super) fn limitations(spec: &crd::SecurityPolicySpec) -> Vec<Limitation> {
     let mut limit_networks = |networks: &[String], at: &FieldPath| {
         for (index, text) in networks.iter().enumerate() {
             if Network::parse(text).is_ok_and(Network::contains_mapped) {
-                let message = format!(
-                    "Where PingSIX listens on an address of IPv6, \"{text}\" contains all clients of IPv4, too."
-                );
-                limitations.push(Limitation::new(at.index(index), message));
+                limitations.push(Capability::NetworkOfIpv6Alone.limit_with(at.index(index), &[text]));
             }
         }
     };
@@ -97,13 +94,8 @@ pub(super) fn limitations(spec: &crd::SecurityPolicySpec) -> Vec<Limitation> {
     let at = at.child("clientIP");
     if let Some(client_ip) = &spec.client_ip {
         limit_networks(&client_ip.trusted_proxies, &at.child("trustedProxies"));
-        limitations.extend([FIRST_LINE, NO_REQUEST_ID].map(|message| Limitation::new(at.clone(), message)));
+        let of_proxies = [Capability::ForwardedForLines, Capability::RequestIdBesideAddresses];
+        limitations.extend(of_proxies.map(|capability| capability.limit(at.clone())));
     }
     limitations
 }
-
-const FIRST_LINE: &str = "PingSIX reads the first line of X-Forwarded-For alone, so the trusted proxies must keep the header \
-                          in one line.";
-
-const NO_REQUEST_ID: &str = "Where authorization applies, requestID of a TrafficPolicy has no effect, because PingSIX uses \
-                             the same plugin to refuse requests of these proxies without the header.";

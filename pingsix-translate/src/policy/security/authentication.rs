@@ -2,7 +2,7 @@
 
 use super::Reader;
 use crate::crd::{ApiKeyAuth, BasicAuth, ExtractFrom, Jwt, SecurityPolicySpec};
-use crate::model::{FieldPath, Limitation, Reason, Refusal};
+use crate::model::{Capability, FieldPath, Limitation};
 use crate::pingsix::Plugins;
 use crate::pingsix::plugin::{self, JwtAlgorithm, JwtAuth, KeyAuth, PluginConfig as _};
 use crate::references::entry;
@@ -146,10 +146,7 @@ impl Reader<'_> {
             "ES256" => (JwtAlgorithm::ES256, false),
             "ES384" => (JwtAlgorithm::ES384, false),
             other => {
-                let message = format!(
-                    "PingSIX does not verify {other}; it knows HS256, HS512, RS256, RS384, RS512, ES256 and ES384."
-                );
-                self.flaws.push(Refusal::new(at.child("algorithm"), Reason::UnsupportedValue, message));
+                self.flaws.push(Capability::TokenAlgorithm.refuse_with(at.child("algorithm"), &[other]));
                 return None;
             }
         };
@@ -169,10 +166,8 @@ impl Reader<'_> {
         let mut required_claims: Vec<String> = jwt.required_claims.clone();
         for (index, claim) in jwt.required_claims.iter().enumerate() {
             if !CLAIMS.contains(&claim.as_str()) {
-                let message =
-                    format!("PingSIX cannot require the claim \"{claim}\", only {}.", CLAIMS.join(", "));
                 let at = at.child("requiredClaims").index(index);
-                self.flaws.push(Refusal::new(at, Reason::UnsupportedValue, message));
+                self.flaws.push(Capability::RequiredClaim.refuse_with(at, &[claim, &CLAIMS.join(", ")]));
             }
         }
         // PingSIX compares these claims where a token has them, and takes tokens without them.
@@ -208,8 +203,7 @@ impl Reader<'_> {
             return CredentialLocation { header: default.to_owned(), query: String::new() };
         };
         if headers.len() > 1 || params.len() > 1 {
-            let message = "PingSIX looks into one header and one query parameter.";
-            self.flaws.push(Refusal::new(at.clone(), Reason::UnsupportedValue, message));
+            self.flaws.push(Capability::CredentialPlaces.refuse(at.clone()));
         }
         if headers.is_empty() && params.is_empty() {
             self.flaw(at.clone(), "The field needs a header or a query parameter.");
@@ -232,10 +226,7 @@ pub(super) fn limitations(spec: &SecurityPolicySpec, sanitizes: bool) -> Vec<Lim
     let at = FieldPath::new("spec");
     let mut limitations = Vec::new();
     if spec.jwt.as_ref().is_some_and(|jwt| jwt.audience.is_none()) {
-        limitations.push(Limitation::new(
-            at.child("jwt").child("audience"),
-            "Without an audience, PingSIX refuses tokens with the claim aud.",
-        ));
+        limitations.push(Capability::AnyAudience.limit(at.child("jwt").child("audience")));
     }
     let (keys, jwt) = (spec.api_key_auth.as_ref(), spec.jwt.as_ref());
     for (field, from, sanitize) in [
@@ -244,14 +235,11 @@ pub(super) fn limitations(spec: &SecurityPolicySpec, sanitizes: bool) -> Vec<Lim
     ] {
         if sanitize.unwrap_or(sanitizes) && from.is_some_and(|from| !from.params.is_empty()) {
             let at = at.child(field).child("extractFrom").child("params");
-            limitations.push(Limitation::new(at, LOST_HOST));
+            limitations.push(Capability::HostBesideSanitize.limit(at));
         }
     }
     limitations
 }
-
-const LOST_HOST: &str = "When PingSIX removes the parameter from a request over HTTP/2, a backend gets an empty Host, unless \
-                         the rule rewrites the hostname.";
 
 /// The location of a credential in requests. An empty name stands for no location.
 struct CredentialLocation {
