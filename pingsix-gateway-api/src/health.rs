@@ -54,14 +54,14 @@ impl Health {
     }
 
     /// Declares a gate, closed for a reason.
-    pub fn gate(&self, name: &'static str, reason: impl Into<Cow<'static, str>>) -> Gate {
+    pub(crate) fn gate(&self, name: &'static str, reason: impl Into<Cow<'static, str>>) -> Gate {
         let mut state = self.state.lock();
         state.gates.push((name, Condition::Closed { reason: reason.into() }));
         Gate { state: Arc::clone(&self.state), index: state.gates.len() - 1 }
     }
 
     /// Records a heartbeat of the reconciling task. Call this at least every [`interval`](Self::interval), at rest too.
-    pub fn record_heartbeat(&self) {
+    pub(crate) fn record_heartbeat(&self) {
         self.state.lock().heartbeat = Some(Instant::now());
     }
 
@@ -86,7 +86,7 @@ impl Health {
 
     /// Whether the last heartbeat is recent. The check passes before the first heartbeat: a restart does not help a
     /// controller that waits for the API server.
-    pub fn liveness(&self) -> Report {
+    pub(crate) fn liveness(&self) -> Report {
         let heartbeat = self.state.lock().heartbeat;
         let silence = heartbeat.map(|at| at.elapsed()).filter(|silence| *silence > self.limit);
         let reason = silence.map(|silence| {

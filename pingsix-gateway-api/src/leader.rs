@@ -123,7 +123,7 @@ impl Leadership {
     ///
     /// The clock is read before each poll. A timer would be too late: in a process that continues after a stop, tasks
     /// run before expired timers.
-    pub async fn while_held<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+    pub(crate) async fn while_held<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let (mut leadership, mut work) = (self.clone(), pin!(work));
         let mut lost = pin!(leadership.lost());
         poll_fn(|context| {

@@ -191,7 +191,7 @@ impl StatusPage {
     }
 
     /// Whether the instance refuses a revision because it lacks the key for a secret.
-    pub fn lacks_key(&self) -> bool {
+    pub(crate) fn lacks_key(&self) -> bool {
         self.refusal().is_some_and(|refusal| LACKS_KEY.iter().any(|message| refusal.contains(message)))
     }
 }
@@ -258,7 +258,7 @@ impl StatusClient {
 
     /// A client for URLs of authors who are not trusted with this machine. It sends no key, and connects to no
     /// address of this machine or its link.
-    pub fn for_strangers() -> Self {
+    pub(crate) fn for_strangers() -> Self {
         Self::of(Addresses::OfOthers)
     }
 
