@@ -12,7 +12,7 @@
 //! ```
 //!
 //! The last accepted snapshot shares unchanged objects with the newest one. This module does no I/O and reads no clock:
-//! [`Acceptance::tick`] gets the time.
+//! `Acceptance::tick` gets the time.
 
 mod backoff;
 mod evaluation;

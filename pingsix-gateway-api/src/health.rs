@@ -33,18 +33,18 @@ enum Condition {
 
 /// A condition of readiness. Clones share the gate.
 #[derive(Clone, Debug)]
-pub struct Gate {
+pub(crate) struct Gate {
     state: Arc<Mutex<State>>,
     index: usize,
 }
 
 /// The response to a health request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub(crate) struct Report {
     /// Whether the check passed.
-    pub ok: bool,
+    pub(crate) ok: bool,
     /// A line for each check, and one for the result.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 impl Health {
@@ -71,7 +71,7 @@ impl Health {
     }
 
     /// Whether every gate is open. Without gates, the controller is not ready.
-    pub fn readiness(&self) -> Report {
+    pub(crate) fn readiness(&self) -> Report {
         let state = self.state.lock();
         let ok = !state.gates.is_empty() && state.gates.iter().all(|(_, gate)| *gate == Condition::Open);
         let mut text = String::new();
@@ -100,12 +100,12 @@ impl Health {
 
 impl Gate {
     /// Opens the gate.
-    pub fn open(&self) {
+    pub(crate) fn open(&self) {
         self.set(Condition::Open);
     }
 
     /// Closes the gate, for a reason.
-    pub fn close(&self, reason: impl Into<Cow<'static, str>>) {
+    pub(crate) fn close(&self, reason: impl Into<Cow<'static, str>>) {
         self.set(Condition::Closed { reason: reason.into() });
     }
 

@@ -18,7 +18,7 @@
 //! this time are fenced, where the target has a fence: a write succeeds only if its object is as the leader has read
 //! it.
 //!
-//! The lease keeps two replicas from writing at the same time; it is no lock. Writers use [`Leadership::while_held`],
+//! The lease keeps two replicas from writing at the same time; it is no lock. Writers use `Leadership::while_held`,
 //! which drops an unanswered request when the leadership ends. A request in the network has the time between the
 //! renew deadline and the duration of the lease to arrive. A later one is refused, because writes of statuses carry a
 //! `resourceVersion`.

@@ -10,7 +10,7 @@
 //! Secrets (the configuration of processes, and the certificates that the feed requires), a `ServiceAccount` without
 //! permissions, and a `PodDisruptionBudget`; with TLS also a Secret with a certificate.
 //!
-//! - [`objects()`] is pure and deterministic. The Gateway owns all objects, so Kubernetes removes them with it.
+//! - `objects()` is pure and deterministic. The Gateway owns all objects, so Kubernetes removes them with it.
 //! - Pods are replaced when the start configuration of their processes changes, and for no route or certificate:
 //!   PingSIX watches routes, and reads certificates for each connection.
 //! - The objects pass the Pod Security Standard "restricted".
