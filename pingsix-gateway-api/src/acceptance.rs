@@ -12,7 +12,7 @@
 //! ```
 //!
 //! The last accepted snapshot shares unchanged objects with the newest one. This module does no I/O and reads no clock:
-//! [`Acceptance::tick`] gets the time.
+//! `Acceptance::tick` gets the time.
 
 mod backoff;
 mod evaluation;
@@ -40,9 +40,9 @@ use pingsix_translate::{DataPlaneKey, FieldPath, ObjectKey, Origin};
 
 use backoff::Backoff;
 use findings::{Adopted, RemoteHeldBack};
-pub use findings::{Culprit, Finding, Findings};
+pub(crate) use findings::{Culprit, Finding, Findings};
 pub(crate) use named::named_sources;
-pub use prior_statuses::PriorStatuses;
+pub(crate) use prior_statuses::PriorStatuses;
 use probation::ProbationRecord;
 pub(crate) use retention::may_retain;
 use retry::Retry;
@@ -67,30 +67,30 @@ pub type DraftNumber = u64;
 /// The input of translation and publication.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Draft {
+pub(crate) struct Draft {
     /// The snapshot, with its quarantine.
-    pub snapshot: OwnerSnapshot,
+    pub(crate) snapshot: OwnerSnapshot,
     /// The number under which revisions are reported.
-    pub number: DraftNumber,
+    pub(crate) number: DraftNumber,
     /// Set for a trial: it changes no report.
-    pub trial: Option<Trial>,
+    pub(crate) trial: Option<Trial>,
 }
 
 /// A trial of a search, or a retry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Trial {
+pub(crate) struct Trial {
     /// The cause.
-    pub cause: TrialCause,
+    pub(crate) cause: TrialCause,
     /// The number of the trial in its search, from 1.
-    pub number: u32,
+    pub(crate) number: u32,
     /// The number of suspected steps.
-    pub suspects: usize,
+    pub(crate) suspects: usize,
 }
 
 /// The cause of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TrialCause {
+pub(crate) enum TrialCause {
     /// PingSIX has refused a publication, and the object at fault is not known yet.
     Search,
     /// An object in quarantine is retried, as it is from time to time.
@@ -213,17 +213,17 @@ struct Published {
 
 impl Acceptance {
     /// Whether no draft was made yet.
-    pub const fn is_new(&self) -> bool {
+    pub(crate) const fn is_new(&self) -> bool {
         self.last_number == 0
     }
 
     /// Sets the statuses of an earlier process. A search suspects their routes first.
-    pub fn set_prior_statuses(&mut self, prior_statuses: PriorStatuses) {
+    pub(crate) fn set_prior_statuses(&mut self, prior_statuses: PriorStatuses) {
         self.prior_statuses = prior_statuses;
     }
 
     /// The next publication from the newest snapshot.
-    pub fn draft(&mut self, newest: &OwnerSnapshot) -> Draft {
+    pub(crate) fn draft(&mut self, newest: &OwnerSnapshot) -> Draft {
         let (content, trial) = if let Some(search) = &self.search {
             (search.content(), self.trial())
         } else {
@@ -296,7 +296,7 @@ impl Acceptance {
     }
 
     /// Sets the data planes of a draft. Reports count after the draft is published to all of them.
-    pub fn expects(&mut self, number: DraftNumber, planes: impl IntoIterator<Item = DataPlaneKey>) {
+    pub(crate) fn expects(&mut self, number: DraftNumber, planes: impl IntoIterator<Item = DataPlaneKey>) {
         if let Some(published) = self.published.iter_mut().rev().find(|published| published.number == number)
         {
             published.planes = planes.into_iter().collect();
@@ -304,7 +304,7 @@ impl Acceptance {
     }
 
     /// Records the publication of a draft to a data plane.
-    pub fn published(
+    pub(crate) fn published(
         &mut self,
         number: DraftNumber,
         data_plane: &DataPlaneKey,
@@ -324,13 +324,13 @@ impl Acceptance {
     }
 
     /// Forgets a data plane that is gone.
-    pub fn forget(&mut self, data_plane: &DataPlaneKey) {
+    pub(crate) fn forget(&mut self, data_plane: &DataPlaneKey) {
         self.receptions.remove(data_plane);
     }
 
     /// Records how PingSIX receives the documents of a data plane; `None` without an instance that reports. `named`
     /// are the sources in the message of PingSIX, as far as they are known.
-    pub fn record_reception(
+    pub(crate) fn record_reception(
         &mut self,
         data_plane: &DataPlaneKey,
         reception: Option<Reception>,
@@ -350,7 +350,7 @@ impl Acceptance {
     }
 
     /// The running trial of a search.
-    pub fn trial(&self) -> Option<Trial> {
+    pub(crate) fn trial(&self) -> Option<Trial> {
         let search = self.search.as_ref()?;
         let (number, suspects) = (search.trials(), search.suspects());
         Some(Trial { cause: TrialCause::Search, number, suspects })
@@ -368,7 +368,7 @@ impl Acceptance {
     }
 
     /// The problems of objects that are held back. Translation reports those in quarantine.
-    pub fn problems(&self) -> Vec<Problem> {
+    pub(crate) fn problems(&self) -> Vec<Problem> {
         let problem = |(part, message): (&ObjectKey, &str)| Problem {
             object: Arc::new(part.clone()),
             field: FieldPath::new("spec"),
@@ -384,7 +384,7 @@ impl Acceptance {
 
     /// Ends the search and publishes everything, because no instance reports any more. Returns whether that changes
     /// the publication.
-    pub fn give_up(&mut self) -> bool {
+    pub(crate) fn give_up(&mut self) -> bool {
         self.receptions.clear();
         self.fault = None;
         self.published.clear();
@@ -396,12 +396,12 @@ impl Acceptance {
     }
 
     /// Whether the publication is a trial, so that instances keep the former documents in force.
-    pub const fn is_retrying(&self) -> bool {
+    pub(crate) const fn is_retrying(&self) -> bool {
         self.retry.is_some() || self.is_restoring
     }
 
     /// Whether a search or a retry runs.
-    pub const fn is_busy(&self) -> bool {
+    pub(crate) const fn is_busy(&self) -> bool {
         self.search.is_some() || self.retry.is_some()
     }
 }

@@ -35,7 +35,7 @@ use pingsix_translate::{
 
 pub use conversion::Bridge;
 pub use quarantine::{Measure, Quarantined};
-pub use stream::{BridgedStream, QuarantinedStream, bridge_stream, stream_order_hint};
+pub use stream::{BridgedStream, QuarantinedStream, bridge_stream};
 
 /// A data plane, ready to be published.
 #[derive(Clone, Debug)]

@@ -41,7 +41,8 @@ pub use explanation::{Answer, Backend, Explanation, MatchedRoute, NotFoundCause,
 pub(crate) use inquiry::has_scheme;
 pub use inquiry::{ArrivalPort, Inquiry, InquiryAnswerError, InquiryError, RequestOptions, parse_header};
 use listener::Closed;
-pub use listener::{ClosedCause, Listener, has_port, listeners, serving_listeners};
+pub(crate) use listener::serving_listeners;
+pub use listener::{ClosedCause, Listener, has_port, listeners};
 pub use policies::PolicyPlugins;
 use policies::{fault_of_policy, policies};
 pub use related::{RelatedObjects, is_accepted};

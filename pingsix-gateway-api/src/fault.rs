@@ -11,7 +11,7 @@ const MAX_MESSAGE_CHARS: usize = 300;
 
 /// The category of a fault. Each category has its own consequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FaultCategory {
+pub(crate) enum FaultCategory {
     /// 401: the API server does not know who asks, as when a token has run out.
     Unauthorized,
     /// 403: we may not.
@@ -38,7 +38,7 @@ pub enum FaultCategory {
 
 impl FaultCategory {
     /// Every category, in declaration order.
-    pub const ALL: &'static [Self] = &[
+    pub(crate) const ALL: &'static [Self] = &[
         Self::Unauthorized,
         Self::Forbidden,
         Self::NotFound,
@@ -53,7 +53,7 @@ impl FaultCategory {
     ];
 
     /// A name for logs and metrics.
-    pub const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Unauthorized => "unauthorized",
             Self::Forbidden => "forbidden",

@@ -33,18 +33,18 @@ enum Condition {
 
 /// A condition of readiness. Clones share the gate.
 #[derive(Clone, Debug)]
-pub struct Gate {
+pub(crate) struct Gate {
     state: Arc<Mutex<State>>,
     index: usize,
 }
 
 /// The response to a health request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub(crate) struct Report {
     /// Whether the check passed.
-    pub ok: bool,
+    pub(crate) ok: bool,
     /// A line for each check, and one for the result.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 impl Health {
@@ -54,14 +54,14 @@ impl Health {
     }
 
     /// Declares a gate, closed for a reason.
-    pub fn gate(&self, name: &'static str, reason: impl Into<Cow<'static, str>>) -> Gate {
+    pub(crate) fn gate(&self, name: &'static str, reason: impl Into<Cow<'static, str>>) -> Gate {
         let mut state = self.state.lock();
         state.gates.push((name, Condition::Closed { reason: reason.into() }));
         Gate { state: Arc::clone(&self.state), index: state.gates.len() - 1 }
     }
 
     /// Records a heartbeat of the reconciling task. Call this at least every [`interval`](Self::interval), at rest too.
-    pub fn record_heartbeat(&self) {
+    pub(crate) fn record_heartbeat(&self) {
         self.state.lock().heartbeat = Some(Instant::now());
     }
 
@@ -71,7 +71,7 @@ impl Health {
     }
 
     /// Whether every gate is open. Without gates, the controller is not ready.
-    pub fn readiness(&self) -> Report {
+    pub(crate) fn readiness(&self) -> Report {
         let state = self.state.lock();
         let ok = !state.gates.is_empty() && state.gates.iter().all(|(_, gate)| *gate == Condition::Open);
         let mut text = String::new();
@@ -86,7 +86,7 @@ impl Health {
 
     /// Whether the last heartbeat is recent. The check passes before the first heartbeat: a restart does not help a
     /// controller that waits for the API server.
-    pub fn liveness(&self) -> Report {
+    pub(crate) fn liveness(&self) -> Report {
         let heartbeat = self.state.lock().heartbeat;
         let silence = heartbeat.map(|at| at.elapsed()).filter(|silence| *silence > self.limit);
         let reason = silence.map(|silence| {
@@ -100,12 +100,12 @@ impl Health {
 
 impl Gate {
     /// Opens the gate.
-    pub fn open(&self) {
+    pub(crate) fn open(&self) {
         self.set(Condition::Open);
     }
 
     /// Closes the gate, for a reason.
-    pub fn close(&self, reason: impl Into<Cow<'static, str>>) {
+    pub(crate) fn close(&self, reason: impl Into<Cow<'static, str>>) {
         self.set(Condition::Closed { reason: reason.into() });
     }
 

@@ -18,7 +18,7 @@
 //! this time are fenced, where the target has a fence: a write succeeds only if its object is as the leader has read
 //! it.
 //!
-//! The lease keeps two replicas from writing at the same time; it is no lock. Writers use [`Leadership::while_held`],
+//! The lease keeps two replicas from writing at the same time; it is no lock. Writers use `Leadership::while_held`,
 //! which drops an unanswered request when the leadership ends. A request in the network has the time between the
 //! renew deadline and the duration of the lease to arrive. A later one is refused, because writes of statuses carry a
 //! `resourceVersion`.
@@ -123,7 +123,7 @@ impl Leadership {
     ///
     /// The clock is read before each poll. A timer would be too late: in a process that continues after a stop, tasks
     /// run before expired timers.
-    pub async fn while_held<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+    pub(crate) async fn while_held<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let (mut leadership, mut work) = (self.clone(), pin!(work));
         let mut lost = pin!(leadership.lost());
         poll_fn(|context| {

@@ -32,7 +32,7 @@ use prometheus_client::registry::{Metric, Registry};
 use tokio::time::Instant;
 
 use crate::acceptance::TrialCause;
-pub use observed::{ReferencedTotals, WatchTotals};
+pub(crate) use observed::{ReferencedTotals, WatchTotals};
 use page::{CallbackCollector, Page};
 
 /// The content type of the text of [`Metrics::encode`].
@@ -98,7 +98,7 @@ struct ProblemLabels {
 
 /// The outcome of a reconciliation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// The owner is ours, and its documents are published.
     Current,
     /// The owner is deleted or not ours, and its data planes are empty.
@@ -302,41 +302,41 @@ impl Metrics {
     }
 
     /// Records an event of a watch, and the number of affected Gateways and IngressClasses.
-    pub fn event(&self, kind: Kind, owners: usize) {
+    pub(crate) fn event(&self, kind: Kind, owners: usize) {
         self.events.get_or_create(&KindLabels { kind: kind.as_str() }).inc();
         self.event_owners.observe(to_float(owners));
     }
 
     /// Records the time from an event to the publication of its effects.
-    pub fn live(&self, after: Duration) {
+    pub(crate) fn live(&self, after: Duration) {
         self.event_to_live.observe(after.as_secs_f64());
     }
 
     /// Records the reconciliation of an owner of a kind.
-    pub fn reconciled(&self, kind: Kind, outcome: Outcome, took: Duration) {
+    pub(crate) fn reconciled(&self, kind: Kind, outcome: Outcome, took: Duration) {
         let kind = kind.as_str();
         self.reconcile_duration.get_or_create(&KindLabels { kind }).observe(took.as_secs_f64());
         self.reconciliations.get_or_create(&ReconciliationLabels { kind, outcome: outcome.as_str() }).inc();
     }
 
     /// Records the number of waiting owners, and the due time of the first one.
-    pub fn queue(&self, depth: usize, due: Option<Instant>) {
+    pub(crate) fn queue(&self, depth: usize, due: Option<Instant>) {
         self.queue.set(to_whole(depth));
         *self.oldest.lock() = due;
     }
 
     /// Records the time that an owner waited for its turn.
-    pub fn turn(&self, after: Duration) {
+    pub(crate) fn turn(&self, after: Duration) {
         self.turn_wait.observe(after.as_secs_f64());
     }
 
     /// Records the number of running translations.
-    pub fn translations(&self, running: usize) {
+    pub(crate) fn translations(&self, running: usize) {
         self.translations.set(to_whole(running));
     }
 
     /// Records a publication, with or without changes.
-    pub fn published(&self, sink: &'static str, published: &Published) {
+    pub(crate) fn published(&self, sink: &'static str, published: &Published) {
         self.publications.get_or_create(&SinkLabels { sink }).inc();
         let Published { revision, changed } = published;
         let steps =
@@ -348,22 +348,22 @@ impl Metrics {
     }
 
     /// Records a trial: a publication that PingSIX may refuse.
-    pub fn trial(&self, cause: TrialCause) {
+    pub(crate) fn trial(&self, cause: TrialCause) {
         self.trials.get_or_create(&CauseLabels { cause: cause.as_str() }).inc();
     }
 
     /// Records a failed publication, with the category of its error.
-    pub fn publication_failed(&self, sink: &'static str, category: &'static str) {
+    pub(crate) fn publication_failed(&self, sink: &'static str, category: &'static str) {
         self.publication_failures.get_or_create(&FailureLabels { sink, category }).inc();
     }
 
     /// Records a revision that all instances of a data plane have confirmed.
-    pub fn confirmed(&self, revision: Revision) {
+    pub(crate) fn confirmed(&self, revision: Revision) {
         raise(&self.confirmed_revision, revision);
     }
 
     /// Records the delivery of all data planes.
-    pub fn deliveries<'a>(&self, deliveries: impl IntoIterator<Item = &'a Delivery>) {
+    pub(crate) fn deliveries<'a>(&self, deliveries: impl IntoIterator<Item = &'a Delivery>) {
         let mut counts = [("confirmed", 0), ("delivered", 0), ("pending", 0), ("refused", 0)];
         for delivery in deliveries {
             let [confirmed, delivered, pending, refused] = &mut counts;
@@ -383,12 +383,12 @@ impl Metrics {
     }
 
     /// Records the [charged ratio](pingsix_translate::DataPlane::charged_ratio) of the budget of the fullest data plane.
-    pub fn budget_charged(&self, part: f64) {
+    pub(crate) fn budget_charged(&self, part: f64) {
         self.budget_charged.set(part);
     }
 
     /// Records the current problems of objects.
-    pub fn problems<'a>(&self, problems: impl IntoIterator<Item = &'a Problem>) {
+    pub(crate) fn problems<'a>(&self, problems: impl IntoIterator<Item = &'a Problem>) {
         let mut counts = std::collections::BTreeMap::<ProblemLabels, i64>::new();
         let mut known = self.known_problems.lock();
         for gone in known.iter() {
@@ -406,12 +406,12 @@ impl Metrics {
     }
 
     /// Records whether this replica leads.
-    pub fn leader(&self, leads: bool) {
+    pub(crate) fn leader(&self, leads: bool) {
         self.leader.set(leads.into());
     }
 
     /// Records the number of owners that delay a rotation of the feed's authority.
-    pub fn feed_authority_waits_for(&self, owners: usize) {
+    pub(crate) fn feed_authority_waits_for(&self, owners: usize) {
         self.feed_authority_waits_for.set(to_whole(owners));
     }
 

@@ -28,7 +28,7 @@
 //! - **An unusable Secret** changes nothing: an error names the wrong key, all processes keep their certificates, and
 //!   the Secret is not overwritten.
 //!
-//! All modules apart from [`AuthorityReconciler`] and [`serve`] are pure: they get the time, and need only randomness for keys.
+//! All modules apart from `reconciler` and `server` are pure: they get the time, and need only randomness for keys.
 
 mod authority;
 mod certificate;
@@ -50,10 +50,11 @@ pub use authority::Authority;
 pub use certificate::Certificate;
 pub use identity::{ClientIdentity, FeedIdentity, IdentityFault};
 pub use options::AuthorityOptions;
-pub use reconciler::{AuthorityReconciler, FeedAuthority, IdentityError, IssuedIdentity, start};
+pub(crate) use reconciler::{FeedAuthority, IdentityError, IssuedIdentity, start};
 pub use record::{ROTATE, WAITS_FOR};
 pub use rotation::{Authorities, Edition, Lifetimes, LifetimesError};
-pub use server::{ServerIdentity, serve};
+pub use server::ServerIdentity;
+pub(crate) use server::serve;
 
 /// The timeout of a request to the API server.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);

@@ -10,7 +10,7 @@
 //! Secrets (the configuration of processes, and the certificates that the feed requires), a `ServiceAccount` without
 //! permissions, and a `PodDisruptionBudget`; with TLS also a Secret with a certificate.
 //!
-//! - [`objects()`] is pure and deterministic. The Gateway owns all objects, so Kubernetes removes them with it.
+//! - `objects()` is pure and deterministic. The Gateway owns all objects, so Kubernetes removes them with it.
 //! - Pods are replaced when the start configuration of their processes changes, and for no route or certificate:
 //!   PingSIX watches routes, and reads certificates for each connection.
 //! - The objects pass the Pod Security Standard "restricted".
@@ -46,13 +46,14 @@ use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, ObjectName};
 use serde_json::{Value, json};
 
 pub(crate) use addresses::addresses_of_service;
-pub use addresses::{AddressFault, judge_addresses};
-pub use key::{DiagnosticsKey, InstallationKey};
-pub use keys::{DeployedKeys, KeyRecord, KeyringFault};
+pub(crate) use addresses::{AddressFault, judge_addresses};
+pub(crate) use key::{DiagnosticsKey, InstallationKey};
+pub(crate) use keys::{DeployedKeys, KeyRecord, KeyringFault};
 pub(crate) use keys::{KeyPlan, plan as plan_keys};
-pub use object::{Child, ChildKind};
+pub(crate) use object::Child;
+pub use object::ChildKind;
 pub(crate) use provisioner::{Parts, Provisioner};
-pub use wanted::{DesiredInfrastructure, InfrastructureNeed, Provisioned, ProvisionedOwners};
+pub(crate) use wanted::{DesiredInfrastructure, InfrastructureNeed, Provisioned, ProvisionedOwners};
 
 use crate::digest::short_digest;
 use crate::pki::FeedIdentity;
@@ -64,7 +65,7 @@ use ports::ProcessPorts;
 const GATEWAY_NAME: &str = "gateway.networking.k8s.io/gateway-name";
 
 /// The label of all objects of an installation: its controller name, as far as labels can hold it.
-pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+pub(crate) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
 /// The label with which Pods may reach the feed.
 const DATA_PLANE: &str = "pingsix.io/data-plane";
@@ -97,25 +98,25 @@ impl Installation {
     }
 
     /// The value of [`MANAGED_BY`].
-    pub fn managed_by(&self) -> String {
+    pub(crate) fn managed_by(&self) -> String {
         names::label_value(&self.controller_name.replace('/', "-"))
     }
 }
 
 /// The secrets of an owner's data planes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlaneSecrets {
+pub(crate) struct PlaneSecrets {
     /// The client certificate for the feed; `None` for a feed without TLS.
-    pub identity: Option<FeedIdentity>,
+    pub(crate) identity: Option<FeedIdentity>,
     /// The key for status pages.
-    pub diagnostics: DiagnosticsKey,
+    pub(crate) diagnostics: DiagnosticsKey,
     /// The keys with which processes decrypt secrets in the configuration.
-    pub keys: KeyRecord,
+    pub(crate) keys: KeyRecord,
 }
 
 /// The keys that encrypt secrets in the configuration.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Keyring(pub Vec<String>);
+pub(crate) struct Keyring(pub Vec<String>);
 
 impl fmt::Debug for Keyring {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -126,17 +127,17 @@ impl fmt::Debug for Keyring {
 /// The Kubernetes objects of an owner.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Objects {
+pub(crate) struct Objects {
     /// In the order of application: first the Secret for the feed, which is to be renewed even if other objects fail,
     /// and the objects that Pods need.
-    pub children: Vec<Child>,
+    pub(crate) children: Vec<Child>,
     /// A Secret that gets a certificate at its creation and keeps it. Clients without a known server name get it.
     /// Processes read it at their start alone, so another certificate would restart them.
-    pub certificate: Option<Child>,
+    pub(crate) certificate: Option<Child>,
 }
 
 /// The Kubernetes objects of an owner's data planes; `None` for an owner without any port.
-pub fn objects(
+pub(crate) fn objects(
     infrastructure: &Infrastructure,
     installation: &Installation,
     material: &PlaneSecrets,
@@ -182,7 +183,7 @@ pub fn service_name(infrastructure: &Infrastructure) -> ObjectName {
 }
 
 /// The port of the status page of the process that serves each data plane.
-pub fn status_ports(
+pub(crate) fn status_ports(
     infrastructure: &Infrastructure,
     installation: &Installation,
 ) -> BTreeMap<DataPlaneKey, u16> {

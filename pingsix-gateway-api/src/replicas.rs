@@ -91,13 +91,13 @@ struct Inner {
 /// The state of another replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Replica {
+pub(crate) struct Replica {
     /// The name of its Pod with a suffix that is unique per process.
-    pub identity: String,
+    pub(crate) identity: String,
     /// The number of watches at its feed, of the data planes in its record.
-    pub readers: usize,
+    pub(crate) readers: usize,
     /// The time since its last record.
-    pub silent_for: Duration,
+    pub(crate) silent_for: Duration,
 }
 
 impl std::fmt::Debug for Replicas {
@@ -134,12 +134,12 @@ impl Replicas {
     }
 
     /// The number of readers of a scope at the other replicas.
-    pub fn readers_of(&self, scope: &Scope) -> usize {
+    pub(crate) fn readers_of(&self, scope: &Scope) -> usize {
         self.0.membership.lock().readers_of(&name_of(scope))
     }
 
     /// The other live replicas, as far as they are known.
-    pub fn others(&self) -> Vec<Replica> {
+    pub(crate) fn others(&self) -> Vec<Replica> {
         let now = Instant::now();
         let membership = self.0.membership.lock();
         let others = membership.present().map(|(record, last_renewal)| Replica {
@@ -186,7 +186,7 @@ impl Replicas {
 
     /// Changes with each record of another replica that may affect [`readers_of`](Self::readers_of) or the reports
     /// between replicas.
-    pub fn changes(&self) -> watch::Receiver<u64> {
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.0.changes.subscribe()
     }
 }

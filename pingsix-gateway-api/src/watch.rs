@@ -61,5 +61,3 @@ pub use object::{DecodedObject, Undecodable, Watched, WatchedKind};
 pub use options::{NameBounds, Namespaces, SecretWatch, WatchOptions};
 pub use stats::WatchStats;
 pub use watches::Watches;
-
-pub use crate::fault::FaultCategory;

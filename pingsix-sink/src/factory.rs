@@ -11,14 +11,13 @@ use crate::dyn_sink::DynSink;
 
 pub use credential::{Credential, Secret, ServerCredentials, TargetTls};
 pub use error::{CredentialError, CredentialPart, OpenError, TargetError};
-pub use parameters::{Parameters, Query};
-pub(crate) use parameters::{decoded, encoded};
+pub(crate) use parameters::{Parameters, Query, decoded, encoded};
 
 /// Reads an environment variable.
 pub type Env<'a> = &'a (dyn Fn(&str) -> Option<String> + Sync);
 
 /// A parsed URL of one sink, which opens the sink.
-pub trait SinkFactory: Sized {
+pub(crate) trait SinkFactory: Sized {
     /// The schemes of the URLs, such as `etcd://`.
     const SCHEMES: &'static [&'static str];
 

@@ -48,7 +48,7 @@ pub mod memory;
 mod pem;
 pub mod plan;
 mod planned;
-pub mod proto;
+mod proto;
 pub mod resource;
 pub mod revision;
 mod sink;

@@ -2,22 +2,26 @@
 //!
 //! The definitions are the part that this crate uses. `proto/codegen` writes both files. `Debug` of messages that may
 //! carry a private key or a password is written here by hand and shows lengths only.
+//!
+//! `testdata/programs` has this file as a module, too: tests play clients and servers of etcd.
 
 /// Keys, values and changes.
 #[rustfmt::skip]
 #[allow(
-    missing_docs, unreachable_pub, clippy::all, clippy::pedantic, clippy::allow_attributes_without_reason,
+    missing_docs, unreachable_pub, dead_code, clippy::all, clippy::pedantic, clippy::allow_attributes_without_reason,
     reason = "generated code"
 )]
+#[path = "proto/mvccpb.rs"]
 pub mod mvccpb;
 
 /// Requests, responses and services.
 #[rustfmt::skip]
 #[allow(
-    missing_docs, unreachable_pub, missing_debug_implementations,
+    missing_docs, unreachable_pub, dead_code, missing_debug_implementations,
     clippy::all, clippy::pedantic, clippy::allow_attributes_without_reason,
     reason = "generated code"
 )]
+#[path = "proto/etcdserverpb.rs"]
 pub mod etcdserverpb;
 
 use std::fmt;

@@ -21,9 +21,10 @@ pub use crate::admin::{ADMIN_KEY_VARIABLE, AdminTarget};
 pub use crate::embedded::EmbeddedTarget;
 pub use crate::etcd::{ETCD_PASSWORD_VARIABLE, Endpoint, EtcdTarget, EtcdUser};
 pub use crate::factory::{
-    Credential, CredentialError, CredentialPart, Env, OpenError, Parameters, Query, Secret,
-    ServerCredentials, SinkFactory, TargetError, TargetTls,
+    Credential, CredentialError, CredentialPart, Env, OpenError, Secret, ServerCredentials, TargetError,
+    TargetTls,
 };
+use crate::factory::{Parameters, Query, SinkFactory};
 pub use crate::file::FileTarget;
 pub use crate::pem::PemSource;
 

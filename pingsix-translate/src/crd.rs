@@ -16,36 +16,33 @@ mod traffic_policy;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt as _;
 
-pub use backend_traffic_policy::{
-    ActiveHealthCheck, BackendClientTls, BackendHealthCheck, BackendRetry, BackendTimeout,
-    BackendTrafficPolicy, BackendTrafficPolicySpec, ConsistentHash, HashSource, HealthCheckType,
-    HttpHealthCheck, LoadBalancer,
+pub(crate) use backend_traffic_policy::{
+    ActiveHealthCheck, BackendRetry, BackendTimeout, ConsistentHash, HashSource, HealthCheckType,
+    LoadBalancer,
 };
-pub use http_route_filter::{
-    FilterDirectResponse, FilterPath, FilterPathType, FilterUrlRewrite, HttpRouteFilter, HttpRouteFilterSpec,
+pub use backend_traffic_policy::{BackendTrafficPolicy, BackendTrafficPolicySpec};
+pub(crate) use http_route_filter::{FilterDirectResponse, FilterPathType};
+pub use http_route_filter::{FilterPath, HttpRouteFilter, HttpRouteFilterSpec};
+pub(crate) use pingsix_proxy::{
+    AccessLog, Attached, AttachedAddress, AttachedAddressType, AttachedSink, FreeObject, HostOwnership,
+    IngressSettings, Managed, ManagedService, Override, OverrideBounds, RequestIdHeader, RequestMetrics,
+    ResponseHeader, Scheduling, SharedCache, StatusUrl, Telemetry,
 };
 pub use pingsix_proxy::{
-    AccessLog, AnnotationDialect, Attached, AttachedAddress, AttachedAddressType, AttachedSink,
-    DataEncryption, DisruptionBudget, ExternalTrafficPolicy, FreeObject, HostOwnership, IngressSettings,
-    KeyringReference, LogLevel, Managed, ManagedService, Metrics, Override, OverrideBounds, PingsixProxy,
-    PingsixProxySpec, PingsixProxyStatus, Process, ProcessStatus, ProxyBudget, RequestIdHeader,
-    RequestMetrics, ResponseHeader, Scheduling, SecretReference, ServiceType, SharedCache, Sidecar,
-    StatusUrl, Telemetry,
+    AnnotationDialect, ExternalTrafficPolicy, LogLevel, PingsixProxy, PingsixProxySpec, PingsixProxyStatus,
+    ServiceType,
 };
 
-pub use policy::{
-    AncestorReference, MergeStrategy, PolicyAncestorStatus, PolicyStatus, PolicyTargetReference,
-    SecretObjectReference, UnreadableField,
+pub(crate) use policy::{MergeStrategy, PolicyTargetReference, UnreadableField};
+pub use policy::{PolicyStatus, SecretObjectReference};
+pub(crate) use security_policy::{ApiKeyAuth, ClientIp, Csrf, ExtractFrom, Jwt, OriginWildcards};
+pub use security_policy::{Authorization, BasicAuth, Cors, SecurityPolicy, SecurityPolicySpec};
+pub(crate) use traffic_policy::{
+    CacheMethod, Compression, CompressionType, FaultInjection, LocalRateLimit, MissingKey, RateLimit,
+    RateLimitKey, RateLimitKeyType, RateLimitUnit, RequestId, RequestLimit, ResponseCache,
+    ResponseHeaderChanges,
 };
-pub use security_policy::{
-    Anonymous, ApiKeyAuth, Authorization, BasicAuth, ClientIp, Cors, Csrf, ExtractFrom, Jwt, OriginWildcards,
-    SecurityPolicy, SecurityPolicySpec,
-};
-pub use traffic_policy::{
-    CacheMethod, Compression, CompressionType, FaultAbort, FaultDelay, FaultInjection, GrpcWeb,
-    LocalRateLimit, MissingKey, RateLimit, RateLimitKey, RateLimitKeyType, RateLimitUnit, RequestId,
-    RequestLimit, ResponseCache, ResponseHeaderChanges, TrafficPolicy, TrafficPolicySpec,
-};
+pub use traffic_policy::{TrafficPolicy, TrafficPolicySpec};
 
 /// The definitions of all of them, in the order of their names.
 pub fn definitions() -> Vec<CustomResourceDefinition> {

@@ -25,18 +25,18 @@ use crate::digest::short_digest;
 
 /// A culprit that PingSIX refuses, as one replica reports it to the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub(crate) struct Finding {
     /// The culprit.
-    pub culprit: Culprit,
+    pub(crate) culprit: Culprit,
     /// The message of PingSIX.
-    pub message: Arc<str>,
+    pub(crate) message: Arc<str>,
     /// The digest of the faulty objects.
-    pub version: String,
+    pub(crate) version: String,
 }
 
 /// The culprit of a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Culprit {
+pub(crate) enum Culprit {
     /// A source in quarantine.
     Source(Origin),
     /// They are held back as they were before, those that are there.
@@ -49,7 +49,7 @@ pub enum Culprit {
 }
 
 /// The findings of the other replicas, by replica and owner. Replicas without findings are included.
-pub type Findings = BTreeMap<String, BTreeMap<ObjectKey, Vec<Finding>>>;
+pub(crate) type Findings = BTreeMap<String, BTreeMap<ObjectKey, Vec<Finding>>>;
 
 /// A finding of another replica that is in quarantine here as well.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ fn version(of: &OwnerSnapshot, parts: &BTreeSet<ObjectKey>) -> String {
 impl Acceptance {
     /// The findings of this replica, for others. Empty until PingSIX has accepted the rest, because PingSIX may refuse
     /// any publication at the moment.
-    pub fn findings(&self) -> Vec<Finding> {
+    pub(crate) fn findings(&self) -> Vec<Finding> {
         let quarantined = self.quarantined.iter().filter(|(_, quarantined)| quarantined.is_proven);
         let quarantined = quarantined.map(|(source, quarantined)| Finding {
             culprit: Culprit::Source(source.clone()),
@@ -93,7 +93,7 @@ impl Acceptance {
     }
 
     /// Takes in what other replicas have found of an owner, of which this is the newest.
-    pub fn apply_findings(&mut self, owner: &ObjectKey, findings: &Findings, newest: &OwnerSnapshot) {
+    pub(crate) fn apply_findings(&mut self, owner: &ObjectKey, findings: &Findings, newest: &OwnerSnapshot) {
         self.remote_held_back.clear();
         // A running search here finds the fault itself.
         if self.search.is_some() {

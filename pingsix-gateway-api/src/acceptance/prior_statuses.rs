@@ -14,16 +14,20 @@ use serde_json::Value;
 /// The relevant statuses of an earlier process. Kinds without conditions have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct PriorStatuses {
+pub(crate) struct PriorStatuses {
     /// Routes whose present generation PingSIX refused.
-    pub refused: BTreeSet<ObjectKey>,
+    pub(crate) refused: BTreeSet<ObjectKey>,
     /// Routes without a verdict on their present generation.
-    pub unjudged: BTreeSet<ObjectKey>,
+    pub(crate) unjudged: BTreeSet<ObjectKey>,
 }
 
 impl PriorStatuses {
     /// Reads the statuses that `controller` wrote on the routes of a snapshot.
-    pub fn of(snapshot: &OwnerSnapshot, controller: &str, status: impl Fn(&ObjectKey) -> Value) -> Self {
+    pub(crate) fn of(
+        snapshot: &OwnerSnapshot,
+        controller: &str,
+        status: impl Fn(&ObjectKey) -> Value,
+    ) -> Self {
         let mut prior_statuses = Self::default();
         let OwnerSnapshot::Gateway(snapshot) = snapshot else { return prior_statuses };
         for (key, route) in snapshot.routes.iter().filter(|(key, _)| key.kind.has_requests()) {

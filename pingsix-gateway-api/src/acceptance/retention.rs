@@ -1,6 +1,5 @@
 //! Former versions of objects that may stay in force for a while.
 
-use pingsix_translate::crd::SecurityPolicySpec;
 use pingsix_translate::snapshot::{AnyPolicy, OwnerSnapshot};
 use pingsix_translate::{Kind, ObjectKey};
 
@@ -13,28 +12,18 @@ pub(crate) fn may_retain(now: &OwnerSnapshot, before: &OwnerSnapshot, key: &Obje
     match [now, before].map(|snapshot| snapshot.policies().get(key)) {
         [Some(AnyPolicy::SecurityPolicy(now)), before] => {
             let Some(AnyPolicy::SecurityPolicy(before)) = before else { return false };
-            let is_kept =
-                |is_set: fn(&SecurityPolicySpec) -> bool| is_set(&before.spec) || !is_set(&now.spec);
-            now.spec.target_refs == before.spec.target_refs
-                && is_kept(authenticates)
-                && is_kept(|spec| spec.authorization.is_some())
-                && is_kept(|spec| spec.csrf.is_some())
+            before.spec.has_targets_of(&now.spec) && before.spec.has_protections_of(&now.spec)
         }
         [Some(AnyPolicy::BackendTlsPolicy(now)), before] => {
             let Some(AnyPolicy::BackendTlsPolicy(before)) = before else { return false };
             now.spec.target_refs == before.spec.target_refs
         }
-        [Some(AnyPolicy::BackendTrafficPolicy(now)), before] if now.spec.tls.is_some() => {
+        [Some(AnyPolicy::BackendTrafficPolicy(now)), before] if now.spec.sets_tls() => {
             let Some(AnyPolicy::BackendTrafficPolicy(before)) = before else { return false };
-            now.spec.target_refs == before.spec.target_refs && before.spec.tls.is_some()
+            before.spec.has_targets_of(&now.spec) && before.spec.sets_tls()
         }
         // No other policy protects its targets by its references.
         [Some(AnyPolicy::BackendTrafficPolicy(_) | AnyPolicy::TrafficPolicy(_)), _] => true,
         [None, _] => key.kind == Kind::TrafficPolicy || !key.kind.is_policy(),
     }
-}
-
-/// Whether a policy demands credentials.
-const fn authenticates(spec: &SecurityPolicySpec) -> bool {
-    spec.api_key_auth.is_some() || spec.basic_auth.is_some() || spec.jwt.is_some()
 }

@@ -27,7 +27,7 @@ pub(super) struct TrialTimeout {
 impl Acceptance {
     /// Ends trials without a report, repeats searches without a finding, and retries objects in quarantine, each when
     /// due. Callers repeat this every few seconds.
-    pub fn tick(&mut self, now: Instant) -> AcceptanceOutcome {
+    pub(crate) fn tick(&mut self, now: Instant) -> AcceptanceOutcome {
         let is_released = self.end_probations(now);
         if !self.is_busy() && !self.is_restoring {
             self.trial_timeout = None;

@@ -12,7 +12,11 @@ use super::Acceptance;
 
 impl Acceptance {
     /// Adds the refusals of held-back routes to their verdicts. The translation had their previous versions, or none.
-    pub fn amend(&self, newest: &OwnerSnapshot, verdicts: &mut SharedMap<Arc<ObjectKey>, RouteVerdict>) {
+    pub(crate) fn amend(
+        &self,
+        newest: &OwnerSnapshot,
+        verdicts: &mut SharedMap<Arc<ObjectKey>, RouteVerdict>,
+    ) {
         let OwnerSnapshot::Gateway(newest) = newest else { return };
         // The translation has the former version of objects held back here, and the present version of those held back
         // by others.

@@ -65,7 +65,7 @@ impl fmt::Display for QuarantinedStream {
 
 /// The position of a stream document in the order of writes: upstreams, certificates, authorities, routes, so references
 /// never dangle. Routes need no order, because at most one takes a connection.
-pub const fn stream_order_hint(document: &StreamDocument) -> OrderHint {
+pub(crate) const fn stream_order_hint(document: &StreamDocument) -> OrderHint {
     OrderHint(match document {
         StreamDocument::Upstream(_) => 0,
         StreamDocument::Ssl(_) => 1,

@@ -6,12 +6,13 @@ use pingsix_translate::Kind;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::fault::FaultCategory;
 use crate::health::{Gate, Health};
 use crate::leader::Leadership;
 use crate::metrics::{Metrics, ReferencedTotals, WatchTotals};
 use crate::operations::debug::DebugRequest;
 use crate::status::StatusWriter;
-use crate::watch::{FaultCategory, WatchStats};
+use crate::watch::WatchStats;
 use crate::world::World;
 
 /// The observers of a controller. Each is optional.

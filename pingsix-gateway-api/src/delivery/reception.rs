@@ -60,7 +60,7 @@ struct Fault {
 
 impl PageReader {
     /// Records the number of documents, because PingSIX takes time for each.
-    pub const fn expects(&mut self, documents: usize) {
+    pub(crate) const fn expects(&mut self, documents: usize) {
         self.documents = documents;
     }
 

@@ -106,7 +106,7 @@ pub struct StatusPage {
     /// The parts of the revision that the instance cannot serve. Pages of PingSIX have none: it refuses a revision as a
     /// whole.
     #[serde(default)]
-    pub faults: Vec<ServiceFault>,
+    pub(crate) faults: Vec<ServiceFault>,
     /// Whether the instance reads from another replica, with other revisions. Not on the page; the replicas report
     /// it.
     #[serde(skip)]
@@ -157,15 +157,15 @@ impl PageDifference {
 /// A part of a revision that a sidecar cannot serve.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
-pub struct ServiceFault {
+pub(crate) struct ServiceFault {
     /// The key of the document at fault.
     #[serde(default)]
-    pub document: Option<String>,
+    pub(crate) document: Option<String>,
     /// The port that the instance cannot listen on. It has not published the revision then.
     #[serde(default)]
-    pub port: Option<u16>,
+    pub(crate) port: Option<u16>,
     /// The reason.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 impl fmt::Display for ServiceFault {
@@ -191,7 +191,7 @@ impl StatusPage {
     }
 
     /// Whether the instance refuses a revision because it lacks the key for a secret.
-    pub fn lacks_key(&self) -> bool {
+    pub(crate) fn lacks_key(&self) -> bool {
         self.refusal().is_some_and(|refusal| LACKS_KEY.iter().any(|message| refusal.contains(message)))
     }
 }
@@ -258,7 +258,7 @@ impl StatusClient {
 
     /// A client for URLs of authors who are not trusted with this machine. It sends no key, and connects to no
     /// address of this machine or its link.
-    pub fn for_strangers() -> Self {
+    pub(crate) fn for_strangers() -> Self {
         Self::of(Addresses::OfOthers)
     }
 

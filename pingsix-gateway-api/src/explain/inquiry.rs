@@ -180,7 +180,7 @@ impl Inquiry {
     /// # Errors
     ///
     /// As [`answer`](Self::answer).
-    pub fn answer_at_most(
+    pub(crate) fn answer_at_most(
         &self,
         most: usize,
         planes: &[Plane<'_>],

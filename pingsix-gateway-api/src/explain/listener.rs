@@ -245,7 +245,7 @@ pub(super) fn not_served(listener: &ListenerVerdict, verdicts: &Verdicts) -> Str
 }
 
 /// On each port that fits, the listener with the most specific hostname that covers the request's host.
-pub fn serving_listeners(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> Vec<Listener> {
+pub(crate) fn serving_listeners(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> Vec<Listener> {
     serving(&listeners(plane), request, port)
 }
 

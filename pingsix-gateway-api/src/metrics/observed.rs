@@ -14,31 +14,31 @@ use crate::world::{KindVisitor, Stored, World, with_kind};
 
 /// The counters of the watches of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WatchTotals {
+pub(crate) struct WatchTotals {
     /// The kind.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// The number of started lists: the first list, and one for each restart that cannot resume.
-    pub lists: u64,
+    pub(crate) lists: u64,
     /// The number of opened watches.
-    pub watches: u64,
+    pub(crate) watches: u64,
     /// The numbers of failures by category.
-    pub faults: Vec<(&'static str, u64)>,
+    pub(crate) faults: Vec<(&'static str, u64)>,
 }
 
 /// The watches of referenced objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReferencedTotals {
+pub(crate) struct ReferencedTotals {
     /// The number of objects watched by name.
-    pub by_name: u64,
+    pub(crate) by_name: u64,
     /// The number of wide watches, each of one namespace or of all namespaces.
-    pub wide: u64,
+    pub(crate) wide: u64,
     /// The number of objects with a version in a wide watch.
-    pub versions: u64,
+    pub(crate) versions: u64,
 }
 
 impl Metrics {
     /// Reads the watches of referenced objects at each scrape.
-    pub fn observe_referenced(&self, totals: impl Fn() -> ReferencedTotals + Send + Sync + 'static) {
+    pub(crate) fn observe_referenced(&self, totals: impl Fn() -> ReferencedTotals + Send + Sync + 'static) {
         self.observe(move |page| {
             let ReferencedTotals { by_name, wide, versions } = totals();
             page.gauge("watches_by_name", "Secrets and ConfigMaps watched by name", to_signed(by_name))?;
@@ -50,7 +50,7 @@ impl Metrics {
     }
 
     /// Reads the counters of watches at each scrape; the function returns an entry per kind.
-    pub fn observe_watches(&self, totals: impl Fn() -> Vec<WatchTotals> + Send + Sync + 'static) {
+    pub(crate) fn observe_watches(&self, totals: impl Fn() -> Vec<WatchTotals> + Send + Sync + 'static) {
         self.observe(move |page| {
             let totals = totals();
             let of = |read: fn(&WatchTotals) -> u64| {
@@ -73,7 +73,7 @@ impl Metrics {
     }
 
     /// Counts the objects of a world at each scrape.
-    pub fn observe_world(&self, world: &World) {
+    pub(crate) fn observe_world(&self, world: &World) {
         let kinds: Vec<_> =
             Kind::ALL.iter().map(|kind| (*kind, with_kind(&ObjectCounter, *kind, world))).collect();
         self.observe(move |page| {
@@ -88,7 +88,7 @@ impl Metrics {
     }
 
     /// Reads the counters of the status writer at each scrape.
-    pub fn observe_status(&self, counts: impl Fn() -> StatusCounts + Send + Sync + 'static) {
+    pub(crate) fn observe_status(&self, counts: impl Fn() -> StatusCounts + Send + Sync + 'static) {
         self.observe(move |page| {
             let StatusCounts { written, suppressed, conflicts, failures } = counts();
             let results = [
@@ -103,7 +103,7 @@ impl Metrics {
     }
 
     /// Counts the replicas, this one included, at each scrape.
-    pub fn observe_replicas(&self, replicas: Replicas) {
+    pub(crate) fn observe_replicas(&self, replicas: Replicas) {
         self.observe(move |page| {
             let others = replicas.others();
             page.gauge("replicas", "Serving replicas known to this replica", to_whole(1 + others.len()))?;

@@ -79,7 +79,7 @@ pub enum DebugRequest {
 
 impl DebugRequest {
     /// Answers it.
-    pub fn answer(self, state: &DebugState<'_>) {
+    pub(crate) fn answer(self, state: &DebugState<'_>) {
         // The receiver may be gone.
         match self {
             Self::Dump { dump, about, reply } if !reply.is_closed() => {
@@ -146,17 +146,17 @@ impl DebugClient {
 
 /// The sources of dumps.
 #[derive(Clone, Copy, Debug)]
-pub struct DebugState<'a> {
+pub(crate) struct DebugState<'a> {
     /// The picture of the cluster, and its translations.
-    pub reconciler: &'a Reconciler,
+    pub(crate) reconciler: &'a Reconciler,
     /// The waiting owners.
-    pub queue: &'a Queue,
+    pub(crate) queue: &'a Queue,
     /// The delivery of publications.
-    pub deliveries: &'a Deliveries,
+    pub(crate) deliveries: &'a Deliveries,
     /// The embedded server, if there is one.
-    pub etcd: Option<&'a EmbeddedEtcd>,
+    pub(crate) etcd: Option<&'a EmbeddedEtcd>,
     /// The other replicas that serve the same, if there may be any.
-    pub replicas: Option<&'a Replicas>,
+    pub(crate) replicas: Option<&'a Replicas>,
     /// The present.
-    pub now: Instant,
+    pub(crate) now: Instant,
 }

@@ -85,12 +85,12 @@ impl Certificate {
     }
 
     /// Whether the renewal is due: by age, or because the certificate is from the future.
-    pub fn needs_renewal(&self, now: Timestamp) -> bool {
+    pub(crate) fn needs_renewal(&self, now: Timestamp) -> bool {
         now >= self.renewal() || now < self.not_before
     }
 
     /// Whether the certificate has expired.
-    pub fn has_expired(&self, now: Timestamp) -> bool {
+    pub(crate) fn has_expired(&self, now: Timestamp) -> bool {
         now > self.not_after
     }
 

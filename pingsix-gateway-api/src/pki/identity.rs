@@ -163,7 +163,7 @@ impl Authorities {
     /// Whether the next step has to wait for a data plane with this identity: it lacks the present edition, and its
     /// certificate still opens the feed. An identity is written as a whole, so the present bundle comes with a
     /// matching certificate.
-    pub fn waits_for(&self, identity: &FeedIdentity, now: Timestamp) -> bool {
+    pub(crate) fn waits_for(&self, identity: &FeedIdentity, now: Timestamp) -> bool {
         identity.ca_bundle() != self.bundle()
             && Certificate::read(identity.certificate())
                 .is_some_and(|certificate| self.accept_client(&certificate, now))

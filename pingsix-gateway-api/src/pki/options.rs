@@ -20,9 +20,9 @@ pub struct AuthorityOptions {
     /// The prefixes of data planes that others run, by the Secret with their client certificate. The leader creates and
     /// renews these Secrets.
     pub clients: BTreeMap<ObjectName, BTreeSet<Scope>>,
-    /// Whether the writer of the Secrets of managed data planes [reports](super::FeedAuthority::report_edition) editions. Without
-    /// its reports, a step of a rotation waits for the Secrets of [`clients`](Self::clients) alone. Without these Secrets
-    /// either, a step waits until earlier certificates have expired.
+    /// Whether the writer of the Secrets of managed data planes reports editions. Without its reports, a step of a rotation
+    /// waits for the Secrets of [`clients`](Self::clients) alone. Without these Secrets either, a step waits until earlier
+    /// certificates have expired.
     pub has_reports: bool,
     /// The lifetimes of certificates.
     pub lifetimes: Lifetimes,

@@ -36,7 +36,7 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The known authorities. Clones share them.
 #[derive(Clone, Debug)]
-pub struct FeedAuthority {
+pub(crate) struct FeedAuthority {
     options: Arc<AuthorityOptions>,
     known: watch::Receiver<Option<Arc<Authorities>>>,
     reported_edition: Arc<watch::Sender<Option<Edition>>>,
@@ -45,13 +45,13 @@ pub struct FeedAuthority {
 
 /// The identity for a data plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IssuedIdentity {
+pub(crate) struct IssuedIdentity {
     /// The present identity, or another one.
-    pub identity: FeedIdentity,
+    pub(crate) identity: FeedIdentity,
     /// The time of the next check, even if the authorities stay.
-    pub renewal: Option<Timestamp>,
+    pub(crate) renewal: Option<Timestamp>,
     /// The edition of the identity, for [`report_edition`](FeedAuthority::report_edition) after every data plane has its identity.
-    pub edition: Edition,
+    pub(crate) edition: Edition,
 }
 
 /// The Secret of the authority is not written.
@@ -66,7 +66,7 @@ enum WriteError {
 /// No identity can be issued.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum IdentityError {
+pub(crate) enum IdentityError {
     /// The Secret is not read yet, or unusable.
     #[error("the authority of the feed is still unknown")]
     Unknown,
@@ -77,12 +77,12 @@ pub enum IdentityError {
 
 impl FeedAuthority {
     /// The last read authorities; `None` before.
-    pub fn authorities(&self) -> Option<Arc<Authorities>> {
+    pub(crate) fn authorities(&self) -> Option<Arc<Authorities>> {
         self.known.borrow().clone()
     }
 
     /// Changes with the authorities; then every identity has to be checked again.
-    pub fn changes(&self) -> watch::Receiver<Option<Arc<Authorities>>> {
+    pub(crate) fn changes(&self) -> watch::Receiver<Option<Arc<Authorities>>> {
         self.known.clone()
     }
 
@@ -91,7 +91,7 @@ impl FeedAuthority {
     ///
     /// # Errors
     /// [`IdentityError`] without an authority; the former identity stays.
-    pub fn issue(
+    pub(crate) fn issue(
         &self,
         owner: &str,
         uris: &BTreeSet<String>,
@@ -117,7 +117,7 @@ impl FeedAuthority {
 
     /// Records that the Secrets of all data planes hold an edition ([`client_identity`](Authorities::client_identity)
     /// is `Keep` for each of them). The leader calls this each time; a rotation waits for it.
-    pub fn report_edition(&self, edition: Edition) {
+    pub(crate) fn report_edition(&self, edition: Edition) {
         self.reported_edition.send_if_modified(|last| {
             let is_new = last.as_ref() != Some(&edition);
             *last = Some(edition);
@@ -127,7 +127,7 @@ impl FeedAuthority {
 
     /// Records the owners whose Secrets cannot be written and for whom a rotation waits. The leader calls this; the
     /// Secret of the authority names them.
-    pub fn waits_for(&self, owners: BTreeSet<ObjectKey>) {
+    pub(crate) fn waits_for(&self, owners: BTreeSet<ObjectKey>) {
         self.waits_for.send_if_modified(|last| {
             let is_new = *last != owners;
             *last = owners;
@@ -136,14 +136,14 @@ impl FeedAuthority {
     }
 
     /// The options of the keeper.
-    pub fn options(&self) -> &AuthorityOptions {
+    pub(crate) fn options(&self) -> &AuthorityOptions {
         &self.options
     }
 }
 
 /// Maintains the Secret.
 #[derive(Debug)]
-pub struct AuthorityReconciler {
+pub(crate) struct AuthorityReconciler {
     api: Api<Secret>,
     options: Arc<AuthorityOptions>,
     known: watch::Sender<Option<Arc<Authorities>>>,
@@ -180,7 +180,7 @@ impl ObservedSecret {
 }
 
 /// The task that maintains the Secret, and its handle. No request to the API server comes before the start of the task.
-pub fn start(client: Client, options: AuthorityOptions) -> (AuthorityReconciler, FeedAuthority) {
+pub(crate) fn start(client: Client, options: AuthorityOptions) -> (AuthorityReconciler, FeedAuthority) {
     let options = Arc::new(options);
     let (known, knowing) = watch::channel(None);
     let (reported, reports) = watch::channel(None);
@@ -197,7 +197,7 @@ pub fn start(client: Client, options: AuthorityOptions) -> (AuthorityReconciler,
 
 impl AuthorityReconciler {
     /// Follows the Secret, and writes it while this replica leads, until it is stopped.
-    pub async fn run(self, leadership: Leadership, stop: CancellationToken) {
+    pub(crate) async fn run(self, leadership: Leadership, stop: CancellationToken) {
         let (sender, mut states) = watch::channel(SecretState::Unknown);
         let live = async { tokio::join!(self.follow(&sender), self.lead(leadership, &mut states)) };
         stop.run_until_cancelled(Box::pin(live)).await;

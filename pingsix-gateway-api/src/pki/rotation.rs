@@ -223,7 +223,7 @@ impl Authorities {
     }
 
     /// The latest time of the next step; `None` without a rotation.
-    pub fn latest_step(&self, lifetimes: &Lifetimes) -> Option<Timestamp> {
+    pub(crate) fn latest_step(&self, lifetimes: &Lifetimes) -> Option<Timestamp> {
         match &self.phase {
             Phase::Settled => None,
             Phase::Introducing { progress, .. } | Phase::Retiring { progress, .. } => {
@@ -233,7 +233,7 @@ impl Authorities {
     }
 
     /// Whether a server that trusts these authorities accepts the holder of a certificate now.
-    pub fn accept_client(&self, certificate: &Certificate, now: Timestamp) -> bool {
+    pub(crate) fn accept_client(&self, certificate: &Certificate, now: Timestamp) -> bool {
         accepts_client(self.trusted(), certificate, now)
     }
 

@@ -88,7 +88,7 @@ impl Authorities {
 
 /// Keeps a server in certificates of the authority until it is stopped, whether or not the API server is there. `ready` is
 /// opened when it has the first one.
-pub async fn serve(
+pub(crate) async fn serve(
     authority: FeedAuthority,
     etcd: EmbeddedEtcd,
     ready: Option<Gate>,

@@ -9,7 +9,7 @@ use pingsix_translate::status::Address;
 
 /// Why a Gateway is not reached where it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AddressFault {
+pub(crate) enum AddressFault {
     /// There is none yet, or none of the type that is asked for.
     NotAssigned(String),
     /// The requested addresses are not available: others were assigned.
@@ -46,7 +46,7 @@ pub(crate) fn addresses_of_service(service: &Service) -> Vec<Address> {
 /// # Errors
 ///
 /// [`AddressFault`]: the Gateway is not programmed.
-pub fn judge_addresses(
+pub(crate) fn judge_addresses(
     requested: &[RequestedAddress],
     assigned: &[Address],
     service: &str,

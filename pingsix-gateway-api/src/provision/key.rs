@@ -16,17 +16,17 @@ const SHA256_BLOCK_BYTES: usize = 64;
 /// The secret from which the keys of status pages are derived. All replicas of an installation share the secret, so
 /// each computes every key without storage.
 #[derive(Clone, PartialEq, Eq)]
-pub struct InstallationKey(Vec<u8>);
+pub(crate) struct InstallationKey(Vec<u8>);
 
 impl InstallationKey {
     /// The key from secret random bytes; `None` for fewer than 32.
-    pub fn new(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn new(bytes: &[u8]) -> Option<Self> {
         (bytes.len() >= MIN_SECRET_BYTES).then(|| Self(bytes.to_vec()))
     }
 
     /// The key of the status pages of an owner. It stays the same when the owner is made anew: Pods of both are never there
     /// at the same time.
-    pub fn diagnostics(&self, owner: &ObjectKey) -> DiagnosticsKey {
+    pub(crate) fn diagnostics(&self, owner: &ObjectKey) -> DiagnosticsKey {
         let mut text = String::with_capacity(64);
         for byte in hmac(&self.0, format!("diagnostics {owner}").as_bytes()) {
             let _ = write!(text, "{byte:02x}");
@@ -43,7 +43,7 @@ impl fmt::Debug for InstallationKey {
 
 /// The key of the status pages of an owner.
 #[derive(Clone, PartialEq, Eq)]
-pub struct DiagnosticsKey(String);
+pub(crate) struct DiagnosticsKey(String);
 
 impl DiagnosticsKey {
     pub(super) fn as_str(&self) -> &str {
@@ -51,7 +51,7 @@ impl DiagnosticsKey {
     }
 
     /// As a request has it; `None` never, since it is hexadecimal.
-    pub fn to_header(&self) -> Option<HeaderValue> {
+    pub(crate) fn to_header(&self) -> Option<HeaderValue> {
         HeaderValue::from_str(&self.0).ok()
     }
 }

@@ -34,7 +34,7 @@ const DEFAULT_GRACE_PERIOD_SECONDS: u64 = 30;
 
 /// The keys that all processes of an owner have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum DeployedKeys {
+pub(crate) enum DeployedKeys {
     /// No process exists.
     #[default]
     NoProcess,
@@ -45,7 +45,7 @@ pub enum DeployedKeys {
 /// The keys of parameters are not available.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum KeyringFault {
+pub(crate) enum KeyringFault {
     /// The Secret does not exist.
     #[error("Secret \"{0}\" with the keyring does not exist.")]
     NoSecret(ObjectName),
@@ -118,13 +118,13 @@ pub(crate) fn plan(asked: Option<&Result<Keyring, KeyringFault>>, deployed: &Dep
 
 /// The record of keys in the Secret that processes read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KeyRecord {
+pub(crate) struct KeyRecord {
     /// The number of the keyring, counted from its first key; 0 before.
-    pub edition: u64,
+    pub(crate) edition: u64,
     /// The keyring at the start of processes.
-    pub keyring: Keyring,
+    pub(crate) keyring: Keyring,
     /// The keys of it that all running processes have.
-    pub deployed: Keyring,
+    pub(crate) deployed: Keyring,
 }
 
 impl KeyRecord {

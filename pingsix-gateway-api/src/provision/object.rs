@@ -77,13 +77,13 @@ impl fmt::Display for ChildKind {
 /// An object for server-side apply. Absent fields belong to Kubernetes or to other clients.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Child {
+pub(crate) struct Child {
     /// Its kind.
-    pub kind: ChildKind,
+    pub(crate) kind: ChildKind,
     /// The namespace and name.
-    pub name: ObjectName,
+    pub(crate) name: ObjectName,
     /// All of it.
-    pub object: Value,
+    pub(crate) object: Value,
 }
 
 impl fmt::Display for Child {

@@ -11,33 +11,33 @@ use super::{DeployedKeys, Keyring, KeyringFault};
 
 /// The desired infrastructure of an owner.
 #[derive(Clone, Debug, PartialEq)]
-pub struct InfrastructureNeed {
+pub(crate) struct InfrastructureNeed {
     /// The infrastructure from the translation.
-    pub infrastructure: Arc<Infrastructure>,
+    pub(crate) infrastructure: Arc<Infrastructure>,
     /// The keys for its processes, or the reason for their absence.
-    pub keyring: Result<Keyring, KeyringFault>,
+    pub(crate) keyring: Result<Keyring, KeyringFault>,
 }
 
 /// The desired infrastructure, by owner.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct DesiredInfrastructure {
+pub(crate) struct DesiredInfrastructure {
     /// The needs by owner.
-    pub needs: BTreeMap<ObjectKey, InfrastructureNeed>,
+    pub(crate) needs: BTreeMap<ObjectKey, InfrastructureNeed>,
     /// Owners whose need is unknown, because their parameters are faulty. Their processes stay.
-    pub unclear: BTreeSet<ObjectKey>,
+    pub(crate) unclear: BTreeSet<ObjectKey>,
     /// Whether the needs are complete. Processes of all other owners are then deleted.
-    pub is_complete: bool,
+    pub(crate) is_complete: bool,
     /// Whether the controller sees only some owners. Other controllers may serve the rest, so only processes of
     /// [dismissed](Self::dismiss) owners are deleted.
-    pub is_partial: bool,
+    pub(crate) is_partial: bool,
     /// Visible owners without a need; recorded only if the set is [partial](Self::is_partial).
-    pub dismissed: BTreeSet<ObjectKey>,
+    pub(crate) dismissed: BTreeSet<ObjectKey>,
 }
 
 impl DesiredInfrastructure {
     /// Sets the need of an owner. Returns whether that is a change.
-    pub fn set(&mut self, owner: ObjectKey, need: InfrastructureNeed) -> bool {
+    pub(crate) fn set(&mut self, owner: ObjectKey, need: InfrastructureNeed) -> bool {
         self.unclear.remove(&owner);
         self.dismissed.remove(&owner);
         if self.needs.get(&owner) == Some(&need) {
@@ -48,13 +48,13 @@ impl DesiredInfrastructure {
     }
 
     /// Removes an owner that is no longer visible. Returns whether that is a change.
-    pub fn remove(&mut self, owner: &ObjectKey) -> bool {
+    pub(crate) fn remove(&mut self, owner: &ObjectKey) -> bool {
         let was_known = self.unclear.remove(owner) | self.dismissed.remove(owner);
         self.needs.remove(owner).is_some() || was_known
     }
 
     /// Sets that an existing owner needs no processes. Returns whether that is a change.
-    pub fn dismiss(&mut self, owner: &ObjectKey) -> bool {
+    pub(crate) fn dismiss(&mut self, owner: &ObjectKey) -> bool {
         if self.dismissed.contains(owner) {
             return false;
         }
@@ -62,20 +62,20 @@ impl DesiredInfrastructure {
     }
 
     /// Sets that the need of an owner is unknown. Returns whether that is a change.
-    pub fn leave(&mut self, owner: ObjectKey) -> bool {
+    pub(crate) fn leave(&mut self, owner: ObjectKey) -> bool {
         let had_need = self.needs.remove(&owner).is_some();
         self.dismissed.remove(&owner);
         self.unclear.insert(owner) || had_need
     }
 
     /// Whether the processes of an owner are to be deleted.
-    pub fn is_unwanted(&self, owner: &ObjectKey) -> bool {
+    pub(crate) fn is_unwanted(&self, owner: &ObjectKey) -> bool {
         let is_known = self.needs.contains_key(owner) || self.unclear.contains(owner);
         self.is_complete && !is_known && (!self.is_partial || self.dismissed.contains(owner))
     }
 
     /// Sets that the needs are complete. Returns whether that is a change.
-    pub const fn complete(&mut self) -> bool {
+    pub(crate) const fn complete(&mut self) -> bool {
         !std::mem::replace(&mut self.is_complete, true)
     }
 }
@@ -83,17 +83,17 @@ impl DesiredInfrastructure {
 /// The state of an owner's infrastructure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Provisioned {
+pub(crate) struct Provisioned {
     /// The addresses of its Service; none before they are assigned.
-    pub addresses: Vec<Address>,
+    pub(crate) addresses: Vec<Address>,
     /// The reason for a difference from the desired state, in full sentences. Only the leader has the reason.
-    pub fault: Option<String>,
+    pub(crate) fault: Option<String>,
     /// The keys that its processes have.
-    pub keys: DeployedKeys,
+    pub(crate) keys: DeployedKeys,
 }
 
 /// The states by owner. The state of a missing owner is unknown.
-pub type ProvisionedOwners = BTreeMap<ObjectKey, Provisioned>;
+pub(crate) type ProvisionedOwners = BTreeMap<ObjectKey, Provisioned>;
 
 #[cfg(test)]
 mod tests {

@@ -49,7 +49,7 @@ impl Reconciler {
     }
 
     /// Ends the search for faults of an owner, because no instance reports any more. Returns whether a search ended.
-    pub fn give_up(&mut self, owner: &ObjectKey) -> bool {
+    pub(crate) fn give_up(&mut self, owner: &ObjectKey) -> bool {
         self.owners.get_mut(owner).is_some_and(|entry| entry.acceptance.give_up())
     }
 }

@@ -207,7 +207,7 @@ impl Queue {
     }
 
     /// The time at which the next owner is due; `None` if the queue is empty. Linear in the number of heavy owners.
-    pub fn next_due(&self) -> Option<Instant> {
+    pub(crate) fn next_due(&self) -> Option<Instant> {
         let heavy = self.heavy.iter().filter_map(|(.., owner)| Some(self.waiting.get(owner)?.due));
         let others = [&self.light, &self.later].into_iter().filter_map(|places| Some(places.first()?.0));
         others.chain(heavy).min()

@@ -54,7 +54,7 @@ impl Reconciler {
 
     /// Sets whether a label selector may hide objects that exist.
     #[must_use]
-    pub const fn hiding_objects(mut self, hides_objects: bool) -> Self {
+    pub(crate) const fn hiding_objects(mut self, hides_objects: bool) -> Self {
         self.hides_objects = hides_objects;
         self
     }
@@ -125,7 +125,7 @@ impl Reconciler {
     }
 
     /// Applies the findings of other replicas. Returns the owners that they concern.
-    pub fn apply_findings(&mut self, findings: Findings) -> BTreeSet<ObjectKey> {
+    pub(crate) fn apply_findings(&mut self, findings: Findings) -> BTreeSet<ObjectKey> {
         let before = std::mem::replace(&mut self.findings, findings);
         let owners: BTreeSet<&ObjectKey> =
             before.values().chain(self.findings.values()).flat_map(BTreeMap::keys).collect();
@@ -140,7 +140,7 @@ impl Reconciler {
 
     /// The verdicts on targets of a policy that lead to no object. Policies of other groups may be those of other
     /// controllers, which know more kinds.
-    pub fn judged_targets(&self, policy: &ObjectKey) -> JudgedTargets {
+    pub(crate) fn judged_targets(&self, policy: &ObjectKey) -> JudgedTargets {
         if policy.kind.group() != PINGSIX_GROUP {
             return JudgedTargets::default();
         }
@@ -188,13 +188,13 @@ impl Reconciler {
     }
 
     /// The Secrets and ConfigMaps to watch: the references of our owners.
-    pub fn referenced(&self) -> BTreeSet<ObjectKey> {
+    pub(crate) fn referenced(&self) -> BTreeSet<ObjectKey> {
         self.owners.values().flat_map(|entry| &entry.referenced).cloned().collect()
     }
 
     /// Records the addresses of an owner's data planes, which no backend may have. Returns whether they changed, so
     /// that the owner has to be reconciled.
-    pub fn set_own_addresses(&mut self, owner: &ObjectKey, addresses: BTreeSet<OwnAddress>) -> bool {
+    pub(crate) fn set_own_addresses(&mut self, owner: &ObjectKey, addresses: BTreeSet<OwnAddress>) -> bool {
         let Some(entry) = self.owners.get_mut(owner) else { return false };
         let is_other = !entry.own_addresses.keys().eq(&addresses);
         if is_other {
@@ -205,7 +205,7 @@ impl Reconciler {
 
     /// Ends waits for answers of the API server that have reached their time limit. The limit counts only while the
     /// API server answers. Callers repeat this about every second. Returns the owners to reconcile.
-    pub fn end_waits(&mut self, now: Instant, is_answering: bool) -> BTreeSet<ObjectKey> {
+    pub(crate) fn end_waits(&mut self, now: Instant, is_answering: bool) -> BTreeSet<ObjectKey> {
         let owners = self.owners.iter_mut();
         let ended =
             owners.filter_map(|(owner, entry)| entry.waits.expire(now, is_answering).then_some(owner));

@@ -40,7 +40,7 @@ pub struct Reconciled {
     /// The draft that [`Acceptance`](crate::acceptance::Acceptance) follows by the revisions of these publications.
     pub draft: Option<DraftNumber>,
     /// Set for a trial after a refusal by PingSIX. A trial changes no report.
-    pub trial: Option<Trial>,
+    pub(crate) trial: Option<Trial>,
     /// References without an answer of the API server. The objects that refer to them count as in the last
     /// translation, and fail closed after a time limit.
     pub awaited: BTreeSet<ObjectKey>,

@@ -36,7 +36,7 @@ impl Reconciler {
 
     /// The verdicts of an owner's last translation on all objects, with the delivery of its data planes; `None` before the
     /// first translation. For pages.
-    pub fn all_verdicts(
+    pub(crate) fn all_verdicts(
         &self,
         owner: &ObjectKey,
         delivery: &BTreeMap<DataPlaneKey, Delivery>,
@@ -55,7 +55,7 @@ impl Reconciler {
     }
 
     /// The owners whose translation judges a Gateway, ListenerSet or Ingress; empty if none serves it.
-    pub fn judging_owners(&self, object: &ObjectKey) -> impl Iterator<Item = &ObjectKey> {
+    pub(crate) fn judging_owners(&self, object: &ObjectKey) -> impl Iterator<Item = &ObjectKey> {
         self.owner_index.of(object)
     }
 
@@ -90,17 +90,17 @@ impl Reconciler {
     }
 
     /// The last translation of stream documents, before the quarantine. For dumps.
-    pub fn stream_plane(&self, owner: &ObjectKey, key: &DataPlaneKey) -> Option<&Arc<StreamPlane>> {
+    pub(crate) fn stream_plane(&self, owner: &ObjectKey, key: &DataPlaneKey) -> Option<&Arc<StreamPlane>> {
         self.owners.get(owner)?.streams.get(key)
     }
 
     /// All problems of the objects of all owners.
-    pub fn all_problems(&self) -> impl Iterator<Item = &Problem> {
+    pub(crate) fn all_problems(&self) -> impl Iterator<Item = &Problem> {
         self.owners.values().flat_map(|entry| &entry.problems)
     }
 
     /// The charged part of the budget of the fullest data plane. The charge of stream documents is their size.
-    pub fn most_charged(&self) -> f64 {
+    pub(crate) fn most_charged(&self) -> f64 {
         let budget = self.options.budget;
         let parts = self.owners.values().flat_map(|entry| {
             let of_streams = entry.streams.values().map(|plane| plane.size.ratio_of(budget));

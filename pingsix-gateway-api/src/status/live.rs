@@ -96,7 +96,7 @@ impl Readers {
     /// All routes and policies with status entries of a controller, in order. Entries without a verdict are remains of
     /// an earlier process, and are to be released ([`super::Wanted::Released`]). The call scans all objects, so callers
     /// make it once after the start.
-    pub fn with_entries_of(&self, controller_name: &str) -> Vec<ObjectKey> {
+    pub(crate) fn with_entries_of(&self, controller_name: &str) -> Vec<ObjectKey> {
         let mut keys = Vec::new();
         for (kind, reader) in &*self.0 {
             let Writes::Entries(list) = facts(*kind).writes else { continue };

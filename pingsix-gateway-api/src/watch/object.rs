@@ -142,7 +142,7 @@ impl<K: WatchedKind> Watched<K> {
     }
 
     /// Whether both have equal content, apart from the status and from dropped fields.
-    pub fn has_equal_content(&self, other: &Self) -> bool {
+    pub(crate) fn has_equal_content(&self, other: &Self) -> bool {
         self.digest == other.digest
     }
 

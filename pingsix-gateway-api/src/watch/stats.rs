@@ -40,17 +40,17 @@ impl Default for WatchStats {
 
 impl WatchStats {
     /// The number of lists of a kind: the first list, and one for each restart that cannot resume.
-    pub fn lists(&self, kind: Kind) -> u64 {
+    pub(crate) fn lists(&self, kind: Kind) -> u64 {
         self.read(kind, |stats| &stats.lists)
     }
 
     /// The number of opened watches of a kind. The API server ends a watch after some minutes.
-    pub fn watches(&self, kind: Kind) -> u64 {
+    pub(crate) fn watches(&self, kind: Kind) -> u64 {
         self.read(kind, |stats| &stats.watches)
     }
 
     /// The number of failures of a category.
-    pub fn faults(&self, kind: Kind, category: FaultCategory) -> u64 {
+    pub(crate) fn faults(&self, kind: Kind, category: FaultCategory) -> u64 {
         let count = self.kinds.get(&kind).and_then(|stats| stats.faults.get(&category));
         count.map_or(0, |count| count.load(Ordering::Relaxed))
     }
@@ -67,7 +67,7 @@ impl WatchStats {
     }
 
     /// The number of objects with a version in a wide watch, referenced or not.
-    pub fn versions(&self) -> u64 {
+    pub(crate) fn versions(&self) -> u64 {
         self.versions.load(Ordering::Relaxed)
     }
 

@@ -12,9 +12,9 @@ use jiff::Timestamp;
 use pingsix_gateway_api::pki::{Authorities, ClientIdentity, FeedIdentity, Lifetimes};
 use pingsix_sink::Scope;
 use pingsix_sink::embedded::feed_uri;
-use pingsix_sink::proto::etcdserverpb::RangeRequest;
-use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
-use pingsix_sink::proto::mvccpb::KeyValue;
+use pingsix_test_programs::proto::etcdserverpb::RangeRequest;
+use pingsix_test_programs::proto::etcdserverpb::kv_client::KvClient;
+use pingsix_test_programs::proto::mvccpb::KeyValue;
 use tonic::Status;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 

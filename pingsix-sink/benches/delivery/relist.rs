@@ -1,7 +1,7 @@
 //! Clients with compacted watches that list again at the same time.
 
 use futures::future::join_all;
-use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
+use pingsix_test_programs::proto::etcdserverpb::kv_client::KvClient;
 use tonic::transport::Channel;
 
 use crate::process;

@@ -1,9 +1,9 @@
 //! The embedded server and Debian's etcd, each with the same keys and a PingSIX that reads them.
 
-use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
-use pingsix_sink::proto::etcdserverpb::request_op::Request;
-use pingsix_sink::proto::etcdserverpb::{PutRequest, RequestOp, TxnRequest};
 use pingsix_sink::{Document, EmbeddedEtcd, Sink as _};
+use pingsix_test_programs::proto::etcdserverpb::kv_client::KvClient;
+use pingsix_test_programs::proto::etcdserverpb::request_op::Request;
+use pingsix_test_programs::proto::etcdserverpb::{PutRequest, RequestOp, TxnRequest};
 use tonic::transport::Channel;
 
 use crate::pingsix::PingSix;

@@ -1,9 +1,9 @@
 //! Events and bytes of a change.
 
-use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
-use pingsix_sink::proto::etcdserverpb::request_op::Request;
-use pingsix_sink::proto::etcdserverpb::{PutRequest, RequestOp, TxnRequest};
 use pingsix_sink::{Document, EmbeddedEtcd, Sink as _};
+use pingsix_test_programs::proto::etcdserverpb::kv_client::KvClient;
+use pingsix_test_programs::proto::etcdserverpb::request_op::Request;
+use pingsix_test_programs::proto::etcdserverpb::{PutRequest, RequestOp, TxnRequest};
 use prost::Message as _;
 use tonic::transport::Channel;
 

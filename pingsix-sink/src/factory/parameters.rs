@@ -17,7 +17,7 @@ const SPECIAL: &AsciiSet =
 
 /// The parameters of a URL, each taken once, or credentials in their place.
 #[derive(Debug)]
-pub struct Parameters<'a> {
+pub(crate) struct Parameters<'a> {
     scheme: &'static str,
     values: BTreeMap<&'a str, &'a str>,
     credentials: Option<&'a ServerCredentials>,
@@ -158,7 +158,7 @@ fn known(name: &str) -> &str {
 
 /// The parameters of a URL that is shown.
 #[derive(Debug, Default)]
-pub struct Query(Vec<(String, String)>);
+pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
     pub(crate) fn add(&mut self, name: &str, value: Option<String>) {

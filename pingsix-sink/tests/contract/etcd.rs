@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use pingsix_sink::contract::{Ability, Contents, TestTarget};
 use pingsix_sink::etcd::Builder;
-use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
-use pingsix_sink::proto::etcdserverpb::{DeleteRangeRequest, PutRequest, RangeRequest};
 use pingsix_sink::{EtcdSink, Scope};
 use pingsix_test_programs::Signal;
+use pingsix_test_programs::proto::etcdserverpb::kv_client::KvClient;
+use pingsix_test_programs::proto::etcdserverpb::{DeleteRangeRequest, PutRequest, RangeRequest};
 use tonic::transport::Channel;
 
 use crate::relay::{Failure, Relay};

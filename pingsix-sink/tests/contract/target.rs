@@ -2,8 +2,8 @@
 
 use pingsix_sink::Scope;
 use pingsix_sink::contract::Contents;
-use pingsix_sink::proto::etcdserverpb::{RangeResponse, WatchResponse};
-use pingsix_sink::proto::mvccpb::event::EventType;
+use pingsix_test_programs::proto::etcdserverpb::{RangeResponse, WatchResponse};
+use pingsix_test_programs::proto::mvccpb::event::EventType;
 
 use crate::wire::Watcher;
 

@@ -8,12 +8,12 @@ use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use pingsix_sink::contract::documents::desired;
 use pingsix_sink::embedded::{Builder, Stats};
-use pingsix_sink::proto::etcdserverpb::range_request::SortTarget;
-use pingsix_sink::proto::etcdserverpb::request_op::Request as Operation;
-use pingsix_sink::proto::etcdserverpb::{
+use pingsix_sink::{EmbeddedEtcd, Sink};
+use pingsix_test_programs::proto::etcdserverpb::range_request::SortTarget;
+use pingsix_test_programs::proto::etcdserverpb::request_op::Request as Operation;
+use pingsix_test_programs::proto::etcdserverpb::{
     Compare, RangeRequest, RangeResponse, RequestOp, TxnRequest, TxnResponse, WatchCreateRequest,
 };
-use pingsix_sink::{EmbeddedEtcd, Sink};
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status, Streaming};

@@ -7,9 +7,9 @@ use crate::wire::{Served, Watcher, events, watch_under};
 use bytes::Bytes;
 use pingsix_sink::contract::documents::{desired, document, scope};
 use pingsix_sink::embedded::{Builder, Pace};
-use pingsix_sink::proto::etcdserverpb::WatchResponse;
-use pingsix_sink::proto::mvccpb::KeyValue;
 use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Sink};
+use pingsix_test_programs::proto::etcdserverpb::WatchResponse;
+use pingsix_test_programs::proto::mvccpb::KeyValue;
 use prost::Message;
 
 /// The pace of a client that needs this time for each document.

@@ -7,15 +7,15 @@ use crate::wire::{Served, Watcher, channel, under, watch_under};
 use bytes::Bytes;
 use pingsix_sink::contract::documents::desired;
 use pingsix_sink::embedded::Pace;
-use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
-use pingsix_sink::proto::etcdserverpb::range_request::{SortOrder, SortTarget};
-use pingsix_sink::proto::etcdserverpb::request_op::Request as Operation;
-use pingsix_sink::proto::etcdserverpb::{
-    DeleteRangeRequest, PutRequest, RangeRequest, RequestOp, TxnRequest, WatchCreateRequest, WatchResponse,
-};
-use pingsix_sink::proto::mvccpb::{Event, KeyValue};
 use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Sink, Step, plan};
 use pingsix_test_programs::Etcd;
+use pingsix_test_programs::proto::etcdserverpb::kv_client::KvClient;
+use pingsix_test_programs::proto::etcdserverpb::range_request::{SortOrder, SortTarget};
+use pingsix_test_programs::proto::etcdserverpb::request_op::Request as Operation;
+use pingsix_test_programs::proto::etcdserverpb::{
+    DeleteRangeRequest, PutRequest, RangeRequest, RequestOp, TxnRequest, WatchCreateRequest, WatchResponse,
+};
+use pingsix_test_programs::proto::mvccpb::{Event, KeyValue};
 use tonic::Status;
 use tonic::transport::Channel;
 

@@ -4,14 +4,14 @@ use crate::wire;
 use crate::wire::{Served, pairs, under};
 use bytes::Bytes;
 use pingsix_sink::contract::documents::{desired, document, scope};
-use pingsix_sink::proto::etcdserverpb::compare::{CompareResult, CompareTarget, TargetUnion};
-use pingsix_sink::proto::etcdserverpb::range_request::{SortOrder, SortTarget};
-use pingsix_sink::proto::etcdserverpb::request_op::Request as Operation;
-use pingsix_sink::proto::etcdserverpb::response_op::Response as Outcome;
-use pingsix_sink::proto::etcdserverpb::{
+use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Sink};
+use pingsix_test_programs::proto::etcdserverpb::compare::{CompareResult, CompareTarget, TargetUnion};
+use pingsix_test_programs::proto::etcdserverpb::range_request::{SortOrder, SortTarget};
+use pingsix_test_programs::proto::etcdserverpb::request_op::Request as Operation;
+use pingsix_test_programs::proto::etcdserverpb::response_op::Response as Outcome;
+use pingsix_test_programs::proto::etcdserverpb::{
     CompactionRequest, Compare, DeleteRangeRequest, PutRequest, RangeRequest, RequestOp, TxnRequest,
 };
-use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Sink};
 use tonic::Code;
 
 /// Two scopes; `/p/web/routes/b` has three versions.

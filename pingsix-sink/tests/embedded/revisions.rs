@@ -11,9 +11,9 @@ use parking_lot::Mutex;
 use pingsix_sink::contract::documents::{desired, scope};
 use pingsix_sink::embedded::Builder;
 use pingsix_sink::embedded::revisions::{Block, Clock, Reservations, ReserveError, Reserving, SharedTime};
-use pingsix_sink::proto::etcdserverpb::WatchProgressRequest;
-use pingsix_sink::proto::etcdserverpb::watch_request::RequestUnion;
 use pingsix_sink::{EmbeddedEtcd, Revision, Sink};
+use pingsix_test_programs::proto::etcdserverpb::WatchProgressRequest;
+use pingsix_test_programs::proto::etcdserverpb::watch_request::RequestUnion;
 use proptest::prelude::*;
 
 /// A clock that stands still until it is set.

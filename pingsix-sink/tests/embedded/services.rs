@@ -6,13 +6,13 @@ use std::time::Duration;
 use crate::wire::Served;
 use pingsix_sink::contract::documents::desired;
 use pingsix_sink::embedded::EmbeddedError;
-use pingsix_sink::proto::etcdserverpb::auth_client::AuthClient;
-use pingsix_sink::proto::etcdserverpb::cluster_client::ClusterClient;
-use pingsix_sink::proto::etcdserverpb::maintenance_client::MaintenanceClient;
-use pingsix_sink::proto::etcdserverpb::{
+use pingsix_sink::{EmbeddedEtcd, Sink};
+use pingsix_test_programs::proto::etcdserverpb::auth_client::AuthClient;
+use pingsix_test_programs::proto::etcdserverpb::cluster_client::ClusterClient;
+use pingsix_test_programs::proto::etcdserverpb::maintenance_client::MaintenanceClient;
+use pingsix_test_programs::proto::etcdserverpb::{
     AlarmRequest, AuthStatusRequest, AuthenticateRequest, MemberListRequest, StatusRequest,
 };
-use pingsix_sink::{EmbeddedEtcd, Sink};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use crate::wire::{Served, WAIT_TIMEOUT, Watcher, events, watch_under};
 use pingsix_sink::contract::documents::{desired, document, scope};
 use pingsix_sink::embedded::Builder;
-use pingsix_sink::proto::etcdserverpb::watch_create_request::FilterType;
-use pingsix_sink::proto::etcdserverpb::{WatchCreateRequest, WatchResponse};
 use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Sink};
+use pingsix_test_programs::proto::etcdserverpb::watch_create_request::FilterType;
+use pingsix_test_programs::proto::etcdserverpb::{WatchCreateRequest, WatchResponse};
 use prost::Message;
 use tonic::Code;
 
@@ -245,8 +245,8 @@ async fn an_unknown_prefix_ends_its_stream_unless_that_has_other_watches() {
 
 fn wire_create(
     request: WatchCreateRequest,
-) -> pingsix_sink::proto::etcdserverpb::watch_request::RequestUnion {
-    pingsix_sink::proto::etcdserverpb::watch_request::RequestUnion::CreateRequest(request)
+) -> pingsix_test_programs::proto::etcdserverpb::watch_request::RequestUnion {
+    pingsix_test_programs::proto::etcdserverpb::watch_request::RequestUnion::CreateRequest(request)
 }
 
 #[tokio::test]

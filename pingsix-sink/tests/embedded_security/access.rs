@@ -10,16 +10,16 @@ use crate::wire::{Served, WAIT_TIMEOUT, Watcher, events, pairs, under, watch_und
 use futures::stream;
 use pingsix_sink::contract::documents::{desired, scope};
 use pingsix_sink::embedded::{Access, Builder, Clients, Pace};
-use pingsix_sink::proto::etcdserverpb::auth_client::AuthClient;
-use pingsix_sink::proto::etcdserverpb::compare::TargetUnion;
-use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
-use pingsix_sink::proto::etcdserverpb::request_op::Request as Operation;
-use pingsix_sink::proto::etcdserverpb::watch_client::WatchClient;
-use pingsix_sink::proto::etcdserverpb::watch_request::RequestUnion;
-use pingsix_sink::proto::etcdserverpb::{
+use pingsix_sink::{EmbeddedEtcd, Sink};
+use pingsix_test_programs::proto::etcdserverpb::auth_client::AuthClient;
+use pingsix_test_programs::proto::etcdserverpb::compare::TargetUnion;
+use pingsix_test_programs::proto::etcdserverpb::kv_client::KvClient;
+use pingsix_test_programs::proto::etcdserverpb::request_op::Request as Operation;
+use pingsix_test_programs::proto::etcdserverpb::watch_client::WatchClient;
+use pingsix_test_programs::proto::etcdserverpb::watch_request::RequestUnion;
+use pingsix_test_programs::proto::etcdserverpb::{
     AuthStatusRequest, AuthenticateRequest, Compare, RequestOp, TxnRequest, WatchCancelRequest, WatchRequest,
 };
-use pingsix_sink::{EmbeddedEtcd, Sink};
 use rcgen::{DistinguishedName, DnType};
 use tonic::Code;
 use tonic::transport::{Channel, Endpoint};

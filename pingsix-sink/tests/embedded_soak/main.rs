@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
-use pingsix_sink::proto::mvccpb::KeyValue;
+use pingsix_test_programs::proto::etcdserverpb::kv_client::KvClient;
+use pingsix_test_programs::proto::mvccpb::KeyValue;
 use server::Server;
 use tonic::transport::Channel;
 use wire::{Watcher, under, watch_under};

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use pingsix_sink::error::SinkFault as _;
 use pingsix_sink::etcd::ClientTls;
-use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
-use pingsix_sink::proto::etcdserverpb::request_op;
-use pingsix_sink::proto::etcdserverpb::{PutRequest, RequestOp, TxnRequest};
 use pingsix_sink::{EtcdSink, Sink as _};
+use pingsix_test_programs::proto::etcdserverpb::kv_client::KvClient;
+use pingsix_test_programs::proto::etcdserverpb::request_op;
+use pingsix_test_programs::proto::etcdserverpb::{PutRequest, RequestOp, TxnRequest};
 use pingsix_test_programs::{Etcd, Signal};
 
 use crate::authority::{Authority, NAME};

@@ -8,13 +8,13 @@ use futures::stream::{self, BoxStream, StreamExt as _};
 use parking_lot::Mutex;
 use pingsix_sink::error::SinkFault as _;
 use pingsix_sink::etcd::{EtcdError, EtcdReader};
-use pingsix_sink::proto::etcdserverpb::kv_server::{Kv, KvServer};
-use pingsix_sink::proto::etcdserverpb::watch_server::{Watch, WatchServer};
-use pingsix_sink::proto::etcdserverpb::{
+use pingsix_test_programs::proto::etcdserverpb::kv_server::{Kv, KvServer};
+use pingsix_test_programs::proto::etcdserverpb::watch_server::{Watch, WatchServer};
+use pingsix_test_programs::proto::etcdserverpb::{
     CompactionRequest, CompactionResponse, DeleteRangeRequest, DeleteRangeResponse, PutRequest, PutResponse,
     RangeRequest, RangeResponse, ResponseHeader, TxnRequest, TxnResponse, WatchRequest, WatchResponse,
 };
-use pingsix_sink::proto::mvccpb::{Event, KeyValue};
+use pingsix_test_programs::proto::mvccpb::{Event, KeyValue};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;

@@ -6,8 +6,8 @@ mod input;
 
 mod plans;
 
-use pingsix_sink::proto::etcdserverpb::watch_request::RequestUnion;
-use pingsix_sink::proto::etcdserverpb::{
+use pingsix_test_programs::proto::etcdserverpb::watch_request::RequestUnion;
+use pingsix_test_programs::proto::etcdserverpb::{
     RangeRequest, RequestOp, TxnRequest, WatchCancelRequest, WatchCreateRequest, WatchRequest, request_op,
 };
 use proptest::prelude::*;

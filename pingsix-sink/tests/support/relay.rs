@@ -8,11 +8,11 @@ use std::sync::Arc;
 use futures::future;
 use futures::stream::{BoxStream, StreamExt as _};
 use parking_lot::Mutex;
-use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
-use pingsix_sink::proto::etcdserverpb::kv_server::{Kv, KvServer};
-use pingsix_sink::proto::etcdserverpb::watch_client::WatchClient;
-use pingsix_sink::proto::etcdserverpb::watch_server::{Watch, WatchServer};
-use pingsix_sink::proto::etcdserverpb::{
+use pingsix_test_programs::proto::etcdserverpb::kv_client::KvClient;
+use pingsix_test_programs::proto::etcdserverpb::kv_server::{Kv, KvServer};
+use pingsix_test_programs::proto::etcdserverpb::watch_client::WatchClient;
+use pingsix_test_programs::proto::etcdserverpb::watch_server::{Watch, WatchServer};
+use pingsix_test_programs::proto::etcdserverpb::{
     CompactionRequest, CompactionResponse, DeleteRangeRequest, DeleteRangeResponse, PutRequest, PutResponse,
     RangeRequest, RangeResponse, TxnRequest, TxnResponse, WatchRequest, WatchResponse,
 };

@@ -8,10 +8,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use pingsix_sink::EmbeddedEtcd;
 use pingsix_sink::embedded::Builder;
-use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
-use pingsix_sink::proto::etcdserverpb::watch_client::WatchClient;
-use pingsix_sink::proto::etcdserverpb::watch_request::RequestUnion;
-use pingsix_sink::proto::etcdserverpb::{
+use pingsix_test_programs::proto::etcdserverpb::kv_client::KvClient;
+use pingsix_test_programs::proto::etcdserverpb::watch_client::WatchClient;
+use pingsix_test_programs::proto::etcdserverpb::watch_request::RequestUnion;
+use pingsix_test_programs::proto::etcdserverpb::{
     RangeRequest, RangeResponse, WatchCancelRequest, WatchCreateRequest, WatchProgressRequest, WatchRequest,
     WatchResponse,
 };

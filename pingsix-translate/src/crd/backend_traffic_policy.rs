@@ -46,31 +46,43 @@ pub struct BackendTrafficPolicySpec {
         validation = Rule::new("self.all(target, target.group == '' && target.kind == 'Service')")
             .message("the targets have to be Services")
     )]
-    pub target_refs: Vec<PolicyTargetReference>,
+    pub(crate) target_refs: Vec<PolicyTargetReference>,
 
     /// The load-balancing method.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub load_balancer: Option<LoadBalancer>,
+    pub(crate) load_balancer: Option<LoadBalancer>,
 
     /// Checks that take failing endpoints out of use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub health_check: Option<BackendHealthCheck>,
+    pub(crate) health_check: Option<BackendHealthCheck>,
 
     /// Timeouts towards endpoints. `timeouts` of an HTTPRoute win over `send` and `read`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeout: Option<BackendTimeout>,
+    pub(crate) timeout: Option<BackendTimeout>,
 
     /// Further attempts after a connection to an endpoint failed. `retry` of an HTTPRoute wins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry: Option<BackendRetry>,
+    pub(crate) retry: Option<BackendRetry>,
 
     /// TLS towards endpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tls: Option<BackendClientTls>,
+    pub(crate) tls: Option<BackendClientTls>,
 
     /// Not supported: PingSIX has no sessions. `ConsistentHash` by a cookie or header comes close.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session_persistence: Option<FreeObject>,
+    pub(crate) session_persistence: Option<FreeObject>,
+}
+
+impl BackendTrafficPolicySpec {
+    /// Whether another version has the same targets.
+    pub fn has_targets_of(&self, other: &Self) -> bool {
+        self.target_refs == other.target_refs
+    }
+
+    /// Whether it has settings for TLS to backends.
+    pub const fn sets_tls(&self) -> bool {
+        self.tls.is_some()
+    }
 }
 
 /// The load-balancing method.
@@ -80,13 +92,13 @@ pub struct BackendTrafficPolicySpec {
     validation = Rule::new("(self.type == 'ConsistentHash') == has(self.consistentHash)")
         .message("consistentHash belongs to the type ConsistentHash, which needs it")
 )]
-pub struct LoadBalancer {
+pub(crate) struct LoadBalancer {
     /// `RoundRobin`, `Random` or `ConsistentHash`. The controller refuses other types by name, such as `LeastRequest`.
     #[schemars(length(min = 1, max = 64))]
-    pub r#type: String,
+    pub(crate) r#type: String,
     /// The part of a request that decides about the endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub consistent_hash: Option<ConsistentHash>,
+    pub(crate) consistent_hash: Option<ConsistentHash>,
 }
 
 /// The part of a request that decides about the endpoint. Requests without the part share one endpoint.
@@ -96,18 +108,18 @@ pub struct LoadBalancer {
     validation = Rule::new("(self.type in ['Header', 'Cookie', 'QueryParam']) == has(self.name)")
         .message("a Header, a Cookie and a QueryParam need a name, the other types have none")
 )]
-pub struct ConsistentHash {
+pub(crate) struct ConsistentHash {
     /// The hashed part of the request.
-    pub r#type: HashSource,
+    pub(crate) r#type: HashSource,
     /// The name of the header, cookie or query parameter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
-    pub name: Option<String>,
+    pub(crate) name: Option<String>,
 }
 
 /// The hashed part of the request.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HashSource {
+pub(crate) enum HashSource {
     /// The address of the connection's peer.
     #[serde(rename = "SourceIP")]
     SourceIp,
@@ -125,41 +137,41 @@ pub enum HashSource {
 /// Health checks.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
-pub struct BackendHealthCheck {
+pub(crate) struct BackendHealthCheck {
     /// Probes of each data plane process to each endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub active: Option<ActiveHealthCheck>,
+    pub(crate) active: Option<ActiveHealthCheck>,
     /// Not supported: PingSIX does not judge endpoints by the answers to clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub passive: Option<FreeObject>,
+    pub(crate) passive: Option<FreeObject>,
 }
 
 /// Probes. While all endpoints fail them, requests are answered with 500.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.type == 'HTTP' || !has(self.http)").message("http belongs to the type HTTP"))]
-pub struct ActiveHealthCheck {
+pub(crate) struct ActiveHealthCheck {
     /// `HTTP`, over TLS where requests are, or `TCP`.
-    pub r#type: HealthCheckType,
+    pub(crate) r#type: HealthCheckType,
     /// The request of a probe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub http: Option<HttpHealthCheck>,
+    pub(crate) http: Option<HttpHealthCheck>,
     /// The time between two probes.
     #[serde(default = "ActiveHealthCheck::default_interval")]
     #[schemars(length(max = 32))]
-    pub interval: String,
+    pub(crate) interval: String,
     /// Successes in a row after which an endpoint is used again.
     #[serde(default = "ActiveHealthCheck::default_healthy_threshold")]
     #[schemars(range(min = 1, max = 100))]
-    pub healthy_threshold: u32,
+    pub(crate) healthy_threshold: u32,
     /// Failures in a row after which an endpoint is not used any more.
     #[serde(default = "ActiveHealthCheck::default_unhealthy_threshold")]
     #[schemars(range(min = 1, max = 100))]
-    pub unhealthy_threshold: u32,
+    pub(crate) unhealthy_threshold: u32,
     /// Another port of the endpoints than that of requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65535))]
-    pub port: Option<u16>,
+    pub(crate) port: Option<u16>,
 }
 
 impl ActiveHealthCheck {
@@ -178,7 +190,7 @@ impl ActiveHealthCheck {
 
 /// The protocol of probes.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HealthCheckType {
+pub(crate) enum HealthCheckType {
     /// A GET request.
     #[serde(rename = "HTTP")]
     Http,
@@ -190,20 +202,20 @@ pub enum HealthCheckType {
 /// The request of a probe.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub struct HttpHealthCheck {
+pub(crate) struct HttpHealthCheck {
     /// The path, perhaps with a query.
     #[serde(default = "HttpHealthCheck::default_path")]
     #[schemars(length(min = 1, max = 1024))]
-    pub path: String,
+    pub(crate) path: String,
     /// The Host header. Default: the Host to which a route rewrites requests, or none. Over TLS, the name that PingSIX
     /// verifies takes its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
-    pub hostname: Option<String>,
+    pub(crate) hostname: Option<String>,
     /// The statuses of success.
     #[serde(default = "HttpHealthCheck::default_statuses")]
     #[schemars(length(min = 1, max = 64))]
-    pub expected_statuses: Vec<u16>,
+    pub(crate) expected_statuses: Vec<u16>,
 }
 
 impl Default for HttpHealthCheck {
@@ -225,43 +237,43 @@ impl HttpHealthCheck {
 /// Timeouts in whole seconds, from 1s to 86400s.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub struct BackendTimeout {
+pub(crate) struct BackendTimeout {
     /// To connect, the TLS handshake included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
-    pub connect: Option<String>,
+    pub(crate) connect: Option<String>,
     /// Between two writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
-    pub send: Option<String>,
+    pub(crate) send: Option<String>,
     /// Between two reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
-    pub read: Option<String>,
+    pub(crate) read: Option<String>,
 }
 
 /// Further attempts after a failed connection. Requests that an endpoint has received are not repeated.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub struct BackendRetry {
+pub(crate) struct BackendRetry {
     /// The number of further attempts. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 16))]
-    pub num_retries: Option<u32>,
+    pub(crate) num_retries: Option<u32>,
     /// The time after which no further attempt begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
-    pub timeout: Option<String>,
+    pub(crate) timeout: Option<String>,
     /// Not supported: PingSIX repeats no request for its answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
-    pub status_codes: Vec<u16>,
+    pub(crate) status_codes: Vec<u16>,
 }
 
 /// TLS towards endpoints, beside a BackendTLSPolicy.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub struct BackendClientTls {
+pub(crate) struct BackendClientTls {
     /// The certificate that the data plane shows to endpoints: a Secret of type `kubernetes.io/tls`.
-    pub client_certificate_ref: SecretObjectReference,
+    pub(crate) client_certificate_ref: SecretObjectReference,
 }

@@ -44,20 +44,20 @@ pub struct HttpRouteFilterSpec {
     /// Changes the URL of requests on the way to a backend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
-    pub url_rewrite: Option<FilterUrlRewrite>,
+    pub(crate) url_rewrite: Option<FilterUrlRewrite>,
 
     /// Answers requests without a backend. The rule needs no `backendRefs`, and can have no other filter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
-    pub direct_response: Option<FilterDirectResponse>,
+    pub(crate) direct_response: Option<FilterDirectResponse>,
 }
 
 /// Changes to the URL of a request.
 #[derive(JsonSchema, Validate, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
-pub struct FilterUrlRewrite {
+pub(crate) struct FilterUrlRewrite {
     /// The change of the path.
     #[garde(dive)]
-    pub path: FilterPath,
+    pub(crate) path: FilterPath,
 }
 
 /// A change of the path of a request.
@@ -66,23 +66,23 @@ pub struct FilterPath {
     /// The type of the change.
     #[serde(rename = "type")]
     #[garde(skip)]
-    pub kind: FilterPathType,
+    pub(crate) kind: FilterPathType,
 
     /// A regular expression that matches whole paths, from `^` to `$`, in the syntax of the Rust crate `regex`. Paths
     /// come without query and as the client has encoded them. A path without a match stays as it is.
     #[garde(length(bytes, min = 1, max = 1024))]
     #[schemars(length(min = 1, max = 1024))]
-    pub pattern: String,
+    pub(crate) pattern: String,
 
     /// The new path. `$1` to `$99` are the groups of the pattern, `%24` is a dollar sign. At most 9 references.
     #[garde(length(bytes, min = 1, max = 1024), prefix("/"))]
     #[schemars(length(min = 1, max = 1024), pattern("^/"))]
-    pub substitution: String,
+    pub(crate) substitution: String,
 }
 
 /// The type of a change of a path.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FilterPathType {
+pub(crate) enum FilterPathType {
     /// A regular expression with a substitution.
     #[default]
     ReplaceRegexMatch,
@@ -95,15 +95,15 @@ pub enum FilterPathType {
     validation = Rule::new("!has(self.body) || size(self.body) == 0 || !(self.statusCode in [204, 205, 304])")
         .message("responses with status 204, 205 and 304 have no body")
 )]
-pub struct FilterDirectResponse {
+pub(crate) struct FilterDirectResponse {
     /// The status.
     #[garde(range(min = 200, max = 599))]
     #[schemars(range(min = 200, max = 599))]
-    pub status_code: u16,
+    pub(crate) status_code: u16,
 
     /// The body, with content type `text/plain`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(length(bytes, max = 4096))]
     #[schemars(length(max = 4096))]
-    pub body: Option<String>,
+    pub(crate) body: Option<String>,
 }

@@ -17,15 +17,18 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use self::attached::{Attached, AttachedAddress, AttachedAddressType, AttachedSink, StatusUrl};
-pub use self::budget::ProxyBudget;
-pub use self::free::FreeObject;
-pub use self::ingress::{AnnotationDialect, HostOwnership, IngressSettings};
-pub use self::managed::{DisruptionBudget, Managed, Scheduling, Sidecar};
-pub use self::overrides::OverrideBounds;
-pub use self::process::{DataEncryption, KeyringReference, LogLevel, Metrics, Process, ProcessStatus};
-pub use self::service::{ExternalTrafficPolicy, ManagedService, ServiceType};
-pub use self::telemetry::{AccessLog, RequestIdHeader, RequestMetrics, ResponseHeader, Telemetry};
+pub(crate) use self::attached::{Attached, AttachedAddress, AttachedAddressType, AttachedSink, StatusUrl};
+pub(crate) use self::budget::ProxyBudget;
+pub(crate) use self::free::FreeObject;
+pub use self::ingress::AnnotationDialect;
+pub(crate) use self::ingress::{HostOwnership, IngressSettings};
+pub(crate) use self::managed::{Managed, Scheduling};
+pub(crate) use self::overrides::OverrideBounds;
+pub use self::process::LogLevel;
+pub(crate) use self::process::Process;
+pub(crate) use self::service::ManagedService;
+pub use self::service::{ExternalTrafficPolicy, ServiceType};
+pub(crate) use self::telemetry::{AccessLog, RequestIdHeader, RequestMetrics, ResponseHeader, Telemetry};
 
 /// `spec` of a `PingsixProxy`.
 #[derive(
@@ -73,51 +76,58 @@ pub struct PingsixProxySpec {
     /// Attached PingSIX processes, which you run, and their addresses.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
-    pub attached: Option<Attached>,
+    pub(crate) attached: Option<Attached>,
 
     /// PingSIX processes that the controller runs, in the namespace of the Gateway.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
-    pub managed: Option<Managed>,
+    pub(crate) managed: Option<Managed>,
 
     /// The shares of namespaces in the budget of each data plane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
-    pub budget: Option<ProxyBudget>,
+    pub(crate) budget: Option<ProxyBudget>,
 
     /// Whether TrafficPolicies may have responses cached (`spec.cache`) where namespaces share a data plane: by an
     /// IngressClass, or by a Gateway that admits routes or ListenerSets of other namespaces. All responses lie in the memory
     /// of the same processes, and PingSIX bounds their bodies alone. Default: `Forbidden`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shared_cache: Option<SharedCache>,
+    pub(crate) shared_cache: Option<SharedCache>,
 
     /// Fields of the class that Gateways may override, too. Only parameters of a class may set it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 11))]
     #[garde(length(max = 11))]
     #[x_kube(merge_strategy = ListMerge::Set)]
-    pub allow_overrides: Vec<Override>,
+    pub(crate) allow_overrides: Vec<Override>,
 
     /// Limits for the fields of `allowOverrides`, and for the metadata of Gateways. Only parameters of a class may set them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
-    pub override_bounds: Option<OverrideBounds>,
+    pub(crate) override_bounds: Option<OverrideBounds>,
 
     /// Settings for the Ingresses of a class. Only parameters of an IngressClass may set them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
-    pub ingress: Option<IngressSettings>,
+    pub(crate) ingress: Option<IngressSettings>,
 
     /// Metrics, access logs, request ids and response headers of data planes. Each field of a Gateway's
     /// telemetry replaces the same field of its class as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
-    pub telemetry: Option<Telemetry>,
+    pub(crate) telemetry: Option<Telemetry>,
+}
+
+impl PingsixProxySpec {
+    /// The dialects of the annotations that an IngressClass with these parameters reads.
+    pub fn annotation_dialects(&self) -> &[AnnotationDialect] {
+        self.ingress.as_ref().map(|settings| settings.annotations.as_slice()).unwrap_or_default()
+    }
 }
 
 /// Whether TrafficPolicies may have responses cached where namespaces share a data plane.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SharedCache {
+pub(crate) enum SharedCache {
     /// They may not: `spec.cache` is not applied there, and `pingsix.io/Limited` says so.
     #[default]
     Forbidden,
@@ -127,7 +137,7 @@ pub enum SharedCache {
 
 /// A field that a Gateway may set only if its class allows it.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Override {
+pub(crate) enum Override {
     /// `managed.image` and `managed.sidecar.image`
     Image,
     /// `managed.podTemplatePatch`
@@ -156,7 +166,7 @@ pub enum Override {
 
 impl Override {
     /// As it is written.
-    pub const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Image => "Image",
             Self::PodTemplatePatch => "PodTemplatePatch",
@@ -179,20 +189,20 @@ impl Override {
 pub struct PingsixProxyStatus {
     /// `Attached` or `Managed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mode: Option<String>,
+    pub(crate) mode: Option<String>,
 
     /// The condition `Accepted`, which names an unusable field.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
-    pub conditions: Vec<Condition>,
+    pub(crate) conditions: Vec<Condition>,
 }
 
 /// A Secret in the namespace of the `PingsixProxy`.
 #[derive(JsonSchema, garde::Validate, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub struct SecretReference {
+pub(crate) struct SecretReference {
     /// The name of the Secret.
     #[garde(length(min = 1, max = 253))]
-    pub name: String,
+    pub(crate) name: String,
 }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::reader::SpecReader;
-pub use self::reader::UnreadableField;
+pub(crate) use self::reader::UnreadableField;
 use crate::model::Kind;
 
 /// Whether a field has its default, which is not written.
@@ -45,25 +45,25 @@ pub(super) fn overrides_of_wide_targets() -> Rule {
 /// An object to which a policy applies, in the namespace of the policy.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub struct PolicyTargetReference {
+pub(crate) struct PolicyTargetReference {
     /// The API group of the object. Services are in the core group, which is empty.
     #[serde(default)]
     #[schemars(length(max = 253))]
-    pub group: String,
+    pub(crate) group: String,
 
     /// The kind of the object.
     #[schemars(length(min = 1, max = 63))]
-    pub kind: String,
+    pub(crate) kind: String,
 
     /// The name of the object.
     #[schemars(length(min = 1, max = 253))]
-    pub name: String,
+    pub(crate) name: String,
 
     /// A part of the object: a listener of a Gateway or ListenerSet, or a rule of a route, or a port of a Service, by
     /// name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
-    pub section_name: Option<String>,
+    pub(crate) section_name: Option<String>,
 }
 
 impl PolicyTargetReference {
@@ -76,7 +76,7 @@ impl PolicyTargetReference {
 /// The precedence between two policies of one kind with overlapping targets. Either way, each
 /// top-level field counts for itself.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MergeStrategy {
+pub(crate) enum MergeStrategy {
     /// The policy with the narrower target.
     #[default]
     Defaults,
@@ -91,12 +91,12 @@ pub struct SecretObjectReference {
     /// The API group. Secrets and ConfigMaps are in the core group, which is empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
-    pub group: Option<String>,
+    pub(crate) group: Option<String>,
 
     /// The kind: `Secret`, or `ConfigMap` where the field allows one. Default: `Secret`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]
-    pub kind: Option<String>,
+    pub(crate) kind: Option<String>,
 
     /// The name of the object.
     #[schemars(length(min = 1, max = 253))]
@@ -116,50 +116,50 @@ pub struct PolicyStatus {
     /// exist, and for each controller.
     #[serde(default)]
     #[schemars(length(max = 16))]
-    pub ancestors: Vec<PolicyAncestorStatus>,
+    pub(crate) ancestors: Vec<PolicyAncestorStatus>,
 }
 
 /// The state of a policy with respect to one Gateway or IngressClass, or to a target that does not exist.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
-pub struct PolicyAncestorStatus {
+pub(crate) struct PolicyAncestorStatus {
     /// The Gateway or IngressClass, or the target.
-    pub ancestor_ref: AncestorReference,
+    pub(crate) ancestor_ref: AncestorReference,
 
     /// The controller that wrote the entry.
-    pub controller_name: String,
+    pub(crate) controller_name: String,
 
     /// The conditions, such as `Accepted`.
     #[serde(default)]
     #[schemars(length(max = 8))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
-    pub conditions: Vec<Condition>,
+    pub(crate) conditions: Vec<Condition>,
 }
 
 /// A Gateway, an IngressClass or a target, in the status of a policy.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub struct AncestorReference {
+pub(crate) struct AncestorReference {
     /// The API group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group: Option<String>,
+    pub(crate) group: Option<String>,
 
     /// The kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
+    pub(crate) kind: Option<String>,
 
     /// The namespace; an IngressClass has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
+    pub(crate) namespace: Option<String>,
 
     /// The name.
-    pub name: String,
+    pub(crate) name: String,
 
     /// A listener.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub section_name: Option<String>,
+    pub(crate) section_name: Option<String>,
 
     /// A port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub port: Option<i32>,
+    pub(crate) port: Option<i32>,
 }

@@ -66,15 +66,15 @@ use super::policy::{
 pub struct SecurityPolicySpec {
     /// The objects to which the policy applies: Gateways and ListenerSets, or HTTPRoutes and GRPCRoutes, or Ingresses.
     #[schemars(length(min = 1, max = 16))]
-    pub target_refs: Vec<PolicyTargetReference>,
+    pub(crate) target_refs: Vec<PolicyTargetReference>,
 
     /// Which policy counts where several apply.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub strategy: MergeStrategy,
+    pub(crate) strategy: MergeStrategy,
 
     /// API keys of clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub api_key_auth: Option<ApiKeyAuth>,
+    pub(crate) api_key_auth: Option<ApiKeyAuth>,
 
     /// A user with a password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,11 +82,11 @@ pub struct SecurityPolicySpec {
 
     /// JSON Web Tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub jwt: Option<Jwt>,
+    pub(crate) jwt: Option<Jwt>,
 
     /// No authentication, although a policy with a wider target asks for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub anonymous: Option<Anonymous>,
+    pub(crate) anonymous: Option<Anonymous>,
 
     /// The addresses of clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,7 +94,7 @@ pub struct SecurityPolicySpec {
 
     /// The source of client addresses behind trusted proxies. `authorization` uses this address.
     #[serde(default, rename = "clientIP", skip_serializing_if = "Option::is_none")]
-    pub client_ip: Option<ClientIp>,
+    pub(crate) client_ip: Option<ClientIp>,
 
     /// Requests of scripts from other origins. The CORS filter of a rule replaces this field. A rule with such a filter
     /// cannot be served where a policy with the strategy `Overrides` sets the field.
@@ -103,12 +103,32 @@ pub struct SecurityPolicySpec {
 
     /// Tokens against forged requests. Each response sets the cookie of the token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub csrf: Option<Csrf>,
+    pub(crate) csrf: Option<Csrf>,
 
     /// Fields that could not be read. A policy with such a field is invalid.
     #[serde(skip)]
     #[schemars(skip)]
-    pub unreadable: Vec<UnreadableField>,
+    pub(crate) unreadable: Vec<UnreadableField>,
+}
+
+impl SecurityPolicySpec {
+    /// Whether another version has the same targets.
+    pub fn has_targets_of(&self, other: &Self) -> bool {
+        self.target_refs == other.target_refs
+    }
+
+    /// Whether it sets each protection that another version sets: credentials, authorization, and a defence against CSRF.
+    pub fn has_protections_of(&self, other: &Self) -> bool {
+        let is_kept = |is_set: fn(&Self) -> bool| is_set(self) || !is_set(other);
+        is_kept(Self::authenticates)
+            && is_kept(|spec| spec.authorization.is_some())
+            && is_kept(|spec| spec.csrf.is_some())
+    }
+
+    /// Whether it demands credentials.
+    const fn authenticates(&self) -> bool {
+        self.api_key_auth.is_some() || self.basic_auth.is_some() || self.jwt.is_some()
+    }
 }
 
 impl<'de> Deserialize<'de> for SecurityPolicySpec {
@@ -135,34 +155,34 @@ impl<'de> Deserialize<'de> for SecurityPolicySpec {
 /// API keys of clients.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
-pub struct ApiKeyAuth {
+pub(crate) struct ApiKeyAuth {
     /// Secrets with keys: the value of each entry is a key.
     #[schemars(length(min = 1, max = 16))]
-    pub credential_refs: Vec<SecretObjectReference>,
+    pub(crate) credential_refs: Vec<SecretObjectReference>,
 
     /// Where requests have their key. Default: the header `apikey`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub extract_from: Option<ExtractFrom>,
+    pub(crate) extract_from: Option<ExtractFrom>,
 
     /// Removes the key from requests before they go to a backend. Default: true for targets that are Gateways or
     /// ListenerSets, whose routes may be of others, and false for other targets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sanitize: Option<bool>,
+    pub(crate) sanitize: Option<bool>,
 }
 
 /// Where requests have a credential: one header, one query parameter, or both.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub struct ExtractFrom {
+pub(crate) struct ExtractFrom {
     /// The name of a header.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1))]
-    pub headers: Vec<String>,
+    pub(crate) headers: Vec<String>,
 
     /// The name of a query parameter.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1))]
-    pub params: Vec<String>,
+    pub(crate) params: Vec<String>,
 }
 
 /// A user with a password.
@@ -175,7 +195,7 @@ pub struct BasicAuth {
     /// Removes the credentials from requests before they go to a backend. Default: true for targets that are Gateways or
     /// ListenerSets, whose routes may be of others, and false for other targets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sanitize: Option<bool>,
+    pub(crate) sanitize: Option<bool>,
 }
 
 /// JSON Web Tokens. A token needs the claim `exp`.
@@ -185,51 +205,51 @@ pub struct BasicAuth {
     validation = Rule::new("has(self.secretRef) != has(self.publicKeyRef)")
         .message("exactly one of secretRef and publicKeyRef has to be set")
 )]
-pub struct Jwt {
+pub(crate) struct Jwt {
     /// The claim `iss` that tokens need.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 2048))]
-    pub issuer: Option<String>,
+    pub(crate) issuer: Option<String>,
 
     /// The claim `aud` that tokens need. Without this field, tokens with the claim are refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 2048))]
-    pub audience: Option<String>,
+    pub(crate) audience: Option<String>,
 
     /// The algorithm of signatures: HS256 or HS512 with a secret; RS256, RS384, RS512, ES256 or ES384 with a public key.
-    pub algorithm: String,
+    pub(crate) algorithm: String,
 
     /// A Secret with the shared secret in the entry `key`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub secret_ref: Option<SecretObjectReference>,
+    pub(crate) secret_ref: Option<SecretObjectReference>,
 
     /// A ConfigMap or Secret with the public key in the entry `key`, as PEM. `kind` tells which.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub public_key_ref: Option<SecretObjectReference>,
+    pub(crate) public_key_ref: Option<SecretObjectReference>,
 
     /// Where requests have their token. Default: the header `Authorization`, with or without `Bearer`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub extract_from: Option<ExtractFrom>,
+    pub(crate) extract_from: Option<ExtractFrom>,
 
     /// Claims that tokens need beside `exp`: `aud`, `iss`, `nbf` and `sub` are known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
-    pub required_claims: Vec<String>,
+    pub(crate) required_claims: Vec<String>,
 
     /// Seconds after `exp` for which a token is still valid.
     #[serde(default, skip_serializing_if = "is_default")]
     #[schemars(range(max = 3600))]
-    pub clock_skew: u32,
+    pub(crate) clock_skew: u32,
 
     /// Removes the token from requests before they go to a backend. Default: true for targets that are Gateways or
     /// ListenerSets, whose routes may be of others, and false for other targets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sanitize: Option<bool>,
+    pub(crate) sanitize: Option<bool>,
 }
 
 /// No authentication.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Anonymous {}
+pub(crate) struct Anonymous {}
 
 /// The addresses of clients.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
@@ -251,12 +271,12 @@ pub struct Authorization {
 /// The source of client addresses behind trusted proxies.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub struct ClientIp {
+pub(crate) struct ClientIp {
     /// Networks of proxies, in CIDR notation. Their `X-Forwarded-For` counts, and no other header. These proxies must set
     /// that header, or else their requests are answered with 403. They must keep it in one line, because PingSIX reads the
     /// first line alone.
     #[schemars(length(min = 1, max = 256))]
-    pub trusted_proxies: Vec<String>,
+    pub(crate) trusted_proxies: Vec<String>,
 }
 
 /// Requests of scripts from other origins, with the fields of the CORS filter of HTTPRoute.
@@ -266,40 +286,40 @@ pub struct Cors {
     /// Origins: a scheme, a host and perhaps a port; `*` is any, and `https://*` is any of a scheme.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
-    pub allow_origins: Vec<String>,
+    pub(crate) allow_origins: Vec<String>,
 
     /// The names for which `*` stands in origins such as `https://*.example.com`.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub origin_wildcards: OriginWildcards,
+    pub(crate) origin_wildcards: OriginWildcards,
 
     /// Methods; `*` is any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 9))]
-    pub allow_methods: Vec<String>,
+    pub(crate) allow_methods: Vec<String>,
 
     /// Headers of requests; `*` is any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
-    pub allow_headers: Vec<String>,
+    pub(crate) allow_headers: Vec<String>,
 
     /// Headers of responses that scripts may read; `*` is any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
-    pub expose_headers: Vec<String>,
+    pub(crate) expose_headers: Vec<String>,
 
     /// Whether scripts may send cookies and credentials. The field has no effect where any origin is allowed.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub allow_credentials: bool,
+    pub(crate) allow_credentials: bool,
 
     /// Seconds for which browsers keep the answer. Default: 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
-    pub max_age: Option<i32>,
+    pub(crate) max_age: Option<i32>,
 }
 
 /// The names for which `*` stands before a domain.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum OriginWildcards {
+pub(crate) enum OriginWildcards {
     /// One or more labels, as in the CORS filter of HTTPRoute.
     #[default]
     AnyDepth,
@@ -325,9 +345,9 @@ impl From<&Cors> for api::HttpRouteRulesFiltersCors {
 /// Tokens against forged requests.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
-pub struct Csrf {
+pub(crate) struct Csrf {
     /// A Secret with the secret of the tokens in the entry `key`.
-    pub secret_ref: SecretObjectReference,
+    pub(crate) secret_ref: SecretObjectReference,
 }
 
 #[cfg(test)]

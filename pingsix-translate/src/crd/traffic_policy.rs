@@ -60,15 +60,15 @@ use super::policy::{
 pub struct TrafficPolicySpec {
     /// The objects to which the policy applies: Gateways and ListenerSets, or HTTPRoutes and GRPCRoutes, or Ingresses.
     #[schemars(length(min = 1, max = 16))]
-    pub target_refs: Vec<PolicyTargetReference>,
+    pub(crate) target_refs: Vec<PolicyTargetReference>,
 
     /// Which policy counts where several apply.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub strategy: MergeStrategy,
+    pub(crate) strategy: MergeStrategy,
 
     /// The limit of requests of a client. Rules whose limit is invalid answer 500.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate_limit: Option<RateLimit>,
+    pub(crate) rate_limit: Option<RateLimit>,
 
     /// The codings with which responses are compressed, each at most once. PingSIX considers the first coding alone that a
     /// client accepts and PingSIX knows: a client with `gzip, br` gets gzip, or nothing where only Brotli is listed.
@@ -79,26 +79,26 @@ pub struct TrafficPolicySpec {
         validation = Rule::new("self.all(one, self.filter(other, other.type == one.type).size() == 1)")
             .message("each type may be listed once")
     )]
-    pub compression: Option<Vec<Compression>>,
+    pub(crate) compression: Option<Vec<Compression>>,
 
     /// A header with an id for each request. The id of a client stays as it is. Where a SecurityPolicy sets
     /// `authorization` and `clientIP`, this field has no effect.
     #[serde(default, rename = "requestID", skip_serializing_if = "Option::is_none")]
-    pub request_id: Option<RequestId>,
+    pub(crate) request_id: Option<RequestId>,
 
     /// Delays and errors for tests. PingSIX injects them before authentication and limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fault_injection: Option<FaultInjection>,
+    pub(crate) fault_injection: Option<FaultInjection>,
 
     /// Translation of gRPC-Web, which browsers speak, into gRPC. The backends have to speak gRPC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub grpc_web: Option<GrpcWeb>,
+    pub(crate) grpc_web: Option<GrpcWeb>,
 
     /// Changes to the headers of responses of backends. Answers of PingSIX itself, such as 401 and 429, stay as they are. A
     /// rule with a `ResponseHeaderModifier` cannot be served under this field, because PingSIX would make the changes of
     /// the rule alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub response_headers: Option<ResponseHeaderChanges>,
+    pub(crate) response_headers: Option<ResponseHeaderChanges>,
 
     /// A cache of responses in the memory of each process. PingSIX bounds the bodies alone: by default 512 MiB for all
     /// policies together, and 1 MiB for each. Headers and keys take memory without a bound, so clients can fill the memory of
@@ -110,12 +110,12 @@ pub struct TrafficPolicySpec {
     /// policy, is no credential to PingSIX. Any client can go past the cache, by the header `x-bypass-cache` or by
     /// `cache-control: no-cache`. `Cache-Control` of a response counts before `ttl`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cache: Option<ResponseCache>,
+    pub(crate) cache: Option<ResponseCache>,
 
     /// Fields that could not be read. Such a field is invalid.
     #[serde(skip)]
     #[schemars(skip)]
-    pub unreadable: Vec<UnreadableField>,
+    pub(crate) unreadable: Vec<UnreadableField>,
 }
 
 impl<'de> Deserialize<'de> for TrafficPolicySpec {
@@ -140,7 +140,7 @@ impl<'de> Deserialize<'de> for TrafficPolicySpec {
 
 /// The limit of requests of a client.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
-pub struct RateLimit {
+pub(crate) struct RateLimit {
     /// A limit in fixed windows that each process of the data plane counts for itself. With several processes, clients may
     /// send a multiple of it.
     ///
@@ -148,34 +148,34 @@ pub struct RateLimit {
     /// both together the limit, and a route with a further policy has counts of its own. PingSIX forgets all counts when
     /// it builds its plugins anew: after a change of a policy, or of an endpoint of any Service of the data plane. With
     /// more than about a thousand keys in a window, PingSIX may count the requests of several keys together.
-    pub local: LocalRateLimit,
+    pub(crate) local: LocalRateLimit,
 }
 
 /// A limit per process and key.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub struct LocalRateLimit {
+pub(crate) struct LocalRateLimit {
     /// The number of requests.
-    pub limit: RequestLimit,
+    pub(crate) limit: RequestLimit,
 
     /// The part of a request by which clients are told apart. A client that chooses another header, cookie or parameter has
     /// another count.
     #[serde(default)]
-    pub key: RateLimitKey,
+    pub(crate) key: RateLimitKey,
 
     /// Treatment of requests without the header, cookie or query parameter. No request passes uncounted.
     #[serde(default)]
-    pub on_missing_key: MissingKey,
+    pub(crate) on_missing_key: MissingKey,
 
     /// The status of requests beyond the limit.
     #[serde(default = "LocalRateLimit::default_reject_code")]
     #[schemars(range(min = 400, max = 599))]
-    pub reject_code: u16,
+    pub(crate) reject_code: u16,
 
     /// Whether responses have the headers `X-Rate-Limit-Limit`, `X-Rate-Limit-Remaining` and `X-Rate-Limit-Reset`, and
     /// rejections `Retry-After`.
     #[serde(default = "LocalRateLimit::default_quota_headers")]
-    pub quota_headers: bool,
+    pub(crate) quota_headers: bool,
 }
 
 impl LocalRateLimit {
@@ -190,18 +190,18 @@ impl LocalRateLimit {
 
 /// A number of requests per unit of time.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RequestLimit {
+pub(crate) struct RequestLimit {
     /// The number of requests in each unit.
     #[schemars(range(min = 1, max = 1_000_000_000))]
-    pub requests: u32,
+    pub(crate) requests: u32,
 
     /// The length of the window.
-    pub unit: RateLimitUnit,
+    pub(crate) unit: RateLimitUnit,
 }
 
 /// The length of a window.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RateLimitUnit {
+pub(crate) enum RateLimitUnit {
     /// A second.
     Second,
     /// 60 seconds.
@@ -219,20 +219,20 @@ pub enum RateLimitUnit {
     validation = Rule::new("(self.type == 'RemoteAddress') != has(self.name)")
         .message("a Header, a Cookie and a QueryParam need a name, a RemoteAddress has none")
 )]
-pub struct RateLimitKey {
+pub(crate) struct RateLimitKey {
     /// The kind of the part.
     #[serde(default)]
-    pub r#type: RateLimitKeyType,
+    pub(crate) r#type: RateLimitKeyType,
 
     /// The name of the header, cookie or query parameter: letters, digits, `-`, `_` and `.`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256), regex(pattern = "^[A-Za-z0-9._-]+$"))]
-    pub name: Option<String>,
+    pub(crate) name: Option<String>,
 }
 
 /// The kind of a part of requests.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RateLimitKeyType {
+pub(crate) enum RateLimitKeyType {
     /// The address of the connection's peer.
     #[default]
     RemoteAddress,
@@ -246,7 +246,7 @@ pub enum RateLimitKeyType {
 
 /// Treatment of requests without a key.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MissingKey {
+pub(crate) enum MissingKey {
     /// All of them share one count.
     #[default]
     Share,
@@ -257,19 +257,19 @@ pub enum MissingKey {
 /// A coding of responses.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[x_kube(validation = Rule::new("self.type != 'Gzip' || !has(self.level) || self.level <= 9").message("Gzip has the levels 1 to 9"))]
-pub struct Compression {
+pub(crate) struct Compression {
     /// The coding.
-    pub r#type: CompressionType,
+    pub(crate) r#type: CompressionType,
 
     /// The effort: 1 to 9 for Gzip, 1 to 11 for Brotli. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 11))]
-    pub level: Option<u32>,
+    pub(crate) level: Option<u32>,
 }
 
 /// A coding.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CompressionType {
+pub(crate) enum CompressionType {
     /// `gzip`.
     Gzip,
     /// `br`.
@@ -279,55 +279,55 @@ pub enum CompressionType {
 /// A header with an id for each request.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub struct RequestId {
+pub(crate) struct RequestId {
     /// The name of the header. Default: `X-Request-Id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
-    pub header_name: Option<String>,
+    pub(crate) header_name: Option<String>,
 
     /// Whether the response has the header, too. Default: `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub in_response: Option<bool>,
+    pub(crate) in_response: Option<bool>,
 }
 
 /// Delays and errors for tests.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[x_kube(validation = Rule::new("has(self.delay) || has(self.abort)").message("one of delay and abort has to be set"))]
-pub struct FaultInjection {
+pub(crate) struct FaultInjection {
     /// A delay of requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delay: Option<FaultDelay>,
+    pub(crate) delay: Option<FaultDelay>,
 
     /// An answer without a backend, after the delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub abort: Option<FaultAbort>,
+    pub(crate) abort: Option<FaultAbort>,
 }
 
 /// A delay of requests.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
-pub struct FaultDelay {
+pub(crate) struct FaultDelay {
     /// The length of the delay, at most 60s.
     #[schemars(length(min = 1, max = 32))]
-    pub duration: String,
+    pub(crate) duration: String,
 
     /// The share of requests in per cent.
     #[serde(default = "every_request")]
     #[schemars(range(max = 100))]
-    pub percentage: u32,
+    pub(crate) percentage: u32,
 }
 
 /// An answer without a backend.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub struct FaultAbort {
+pub(crate) struct FaultAbort {
     /// The status of the answer.
     #[schemars(range(min = 200, max = 599))]
-    pub http_status: u16,
+    pub(crate) http_status: u16,
 
     /// The share of requests in per cent.
     #[serde(default = "every_request")]
     #[schemars(range(max = 100))]
-    pub percentage: u32,
+    pub(crate) percentage: u32,
 }
 
 fn every_request() -> u32 {
@@ -336,7 +336,7 @@ fn every_request() -> u32 {
 
 /// Translation of gRPC-Web into gRPC.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct GrpcWeb {}
+pub(crate) struct GrpcWeb {}
 
 /// Changes to the headers of responses, with the fields of the `ResponseHeaderModifier` of HTTPRoute.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
@@ -344,44 +344,44 @@ pub struct GrpcWeb {}
     validation = Rule::new("has(self.set) || has(self.add) || has(self.remove)")
         .message("one of set, add and remove has to be set")
 )]
-pub struct ResponseHeaderChanges {
+pub(crate) struct ResponseHeaderChanges {
     /// Headers whose values are replaced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
-    pub set: Vec<ResponseHeader>,
+    pub(crate) set: Vec<ResponseHeader>,
 
     /// Headers that get one more value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
-    pub add: Vec<ResponseHeader>,
+    pub(crate) add: Vec<ResponseHeader>,
 
     /// Names of headers to remove.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
-    pub remove: Vec<String>,
+    pub(crate) remove: Vec<String>,
 }
 
 /// A cache of responses.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
-pub struct ResponseCache {
+pub(crate) struct ResponseCache {
     /// The time for which a response is fresh if it has no `Cache-Control`: whole seconds, from 1s to 86400s.
     #[schemars(length(min = 1, max = 32))]
-    pub ttl: String,
+    pub(crate) ttl: String,
 
     /// The methods whose responses are kept: `GET` and `HEAD`. Default: both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 2))]
-    pub methods: Option<Vec<CacheMethod>>,
+    pub(crate) methods: Option<Vec<CacheMethod>>,
 
     /// The statuses of responses that are kept, from 200 to 599 but for 206 and 304. Default: 200.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 32), inner(range(min = 200, max = 599)))]
-    pub statuses: Option<Vec<u16>>,
+    pub(crate) statuses: Option<Vec<u16>>,
 }
 
 /// A method whose responses may be kept.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CacheMethod {
+pub(crate) enum CacheMethod {
     /// `GET`.
     #[serde(rename = "GET")]
     Get,

@@ -11,7 +11,7 @@ use crate::crd::PolicyTargetReference;
 use crate::model::{Kind, ObjectKey, ObjectName};
 
 /// A policy: an object with `spec.targetRefs` (GEP-713).
-pub trait PolicyObject: Identified {
+pub(crate) trait PolicyObject: Identified {
     /// The kinds that a policy may target.
     const TARGETS: &'static [Kind];
 

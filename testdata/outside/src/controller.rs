@@ -16,6 +16,7 @@ use pingsix_gateway_api::reconcile::{Pace, Queue, ReconcileOutcome, Reconciler};
 use pingsix_gateway_api::watch::{Input, WatchOptions, Watches};
 use pingsix_gateway_api::world::World;
 use pingsix_sink::{Desired, EmbeddedEtcd, MemorySink, Published, Sink, SinkError};
+use pingsix_translate::selection::{Extract, ObjectSource as _};
 use pingsix_translate::snapshot::Gateway;
 use pingsix_translate::status::{Address, Delivery};
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, ObjectName, Options};
@@ -120,7 +121,7 @@ fn jiff_now() -> k8s_openapi::jiff::Timestamp {
 
 fn count(world: &World) -> usize {
     let gateway = ObjectKey::new(Kind::Gateway, "shop", "web");
-    let is_there = world.get::<Gateway>(&gateway.name).is_some() && world.extract(&gateway).is_some();
+    let is_there = world.get::<Gateway>(&gateway.name).is_some() && Extract::new(world, &gateway).is_some();
     world.keys::<Gateway>().len() + usize::from(is_there) + world.owners_of(&gateway).len()
 }
 

@@ -1,4 +1,4 @@
-//! Programs that tests run: ports that stay free for them, where they are installed, and a real etcd.
+//! Programs that tests run: ports that stay free for them, where they are installed, a real etcd, and its protocol.
 //!
 //! ```no_run
 //! # async fn a_test() {
@@ -30,6 +30,9 @@ mod etcd;
 mod page;
 mod ports;
 mod programs;
+/// The protocol of etcd, client and server: the file of `pingsix-sink`, where it is private.
+#[path = "../../../pingsix-sink/src/proto.rs"]
+pub mod proto;
 mod workspace;
 
 pub use etcd::{Etcd, Signal};

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
-use pingsix_sink::proto::etcdserverpb::RangeRequest;
-use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
+use pingsix_test_programs::proto::etcdserverpb::RangeRequest;
+use pingsix_test_programs::proto::etcdserverpb::kv_client::KvClient;
 use serde_json::json;
 use tonic::transport::Endpoint;
 

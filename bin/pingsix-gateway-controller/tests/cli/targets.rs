@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use pingsix_sink::admin::PUBLISHER_LABEL;
-use pingsix_sink::proto::etcdserverpb::RangeRequest;
-use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
 use pingsix_sink::{Desired, Document, DocumentSet, EtcdSink, Key, OrderHint, Owner, Scope, Sink as _};
 use pingsix_test_cluster::Process;
 use pingsix_test_programs::free_address;
+use pingsix_test_programs::proto::etcdserverpb::RangeRequest;
+use pingsix_test_programs::proto::etcdserverpb::kv_client::KvClient;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

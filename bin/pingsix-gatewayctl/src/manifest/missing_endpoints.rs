@@ -138,7 +138,6 @@ impl<'o> Uses<'o> {
         let class = objects.ingress_classes().find(|(name, _)| Some(&*name.name) == written);
         let proxy = class.and_then(|(_, class)| proxy_of_ingress_class(class));
         let proxy = proxy.and_then(|proxy| objects.proxies().find(|(name, _)| **name == proxy));
-        let settings = proxy.and_then(|(_, proxy)| proxy.spec.ingress.as_ref());
-        settings.map(|settings| settings.annotations.as_slice()).unwrap_or_default()
+        proxy.map(|(_, proxy)| proxy.spec.annotation_dialects()).unwrap_or_default()
     }
 }

@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use pingsix_sink::proto::etcdserverpb::RangeRequest;
-use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
+use pingsix_test_programs::proto::etcdserverpb::RangeRequest;
+use pingsix_test_programs::proto::etcdserverpb::kv_client::KvClient;
 use tonic::transport::{Channel, Endpoint};
 
 use crate::support::{CART, GATEWAY, Manifests, route};

@@ -23,7 +23,7 @@ const REDACTED: &str = "<redacted>";
 
 impl DebugState<'_> {
     /// A dump, or the part of it that is about an object.
-    pub fn dump(&self, dump: Dump, about: Option<&ObjectKey>) -> Value {
+    pub(crate) fn dump(&self, dump: Dump, about: Option<&ObjectKey>) -> Value {
         let world = self.reconciler.world();
         match (dump, about) {
             (Dump::World, None) => by_kind(&Overview, world),

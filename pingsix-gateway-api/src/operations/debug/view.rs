@@ -17,7 +17,7 @@ const INPUT: &str = "--cluster";
 
 impl DebugState<'_> {
     /// The model of the pages. Objects and documents are shared with the state. Verdicts and problems are copied.
-    pub fn model(&self) -> Model {
+    pub(crate) fn model(&self) -> Model {
         let world = self.reconciler.world();
         let objects = Model::kinds().flat_map(|kind| with_kind(&Decoded(kind), kind, world));
         let options = self.reconciler.options().clone();

@@ -8,8 +8,9 @@ use pingsix_translate::snapshot::TcpRoute;
 use serde_json::json;
 
 use super::consumer::{Consumer, named};
+use crate::fault::FaultCategory;
 use crate::fixture::api_server::{ApiServer, Fate, Verb};
-use crate::watch::{Availability, FaultCategory, WatchOptions};
+use crate::watch::{Availability, WatchOptions};
 
 const TCP: Kind = Kind::TcpRoute;
 

@@ -7,8 +7,9 @@ use pingsix_translate::{Kind, ObjectKey};
 use serde_json::{Value, json};
 
 use super::consumer::{Consumer, named};
+use crate::fault::FaultCategory;
 use crate::fixture::api_server::{ApiServer, Fate, Verb};
-use crate::watch::{Answer, FaultCategory, NameBounds, SecretWatch, WatchOptions};
+use crate::watch::{Answer, NameBounds, SecretWatch, WatchOptions};
 
 const SECRET: Kind = Kind::Secret;
 

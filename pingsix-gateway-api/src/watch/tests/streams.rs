@@ -7,8 +7,9 @@ use pingsix_translate::snapshot::HttpRoute;
 use serde_json::json;
 
 use super::consumer::{Consumer, named, route};
+use crate::fault::FaultCategory;
 use crate::fixture::api_server::{ApiServer, Fate, RecordedRequest, Verb};
-use crate::watch::{Availability, FaultCategory, WatchOptions};
+use crate::watch::{Availability, WatchOptions};
 
 const ROUTE: Kind = Kind::HttpRoute;
 

@@ -8,12 +8,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::StreamExt as _;
 use pingsix_sink::EmbeddedEtcd;
-use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
-use pingsix_sink::proto::etcdserverpb::watch_client::WatchClient;
-use pingsix_sink::proto::etcdserverpb::watch_request::RequestUnion;
-use pingsix_sink::proto::etcdserverpb::{RangeRequest, RangeResponse, WatchCreateRequest, WatchRequest};
-use pingsix_sink::proto::mvccpb::event::EventType;
 use pingsix_test_programs::free_address;
+use pingsix_test_programs::proto::etcdserverpb::kv_client::KvClient;
+use pingsix_test_programs::proto::etcdserverpb::watch_client::WatchClient;
+use pingsix_test_programs::proto::etcdserverpb::watch_request::RequestUnion;
+use pingsix_test_programs::proto::etcdserverpb::{
+    RangeRequest, RangeResponse, WatchCreateRequest, WatchRequest,
+};
+use pingsix_test_programs::proto::mvccpb::event::EventType;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;

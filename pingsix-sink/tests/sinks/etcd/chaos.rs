@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pingsix_sink::proto::mvccpb::event::EventType;
 use pingsix_sink::{Desired, EtcdSink, Sink as _};
 use pingsix_test_programs::Signal;
+use pingsix_test_programs::proto::mvccpb::event::EventType;
 
 use super::etcd_test::{EtcdTest, WAIT_TIMEOUT, publish_until_done};
 use crate::wire::{Watcher, channel, watch_under};

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pingsix_sink::etcd::Builder;
-use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
-use pingsix_sink::proto::etcdserverpb::{DeleteRangeRequest, PutRequest, RangeResponse};
-use pingsix_sink::proto::mvccpb::KeyValue;
 use pingsix_sink::{Desired, DocumentSet, EtcdSink, Published, Scope, Sink as _, SinkError};
 use pingsix_test_programs::Etcd;
+use pingsix_test_programs::proto::etcdserverpb::kv_client::KvClient;
+use pingsix_test_programs::proto::etcdserverpb::{DeleteRangeRequest, PutRequest, RangeResponse};
+use pingsix_test_programs::proto::mvccpb::KeyValue;
 use tonic::transport::Channel;
 
 use crate::relay::Relay;

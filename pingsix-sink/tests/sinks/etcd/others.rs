@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pingsix_sink::etcd::EtcdError;
-use pingsix_sink::proto::etcdserverpb::compare::{CompareResult, CompareTarget, TargetUnion};
-use pingsix_sink::proto::etcdserverpb::request_op::Request as Operation;
-use pingsix_sink::proto::etcdserverpb::{Compare, PutRequest, RangeResponse, RequestOp, TxnRequest};
-use pingsix_sink::proto::mvccpb::event::EventType;
 use pingsix_sink::{Desired, EtcdSink, Sink as _, plan};
+use pingsix_test_programs::proto::etcdserverpb::compare::{CompareResult, CompareTarget, TargetUnion};
+use pingsix_test_programs::proto::etcdserverpb::request_op::Request as Operation;
+use pingsix_test_programs::proto::etcdserverpb::{Compare, PutRequest, RangeResponse, RequestOp, TxnRequest};
+use pingsix_test_programs::proto::mvccpb::event::EventType;
 
 use super::etcd_test::{
     EtcdTest, WAIT_TIMEOUT, publish_error, publish_until_done, routes_of, wait_for_drift, wait_for_watch,

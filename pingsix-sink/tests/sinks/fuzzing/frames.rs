@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use bytes::{Buf as _, BufMut as _, Bytes};
-use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
-use pingsix_sink::proto::etcdserverpb::{
+use pingsix_sink::{Desired, Document, DocumentSet, EmbeddedEtcd, Key, OrderHint, Owner, Scope, Sink as _};
+use pingsix_test_programs::proto::etcdserverpb::kv_client::KvClient;
+use pingsix_test_programs::proto::etcdserverpb::{
     RangeRequest, RangeResponse, TxnResponse, WatchRequest, WatchResponse,
 };
-use pingsix_sink::{Desired, Document, DocumentSet, EmbeddedEtcd, Key, OrderHint, Owner, Scope, Sink as _};
 use prost::Message as _;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -151,9 +151,11 @@ async fn watch(channel: &Channel, input: &mut Input<'_>, faults: &mut Vec<String
     let mut started: Vec<i64> = Vec::new();
     // A valid progress request, which is answered after all frames before it.
     let end = WatchRequest {
-        request_union: Some(pingsix_sink::proto::etcdserverpb::watch_request::RequestUnion::ProgressRequest(
-            pingsix_sink::proto::etcdserverpb::WatchProgressRequest {},
-        )),
+        request_union: Some(
+            pingsix_test_programs::proto::etcdserverpb::watch_request::RequestUnion::ProgressRequest(
+                pingsix_test_programs::proto::etcdserverpb::WatchProgressRequest {},
+            ),
+        ),
     };
     let frames = frames.into_iter().chain([Bytes::from(end.encode_to_vec())]);
     // The stream of requests ends with this function: HTTP/2 resets a stream whose both directions were dropped.

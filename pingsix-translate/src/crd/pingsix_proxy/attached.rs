@@ -13,48 +13,48 @@ use crate::model::Layout;
 #[derive(JsonSchema, Validate, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[garde(allow_unvalidated)]
-pub struct Attached {
+pub(crate) struct Attached {
     /// The PingSIX fleets of a Gateway or an IngressClass. Default: the option `--layout` of the controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub layout: Option<Layout>,
+    pub(crate) layout: Option<Layout>,
 
     /// The addresses at which clients reach the processes, for `Gateway.status.addresses`. Default: the options
     /// `--publish-address` and `--publish-service` of the controller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[garde(length(max = 16), dive)]
-    pub addresses: Vec<AttachedAddress>,
+    pub(crate) addresses: Vec<AttachedAddress>,
 
     /// The status pages of the processes, which confirm publications. Default: the option `--status-url` of the
     /// controller. Requests to status pages of a class carry the key of `--status-api-key-file`. Requests to status
     /// pages of a Gateway carry no key.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[garde(length(max = 64), dive)]
-    pub status_urls: Vec<StatusUrl>,
+    pub(crate) status_urls: Vec<StatusUrl>,
 
     /// The sink of the configuration. Default: the option `--sink` of the controller. An earlier sink keeps its
     /// documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
-    pub sink: Option<AttachedSink>,
+    pub(crate) sink: Option<AttachedSink>,
 }
 
 /// An address at which clients reach the processes.
 #[derive(JsonSchema, Validate, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[garde(allow_unvalidated)]
-pub struct AttachedAddress {
+pub(crate) struct AttachedAddress {
     /// The type of the value.
     #[serde(default, rename = "type")]
-    pub kind: AttachedAddressType,
+    pub(crate) kind: AttachedAddressType,
 
     /// An IP address or a hostname.
     #[garde(length(min = 1, max = 253))]
-    pub value: String,
+    pub(crate) value: String,
 }
 
 /// The type of an address.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AttachedAddressType {
+pub(crate) enum AttachedAddressType {
     /// An IPv4 or IPv6 address.
     #[default]
     IPAddress,
@@ -65,34 +65,34 @@ pub enum AttachedAddressType {
 /// A status page of a PingSIX process.
 #[derive(JsonSchema, Validate, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub struct StatusUrl {
+pub(crate) struct StatusUrl {
     /// `http://HOST:PORT`. PingSIX serves its status page without TLS, under a fixed path.
     #[schemars(pattern(r"^http://[^/?#@\s]+/?$"))]
     #[garde(length(min = 1, max = 2048), custom(status_url))]
-    pub url: String,
+    pub(crate) url: String,
 
     /// The listener port of the process, with layout `PerPort`: 80 or 443 for an IngressClass. With layout `Shared`,
     /// one process serves all ports, and the field has to be absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(range(min = 1))]
-    pub port: Option<u16>,
+    pub(crate) port: Option<u16>,
 }
 
 /// A sink of configuration.
 #[derive(KubeSchema, Validate, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub struct AttachedSink {
+pub(crate) struct AttachedSink {
     /// An etcd, `etcd://HOST:PORT` or `etcds://HOST:PORT` with TLS, several hosts separated by commas; or the Admin API
     /// of PingSIX, `admin+http://HOST:PORT` or `admin+https://HOST:PORT`.
     #[schemars(length(min = 1, max = 2048), pattern(r"^(etcds?|admin\+https?)://[^/?#@\s]+/?$"))]
     #[garde(length(min = 1, max = 2048), custom(sink_url))]
-    pub url: String,
+    pub(crate) url: String,
 
     /// Allows a URL without TLS beyond loopback (`localhost`, `127.0.0.1`, `[::1]`). Passwords and private keys then
     /// cross the network in plaintext, so the network has to encrypt.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[garde(skip)]
-    pub allow_plaintext: bool,
+    pub(crate) allow_plaintext: bool,
 
     /// A Secret with credentials: `username` and `password` for an etcd with authentication, or `apiKey` for the Admin
     /// API, which needs one. TLS needs the authorities of the server's certificate, `ca.crt`. A client certificate is
@@ -100,7 +100,7 @@ pub struct AttachedSink {
     /// keeps its documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
-    pub credentials_secret_ref: Option<SecretReference>,
+    pub(crate) credentials_secret_ref: Option<SecretReference>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "garde passes its context by reference")]

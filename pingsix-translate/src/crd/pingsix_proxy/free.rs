@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 /// An object of which the schema says nothing.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(transparent)]
-pub struct FreeObject(pub Map<String, Value>);
+pub(crate) struct FreeObject(pub Map<String, Value>);
 
 impl JsonSchema for FreeObject {
     fn schema_name() -> Cow<'static, str> {

@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 #[derive(JsonSchema, Validate, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[garde(allow_unvalidated)]
-pub struct IngressSettings {
+pub(crate) struct IngressSettings {
     /// The owner of a host that Ingresses of several namespaces name.
     #[serde(default)]
-    pub host_ownership: HostOwnership,
+    pub(crate) host_ownership: HostOwnership,
 
     /// The annotations of other controllers that change Ingresses. Without any, such annotations have no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 2))]
     #[garde(length(max = 2))]
-    pub annotations: Vec<AnnotationDialect>,
+    pub(crate) annotations: Vec<AnnotationDialect>,
 }
 
 /// The annotations of another controller.
@@ -46,7 +46,7 @@ impl AnnotationDialect {
 
 /// The owner of a host that Ingresses of several namespaces name.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HostOwnership {
+pub(crate) enum HostOwnership {
     /// All namespaces: among all paths of the host, the most specific path wins, then the path of the oldest Ingress.
     #[default]
     Shared,

@@ -8,30 +8,30 @@ use serde::{Deserialize, Serialize};
 #[derive(JsonSchema, Validate, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[garde(allow_unvalidated)]
-pub struct Process {
+pub(crate) struct Process {
     /// The threads of each process. Default: 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(range(min = 1, max = 256))]
-    pub threads: Option<u16>,
+    pub(crate) threads: Option<u16>,
 
     /// The log level. Default: `Info`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub log_level: Option<LogLevel>,
+    pub(crate) log_level: Option<LogLevel>,
 
     /// The status page, which every process serves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
-    pub status: Option<ProcessStatus>,
+    pub(crate) status: Option<ProcessStatus>,
 
     /// Metrics for Prometheus. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
-    pub metrics: Option<Metrics>,
+    pub(crate) metrics: Option<Metrics>,
 
     /// Encryption of secrets between the controller and PingSIX.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
-    pub data_encryption: Option<DataEncryption>,
+    pub(crate) data_encryption: Option<DataEncryption>,
 }
 
 /// The log level of a process.
@@ -67,49 +67,49 @@ impl LogLevel {
 #[derive(JsonSchema, Validate, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[garde(allow_unvalidated)]
-pub struct ProcessStatus {
+pub(crate) struct ProcessStatus {
     /// The time without the controller after which a configuration is stale, in seconds. Default: 300.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(range(min = 1, max = 86400))]
-    pub stale_after_seconds: Option<u32>,
+    pub(crate) stale_after_seconds: Option<u32>,
 
     /// Whether a process with a stale configuration is not ready. Default: `false`, so that data planes serve while the
     /// controller is away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fail_readiness_when_stale: Option<bool>,
+    pub(crate) fail_readiness_when_stale: Option<bool>,
 }
 
 /// Metrics of a process.
 #[derive(JsonSchema, Validate, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub struct Metrics {
+pub(crate) struct Metrics {
     /// The port of the Pod for the metrics of the first process. Each further process of the Pod has the next port.
     #[garde(range(min = 1024, max = 65000))]
-    pub port: u16,
+    pub(crate) port: u16,
 }
 
 /// Encryption of secrets in the configuration.
 #[derive(JsonSchema, Validate, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub struct DataEncryption {
+pub(crate) struct DataEncryption {
     /// The Secret with the keys.
     #[garde(dive)]
-    pub keyring_secret_ref: KeyringReference,
+    pub(crate) keyring_secret_ref: KeyringReference,
 }
 
 /// A keyring in a Secret in the namespace of the `PingsixProxy`.
 #[derive(JsonSchema, Validate, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub struct KeyringReference {
+pub(crate) struct KeyringReference {
     /// The name of the Secret.
     #[garde(length(min = 1, max = 253))]
-    pub name: String,
+    pub(crate) name: String,
 
     /// The entry of the Secret with the keyring, one key a line. All keys decrypt. The first key encrypts as soon as
     /// all running processes have it. Until then, the previous first key encrypts.
     #[serde(default = "default_key")]
     #[garde(length(min = 1, max = 253))]
-    pub key: String,
+    pub(crate) key: String,
 }
 
 fn default_key() -> String {

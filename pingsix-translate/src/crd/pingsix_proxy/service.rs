@@ -17,24 +17,24 @@ use serde::{Deserialize, Serialize};
     validation = Rule::new("!has(self.externalTrafficPolicy) || !has(self.type) || self.type != 'ClusterIP'")
         .message("externalTrafficPolicy is for Services that are reached from outside the cluster")
 )]
-pub struct ManagedService {
+pub(crate) struct ManagedService {
     /// `spec.type`. Default: `LoadBalancer`.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
-    pub kind: Option<ServiceType>,
+    pub(crate) kind: Option<ServiceType>,
 
     /// Annotations, for example for load balancers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub annotations: BTreeMap<String, String>,
+    pub(crate) annotations: BTreeMap<String, String>,
 
     /// `spec.loadBalancerClass`. Kubernetes does not allow changes of an existing Service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     #[garde(length(min = 1, max = 253))]
-    pub load_balancer_class: Option<String>,
+    pub(crate) load_balancer_class: Option<String>,
 
     /// `spec.externalTrafficPolicy`
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub external_traffic_policy: Option<ExternalTrafficPolicy>,
+    pub(crate) external_traffic_policy: Option<ExternalTrafficPolicy>,
 }
 
 /// The type of the Service.

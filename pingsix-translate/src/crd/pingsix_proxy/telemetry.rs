@@ -10,21 +10,21 @@ use serde::{Deserialize, Serialize};
 #[derive(KubeSchema, Validate, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[garde(allow_unvalidated)]
-pub struct Telemetry {
+pub(crate) struct Telemetry {
     /// Counters and histograms of requests for Prometheus. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
-    pub metrics: Option<RequestMetrics>,
+    pub(crate) metrics: Option<RequestMetrics>,
 
     /// A line per request in the log of the PingSIX process. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
-    pub access_log: Option<AccessLog>,
+    pub(crate) access_log: Option<AccessLog>,
 
     /// A header with an id for each request. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
-    pub request_id: Option<RequestIdHeader>,
+    pub(crate) request_id: Option<RequestIdHeader>,
 
     /// Headers that every response of a backend gets, such as `Server`. They replace headers of the same names. Answers
     /// that PingSIX gives itself do not get them.
@@ -32,7 +32,7 @@ pub struct Telemetry {
     #[schemars(length(max = 16))]
     #[garde(length(max = 16), dive)]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
-    pub response_headers: Vec<ResponseHeader>,
+    pub(crate) response_headers: Vec<ResponseHeader>,
 }
 
 /// Metrics of requests. The labels are the route, the host of the route, the status and the endpoint. The path is not a
@@ -43,18 +43,18 @@ pub struct Telemetry {
 #[derive(JsonSchema, Validate, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[garde(allow_unvalidated)]
-pub struct RequestMetrics {
+pub(crate) struct RequestMetrics {
     /// The number of hosts with a label of their own; further hosts share the label `*`. Default: 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(range(min = 0, max = 1000))]
-    pub max_hosts: Option<u16>,
+    pub(crate) max_hosts: Option<u16>,
 }
 
 /// The access log. PingSIX writes it at the log level `Info`.
 #[derive(KubeSchema, Validate, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[garde(allow_unvalidated)]
-pub struct AccessLog {
+pub(crate) struct AccessLog {
     /// The line, with variables such as `$status`. Default: `$remote_addr "$request_method $uri" $status`.
     ///
     /// The variables are `$request_method`, `$uri` (the path), `$query_string`, `$http_host` (HTTP/2 alone), `$request_time`
@@ -62,41 +62,41 @@ pub struct AccessLog {
     /// `$server_protocol`, `$request_id`, `$body_bytes_sent` and `$error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(length(min = 1, max = 1024))]
-    pub format: Option<String>,
+    pub(crate) format: Option<String>,
 
     /// Parameters whose values `$query_string` hides, in the spelling of the request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     #[garde(length(max = 32), inner(length(min = 1, max = 256)))]
     #[x_kube(merge_strategy = ListMerge::Set)]
-    pub redact_query_params: Vec<String>,
+    pub(crate) redact_query_params: Vec<String>,
 }
 
 /// The header with the id of a request. The id of a client stays as it is.
 #[derive(JsonSchema, Validate, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[garde(allow_unvalidated)]
-pub struct RequestIdHeader {
+pub(crate) struct RequestIdHeader {
     /// The name of the header. Default: `X-Request-Id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(length(min = 1, max = 256))]
-    pub header: Option<String>,
+    pub(crate) header: Option<String>,
 
     /// Whether the response has the header, too. Default: `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub in_response: Option<bool>,
+    pub(crate) in_response: Option<bool>,
 }
 
 /// A header of responses.
 #[derive(JsonSchema, Validate, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[garde(allow_unvalidated)]
-pub struct ResponseHeader {
+pub(crate) struct ResponseHeader {
     /// The name.
     #[garde(length(min = 1, max = 256))]
-    pub name: String,
+    pub(crate) name: String,
 
     /// The value.
     #[garde(length(min = 1, max = 4096))]
-    pub value: String,
+    pub(crate) value: String,
 }

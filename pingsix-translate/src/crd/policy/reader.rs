@@ -11,11 +11,11 @@ use serde_json::{Map, Value};
 /// A field that cannot be read, or that this version does not know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct UnreadableField {
+pub(crate) struct UnreadableField {
     /// The path below `spec`, such as `authorization.allow[0]`.
-    pub field: String,
+    pub(crate) field: String,
     /// The reason, a phrase. It quotes no value, because a credential may stand in the wrong field.
-    pub message: &'static str,
+    pub(crate) message: &'static str,
 }
 
 impl UnreadableField {
