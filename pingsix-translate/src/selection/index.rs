@@ -29,7 +29,9 @@ macro_rules! edges {
                     for edge in <crate::snapshot::$kind as Edges>::EDGES {
                         let mut targets = Vec::new();
                         (edge.targets)(object, &name, &mut targets);
-                        targets.into_iter().for_each(|target| function(edge.direction, target));
+                        for target in targets {
+                            function(edge.direction, target);
+                        }
                     }
                 })+
             }
