@@ -74,7 +74,7 @@ impl Reconciler {
         let kind = event.kind();
         let was_complete = self.world.is_complete(kind);
         let effects = self.world.apply(event);
-        let mut effects = self.judge_classes(effects);
+        let mut effects = self.record(effects);
         if !was_complete && self.world.is_complete(kind) {
             // A list answers for every object of its kind at once.
             let awaits = |key: &ObjectKey| key.kind == kind && !self.answered.contains(key);
@@ -88,7 +88,7 @@ impl Reconciler {
     /// Removes an object that is deleted or no longer referenced.
     pub fn remove(&mut self, key: &ObjectKey) -> Effects {
         let effects = self.world.remove(key);
-        self.judge_classes(effects)
+        self.record(effects)
     }
 
     /// Records that the existence of a referenced object is known. Returns the owners that waited for it.
@@ -103,7 +103,8 @@ impl Reconciler {
         self.remove(key)
     }
 
-    fn judge_classes(&mut self, effects: Effects) -> Effects {
+    /// Records the changed objects for their owners, and judges the changed classes.
+    fn record(&mut self, effects: Effects) -> Effects {
         for owner in &effects.owners {
             if let Some(entry) = self.owners.get_mut(owner) {
                 let changed = &mut entry.changed;

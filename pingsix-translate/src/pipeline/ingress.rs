@@ -147,7 +147,11 @@ impl ClassContext {
             is_served,
             parameters,
             // No sidecar serves Ingresses: neither streams, nor TLS in front of PingSIX.
-            executors: Executors { responder: options.responder.is_some(), ..Executors::default() },
+            executors: Executors {
+                responder: options.responder.is_some(),
+                stream_proxy: false,
+                tls_front: false,
+            },
             ownership: settings.host_ownership,
             dialects: settings.annotations,
             settings: PlaneSettings::of_ingress_class(class, proxies, options),

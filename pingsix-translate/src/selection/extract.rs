@@ -53,13 +53,8 @@ impl Extract {
 }
 
 impl Objects {
-    /// The snapshot of a Gateway or IngressClass; `None` if the owner does not exist. For the snapshots of several
-    /// owners, an [`Extract`] of [`IndexedObjects`] reads the objects once.
-    pub fn owner_snapshot(&self, owner: &ObjectKey) -> Option<OwnerSnapshot> {
-        Some(Extract::new(&IndexedObjects::from(self.clone()), owner)?.snapshot)
-    }
-
-    /// The snapshot of a Gateway; `None` if the Gateway does not exist.
+    /// The snapshot of a Gateway; `None` if the Gateway does not exist. For the snapshots of several owners, an
+    /// [`Extract`] of [`IndexedObjects`] reads the objects once.
     pub fn snapshot(&self, gateway: &ObjectName) -> Option<Snapshot> {
         Names::default().gateway(&IndexedObjects::from(self.clone()), gateway)
     }

@@ -44,12 +44,10 @@ impl StatusMerge {
     pub fn gateway_class(&self, current: &Value, verdict: &GatewayClassVerdict) -> Value {
         let mut status = members(current);
         self.replace_conditions(&mut status, &verdict.conditions);
-        if verdict.supported_features.is_empty() {
-            status.remove("supportedFeatures");
-        } else {
-            let features = verdict.supported_features.iter().map(|name| json!({ "name": name }));
-            status.insert("supportedFeatures".to_owned(), features.collect());
-        }
+        match verdict.features() {
+            Some(features) => status.insert("supportedFeatures".to_owned(), features),
+            None => status.remove("supportedFeatures"),
+        };
         kept_if_equal(current, status)
     }
 

@@ -30,9 +30,19 @@ impl Conditions {
 }
 
 impl GatewayClassVerdict {
-    /// `GatewayClass.status` without `supportedFeatures`, which depend on the installation.
+    /// `GatewayClass.status`
     pub fn to_status(&self) -> Value {
-        json!({ "conditions": self.conditions.to_value() })
+        let mut status = json!({ "conditions": self.conditions.to_value() });
+        if let Some(features) = self.features() {
+            status["supportedFeatures"] = features;
+        }
+        status
+    }
+
+    /// `status.supportedFeatures`; `None` for a class without any.
+    pub(super) fn features(&self) -> Option<Value> {
+        let features = self.supported_features.iter().map(|name| json!({ "name": name }));
+        (!self.supported_features.is_empty()).then(|| features.collect())
     }
 }
 

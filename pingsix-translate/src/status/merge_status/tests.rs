@@ -243,10 +243,13 @@ fn class(features: Vec<&'static str>) -> GatewayClassVerdict {
 
 #[test]
 fn a_class_claims_its_features_while_it_is_accepted() {
-    let merged = merge_at(LATER).gateway_class(&Value::Null, &class(vec!["Gateway", "HTTPRoute"]));
+    let accepted = class(vec!["Gateway", "HTTPRoute"]);
+    let merged = merge_at(LATER).gateway_class(&Value::Null, &accepted);
     assert_eq!(merged["supportedFeatures"], json!([{"name": "Gateway"}, {"name": "HTTPRoute"}]));
+    assert_eq!(accepted.to_status()["supportedFeatures"], merged["supportedFeatures"]);
     let refused = merge_at(LATER).gateway_class(&merged, &class(Vec::new()));
     assert_eq!(refused.get("supportedFeatures"), None);
+    assert_eq!(class(Vec::new()).to_status().get("supportedFeatures"), None);
 }
 
 fn ip(last: u8) -> Address {
