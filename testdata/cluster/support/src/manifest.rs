@@ -5,13 +5,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use futures::future::try_join_all;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, pinned_kind};
 use kube::{Api, Client};
-use kube_runtime::wait::Condition;
-use kube_runtime::wait::conditions::is_crd_established;
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::sleep;
 
@@ -24,6 +22,30 @@ const USABLE_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The owner of the fields.
 const FIELD_MANAGER: &str = "pingsix-test-cluster";
+
+/// The parts of a CustomResourceDefinition that name its resources.
+#[derive(Deserialize)]
+struct Definition {
+    spec: DefinitionSpec,
+}
+
+#[derive(Deserialize)]
+struct DefinitionSpec {
+    group: String,
+    names: DefinitionNames,
+    versions: Vec<DefinitionVersion>,
+}
+
+#[derive(Deserialize)]
+struct DefinitionNames {
+    kind: String,
+}
+
+#[derive(Deserialize)]
+struct DefinitionVersion {
+    name: String,
+    served: bool,
+}
 
 impl TestCluster {
     /// Applies manifests as `kubectl apply --server-side` does, in their order. Namespaced objects that name no
@@ -81,37 +103,33 @@ impl TestCluster {
             // As it was given: a field that nobody knows is for the API server to refuse.
             api.patch(&name, &params, &Patch::Apply(&given)).await.map_err(Error::api(what))?;
             if gvk.kind == "CustomResourceDefinition" {
-                definitions.push(name);
+                let definition = Definition::deserialize(&given);
+                definitions.push((name, definition.map_err(|error| unusable(error.to_string()))?));
             }
         }
-        try_join_all(definitions.iter().map(|name| self.wait_until_usable(name))).await?;
+        let waits = definitions.iter().map(|(name, definition)| self.wait_until_usable(name, &definition.spec));
+        try_join_all(waits).await?;
         Ok(())
     }
 
-    /// Waits until the API server says that it serves the resources of a definition, and does so.
-    async fn wait_until_usable(&self, definition: &str) -> Result<(), Error> {
+    /// Waits until the API server serves the resources of a definition. The definition itself is not read, because it takes
+    /// a test longer to decode than an API server to serve it.
+    async fn wait_until_usable(&self, name: &str, definition: &DefinitionSpec) -> Result<(), Error> {
         let started = Instant::now();
-        let definitions = Api::<CustomResourceDefinition>::all(self.admin());
-        loop {
-            let found = definitions.get(definition).await;
-            let found = found.map_err(Error::api(format!("read the definition {definition}")))?;
-            if is_crd_established().matches_object(Some(&found)) && self.serves(&found).await {
-                return Ok(());
-            }
+        while !self.serves(definition).await {
             if started.elapsed() > USABLE_TIMEOUT {
-                let what = format!("the resources of {definition} cannot be used");
+                let what = format!("the resources of {name} cannot be used");
                 return Err(Error::TimedOut { what, after: USABLE_TIMEOUT });
             }
             sleep(POLL_INTERVAL).await;
         }
+        Ok(())
     }
 
-    /// Whether every version of a definition is named by discovery, and can be listed. Each follows the condition of
-    /// the definition on its own.
-    async fn serves(&self, definition: &CustomResourceDefinition) -> bool {
-        let spec = &definition.spec;
-        for version in spec.versions.iter().filter(|version| version.served) {
-            let gvk = GroupVersionKind::gvk(&spec.group, &version.name, &spec.names.kind);
+    /// Whether every version of a definition is named by discovery, and can be listed.
+    async fn serves(&self, definition: &DefinitionSpec) -> bool {
+        for version in definition.versions.iter().filter(|version| version.served) {
+            let gvk = GroupVersionKind::gvk(&definition.group, &version.name, &definition.names.kind);
             let Ok((resource, _)) = pinned_kind(&self.client, &gvk).await else { return false };
             let api = Api::<DynamicObject>::all_with(self.admin(), &resource);
             if api.list(&ListParams::default().limit(1)).await.is_err() {
