@@ -23,7 +23,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The owner of the fields.
 const FIELD_MANAGER: &str = "pingsix-test-cluster";
 
-/// The parts of a CustomResourceDefinition that name its resources.
+/// The parts of a definition that name its resources.
 #[derive(Deserialize)]
 struct Definition {
     spec: DefinitionSpec,
