@@ -194,16 +194,23 @@ fn the_guide_has_a_row_for_each_limit_of_protection() {
 
 #[test]
 fn every_change_is_one_entry_of_a_list() {
-    for entry in fs::read_dir(root().join("changes")).unwrap() {
-        let entry = entry.unwrap();
-        let name = entry.file_name().into_string().unwrap();
-        if name == "README.md" {
-            continue;
+    let changes = root().join("changes");
+    let names_in = |folder: &Path| -> BTreeSet<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    let readers = ["authors", "libraries", "operators"];
+    let mut expected: BTreeSet<String> = readers.iter().map(|reader| (*reader).to_owned()).collect();
+    expected.insert("README.md".to_owned());
+    assert_eq!(names_in(&changes), expected, "a folder for each reader");
+    for reader in readers {
+        let folder = changes.join(reader);
+        for name in names_in(&folder) {
+            let slug = name.strip_suffix(".md").unwrap_or_else(|| panic!("{name} is no page"));
+            assert!(slug.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-'), "{name}");
+            let text = fs::read_to_string(folder.join(&name)).unwrap();
+            assert!(text.starts_with("- ") && text.ends_with('\n'), "{name} is no entry");
+            assert_eq!(text.lines().count(), 1, "{name} has more than one line");
         }
-        let slug = name.strip_suffix(".md").unwrap_or_else(|| panic!("{name} is no page"));
-        assert!(slug.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-'), "{name}");
-        let text = fs::read_to_string(entry.path()).unwrap();
-        assert!(text.starts_with("- ") && text.ends_with('\n'), "{name} is no entry");
-        assert_eq!(text.lines().count(), 1, "{name} has more than one line");
     }
 }

@@ -107,7 +107,8 @@ impl TestCluster {
                 definitions.push((name, definition.map_err(|error| unusable(error.to_string()))?));
             }
         }
-        let waits = definitions.iter().map(|(name, definition)| self.wait_until_usable(name, &definition.spec));
+        let waits =
+            definitions.iter().map(|(name, definition)| self.wait_until_usable(name, &definition.spec));
         try_join_all(waits).await?;
         Ok(())
     }
