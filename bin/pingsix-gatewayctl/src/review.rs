@@ -66,8 +66,14 @@ fn write_documents(
 fn verdicts(translated: &Translated, options: &Options) -> String {
     let mut out = String::new();
     let told = translated.statuses(options);
+    let status = |object: &Value| {
+        let mut status = object["status"].clone();
+        // A class with equal options has equal features, so they would only lengthen a review.
+        status.as_object_mut().map(|status| status.remove("supportedFeatures"));
+        status
+    };
     let statuses: Map<String, Value> =
-        told.into_iter().map(|object| (name_of(&object), object["status"].clone())).collect();
+        told.into_iter().map(|object| (name_of(&object), status(&object))).collect();
     write_field(&mut out, 0, "status", &Value::Object(statuses));
     let problems = translated.findings.iter().map(problem).collect();
     write_field(&mut out, 0, "problems", &Value::Array(problems));
