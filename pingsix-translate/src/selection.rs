@@ -10,7 +10,7 @@ mod index;
 mod refresh;
 mod source;
 
-pub use edges::{CrossNamespaceReference, Direction, Edge, Edges, Target, crossing};
+pub use edges::{CrossNamespaceReference, Direction, Edge, Edges, Target};
 pub use extract::Extract;
 pub use index::IndexedObjects;
 pub use source::{Changed, ObjectSource};

@@ -71,6 +71,15 @@ pub struct Snapshot {
     pub referents: Referents,
 }
 
+impl Snapshot {
+    /// Whether a ListenerSet is in a namespace.
+    pub(crate) fn has_listener_set_in(&self, namespace: &Arc<str>) -> bool {
+        let first = ObjectName::new(namespace.clone(), "");
+        let mut sets = self.listener_sets.from_key(&first);
+        sets.next().is_some_and(|(name, _)| name.namespace == *namespace)
+    }
+}
+
 /// The Gateway of a ListenerSet; `None` if its parentRef names another kind.
 pub fn parent_of_listener_set(name: &ObjectName, set: &ListenerSet) -> Option<ObjectName> {
     let parent = &set.spec.parent_ref;

@@ -207,17 +207,12 @@ impl GatewayOwner {
 
 /// Whether inputs of listeners or policies differ. Of Namespaces, only those of ListenerSets are such inputs.
 fn concerns_context(diff: &ReferentsDiff, snapshot: &Snapshot) -> bool {
-    let has_listener_set = |namespace: &Arc<str>| {
-        let first = ObjectName::new(namespace.clone(), "");
-        let mut sets = snapshot.listener_sets.from_key(&first);
-        sets.next().is_some_and(|(name, _)| name.namespace == *namespace)
-    };
     diff.of_proxies
         || !diff.config_maps.is_empty()
         || !diff.secrets.is_empty()
         || !diff.reference_grants.is_empty()
         || diff.quarantined.iter().any(|key| key.kind.is_policy())
-        || diff.namespaces.iter().any(|namespace| has_listener_set(&namespace.name))
+        || diff.namespaces.iter().any(|namespace| snapshot.has_listener_set_in(&namespace.name))
 }
 
 /// The difference between two snapshots, apart from the referents.

@@ -34,6 +34,11 @@ impl Target {
     pub fn service(name: &ObjectName) -> Self {
         Self::object(Kind::Service, name)
     }
+
+    /// The permission for objects of a kind to refer from one namespace into another.
+    pub fn crossing(kind: Kind, from: Arc<str>, into: Arc<str>) -> Self {
+        Self::CrossNamespaceReference(Box::new(CrossNamespaceReference { kind, from, into }))
+    }
 }
 
 /// References from one namespace into another.
@@ -198,7 +203,7 @@ impl Edges for ReferenceGrant {
     const EDGES: &'static [Edge<Self>] = &[Edge::concerns("crossing", |grant, name, targets| {
         targets.extend(grant.spec.from.iter().filter_map(|from| {
             let kind = Kind::from_group_kind(&from.group, &from.kind)?;
-            Some(crossing(kind, from.namespace.as_str().into(), name.namespace.clone()))
+            Some(Target::crossing(kind, from.namespace.as_str().into(), name.namespace.clone()))
         }));
     })];
 }
@@ -249,11 +254,6 @@ fn named(kind: Kind, name: ObjectName) -> Target {
     Target::Object(ObjectKey { kind, name })
 }
 
-/// The permission to refer from one namespace into another.
-pub fn crossing(kind: Kind, from: Arc<str>, into: Arc<str>) -> Target {
-    Target::CrossNamespaceReference(Box::new(CrossNamespaceReference { kind, from, into }))
-}
-
 fn cluster(kind: Kind, name: &str) -> Target {
     Target::Object(ObjectKey::new(kind, "", name))
 }
@@ -278,7 +278,7 @@ fn refer(
 ) {
     for object in objects {
         if object.namespace != name.namespace {
-            targets.push(crossing(referrer, name.namespace.clone(), object.namespace.clone()));
+            targets.push(Target::crossing(referrer, name.namespace.clone(), object.namespace.clone()));
         }
         targets.push(named(kind, object));
     }

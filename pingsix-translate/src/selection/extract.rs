@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::edges::{Target, crossing};
+use super::edges::Target;
 use super::index::IndexedObjects;
 use super::source::{ObjectSource, existing};
 use crate::attach::{permitted_references, permitted_references_of_policies};
@@ -212,7 +212,8 @@ impl Names {
     /// Adds the permissions for references of an object into other namespaces.
     fn cross<'a>(&mut self, kind: Kind, from: &ObjectName, to: impl IntoIterator<Item = &'a ObjectName>) {
         let foreign = to.into_iter().filter(|to| to.namespace != from.namespace);
-        let crossings = foreign.map(|to| crossing(kind, from.namespace.clone(), to.namespace.clone()));
+        let crossings =
+            foreign.map(|to| Target::crossing(kind, from.namespace.clone(), to.namespace.clone()));
         self.crossings.extend(crossings);
     }
 

@@ -78,7 +78,7 @@ impl<S: ObjectSource> Refresh<'_, S> {
                     self.update_namespace(snapshot, &namespace);
                 }
                 // The labels may decide whether a ListenerSet is allowed, and thereby the permitted Secrets.
-                !has_listener_set(snapshot, &namespace)
+                !snapshot.has_listener_set_in(&namespace)
             }
             Kind::GatewayClass | Kind::PingsixProxy => self.update_parameters(snapshot),
             // The Service determines the update of its EndpointSlices, and Ingresses have no effect on Gateways.
@@ -153,7 +153,7 @@ impl<S: ObjectSource> Refresh<'_, S> {
 
     /// Whether a policy targets an object, now or in a snapshot with these policies.
     fn is_target(&self, key: &ObjectKey, policies: &SharedMap<ObjectKey, AnyPolicy>) -> bool {
-        let target = Target::object(key.kind, &key.name);
+        let target = Target::Object(key.clone());
         Kind::policies().any(|kind| !self.source.members(kind, &target).is_empty())
             || policies.values().any(|policy| policy.has_target(key))
     }
@@ -202,7 +202,7 @@ impl<S: ObjectSource> Refresh<'_, S> {
     /// Whether a route of the snapshot refers to an object. The cost is proportional to the referring routes of all
     /// Gateways.
     fn refers(&self, snapshot: &Snapshot, referent: &ObjectKey) -> bool {
-        let target = Target::object(referent.kind, &referent.name);
+        let target = Target::Object(referent.clone());
         Kind::routes().any(|kind| {
             let is_present =
                 |name: &ObjectName| snapshot.routes.contains_key(&ObjectKey { kind, name: name.clone() });
@@ -238,13 +238,6 @@ fn is_child(snapshot: &Snapshot, route: &AnyRoute, name: &ObjectName) -> bool {
     })
 }
 
-/// Whether a ListenerSet of a snapshot is in a namespace.
-fn has_listener_set(snapshot: &Snapshot, namespace: &Arc<str>) -> bool {
-    let first = ObjectName::new(namespace.clone(), "");
-    let mut sets = snapshot.listener_sets.from_key(&first);
-    sets.next().is_some_and(|(name, _)| name.namespace == *namespace)
-}
-
 /// Whether a route of a snapshot is in a namespace.
 fn has_route(snapshot: &Snapshot, namespace: &Arc<str>) -> bool {
     Kind::routes().any(|kind| {
@@ -257,6 +250,6 @@ fn has_route(snapshot: &Snapshot, namespace: &Arc<str>) -> bool {
 /// Whether the Gateway, a ListenerSet or a route of a snapshot is in a namespace.
 fn lives_in(snapshot: &Snapshot, namespace: &Arc<str>) -> bool {
     snapshot.gateway.metadata.namespace.as_deref() == Some(&**namespace)
-        || has_listener_set(snapshot, namespace)
+        || snapshot.has_listener_set_in(namespace)
         || has_route(snapshot, namespace)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::edges::{Target, crossing};
+use super::edges::Target;
 use crate::model::{Kind, ObjectKey, ObjectName};
 use crate::shared_map::SharedMap;
 use crate::snapshot::{EndpointSlice, FromObject, Object, ReferenceGrant, default_ingress_classes};
@@ -49,7 +49,7 @@ pub trait ObjectSource {
         from: &Arc<str>,
         into: &Arc<str>,
     ) -> SharedMap<ObjectName, Arc<ReferenceGrant>> {
-        let crossing = crossing(kind, from.clone(), into.clone());
+        let crossing = Target::crossing(kind, from.clone(), into.clone());
         existing(self, self.members(Kind::ReferenceGrant, &crossing))
     }
 

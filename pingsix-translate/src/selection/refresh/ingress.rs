@@ -141,7 +141,7 @@ impl<S: ObjectSource> Refresh<'_, S> {
     /// Whether an Ingress of the snapshot refers to a Service, a Secret or a ConfigMap. The cost is proportional to the referring
     /// Ingresses of all classes.
     fn refers_from_ingress(&self, snapshot: &IngressSnapshot, to: &ObjectKey) -> bool {
-        let target = Target::object(to.kind, &to.name);
+        let target = Target::Object(to.clone());
         let is_present = |name: &ObjectName| snapshot.ingresses.contains_key(name);
         self.source.has_dependent(Kind::Ingress, &target, &is_present)
     }
