@@ -9,7 +9,6 @@ use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, pinned_kind};
 use kube::{Api, Client};
-use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::sleep;
 
@@ -22,30 +21,6 @@ const USABLE_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The owner of the fields.
 const FIELD_MANAGER: &str = "pingsix-test-cluster";
-
-/// The parts of a definition that name its resources.
-#[derive(Deserialize)]
-struct Definition {
-    spec: DefinitionSpec,
-}
-
-#[derive(Deserialize)]
-struct DefinitionSpec {
-    group: String,
-    names: DefinitionNames,
-    versions: Vec<DefinitionVersion>,
-}
-
-#[derive(Deserialize)]
-struct DefinitionNames {
-    kind: String,
-}
-
-#[derive(Deserialize)]
-struct DefinitionVersion {
-    name: String,
-    served: bool,
-}
 
 impl TestCluster {
     /// Applies manifests as `kubectl apply --server-side` does, in their order. Namespaced objects that name no
@@ -103,21 +78,19 @@ impl TestCluster {
             // As it was given: a field that nobody knows is for the API server to refuse.
             api.patch(&name, &params, &Patch::Apply(&given)).await.map_err(Error::api(what))?;
             if gvk.kind == "CustomResourceDefinition" {
-                let definition = Definition::deserialize(&given);
-                definitions.push((name, definition.map_err(|error| unusable(error.to_string()))?));
+                definitions.push((name, served_versions(&given)));
             }
         }
-        let waits =
-            definitions.iter().map(|(name, definition)| self.wait_until_usable(name, &definition.spec));
+        let waits = definitions.iter().map(|(name, versions)| self.wait_until_usable(name, versions));
         try_join_all(waits).await?;
         Ok(())
     }
 
     /// Waits until the API server serves the resources of a definition. The definition itself is not read, because it takes
     /// a test longer to decode than an API server to serve it.
-    async fn wait_until_usable(&self, name: &str, definition: &DefinitionSpec) -> Result<(), Error> {
+    async fn wait_until_usable(&self, name: &str, versions: &[GroupVersionKind]) -> Result<(), Error> {
         let started = Instant::now();
-        while !self.serves(definition).await {
+        while !self.serves(versions).await {
             if started.elapsed() > USABLE_TIMEOUT {
                 let what = format!("the resources of {name} cannot be used");
                 return Err(Error::TimedOut { what, after: USABLE_TIMEOUT });
@@ -128,10 +101,9 @@ impl TestCluster {
     }
 
     /// Whether every version of a definition is named by discovery, and can be listed.
-    async fn serves(&self, definition: &DefinitionSpec) -> bool {
-        for version in definition.versions.iter().filter(|version| version.served) {
-            let gvk = GroupVersionKind::gvk(&definition.group, &version.name, &definition.names.kind);
-            let Ok((resource, _)) = pinned_kind(&self.client, &gvk).await else { return false };
+    async fn serves(&self, versions: &[GroupVersionKind]) -> bool {
+        for version in versions {
+            let Ok((resource, _)) = pinned_kind(&self.client, version).await else { return false };
             let api = Api::<DynamicObject>::all_with(self.admin(), &resource);
             if api.list(&ListParams::default().limit(1)).await.is_err() {
                 return false;
@@ -139,6 +111,18 @@ impl TestCluster {
         }
         true
     }
+}
+
+/// The served versions of a definition.
+fn served_versions(definition: &Value) -> Vec<GroupVersionKind> {
+    let spec = &definition["spec"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let versions = spec["versions"].as_array().into_iter().flatten();
+    let served = versions.filter(|version| version["served"] == true);
+    let kind = |version: &Value| {
+        GroupVersionKind::gvk(&text(&spec["group"]), &text(&version["name"]), &text(&spec["names"]["kind"]))
+    };
+    served.map(kind).collect()
 }
 
 fn api(

@@ -199,7 +199,7 @@ async fn a_container_gets_what_its_pod_says() {
     ] {
         assert_eq!(says(reader, &format!("/file/{path}")).await.as_deref(), Some(text), "{path}");
     }
-    // Of the machine's files, the container has those of its programs alone.
+    // The container has the files of its programs, and no other file of the machine.
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     assert!(PathBuf::from(manifest).exists());
     assert_eq!(says(reader, &format!("/file{manifest}")).await, None);
