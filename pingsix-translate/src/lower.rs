@@ -24,6 +24,7 @@ mod path_map;
 mod plane;
 mod redirect;
 mod room;
+mod route_sizes;
 mod rows;
 mod service;
 mod ssl;

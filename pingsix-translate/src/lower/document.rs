@@ -62,7 +62,7 @@ impl TableRoute {
                 list.iter().filter(|(group, row)| !groups[*group].1[*row].conditions.is_empty()).count()
             }
         };
-        conditional.saturating_mul(Room::SPLIT_RULE).saturating_add(Room::ROUTE)
+        Room::of_route(conditional)
     }
 }
 

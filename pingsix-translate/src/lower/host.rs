@@ -30,6 +30,7 @@ use super::closure::Closed;
 use super::lowering::Lowering;
 use super::plane::{Plane, RuleRef};
 use super::redirect::EntryPort;
+use super::route_sizes::ROUTE_SIZES;
 use super::table::{Answer, Groups, RowState, TableRoute};
 use crate::attach::Protocol;
 #[cfg(doc)]
@@ -44,9 +45,6 @@ pub(super) const SPELLINGS: usize = 2;
 
 /// Bytes that the other spellings of a host take beyond the host: `.`, and `[]`.
 pub(super) const SPELLING: usize = 2;
-
-/// `,"proxy-rewrite":{"host":":65535"}`, and `,"plugins":{}` if there are no others.
-const FIXED_HOST: usize = 48;
 
 /// The length of the longest hostname.
 const LONGEST_HOST: usize = 253;
@@ -76,7 +74,7 @@ pub(super) fn host_bytes(fixes_host: bool, facts: Option<&ChainFacts>, host: Opt
     }
     // The row of a wildcard or of every host may stand in the list of an exact host. `cache_off` takes less.
     let exact = host.filter(|host| !host.is_wildcard());
-    FIXED_HOST + exact.map_or(LONGEST_HOST, |host| host.as_str().len())
+    ROUTE_SIZES.fixed_host + exact.map_or(LONGEST_HOST, |host| host.as_str().len())
 }
 
 impl Plane {

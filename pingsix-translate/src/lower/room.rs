@@ -1,5 +1,6 @@
 //! The room for the documents of a table while it is built.
 
+use super::route_sizes::ROUTE_SIZES;
 use crate::model::Budget;
 
 /// The rest of a budget while a table is built, by the lower bounds of documents. Conditions and wildcards multiply
@@ -11,17 +12,22 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// The key of a Route, and `{"uri":"","upstream_id":"nowhere","priority":2}`.
-    pub(crate) const ROUTE: usize = 64;
-    /// `{"vars":[["arg_a","!=",""]],"weighted_upstreams":[{"upstream_id":"status-500","weight":1}]},`
-    pub(crate) const SPLIT_RULE: usize = 90;
-
     pub(crate) fn of(budget: Budget) -> Self {
         Self { bytes: budget.bytes, matcher_entries: budget.matcher_entries }
     }
 
     pub(crate) fn unlimited() -> Self {
         Self { bytes: usize::MAX, matcher_entries: usize::MAX }
+    }
+
+    /// Takes the bytes of a Route with this many conditional rows.
+    pub(super) fn take_route(&mut self, conditional: usize) -> Option<()> {
+        self.take_bytes(Self::of_route(conditional))
+    }
+
+    /// The bytes that a Route with this many conditional rows takes at least, without its patterns.
+    pub(super) fn of_route(conditional: usize) -> usize {
+        conditional.saturating_mul(ROUTE_SIZES.shortest_split_rule).saturating_add(ROUTE_SIZES.shortest_route)
     }
 
     /// Takes bytes; `None` when there are not as many.

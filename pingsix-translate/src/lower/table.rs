@@ -361,7 +361,7 @@ pub(crate) fn compile_zone<'a>(
         answer: Answer::OtherSpelling(protected),
     }));
     if zone.guarded {
-        room.take_bytes(Room::ROUTE)?;
+        room.take_route(0)?;
         routes.push(TableRoute {
             key: Arc::new(TableKey { zone: zone.hostname.clone(), original: None, path: None, method: None }),
             host: zone.hostname,

@@ -36,7 +36,7 @@ use self::guard_budget::{Cell, ClosedBy, GuardBudget};
 use super::admission::{EVERY_PATH, KeptPart, UNAVAILABLE};
 use super::admit::Admitting;
 use super::ledger::Ledger;
-use super::row_sizes::{STATUS, is_conditional, name_bytes, row_bytes};
+use super::row_sizes::{is_conditional, name_bytes, row_bytes};
 use super::table::{Region, SizedRow, TableSizes};
 use super::{Group, oldest_first};
 use crate::backends::Action;
@@ -44,6 +44,7 @@ use crate::lower::Size;
 use crate::lower::lowering::Lowering;
 use crate::lower::path_map::PathMap;
 use crate::lower::plane::RuleRef;
+use crate::lower::route_sizes::ROUTE_SIZES;
 use crate::lower::rows::{Placement, RouteInput};
 use crate::lower::table::RequestScheme;
 use crate::normalise::Conditions;
@@ -247,7 +248,7 @@ fn add_guard<'a>(
     ledger: &mut Ledger,
 ) -> Option<()> {
     table.add_upstreams(&Action::status(UNAVAILABLE), ledger)?;
-    let bytes = STATUS + name_bytes(lowering, rule.route);
+    let bytes = ROUTE_SIZES.status + name_bytes(lowering, rule.route);
     let row = SizedRow {
         path: &EVERY_PATH,
         method: None,

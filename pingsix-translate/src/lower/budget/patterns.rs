@@ -20,11 +20,9 @@ use super::ledger::Ledger;
 use crate::counts::decrement;
 use crate::lower::closure::{Pattern, covered};
 use crate::lower::path_map::prefixes_in;
+use crate::lower::route_sizes::QUOTED;
 use crate::model::Hostname;
 use crate::normalise::Path;
-
-/// Bytes of `"",` around a host in a list.
-pub(in crate::lower) const QUOTED: usize = 3;
 
 /// The hosts of a table with their Routes, as far as sizes depend on them.
 #[derive(Debug, Default)]

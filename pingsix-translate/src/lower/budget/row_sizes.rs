@@ -5,6 +5,7 @@ use crate::lower::lowering::Lowering;
 use crate::lower::naming::telemetry;
 use crate::lower::plane::{Misdirected, ZoneListeners};
 use crate::lower::redirect::{headers, instruction, native, to_https};
+use crate::lower::route_sizes::{ROUTE_SIZES, RouteSizes};
 use crate::lower::table::RequestScheme;
 use crate::lower::upstream::UpstreamKey;
 use crate::model::Hostname;
@@ -13,37 +14,21 @@ use crate::pingsix::{
     Document, DocumentKey, Plugins, ResourceKind, canonical_prefix, json_len, listed_bytes,
 };
 
-/// The key of a Route, its overhead in a list response, and its JSON without hosts, patterns and method:
-/// `{"uris":[],"hosts":[],"priority":2147483647,"upstream_id":"u234567234567"}`, with an id after a collision.
-pub(super) const ROUTE: usize = 150;
-/// `,"methods":[""]`
-const METHOD: usize = 15;
-/// `,"plugins":{"fault-injection":{"abort":{"http_status":503}}}`
-pub(super) const STATUS: usize = 62;
-/// A Route for other spellings, without its name.
-pub(in crate::lower) const SPELLINGS_ROUTE: usize = ROUTE + STATUS;
-/// `,"plugins":{"traffic-split":{"rules":[]}}`
-pub(super) const SPLIT: usize = 44;
-/// `{"vars":,"weighted_upstreams":[]},`
-const SPLIT_RULE: usize = 34;
-/// `[["server_addr","!=","127.255.255.64:7087"]]`
-const ADDRESS: usize = 44;
-/// `{"upstream_id":"u234567234567","weight":4294967295},`
-const SHARE: usize = 54;
-/// `,"name":"kind///rule"`, with the number of the rule.
-const NAME: usize = 48;
-/// `,"service_id":"s234567234567234567234567"`
-pub(super) const SERVICE_ID: usize = 43;
+/// Bytes of a Route for other spellings, without its name.
+pub(in crate::lower) fn spellings_route_bytes() -> usize {
+    ROUTE_SIZES.route + ROUTE_SIZES.status
+}
 
 /// Bytes of a Route without hosts, patterns, rows and the prefix of its key.
 pub(in crate::lower) fn route_bytes(method: Option<&str>) -> usize {
-    ROUTE + method.map_or(0, |method| METHOD + method.len())
+    ROUTE_SIZES.route + method.map_or(0, |method| ROUTE_SIZES.method + method.len())
 }
 
 /// The bytes of the rule that answers 421, in a Route of a zone. It matches requests at another address than the zone's.
-pub(in crate::lower) const fn address_bytes(zone: &ZoneListeners) -> usize {
+pub(in crate::lower) fn address_bytes(zone: &ZoneListeners) -> usize {
+    let RouteSizes { split, split_rule, address, target, .. } = *ROUTE_SIZES;
     match zone.misdirected {
-        Some(Misdirected::UnlessAt(_)) => SPLIT + SPLIT_RULE + ADDRESS + SHARE,
+        Some(Misdirected::UnlessAt(_)) => split + split_rule + address + target,
         Some(Misdirected::All) | None => 0,
     }
 }
@@ -51,7 +36,7 @@ pub(in crate::lower) const fn address_bytes(zone: &ZoneListeners) -> usize {
 /// Bytes of the name of a Route whose first row is of a route.
 pub(super) fn name_bytes(lowering: &Lowering<'_>, route: usize) -> usize {
     let name = &lowering.routes[route].route.key.name;
-    if lowering.options.route_names { NAME + name.namespace.len() + name.name.len() } else { 0 }
+    if lowering.options.route_names { ROUTE_SIZES.name + name.namespace.len() + name.name.len() } else { 0 }
 }
 
 /// Bytes of the global rule for telemetry.
@@ -83,12 +68,13 @@ pub(super) fn fits(one: Option<&'static str>, other: Option<&'static str>) -> bo
 
 /// Bytes that a row without filters adds to the list of its cell, and to every other one it stands in.
 pub(super) fn row_bytes(conditions: &Conditions, action: &Action) -> usize {
-    let shares = action.targets.len().saturating_mul(SHARE);
+    let RouteSizes { status, split, split_rule, target, .. } = *ROUTE_SIZES;
+    let targets = action.targets.len().saturating_mul(target);
     if conditions.is_empty() && action.targets.len() == 1 {
-        return if action.only_status().is_some() { STATUS } else { 0 };
+        return if action.only_status().is_some() { status } else { 0 };
     }
     let VarsSize { lists, bytes } = conditions.vars_size();
-    bytes as usize + (SPLIT_RULE + shares).saturating_mul(lists as usize) + SPLIT
+    bytes as usize + (split_rule + targets).saturating_mul(lists as usize) + split
 }
 
 /// Bytes of all plugins that may come of filters, with the charge for the memory of their patterns.
@@ -119,8 +105,7 @@ pub(super) fn filter_bytes(
     } else {
         filters.lower(None, None, &mut plugins);
     }
-    // `,"plugins":`
-    bytes + json_len(&plugins) + 12 + filters.pattern_charge()
+    bytes + json_len(&plugins) + ROUTE_SIZES.plugins + filters.pattern_charge()
 }
 
 /// Whether requests may go on after a row.

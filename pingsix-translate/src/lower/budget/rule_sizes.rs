@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use super::row_sizes::{SERVICE_ID, filter_bytes, name_bytes, row_bytes};
+use super::row_sizes::{filter_bytes, name_bytes, row_bytes};
 use crate::attach::ServedName;
 use crate::backends::Action;
 use crate::lower::host::host_bytes;
 use crate::lower::lowering::Lowering;
 use crate::lower::plane::RuleRef;
+use crate::lower::route_sizes::ROUTE_SIZES;
 use crate::lower::rows::Placement;
 use crate::normalise::{Match, Path};
 use crate::policy::PolicyChain;
@@ -72,7 +73,7 @@ impl<'a> RuleSizes<'a> {
         matches: &'m [Match],
         names: &'n [ServedName],
     ) -> impl Iterator<Item = (&'m Match, &'n ServedName, usize)> {
-        let service = if self.chain.is_some() { SERVICE_ID } else { 0 };
+        let service = if self.chain.is_some() { ROUTE_SIZES.service_id } else { 0 };
         matches.iter().flat_map(move |matched| {
             let rest = self.name + service + row_bytes(&matched.conditions, &self.action);
             names.iter().zip(&self.filters).map(move |(name, filters)| (matched, name, rest + filters))

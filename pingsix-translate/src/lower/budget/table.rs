@@ -12,9 +12,7 @@ use std::sync::Arc;
 use super::Group;
 use super::ledger::Ledger;
 use super::patterns::PatternSizes;
-use super::row_sizes::{
-    ROUTE, SPELLINGS_ROUTE, SPLIT, STATUS, address_bytes, fits, route_bytes, upstream_bytes,
-};
+use super::row_sizes::{address_bytes, fits, route_bytes, spellings_route_bytes, upstream_bytes};
 use super::rule_sizes::RuleSizes;
 use super::shared::SharedCharges;
 use crate::backends::{Action, Target};
@@ -22,6 +20,7 @@ use crate::lower::host::{SPELLING, SPELLINGS};
 use crate::lower::lowering::Lowering;
 use crate::lower::path_map::{PathEntry, PathMap};
 use crate::lower::plane::MISDIRECTED;
+use crate::lower::route_sizes::ROUTE_SIZES;
 use crate::lower::rows::MISSPELLED;
 use crate::lower::service::service_bytes;
 use crate::lower::table::host_of;
@@ -162,7 +161,7 @@ impl<'a> TableSizes<'a> {
 
     /// Charges the guard of a zone.
     pub(super) fn add_zone_guard(&mut self, zone: usize, ledger: &mut Ledger) -> Option<()> {
-        ledger.take(self.prefix + ROUTE + STATUS, 0)?;
+        ledger.take(self.prefix + ROUTE_SIZES.route + ROUTE_SIZES.status, 0)?;
         self.add_upstream(UpstreamKey::Nowhere, ledger)?;
         self.add_address(zone, ledger)?;
         if self.lowering.plane.zones[zone].address().is_some() {
@@ -244,7 +243,7 @@ impl<'a> TableSizes<'a> {
     ) -> Option<()> {
         let (zone, original) = group;
         let Some(path) = path.spellings() else { return Some(()) };
-        ledger.take(self.prefix + SPELLINGS_ROUTE + name, 0)?;
+        ledger.take(self.prefix + spellings_route_bytes() + name, 0)?;
         self.add_address(*zone, ledger)?;
         self.add_upstreams(&Action::status(MISSPELLED), ledger)?;
         let host = host_of(original.as_ref(), self.lowering.plane.zones[*zone].hostname.as_ref());
@@ -312,7 +311,7 @@ impl<'a> TableSizes<'a> {
         of_group.push(open);
         let index = of_group.len() - 1;
         self.journal.push(Added::Open(group.clone()));
-        ledger.take(SPLIT + self.listed(group, path), 0)?;
+        ledger.take(ROUTE_SIZES.split + self.listed(group, path), 0)?;
         if self.may_spell {
             // Its list may go on in a protected row.
             self.add_spellings(group, path, ledger)?;
@@ -348,7 +347,7 @@ impl<'a> TableSizes<'a> {
         }
         for region in new {
             let (path, method) = region;
-            ledger.take(SPLIT + self.listed(group, path), 0)?;
+            ledger.take(ROUTE_SIZES.split + self.listed(group, path), 0)?;
             if let Some(open) = self.zones[group.0].open.get_mut(original).and_then(|of| of.get_mut(index)) {
                 open.regions.insert(region);
             }

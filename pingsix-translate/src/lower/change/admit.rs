@@ -9,12 +9,13 @@ use crate::attach::ServedName;
 use crate::backends::Target;
 use crate::lower::Size;
 use crate::lower::budget::{
-    Admission, QUOTED, RuleSizes, SPELLINGS_ROUTE, address_bytes, admit, route_bytes, upstream_bytes,
+    Admission, RuleSizes, address_bytes, admit, route_bytes, spellings_route_bytes, upstream_bytes,
 };
 use crate::lower::closure::Pattern;
 use crate::lower::host::{SPELLING, SPELLINGS};
 use crate::lower::lowering::Lowering;
 use crate::lower::plane::RuleRef;
+use crate::lower::route_sizes::QUOTED;
 use crate::lower::rows::{Placement, PlaneRows};
 use crate::lower::service::service_bytes;
 use crate::lower::table::host_of;
@@ -223,7 +224,7 @@ impl LoweredPlane {
                 if let Some((path, name)) = sizes.path_spellings(&matched.path) {
                     let (patterns, listed) = self.patterns.listed_with(host.as_ref(), &path);
                     let host = host.as_ref().map_or(0, |host| host.as_str().len()) + QUOTED;
-                    growth.bytes += prefix + SPELLINGS_ROUTE + name + address + host + patterns;
+                    growth.bytes += prefix + spellings_route_bytes() + name + address + host + patterns;
                     if lowering.may_spell() {
                         growth.bytes += (host + patterns + SPELLING) * SPELLINGS;
                     }

@@ -310,6 +310,6 @@ impl<'c, 'a> GroupChain<'c, 'a> {
     /// Takes the room of a Route with this list, counting every condition as if it were written.
     fn take_room(&self, list: &[RowIndex], room: &mut Room) -> Option<()> {
         let conditional = list.iter().filter(|row| !self.row(**row).conditions.is_empty()).count();
-        room.take_bytes(conditional.saturating_mul(Room::SPLIT_RULE).saturating_add(Room::ROUTE))
+        room.take_route(conditional)
     }
 }

@@ -272,7 +272,7 @@ fn a_table_there_is_no_room_for_is_given_up() {
         let mut room = Room::of(Budget { bytes, matcher_entries: 0 });
         compile_zone(parts.zone(None), None, &mut room).is_some()
     };
-    let needed = 2 * Room::ROUTE + Room::SPLIT_RULE;
+    let needed = Room::of_route(0) + Room::of_route(1);
     assert!(room(needed));
     assert!(!room(needed - 1));
 }

@@ -7,11 +7,12 @@ use crate::lower::Size;
 use crate::lower::budget::Group;
 use crate::lower::budget::admission::Closed;
 use crate::lower::budget::ledger::Ledger;
-use crate::lower::budget::row_sizes::{ROUTE, STATUS, fits};
+use crate::lower::budget::row_sizes::fits;
 use crate::lower::budget::table::{Region, TableSizes};
 use crate::lower::lowering::Lowering;
 use crate::lower::path_map::{PathEntry, PathMap};
 use crate::lower::plane::RuleRef;
+use crate::lower::route_sizes::ROUTE_SIZES;
 use crate::lower::table::host_of;
 use crate::model::ObjectKey;
 use crate::normalise::Path;
@@ -118,7 +119,7 @@ impl<'a> GuardBudget<'a> {
     ) -> bool {
         let everybodys = self.all;
         let of = self.of(namespace);
-        if of.attempts == 0 || of.full.contains(group) || of.in_place.left().bytes < ROUTE {
+        if of.attempts == 0 || of.full.contains(group) || of.in_place.left().bytes < ROUTE_SIZES.route {
             return false;
         }
         let ledger = of.in_place.within(&of.all).within(&everybodys);
@@ -285,7 +286,7 @@ fn close(
     if let std::collections::btree_map::Entry::Vacant(free) = of_group.entry((path.clone(), method)) {
         free.insert(because_of.clone());
         let mut less = *ledger;
-        if less.take(STATUS, 0).is_some() {
+        if less.take(ROUTE_SIZES.status, 0).is_some() {
             *ledger = less;
         }
     }
