@@ -11,9 +11,13 @@ use crate::wait::doubled;
 pub struct Pacing {
     /// The shortest time between the first write and the second.
     pub interval: Duration,
-    /// The bound of the interval, which doubles with every consecutive write. The last change waits no longer than
-    /// this. While a thousand routes attach to a Gateway, its status is written a few times.
+    /// The bound of the interval, which doubles with every consecutive write. While a thousand routes attach to a
+    /// Gateway, its status is written a few times.
     pub max_interval: Duration,
+    /// The time without a change after which a status counts as final and is written before its interval ends.
+    pub quiet: Duration,
+    /// The number of consecutive writes that may come before their intervals end.
+    pub max_early: u32,
     /// The longest delay after a first failure.
     pub backoff: Duration,
     /// The longest delay after any failure.
@@ -25,6 +29,8 @@ impl Default for Pacing {
         Self {
             interval: Duration::from_millis(100),
             max_interval: Duration::from_millis(900),
+            quiet: Duration::from_millis(25),
+            max_early: 6,
             backoff: Duration::from_millis(500),
             max_backoff: Duration::from_secs(30),
         }
@@ -37,12 +43,21 @@ pub(crate) struct Pace {
     interval: Duration,
     next: Option<Instant>,
     failures: u32,
+    /// Consecutive writes before their intervals ended.
+    early: u32,
 }
 
 impl Pace {
     /// The earliest time of the next write; `None` for at once.
     pub(crate) const fn next(&self) -> Option<Instant> {
         self.next
+    }
+
+    /// The time of the next write of an object that changes now, unless it changes again.
+    pub(crate) fn due(&self, now: Instant, pacing: &Pacing) -> Instant {
+        let next = self.next.map_or(now, |next| next.max(now));
+        let may_be_early = self.failures == 0 && self.early < pacing.max_early;
+        if may_be_early { next.min(now + pacing.quiet) } else { next }
     }
 
     /// Whether the next write would start with the shortest interval.
@@ -52,11 +67,12 @@ impl Pace {
 
     pub(crate) fn wrote(&mut self, now: Instant, pacing: &Pacing) {
         // After a rest of one interval, the intervals start again.
-        self.interval = if self.is_at_rest(now) || self.interval.is_zero() {
-            pacing.interval
+        if self.is_at_rest(now) || self.interval.is_zero() {
+            (self.interval, self.early) = (pacing.interval, 0);
         } else {
-            (self.interval * 2).min(pacing.max_interval)
-        };
+            self.interval = (self.interval * 2).min(pacing.max_interval);
+            self.early += u32::from(self.next.is_some_and(|next| now < next));
+        }
         self.failures = 0;
         self.next = Some(now + self.interval);
     }
@@ -102,6 +118,33 @@ mod tests {
         assert_eq!(waits(&mut pace, &mut now, 6), [100, 200, 400, 800, 900, 900]);
         now += Duration::from_millis(901);
         assert_eq!(waits(&mut pace, &mut now, 2), [100, 200]);
+    }
+
+    #[test]
+    fn the_last_change_of_a_storm_waits_for_no_interval() {
+        let (mut pace, pacing, start) = (Pace::default(), Pacing::default(), Instant::now());
+        let (mut due, mut writes) = (None::<Instant>, Vec::new());
+        let last = Duration::from_secs(8);
+        for millisecond in 0..10_000 {
+            let elapsed = Duration::from_millis(millisecond);
+            let now = start + elapsed;
+            // Changes come every 10 ms, with a pause twice a second.
+            if elapsed <= last && millisecond % 10 == 0 && millisecond % 500 < 450 {
+                due = Some(pace.due(now, &pacing));
+            }
+            if due.is_some_and(|due| due <= now) {
+                due = None;
+                pace.wrote(now, &pacing);
+                writes.push(elapsed);
+            }
+        }
+        assert!(writes.len() <= 20, "{writes:?}");
+        assert!(*writes.last().unwrap() >= last, "{writes:?}");
+        let mut pace = Pace::default();
+        pace.wrote(start, &pacing);
+        pace.wrote(start + Duration::from_millis(100), &pacing);
+        let changed = start + Duration::from_millis(110);
+        assert_eq!(pace.due(changed, &pacing), changed + pacing.quiet);
     }
 
     #[test]

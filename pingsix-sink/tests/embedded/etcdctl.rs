@@ -139,6 +139,35 @@ async fn watch_prints_history_and_changes() {
     assert!(compacted.err.contains("required revision has been compacted"), "{compacted:?}");
 }
 
+#[tokio::test]
+async fn a_watch_of_an_unknown_prefix_waits_for_its_first_publication() {
+    let Some(ctl) = Etcdctl::new().await else { return };
+    let mut child = Command::new(&ctl.program)
+        .args(ctl.arguments("watch --prefix /p/new/"))
+        .env("ETCDCTL_API", "3")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let deadline = Instant::now() + WAIT_TIMEOUT;
+    while ctl.served.etcd.stats().refused == 0 {
+        assert!(Instant::now() < deadline, "etcdctl watches");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    ctl.served.etcd.publish(&desired("/p/new", &[])).await.unwrap();
+    while ctl.served.etcd.stats().watches == 0 {
+        assert!(Instant::now() < deadline, "etcdctl goes on");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    ctl.served.etcd.publish(&desired("/p/new", &[("routes/a", "1")])).await.unwrap();
+    for expected in ["PUT", "/p/new/routes/a", "1"] {
+        let printed = tokio::time::timeout(WAIT_TIMEOUT, lines.next_line()).await.expect("a line in time");
+        assert_eq!(printed.unwrap().unwrap(), expected);
+    }
+}
+
 /// Duration of the changes at a hundred a second.
 fn churn() -> Duration {
     let seconds = std::env::var("CHURN_SECONDS").ok().and_then(|text| text.parse().ok());

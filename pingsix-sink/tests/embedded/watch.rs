@@ -376,6 +376,18 @@ async fn a_watch_on_a_wider_range_sees_a_scope_that_appears() {
 }
 
 #[tokio::test]
+async fn a_watch_without_a_start_waits_for_the_first_document() {
+    let served = Served::start(EmbeddedEtcd::builder()).await;
+    served.etcd.publish(&desired("/p/web", &[])).await.unwrap();
+    served.etcd.open();
+    let mut watcher: Watcher = served.watch().await;
+    let created = watcher.create(watch_under("/p/web/", 0)).await;
+    assert!(!created.canceled, "{created:?}");
+    served.etcd.publish(&desired("/p/web", &[("routes/a", "1")])).await.unwrap();
+    assert_eq!(events(&watcher.next().await), ["PUT /p/web/routes/a=1"]);
+}
+
+#[tokio::test]
 async fn readers_are_counted_by_scope_while_their_watches_are_open() {
     let served = served().await;
     let readers = || [scope("/p/web"), scope("/p/api")].map(|scope| served.etcd.readers_of(&scope));

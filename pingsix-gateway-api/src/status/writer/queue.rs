@@ -88,15 +88,23 @@ impl StatusQueue {
         Self { pacing, progress: BTreeMap::new(), queue: BTreeSet::new(), logged_failures: BTreeSet::new() }
     }
 
-    /// Adds an object to the queue, at the earliest time of its next write.
+    /// Adds an object that changed to the queue, or moves it back.
     pub(super) fn schedule(&mut self, key: ObjectKey, now: Instant) {
         let progress = self.progress.entry(key.clone()).or_default();
         if progress.is_being_written {
             progress.is_marked = true;
-        } else if progress.due.is_none() {
-            let due = progress.pace.next().map_or(now, |next| next.max(now));
-            progress.due = Some(due);
-            self.queue.insert((due, key));
+            return;
+        }
+        let due = progress.pace.due(now, &self.pacing);
+        match progress.due.replace(due) {
+            Some(before) if before == due => {}
+            Some(before) => {
+                self.queue.remove(&(before, key.clone()));
+                self.queue.insert((due, key));
+            }
+            None => {
+                self.queue.insert((due, key));
+            }
         }
     }
 

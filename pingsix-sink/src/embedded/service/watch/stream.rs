@@ -220,8 +220,8 @@ impl WatchStream {
         };
         self.send(created).await?;
         // The client's list came from another server or from before a restart, so the missed changes are unknown. The
-        // client has to list again.
-        if !self.services.replica.has_listed_before(next) {
+        // client has to list again. A watch of future changes continues no list.
+        if request.start_revision != 0 && !self.services.replica.has_listed_before(next) {
             self.services.replica.counters.watches_from_elsewhere.add(1);
             let header = self.services.replica.read(Store::header);
             return self.end_watch(id, WatchEnd::Compacted(header)).await;
