@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub(crate) use self::admission::Admission;
 pub(super) use self::admission::UNAVAILABLE;
 pub(super) use self::admit::admit;
-pub(super) use self::row_sizes::{address_bytes, route_bytes, spellings_route_bytes, upstream_bytes};
+pub(super) use self::row_sizes::{address_bytes, route_bytes, upstream_bytes};
 pub(super) use self::rule_sizes::RuleSizes;
 pub(super) use self::share::Share;
 

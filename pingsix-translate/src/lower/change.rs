@@ -34,13 +34,13 @@ use super::lowering::Lowering;
 use super::naming::Naming;
 use super::plane::{Plane, RuleRef};
 use super::rows::{RouteInput, ZoneRefusal, refusals, serving};
+use super::service::ServiceKey;
 use super::ssl::SslKey;
 use super::table::TableKey;
 use super::upstream::{UpstreamKey, Uses};
 use crate::lower::{DataPlane, Size};
 use crate::model::{ObjectKey, Problem, Refusal};
 use crate::pingsix;
-use crate::policy::PolicyChain;
 
 /// A change would need more state than there is, and the data plane must be lowered anew.
 #[derive(Clone, Copy, Debug)]
@@ -110,8 +110,7 @@ pub(crate) struct LoweredPlane {
 struct WrittenRoute {
     /// The upstreams that were asked for.
     uses: Uses,
-    /// The policies of its service.
-    chain: Option<Arc<PolicyChain>>,
+    service: Option<ServiceKey>,
     /// Whether it lists other spellings of its hosts.
     has_spellings: bool,
     /// The refusals because of the Route, each rule once.
@@ -135,7 +134,7 @@ struct Work {
     /// Upstreams with more or fewer uses than before.
     used: BTreeSet<UpstreamKey>,
     /// Services with more or fewer uses than before.
-    services: BTreeSet<Arc<PolicyChain>>,
+    services: BTreeSet<ServiceKey>,
     /// Routes whose refusals may differ.
     to_judge: BTreeSet<usize>,
     /// The charge of a change without another admission.

@@ -15,7 +15,7 @@ use super::naming::Naming;
 use super::plane::{MISDIRECTED, Misdirected, RuleRef};
 use super::redirect::{EntryPort, headers, instruction, native, to_https as redirect_to_https};
 use super::rows::MISSPELLED;
-use super::service::id_of_service;
+use super::service::{ServiceKey, id_of_service};
 use super::table::{RequestScheme, Row, RowState};
 use crate::attach::Protocol;
 use crate::backends::{Action, Target};
@@ -23,7 +23,7 @@ use crate::model::{Capability, Decision, FieldPath, Hostname, ObjectKey, Origin,
 use crate::normalise::{DirectResponse, Filters, Redirect, vars_of};
 use crate::pingsix::plugin::{self, SplitRule, TrafficSplit, WeightedUpstream};
 use crate::pingsix::{self, Plugins};
-use crate::policy::{BrokenPolicy, ChainError, EvaluatedChain, PolicyChain};
+use crate::policy::{BrokenPolicy, ChainError, EvaluatedChain};
 
 /// A Route being written.
 pub(super) struct Writer<'a, 'l> {
@@ -33,13 +33,15 @@ pub(super) struct Writer<'a, 'l> {
 }
 
 impl<'a> Writer<'a, '_> {
-    /// A Route that gives a status itself.
-    pub(super) fn native_status(&mut self, status: u16) -> pingsix::Route {
-        self.native_response(&DirectResponse { status, body: None })
+    /// A Route that gives a status itself, and its service.
+    fn native_status(&mut self, status: u16) -> (pingsix::Route, Option<ServiceKey>) {
+        let service = ServiceKey::Status(status);
+        let service_id = self.service(&service);
+        (pingsix::Route { service_id, ..pingsix::Route::default() }, Some(service))
     }
 
-    /// A Route that answers itself.
-    pub(super) fn native_response(&mut self, response: &DirectResponse) -> pingsix::Route {
+    /// A Route that answers with a body.
+    fn native_response(&mut self, response: &DirectResponse) -> pingsix::Route {
         pingsix::Route {
             plugins: Plugins::default().with(&response.lower()),
             upstream_id: Some(self.naming.upstreams.nowhere().to_owned()),
@@ -163,6 +165,7 @@ impl<'a> Writer<'a, '_> {
         let CommonSettings { filters, chain } = self.common_settings(&rows, &mut steps);
         let mut of_service = None;
         let response = steps.first().filter(|_| may_answer).and_then(|step| step.response);
+        let response = response.filter(|response| response.body.is_some());
         let status = steps.first().filter(|_| may_answer).and_then(|step| step.action.only_status());
         let (mut document, split_rules) = if let Some(plugin) = native {
             let plugins = Plugins::default().with(&plugin);
@@ -171,7 +174,9 @@ impl<'a> Writer<'a, '_> {
         } else if let Some(response) = response {
             (self.native_response(response), vec![0])
         } else if let Some(status) = status {
-            (self.native_status(status), vec![0])
+            let (document, service) = self.native_status(status);
+            of_service = service;
+            (document, vec![0])
         } else if let Some((mut document, split_rules)) = self.split(&steps, ends_in_404, address) {
             let caches = chain.is_some_and(|chain| chain.facts.caches());
             let exact = host.filter(|host| !host.is_wildcard());
@@ -189,8 +194,9 @@ impl<'a> Writer<'a, '_> {
                 if caches && exact.is_none() {
                     document.plugins.insert(&cache_off());
                 }
-                document.service_id = self.service(&chain.chain);
-                of_service = Some(chain.chain.clone());
+                let service = ServiceKey::Policies(chain.chain.clone());
+                document.service_id = self.service(&service);
+                of_service = Some(service);
             }
             (document, split_rules)
         } else {
@@ -198,7 +204,9 @@ impl<'a> Writer<'a, '_> {
             let failure = rows.first().map_or(500, |row| self.failure(row));
             self.refuse_for_want_of_responder(&rows, &steps, failure);
             self.refuse_rows_for_want_of_responder(to_https.take(), failure);
-            (self.native_status(failure), vec![0; steps.len()])
+            let (document, service) = self.native_status(failure);
+            of_service = service;
+            (document, vec![0; steps.len()])
         };
         let decision = |(row, split_rules): (&&Row<'a>, usize)| Decision {
             origin: Some(origin_of(row)),
@@ -214,7 +222,7 @@ impl<'a> Writer<'a, '_> {
             document.plugins.insert(&plugin);
         }
         let redirect = to_https.map(origin_of).map(Box::new);
-        Decided { document, chain: of_service, decisions, redirect }
+        Decided { document, service: of_service, decisions, redirect }
     }
 
     /// Whether backends must get the exact host of a Route in place of the client's ([`super::host`]).
@@ -225,22 +233,22 @@ impl<'a> Writer<'a, '_> {
     }
 
     /// The guard of a zone: 404, and 421 for requests that came in by another listener.
-    pub(super) fn guard(&mut self, misdirected: Option<Misdirected>) -> pingsix::Route {
+    pub(super) fn guard(&mut self, misdirected: Option<Misdirected>) -> (pingsix::Route, Option<ServiceKey>) {
         match misdirected {
             None => self.native_status(404),
             Some(Misdirected::All) => self.native_status(MISDIRECTED),
             Some(Misdirected::UnlessAt(address)) => match self.split(&[], true, Some(address)) {
-                Some((document, _)) => document,
+                Some((document, _)) => (document, None),
                 // There are no such zones without a responder.
                 None => self.native_status(MISDIRECTED),
             },
         }
     }
 
-    /// The id of the service of a chain.
-    fn service(&mut self, chain: &Arc<PolicyChain>) -> Option<String> {
+    /// The id of a service.
+    fn service(&mut self, service: &ServiceKey) -> Option<String> {
         let Naming { services, ids, .. } = &mut *self.naming;
-        services.id(chain, || Some(id_of_service(chain, ids))).map(str::to_owned)
+        services.id(service, || Some(id_of_service(service, ids))).map(str::to_owned)
     }
 
     fn target(&mut self, target: Target) -> Option<String> {
@@ -473,8 +481,7 @@ impl<'a> Writer<'a, '_> {
 /// A Route that decides, and how it came to be.
 pub(super) struct Decided {
     pub(super) document: pingsix::Route,
-    /// The policies of its service.
-    pub(super) chain: Option<Arc<PolicyChain>>,
+    pub(super) service: Option<ServiceKey>,
     pub(super) decisions: Box<[Decision]>,
     /// The row whose redirect takes requests in plaintext.
     pub(super) redirect: Option<Box<Origin>>,

@@ -1,7 +1,6 @@
 //! Writes the table of a data plane down as PingSIX documents.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use super::closure::Closed;
 use super::decision::{Decided, Writer, origin_of};
@@ -10,12 +9,12 @@ use super::lowering::Lowering;
 use super::naming::Naming;
 use super::plane::RuleRef;
 use super::room::Room;
+use super::service::ServiceKey;
 use super::table::{Answer, Groups, RowIndex, TableKey, TableRoute};
 use super::upstream::Uses;
 use crate::model::{Hostname, Origin, Provenance, Reason, Refusal};
 use crate::normalise::PathKind;
 use crate::pingsix::{self, DocumentKey, ResourceKind, RoutePatterns};
-use crate::policy::PolicyChain;
 use thin_vec::ThinVec;
 
 impl<'a> Lowering<'a> {
@@ -28,13 +27,13 @@ impl<'a> Lowering<'a> {
         naming: &mut Naming,
     ) -> RouteDraft {
         let mut writer = Writer { lowering: self, naming, refused: BTreeMap::new() };
-        let (mut document, origin, chain) = writer.write(route, zone, groups);
+        let (mut document, origin, service) = writer.write(route, zone, groups);
         let has_spellings = route.host.is_some() && self.spells(route, zone, groups);
         document.methods = route.key.method.map(str::to_owned).into_iter().collect();
         document.priority = route.key.priority(self.plane.zones[zone].guarded);
         let refused = writer.refused.into_iter().collect();
         let uses = naming.upstreams.take_requested();
-        RouteDraft { document, origin, uses, chain, has_spellings, refused }
+        RouteDraft { document, origin, uses, service, has_spellings, refused }
     }
 }
 
@@ -43,7 +42,7 @@ pub(super) struct RouteDraft {
     pub(super) document: pingsix::Route,
     pub(super) origin: Provenance,
     pub(super) uses: Uses,
-    pub(super) chain: Option<Arc<PolicyChain>>,
+    pub(super) service: Option<ServiceKey>,
     pub(super) has_spellings: bool,
     pub(super) refused: ThinVec<(RuleRef, Refusal)>,
 }
@@ -87,11 +86,11 @@ impl<'a> Writer<'a, '_> {
         route: &TableRoute,
         zone: usize,
         groups: &Groups<'a>,
-    ) -> (pingsix::Route, Provenance, Option<Arc<PolicyChain>>) {
+    ) -> (pingsix::Route, Provenance, Option<ServiceKey>) {
         match &route.answer {
             Answer::OtherSpelling(protected) => {
                 let first = protected.first().map(|&(group, row)| groups[group].1[row].with_other_spelling());
-                let Decided { document, chain, decisions, redirect } =
+                let Decided { document, service, decisions, redirect } =
                     self.decide(first.iter().collect(), route.host.as_ref(), zone);
                 let provenance = Provenance::Rules {
                     listener: route.key.zone.clone(),
@@ -101,16 +100,17 @@ impl<'a> Writer<'a, '_> {
                     shadowed: Box::default(),
                 };
                 let name = name_of(protected, groups).filter(|_| self.lowering.options.route_names);
-                (pingsix::Route { name, ..document }, provenance, chain)
+                (pingsix::Route { name, ..document }, provenance, service)
             }
             Answer::Guard => {
                 let listener = route.key.zone.as_ref().map(ToString::to_string).unwrap_or_default();
                 let misdirected = self.lowering.plane.zones[zone].misdirected;
-                (self.guard(misdirected), Provenance::Guard { listener }, None)
+                let (document, service) = self.guard(misdirected);
+                (document, Provenance::Guard { listener }, service)
             }
             Answer::Decide { list, shadowed, exposed } => {
                 let rows = list.iter().map(|&(group, row)| &groups[group].1[row]).collect();
-                let Decided { document, chain, decisions, redirect } =
+                let Decided { document, service, decisions, redirect } =
                     self.decide(rows, route.host.as_ref(), zone);
                 for &(group, row) in exposed {
                     self.limit_exposed(&groups[group].1[row], shadowed.contains(&(group, row)));
@@ -123,9 +123,9 @@ impl<'a> Writer<'a, '_> {
                     shadowed: origins_of(shadowed, groups),
                 };
                 if self.lowering.options.route_names {
-                    (pingsix::Route { name: name_of(list, groups), ..document }, provenance, chain)
+                    (pingsix::Route { name: name_of(list, groups), ..document }, provenance, service)
                 } else {
-                    (document, provenance, chain)
+                    (document, provenance, service)
                 }
             }
         }

@@ -1,25 +1,23 @@
 //! The names of documents, and the documents that Routes share.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use super::id::Ids;
 use super::lowering::Lowering;
 use super::named::SharedDocuments;
 use super::plane::Plane;
-use super::service::write_service;
+use super::service::{ServiceKey, write_service};
 use super::ssl::{SslDocument, SslKey, id_of_certificate};
 use super::upstream::{UpstreamKey, Upstreams};
 use crate::model::Provenance;
 use crate::pingsix::validate::encode;
 use crate::pingsix::{Document, DocumentKey, LazyDocument, ResourceKind};
-use crate::policy::PolicyChain;
 
 /// The names of documents.
 #[derive(Debug)]
 pub(crate) struct Naming {
     pub(super) upstreams: Upstreams,
-    pub(super) services: SharedDocuments<Arc<PolicyChain>>,
+    pub(super) services: SharedDocuments<ServiceKey>,
     pub(super) ids: Ids,
 }
 
@@ -50,13 +48,9 @@ impl Naming {
     }
 
     /// The document of a service; `None` if its id was never asked for.
-    pub(super) fn service(
-        &self,
-        lowering: &Lowering<'_>,
-        chain: &Arc<PolicyChain>,
-    ) -> Option<WrittenDocument> {
-        let key = self.services.document_key(chain)?;
-        let (document, origin) = write_service(chain, lowering.policies);
+    pub(super) fn service(&self, lowering: &Lowering<'_>, service: &ServiceKey) -> Option<WrittenDocument> {
+        let key = self.services.document_key(service)?;
+        let (document, origin) = write_service(service, lowering.policies);
         let document = encode(&key, &Document::Service(document));
         Some((key, document, origin))
     }

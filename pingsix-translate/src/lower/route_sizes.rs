@@ -6,7 +6,6 @@
 use std::sync::LazyLock;
 
 use crate::model::Kind;
-use crate::normalise::DirectResponse;
 use crate::pingsix::plugin::{ProxyRewrite, SplitRule, TrafficSplit, WeightedUpstream};
 use crate::pingsix::{Document, DocumentKey, Plugins, ResourceKind, Route, json_len, listed_bytes};
 
@@ -28,8 +27,6 @@ pub(super) struct RouteSizes {
     pub(super) service_id: usize,
     /// The plugins of a Route, if there are any.
     pub(super) plugins: usize,
-    /// The plugin that answers a status, and the plugins around it.
-    pub(super) status: usize,
     /// The plugin that fixes a host and its port, and the plugins around it.
     pub(super) fixed_host: usize,
     /// The plugin of a decision list without rules, and the plugins around it.
@@ -60,8 +57,8 @@ impl RouteSizes {
         };
         let added = |changed: Route| json_len(&changed) - json_len(&bare);
         let with = |plugins: Plugins| added(Route { plugins, ..bare.clone() });
-        let status = Plugins::default().with(&DirectResponse::status(999).lower());
         let fixed_host = ProxyRewrite { host: Some(":65535".to_owned()), ..ProxyRewrite::default() };
+        let fixed_host = Plugins::default().with(&fixed_host);
         let target = WeightedUpstream { upstream_id: Some(id.clone()), upstream: None, weight: u32::MAX };
         let address = vec![["server_addr", "!=", "127.255.255.64:7087"].map(str::to_owned).to_vec()];
         let rule =
@@ -91,9 +88,8 @@ impl RouteSizes {
                 ..bare.clone()
             }),
             service_id: added(Route { service_id: Some(id), ..bare.clone() }),
-            plugins: with(status.clone()) - json_len(&status),
-            status: with(status),
-            fixed_host: with(Plugins::default().with(&fixed_host)),
+            plugins: with(fixed_host.clone()) - json_len(&fixed_host),
+            fixed_host: with(fixed_host),
             split: with(Plugins::default().with(&TrafficSplit::default())),
             split_rule: split(vec![rule(0), rule(0)]) - split(vec![rule(0)]) - json_len(&address),
             address: json_len(&address),

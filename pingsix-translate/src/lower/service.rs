@@ -1,10 +1,13 @@
-//! Chains of policies to services, shared by all Routes with the same chain.
+//! Services: the plugins that many Routes share. PingSIX builds the plugins of a service once, and those of a Route for each
+//! Route at every change (`src/proxy/route.rs`).
+//!
+//! All Routes that answer one status themselves have one service, and all Routes with one chain of policies.
 //!
 //! The id of a service stands for the identities of its policies. So a Route keeps its document while the contents of a
 //! policy change, such as the keys of a Secret. The upstream is constant and never used, because each Route has its own: an
 //! upstream with endpoints would have PingSIX rebuild the service with every endpoint (`src/proxy/control_plane.rs`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::id::{Ids, Name};
@@ -12,13 +15,36 @@ use super::lowering::Lowering;
 use super::plane::RuleRef;
 use super::upstream::NOWHERE;
 use crate::backends::Target;
-use crate::model::Provenance;
-use crate::normalise::pattern_charge_of_policies;
-use crate::pingsix::{Document, DocumentKey, ResourceKind, Service, Upstream, listed_bytes};
+use crate::model::{ObjectKey, Provenance};
+use crate::normalise::{DirectResponse, pattern_charge_of_policies};
+use crate::pingsix::{Document, DocumentKey, Plugins, ResourceKind, Service, Upstream, listed_bytes};
 use crate::policy::{ChainError, Credentials, EvaluatedChain, Policies, PolicyChain};
 
-/// The id of the service of a chain.
-pub(super) fn id_of_service(chain: &PolicyChain, ids: &mut Ids) -> String {
+/// The contents of a service.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ServiceKey {
+    /// A status as the answer, before a request would reach a backend.
+    Status(u16),
+    /// The policies of rules.
+    Policies(Arc<PolicyChain>),
+}
+
+impl ServiceKey {
+    /// Whether one of these policies has a part in the service.
+    pub(super) fn has_any(&self, policies: &BTreeSet<Arc<ObjectKey>>) -> bool {
+        match self {
+            Self::Status(_) => false,
+            Self::Policies(chain) => chain.has_any(policies),
+        }
+    }
+}
+
+/// The id of a service.
+pub(super) fn id_of_service(key: &ServiceKey, ids: &mut Ids) -> String {
+    let chain = match key {
+        ServiceKey::Status(status) => return format!("status-{status}"),
+        ServiceKey::Policies(chain) => chain,
+    };
     let of_policies = chain
         .policies
         .iter()
@@ -31,22 +57,28 @@ pub(super) fn id_of_service(chain: &PolicyChain, ids: &mut Ids) -> String {
     ids.assign(&Name::new('s', &attributes))
 }
 
-/// The service of a chain, and where it comes from.
-pub(super) fn write_service(chain: &PolicyChain, policies: &Policies) -> (Service, Provenance) {
-    let nodes = BTreeMap::from([(NOWHERE.to_owned(), 1)]);
-    let service = Service {
-        plugins: policies.plugins(chain),
-        upstream: Some(Box::new(Upstream { nodes, ..Upstream::default() })),
-        ..Service::default()
+/// A service, and where it comes from.
+pub(super) fn write_service(key: &ServiceKey, policies: &Policies) -> (Service, Provenance) {
+    let (plugins, provenance) = match key {
+        ServiceKey::Status(status) => (
+            Plugins::default().with(&DirectResponse::status(*status).lower()),
+            Provenance::Status { status: Some(*status) },
+        ),
+        ServiceKey::Policies(chain) => (
+            policies.plugins(chain),
+            Provenance::Policies { policies: policies.plugin_names(chain).collect() },
+        ),
     };
-    (service, Provenance::Policies { policies: policies.plugin_names(chain).collect() })
+    let nodes = BTreeMap::from([(NOWHERE.to_owned(), 1)]);
+    let upstream = Some(Box::new(Upstream { nodes, ..Upstream::default() }));
+    (Service { plugins, upstream, ..Service::default() }, provenance)
 }
 
-/// Bytes of the service of a chain in a list response, with the charge for the memory of its patterns.
-pub(super) fn service_bytes(chain: &PolicyChain, policies: &Policies, prefix: usize) -> usize {
+/// Bytes of a service in a list response, with the charge for the memory of its patterns.
+pub(super) fn service_bytes(key: &ServiceKey, policies: &Policies, prefix: usize) -> usize {
+    let service = write_service(key, policies).0;
     // An id that collided.
     let key = DocumentKey { kind: ResourceKind::Service, id: "s".repeat(25) };
-    let service = write_service(chain, policies).0;
     let patterns = pattern_charge_of_policies(&service.plugins);
     prefix + listed_bytes(&key, &Document::Service(service).into()) + patterns
 }

@@ -208,11 +208,6 @@ impl Admission {
         self.closed.get(group)?.get(&(matched.path.clone(), matched.method))
     }
 
-    /// Whether anything is closed.
-    pub(crate) fn is_closing(&self) -> bool {
-        !self.closed.is_empty()
-    }
-
     /// The guard of a group.
     pub(crate) fn guard<'a>(&self, group: &Group, routes: &'a [Arc<RouteInput>]) -> Option<Row<'a>> {
         let rule = *self.guards.get(group)?;

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::admission::{Admission, Refused};
+use super::admission::{Admission, Refused, UNAVAILABLE};
 use super::certificates::{CertificateItem, certificate_items};
 use super::ledger::{GUARDS, Ledger, divided, room};
 use super::row_sizes::{is_conditional, telemetry_bytes};
@@ -21,7 +21,7 @@ use crate::lower::plane::RuleRef;
 use crate::lower::rows::{Placement, PlaneRows};
 use crate::lower::ssl::SslKey;
 use crate::lower::table::RequestScheme;
-use crate::model::{Age, Budget, FieldPath, ObjectKey, Reason, Refusal, compare_age};
+use crate::model::{Age, Budget, FieldPath, ObjectKey, Reason, Refusal, Traffic, compare_age};
 
 /// Decides the admission with a budget that may be smaller than the reported one.
 pub(in crate::lower) fn admit<'a>(
@@ -45,6 +45,7 @@ pub(in crate::lower) fn admit<'a>(
     };
     let room = room(budget);
     admitting.ledger = Ledger::new(room.without_bytes(telemetry_bytes(lowering)));
+    admitting.charge_failures();
     admitting.shares =
         Shares::new(Share::of(lowering.plane.settings.namespace_share, admitting.ledger.left()));
     admitting.admit_oldest_first();
@@ -87,6 +88,19 @@ pub(super) struct Admitting<'a> {
 }
 
 impl<'a> Admitting<'a> {
+    /// Charges the answers of rules that fail, and of closed ones, as far as there is room.
+    fn charge_failures(&mut self) {
+        for status in [Traffic::Http.failure(), UNAVAILABLE] {
+            let mut ledger = self.ledger;
+            if self.table.add_status(status, &mut ledger).is_some() {
+                self.ledger = ledger;
+                self.table.commit();
+            } else {
+                self.table.roll_back();
+            }
+        }
+    }
+
     fn admit_oldest_first(&mut self) {
         let room = self.ledger.left();
         for item in self.items() {

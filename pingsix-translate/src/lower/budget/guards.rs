@@ -44,7 +44,6 @@ use crate::lower::Size;
 use crate::lower::lowering::Lowering;
 use crate::lower::path_map::PathMap;
 use crate::lower::plane::RuleRef;
-use crate::lower::route_sizes::ROUTE_SIZES;
 use crate::lower::rows::{Placement, RouteInput};
 use crate::lower::table::RequestScheme;
 use crate::normalise::Conditions;
@@ -215,8 +214,7 @@ fn add_guard_rows<'a>(
     ledger: &mut Ledger,
 ) -> Option<()> {
     let (_, content) = lowering.rule(rule);
-    let action = Action::status(UNAVAILABLE);
-    table.add_upstreams(&action, ledger)?;
+    table.add_status(UNAVAILABLE, ledger)?;
     let no_conditions = Conditions::default();
     content.matches.iter().try_for_each(|matched| {
         let conditions = if keeping == KeptPart::Matches { &matched.conditions } else { &no_conditions };
@@ -247,8 +245,8 @@ fn add_guard<'a>(
     group: &Group,
     ledger: &mut Ledger,
 ) -> Option<()> {
-    table.add_upstreams(&Action::status(UNAVAILABLE), ledger)?;
-    let bytes = ROUTE_SIZES.status + name_bytes(lowering, rule.route);
+    table.add_status(UNAVAILABLE, ledger)?;
+    let bytes = name_bytes(lowering, rule.route);
     let row = SizedRow {
         path: &EVERY_PATH,
         method: None,

@@ -14,11 +14,6 @@ use crate::pingsix::{
     Document, DocumentKey, Plugins, ResourceKind, canonical_prefix, json_len, listed_bytes,
 };
 
-/// Bytes of a Route for other spellings, without its name.
-pub(in crate::lower) fn spellings_route_bytes() -> usize {
-    ROUTE_SIZES.route + ROUTE_SIZES.status
-}
-
 /// Bytes of a Route without hosts, patterns, rows and the prefix of its key.
 pub(in crate::lower) fn route_bytes(method: Option<&str>) -> usize {
     ROUTE_SIZES.route + method.map_or(0, |method| ROUTE_SIZES.method + method.len())
@@ -68,10 +63,10 @@ pub(super) fn fits(one: Option<&'static str>, other: Option<&'static str>) -> bo
 
 /// Bytes that a row without filters adds to the list of its cell, and to every other one it stands in.
 pub(super) fn row_bytes(conditions: &Conditions, action: &Action) -> usize {
-    let RouteSizes { status, split, split_rule, target, .. } = *ROUTE_SIZES;
+    let RouteSizes { split, split_rule, target, .. } = *ROUTE_SIZES;
     let targets = action.targets.len().saturating_mul(target);
     if conditions.is_empty() && action.targets.len() == 1 {
-        return if action.only_status().is_some() { status } else { 0 };
+        return 0;
     }
     let VarsSize { lists, bytes } = conditions.vars_size();
     bytes as usize + (split_rule + targets).saturating_mul(lists as usize) + split

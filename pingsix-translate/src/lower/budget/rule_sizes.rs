@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use super::row_sizes::{filter_bytes, name_bytes, row_bytes};
 use crate::attach::ServedName;
-use crate::backends::Action;
+use crate::backends::{Action, Target};
 use crate::lower::host::host_bytes;
 use crate::lower::lowering::Lowering;
 use crate::lower::plane::RuleRef;
 use crate::lower::route_sizes::ROUTE_SIZES;
 use crate::lower::rows::Placement;
+use crate::lower::service::ServiceKey;
 use crate::normalise::{Match, Path};
 use crate::policy::PolicyChain;
 
@@ -60,6 +61,16 @@ impl<'a> RuleSizes<'a> {
         let chain = applied.map(|applied| &applied.chain);
         let (name, is_protected) = (name_bytes(lowering, rule.route), input.is_protected(rule.rule));
         Self { action, chain, name, filters, has_spellings, is_protected }
+    }
+
+    /// The services that its Routes may need.
+    pub(in crate::lower) fn services(&self) -> impl Iterator<Item = ServiceKey> {
+        let of_status = |(target, _): &(Target, u32)| match target {
+            Target::Status(status) => Some(ServiceKey::Status(*status)),
+            Target::Backend(_) | Target::Redirect => None,
+        };
+        let statuses = self.action.targets.iter().filter_map(of_status);
+        statuses.chain(self.chain.map(|chain| ServiceKey::Policies(chain.clone())))
     }
 
     /// The other spellings of a path of the rule, with the bytes of the name of their Route, if they may have one.

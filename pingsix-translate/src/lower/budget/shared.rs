@@ -1,16 +1,15 @@
 //! The charges of documents that rules share: upstreams and services.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
+use crate::lower::service::ServiceKey;
 use crate::lower::upstream::UpstreamKey;
-use crate::policy::PolicyChain;
 
 /// Bytes of the upstreams and services that an admission is for, also of those that refused rules would need.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct SharedCharges {
     pub(super) upstreams: BTreeMap<UpstreamKey, usize>,
-    pub(super) services: BTreeMap<Arc<PolicyChain>, usize>,
+    pub(super) services: BTreeMap<ServiceKey, usize>,
 }
 
 impl SharedCharges {
@@ -20,7 +19,7 @@ impl SharedCharges {
     }
 
     /// The services, each with its charge.
-    pub(crate) fn services(&self) -> impl Iterator<Item = (&Arc<PolicyChain>, usize)> {
-        self.services.iter().map(|(chain, bytes)| (chain, *bytes))
+    pub(crate) fn services(&self) -> impl Iterator<Item = (&ServiceKey, usize)> {
+        self.services.iter().map(|(service, bytes)| (service, *bytes))
     }
 }

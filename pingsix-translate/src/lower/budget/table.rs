@@ -7,28 +7,26 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use super::Group;
 use super::ledger::Ledger;
 use super::patterns::PatternSizes;
-use super::row_sizes::{address_bytes, fits, route_bytes, spellings_route_bytes, upstream_bytes};
+use super::row_sizes::{address_bytes, fits, route_bytes, upstream_bytes};
 use super::rule_sizes::RuleSizes;
 use super::shared::SharedCharges;
 use crate::backends::{Action, Target};
 use crate::lower::host::{SPELLING, SPELLINGS};
 use crate::lower::lowering::Lowering;
 use crate::lower::path_map::{PathEntry, PathMap};
-use crate::lower::plane::MISDIRECTED;
+use crate::lower::plane::{MISDIRECTED, Misdirected};
 use crate::lower::route_sizes::ROUTE_SIZES;
 use crate::lower::rows::MISSPELLED;
-use crate::lower::service::service_bytes;
+use crate::lower::service::{ServiceKey, service_bytes};
 use crate::lower::table::host_of;
 use crate::lower::upstream::UpstreamKey;
 use crate::model::Hostname;
 use crate::normalise::Path;
 use crate::pingsix::canonical_prefix;
-use crate::policy::PolicyChain;
 
 /// A row, as far as sizes depend on it.
 #[derive(Clone, Copy, Debug)]
@@ -142,7 +140,7 @@ enum Added<'a> {
     Open(Group),
     Region { group: Group, open: usize, region: Region<'a> },
     Upstream(UpstreamKey),
-    Service(Arc<PolicyChain>),
+    Service(ServiceKey),
 }
 
 impl<'a> TableSizes<'a> {
@@ -161,12 +159,10 @@ impl<'a> TableSizes<'a> {
 
     /// Charges the guard of a zone.
     pub(super) fn add_zone_guard(&mut self, zone: usize, ledger: &mut Ledger) -> Option<()> {
-        ledger.take(self.prefix + ROUTE_SIZES.route + ROUTE_SIZES.status, 0)?;
-        self.add_upstream(UpstreamKey::Nowhere, ledger)?;
+        ledger.take(self.prefix + ROUTE_SIZES.route, 0)?;
         self.add_address(zone, ledger)?;
-        if self.lowering.plane.zones[zone].address().is_some() {
-            self.add_upstreams(&Action::status(404), ledger)?;
-        }
+        let is_misdirected = self.lowering.plane.zones[zone].misdirected == Some(Misdirected::All);
+        self.add_status(if is_misdirected { MISDIRECTED } else { 404 }, ledger)?;
         self.patterns.add_route(self.lowering.plane.zones[zone].hostname.as_ref(), None, 0, ledger)
     }
 
@@ -243,9 +239,9 @@ impl<'a> TableSizes<'a> {
     ) -> Option<()> {
         let (zone, original) = group;
         let Some(path) = path.spellings() else { return Some(()) };
-        ledger.take(self.prefix + spellings_route_bytes() + name, 0)?;
+        ledger.take(self.prefix + route_bytes(None) + name, 0)?;
         self.add_address(*zone, ledger)?;
-        self.add_upstreams(&Action::status(MISSPELLED), ledger)?;
+        self.add_status(MISSPELLED, ledger)?;
         let host = host_of(original.as_ref(), self.lowering.plane.zones[*zone].hostname.as_ref());
         self.patterns.add_route(host.as_ref(), Some(&path), 0, ledger)?;
         if self.may_spell { self.add_spellings(group, &path, ledger) } else { Some(()) }
@@ -363,7 +359,8 @@ impl<'a> TableSizes<'a> {
     /// Charges the upstreams and the service of a rule that are not there yet.
     pub(super) fn add_shared(&mut self, sizes: &RuleSizes<'a>, ledger: &mut Ledger) -> Option<()> {
         self.add_upstreams(&sizes.action, ledger)?;
-        sizes.chain.map_or(Some(()), |chain| self.add_service(chain, ledger))
+        let mut services = sizes.services();
+        services.try_for_each(|service| self.add_service(service, ledger))
     }
 
     /// Charges the upstreams that an action takes and that are not there yet.
@@ -385,11 +382,17 @@ impl<'a> TableSizes<'a> {
         ledger.take(bytes, 0)
     }
 
-    /// Charges the service of a chain, unless it is there.
-    fn add_service(&mut self, chain: &Arc<PolicyChain>, ledger: &mut Ledger) -> Option<()> {
-        let Entry::Vacant(entry) = self.shared.services.entry(chain.clone()) else { return Some(()) };
-        let bytes = *entry.insert(service_bytes(chain, self.lowering.policies, self.prefix));
-        self.journal.push(Added::Service(chain.clone()));
+    /// Charges the documents of a status that Routes answer: its service, and its upstream where conditions choose it.
+    pub(super) fn add_status(&mut self, status: u16, ledger: &mut Ledger) -> Option<()> {
+        self.add_upstreams(&Action::status(status), ledger)?;
+        self.add_service(ServiceKey::Status(status), ledger)
+    }
+
+    /// Charges a service, unless it is there.
+    fn add_service(&mut self, service: ServiceKey, ledger: &mut Ledger) -> Option<()> {
+        let Entry::Vacant(entry) = self.shared.services.entry(service.clone()) else { return Some(()) };
+        let bytes = *entry.insert(service_bytes(&service, self.lowering.policies, self.prefix));
+        self.journal.push(Added::Service(service));
         ledger.take(bytes, 0)
     }
 
@@ -429,8 +432,8 @@ impl<'a> TableSizes<'a> {
                 Added::Upstream(upstream) => {
                     self.shared.upstreams.remove(&upstream);
                 }
-                Added::Service(chain) => {
-                    self.shared.services.remove(&chain);
+                Added::Service(service) => {
+                    self.shared.services.remove(&service);
                 }
             }
         }

@@ -8,9 +8,7 @@ use super::{LoweredPlane, LoweringDiff, Stale, Work};
 use crate::attach::ServedName;
 use crate::backends::Target;
 use crate::lower::Size;
-use crate::lower::budget::{
-    Admission, RuleSizes, address_bytes, admit, route_bytes, spellings_route_bytes, upstream_bytes,
-};
+use crate::lower::budget::{Admission, RuleSizes, address_bytes, admit, route_bytes, upstream_bytes};
 use crate::lower::closure::Pattern;
 use crate::lower::host::{SPELLING, SPELLINGS};
 use crate::lower::lowering::Lowering;
@@ -96,7 +94,7 @@ impl LoweredPlane {
         let prefix = self.documents.prefix();
         let shared = self.admission.shared();
         let mut backends = changed.backends.iter().map(|index| UpstreamKey::Target(Target::Backend(*index)));
-        let mut services = shared.services().filter(|(chain, _)| chain.has_any(changed.policies));
+        let mut services = shared.services().filter(|(service, _)| service.has_any(changed.policies));
         changed.routes.iter().all(|(&route, change)| {
             change.is_there
                 && change
@@ -105,7 +103,7 @@ impl LoweredPlane {
                     .is_some_and(|before| before.is_charged_like(&lowering.routes[route]))
         }) && backends
             .all(|upstream| shared.is_upstream_alike(upstream, || upstream_bytes(lowering, prefix, upstream)))
-            && services.all(|(chain, bytes)| service_bytes(chain, lowering.policies, prefix) == bytes)
+            && services.all(|(service, bytes)| service_bytes(service, lowering.policies, prefix) == bytes)
     }
 
     /// Finds the parts with other rows because of the admission.
@@ -153,8 +151,8 @@ impl LoweredPlane {
         for backend in changed.backends {
             growth.bytes += upstream_bytes(lowering, prefix, UpstreamKey::Target(Target::Backend(*backend)));
         }
-        for chain in self.services_of(changed.policies) {
-            growth.bytes += service_bytes(chain, lowering.policies, prefix);
+        for service in self.services_of(changed.policies) {
+            growth.bytes += service_bytes(service, lowering.policies, prefix);
         }
         for (&route, change) in changed.routes {
             let now = Some(&lowering.routes[route]).filter(|_| change.is_there);
@@ -208,8 +206,8 @@ impl LoweredPlane {
                     }
                 }
             }
-            if let Some(chain) = sizes.chain.filter(|chain| !self.naming.services.is_used(chain)) {
-                growth.bytes += service_bytes(chain, lowering.policies, prefix);
+            for service in sizes.services().filter(|service| !self.naming.services.is_used(service)) {
+                growth.bytes += service_bytes(&service, lowering.policies, prefix);
             }
             for (matched, name, bytes) in sizes.rows(&content.matches, &placement.names) {
                 let host = host_of(name.original.as_ref(), hostname);
@@ -224,7 +222,7 @@ impl LoweredPlane {
                 if let Some((path, name)) = sizes.path_spellings(&matched.path) {
                     let (patterns, listed) = self.patterns.listed_with(host.as_ref(), &path);
                     let host = host.as_ref().map_or(0, |host| host.as_str().len()) + QUOTED;
-                    growth.bytes += prefix + spellings_route_bytes() + name + address + host + patterns;
+                    growth.bytes += prefix + route_bytes(None) + name + address + host + patterns;
                     if lowering.may_spell() {
                         growth.bytes += (host + patterns + SPELLING) * SPELLINGS;
                     }

@@ -118,22 +118,29 @@ impl LoweredPlane {
 
     /// Puts a Route into the table, and replaces the one with its key.
     fn put(&mut self, route: &TableRoute, room: usize, drafted: RouteDraft, work: &mut Work) {
-        let RouteDraft { document, origin, uses, chain, has_spellings, refused } = drafted;
+        let RouteDraft { document, origin, uses, service, has_spellings, refused } = drafted;
         let key = route.key.clone();
         for upstream in &uses {
             work.used.insert(*upstream);
             self.naming.upstreams.named.add_use(upstream);
         }
-        if let Some(chain) = &chain {
-            work.services.insert(chain.clone());
-            self.naming.services.add_use(chain);
+        if let Some(service) = &service {
+            work.services.insert(service.clone());
+            self.naming.services.add_use(service);
         }
         for (rule, refusal) in &refused {
             work.to_judge.insert(rule.route);
             self.refused.entry(*rule).or_default().insert(key.clone(), refusal.clone());
         }
-        let mut written =
-            WrittenRoute { uses, chain, has_spellings, refused, room, pattern_bytes: 0, matcher_entries: 0 };
+        let mut written = WrittenRoute {
+            uses,
+            service,
+            has_spellings,
+            refused,
+            room,
+            pattern_bytes: 0,
+            matcher_entries: 0,
+        };
         self.room = self.room.saturating_add(room);
         if let Some(before) = self.table.remove(&key) {
             self.room -= before.room;
@@ -165,9 +172,9 @@ impl LoweredPlane {
             work.used.insert(*upstream);
             self.naming.upstreams.named.drop_use(upstream);
         }
-        if let Some(chain) = &route.chain {
-            work.services.insert(chain.clone());
-            self.naming.services.drop_use(chain);
+        if let Some(service) = &route.service {
+            work.services.insert(service.clone());
+            self.naming.services.drop_use(service);
         }
         for (rule, _) in &route.refused {
             work.to_judge.insert(rule.route);

@@ -38,13 +38,13 @@ impl LoweredPlane {
         let mut smaller = budget;
         for _ in 0..MAX_SMALLER_BUDGETS {
             let admission = admit(lowering, &rows, smaller);
-            let (is_closing, mut room) = (admission.is_closing(), Room::of(budget));
+            let mut room = Room::of(budget);
             let plane = Self::of_admitted(lowering, &rows, admission, &mut room);
             if let Some(plane) = plane.filter(|plane| plane.data_plane().size.fits(budget)) {
                 return plane;
             }
             let is_guarded = lowering.plane.zones.iter().any(|zone| zone.guarded);
-            debug_assert!(is_guarded || is_closing, "documents take more than they are charged");
+            debug_assert!(is_guarded, "documents take more than they are charged");
             smaller.bytes -= smaller.bytes / 4;
             smaller.matcher_entries -= smaller.matcher_entries / 4;
         }
@@ -102,7 +102,7 @@ impl LoweredPlane {
         let mut written = Vec::with_capacity(table.len());
         let mut used = BTreeSet::new();
         for ((zone, route), closed) in table.into_iter().zip(closed) {
-            let RouteDraft { mut document, origin, uses, chain, has_spellings, refused } =
+            let RouteDraft { mut document, origin, uses, service, has_spellings, refused } =
                 lowering.draft(&route, zone, &zones[zone], &mut lowered.naming);
             let closed = if has_spellings { closed.with_spellings() } else { closed };
             let room = route.room(&zones[zone]);
@@ -118,7 +118,7 @@ impl LoweredPlane {
                 lowered.refused.entry(*rule).or_default().insert(route.key.clone(), refusal.clone());
             }
             let route_written =
-                WrittenRoute { uses, chain, has_spellings, refused, room, pattern_bytes, matcher_entries };
+                WrittenRoute { uses, service, has_spellings, refused, room, pattern_bytes, matcher_entries };
             written.push((zone, route.key, route_written));
         }
         let is_shown = |served: &ServedCertificate| lowered.admission.shows(&served.name);
@@ -128,8 +128,8 @@ impl LoweredPlane {
         }
         documents.extend(telemetry(lowering.plane));
         documents.extend(used.iter().filter_map(|upstream| lowered.naming.upstream(lowering, upstream)));
-        let chains = lowered.naming.services.keys();
-        documents.extend(chains.filter_map(|chain| lowered.naming.service(lowering, chain)));
+        let services = lowered.naming.services.keys();
+        documents.extend(services.filter_map(|service| lowered.naming.service(lowering, service)));
         lowered.documents.fill(documents);
         lowered.documents.set_charged_ratio(lowered.admission.charged_ratio());
         lowered.written = Some(written);
@@ -149,8 +149,8 @@ impl LoweredPlane {
             for upstream in &route.uses {
                 self.naming.upstreams.named.add_use(upstream);
             }
-            if let Some(chain) = &route.chain {
-                self.naming.services.add_use(chain);
+            if let Some(service) = &route.service {
+                self.naming.services.add_use(service);
             }
             if let Some(path) = &key.path {
                 let part = part_key(zone, key.original.as_ref(), segment(Some(path)));

@@ -12,13 +12,13 @@ use crate::lower::DataPlane;
 use crate::lower::document::document_key;
 use crate::lower::lowering::Lowering;
 use crate::lower::naming::WrittenDocument;
+use crate::lower::service::ServiceKey;
 use crate::lower::ssl::ServedCertificates;
 use crate::lower::table::TableKey;
 use crate::lower::upstream::UpstreamKey;
 use crate::model::{ObjectKey, Provenance};
 use crate::pingsix::validate::encode;
 use crate::pingsix::{Document, DocumentKey, LazyDocument, ResourceKind, canonical_prefix, listed_bytes};
-use crate::policy::PolicyChain;
 
 /// The documents of a data plane with their size.
 #[derive(Debug)]
@@ -176,8 +176,8 @@ impl LoweredPlane {
     pub(super) fn services_of<'s>(
         &'s self,
         policies: &'s BTreeSet<Arc<ObjectKey>>,
-    ) -> impl Iterator<Item = &'s Arc<PolicyChain>> {
-        self.naming.services.keys().filter(|chain| chain.has_any(policies))
+    ) -> impl Iterator<Item = &'s ServiceKey> {
+        self.naming.services.keys().filter(|service| service.has_any(policies))
     }
 
     /// Writes services that are new or whose policies have other contents, and removes unused ones.
@@ -185,15 +185,15 @@ impl LoweredPlane {
         &mut self,
         lowering: &Lowering<'_>,
         changed: &BTreeSet<Arc<ObjectKey>>,
-        used: &BTreeSet<Arc<PolicyChain>>,
+        used: &BTreeSet<ServiceKey>,
     ) {
-        let all: BTreeSet<Arc<PolicyChain>> = self.services_of(changed).chain(used).cloned().collect();
-        for chain in all {
-            if self.naming.services.is_used(&chain) {
-                if let Some(written) = self.naming.service(lowering, &chain) {
+        let all: BTreeSet<ServiceKey> = self.services_of(changed).chain(used).cloned().collect();
+        for service in all {
+            if self.naming.services.is_used(&service) {
+                if let Some(written) = self.naming.service(lowering, &service) {
                     self.documents.put(written);
                 }
-            } else if let Some(key) = self.naming.services.release(&chain, &mut self.naming.ids) {
+            } else if let Some(key) = self.naming.services.release(&service, &mut self.naming.ids) {
                 self.documents.remove(&key);
             }
         }

@@ -164,14 +164,14 @@ impl<'a> GuardBudget<'a> {
     }
 
     /// Closes everything that would take requests for the hosts of a zone because it has no guard.
-    pub(super) fn close_wider_zones(&mut self, lowering: &Lowering<'a>, zone: usize, closed: &mut Closed) {
+    pub(super) fn close_wider_zones(&self, lowering: &Lowering<'a>, zone: usize, closed: &mut Closed) {
         let zones = &lowering.plane.zones;
         let (Some(hostname), Some((_, owner))) = (&zones[zone].hostname, &zones[zone].owner) else { return };
         for (group, cells) in &self.cells {
             let host = host_of(group.1.as_ref(), zones[group.0].hostname.as_ref());
             if host.is_none_or(|host| host.covers_strictly(hostname)) {
                 for cell in cells.iter() {
-                    close(&mut self.all, closed, group, (cell.path, cell.method), owner);
+                    close(closed, group, (cell.path, cell.method), owner);
                 }
             }
         }
@@ -179,7 +179,7 @@ impl<'a> GuardBudget<'a> {
 
     /// Closes a cell unless all of it is of the namespace.
     pub(super) fn close_cell(
-        &mut self,
+        &self,
         group: &Group,
         path: &'a Path,
         method: Option<&'static str>,
@@ -189,14 +189,14 @@ impl<'a> GuardBudget<'a> {
         let cells = self.cells.get(group).into_iter().flat_map(|cells| cells.covering(path));
         let mut cell = cells.filter(|cell| cell.path == path && cell.method == method);
         if cell.any(|cell| !cell.is_of(closing.namespace)) {
-            close(&mut self.all, closed, group, (path, method), closing.object);
+            close(closed, group, (path, method), closing.object);
         }
     }
 
     /// Closes the cells of others in a group that take requests of a region after a rule there, up to the first cell that
     /// leaves nothing over. Returns whether there is one.
     pub(super) fn close_covering(
-        &mut self,
+        &self,
         group: &Group,
         (path, method): Region<'a>,
         closing: ClosedBy<'a>,
@@ -207,7 +207,7 @@ impl<'a> GuardBudget<'a> {
         for cell in cells.filter(|cell| cell.rank() <= rank && fits(cell.method, method)) {
             let is_own = cell.is_of(closing.namespace);
             if !is_own {
-                close(&mut self.all, closed, group, (cell.path, cell.method), closing.object);
+                close(closed, group, (cell.path, cell.method), closing.object);
             }
             if cell.takes(method) && (cell.ends || !is_own) {
                 return true;
@@ -239,14 +239,14 @@ impl<'a> GuardBudget<'a> {
         }
         for cell in cells.below(path).filter(|cell| fits(cell.method, method)) {
             if !cell.is_of(closing.namespace) {
-                close(&mut self.all, closed, group, (cell.path, cell.method), closing.object);
+                close(closed, group, (cell.path, cell.method), closing.object);
             }
         }
         let mut is_complete = false;
         for cell in cells.covering(path).filter(|cell| fits(cell.method, method)) {
             let is_own = cell.is_of(closing.namespace);
             if !is_own {
-                close(&mut self.all, closed, group, (cell.path, cell.method), closing.object);
+                close(closed, group, (cell.path, cell.method), closing.object);
             }
             if cell.takes(method) && (cell.ends || !is_own) {
                 is_complete = true;
@@ -274,20 +274,8 @@ fn charged<'a>(
     Some(ledger.used_of(whole))
 }
 
-/// Closes a cell. Its Route exists and needs at most a plugin, which is charged as long as there is room.
-fn close(
-    ledger: &mut Ledger,
-    closed: &mut Closed,
-    group: &Group,
-    (path, method): Region<'_>,
-    because_of: &Arc<ObjectKey>,
-) {
+/// Closes a cell. Its Route exists, and takes no more room than before.
+fn close(closed: &mut Closed, group: &Group, (path, method): Region<'_>, because_of: &Arc<ObjectKey>) {
     let of_group = closed.entry(group.clone()).or_default();
-    if let std::collections::btree_map::Entry::Vacant(free) = of_group.entry((path.clone(), method)) {
-        free.insert(because_of.clone());
-        let mut less = *ledger;
-        if less.take(ROUTE_SIZES.status, 0).is_some() {
-            *ledger = less;
-        }
-    }
+    of_group.entry((path.clone(), method)).or_insert_with(|| because_of.clone());
 }
