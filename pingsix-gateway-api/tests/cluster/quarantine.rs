@@ -45,7 +45,7 @@ impl PoisonedFeed {
                 object.remove("uris");
             }
             value["uri"] = json!("/{a}/{b");
-        } else if !value["plugins"]["fault-injection"].is_null() {
+        } else if text.contains("\"status-500\"") || !value["plugins"]["fault-injection"].is_null() {
             // A Route that answers an error by itself is another document.
         } else if text.contains("plugin.poison.example") {
             value["plugins"]["no-such-plugin"] = json!({});

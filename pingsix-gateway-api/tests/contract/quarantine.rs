@@ -83,7 +83,8 @@ impl Poison {
             return;
         }
         // A Route that answers an error by itself is another document.
-        let is_closed = !value["plugins"]["fault-injection"].is_null();
+        let has_status = value["service_id"].as_str().is_some_and(|service| service.starts_with("status-"));
+        let is_closed = has_status || !value["plugins"]["fault-injection"].is_null();
         match self {
             Pattern => {
                 if let Some(object) = value.as_object_mut() {

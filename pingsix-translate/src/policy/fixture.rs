@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use crate::fixture::{add_service, gateway, object, run};
 use crate::model::{ConditionType, Kind, ObjectKey, Options};
-use crate::pingsix::plugin::FaultInjection;
 use crate::pingsix::{Config, Plugins, Route};
 use crate::pipeline::Translation;
 use crate::snapshot::{Object, Objects};
@@ -67,9 +66,10 @@ pub(super) fn config(translation: &Translation) -> &Config {
     &translation.data_planes.values().next().unwrap().config
 }
 
-/// The plugins of each service.
+/// The plugins of each service of policies.
 pub(super) fn services(translation: &Translation) -> Vec<&Plugins> {
-    config(translation).services().map(|(_, service)| &service.plugins).collect()
+    let services = config(translation).services().filter(|(key, _)| !key.id.starts_with("status-"));
+    services.map(|(_, service)| &service.plugins).collect()
 }
 
 /// The Route that takes requests for this path pattern: Routes for wider paths list the pattern, too.
@@ -81,7 +81,7 @@ pub(super) fn route<'t>(translation: &'t Translation, pattern: &str) -> &'t Rout
 
 /// The status that a Route answers itself.
 pub(super) fn status(route: &Route) -> Option<u16> {
-    Some(route.plugins.get::<FaultInjection>()?.unwrap().abort?.http_status)
+    route.service_id.as_deref()?.strip_prefix("status-")?.parse().ok()
 }
 
 pub(super) fn verdict<'t>(translation: &'t Translation, (kind, name): (Kind, &str)) -> &'t PolicyVerdict {

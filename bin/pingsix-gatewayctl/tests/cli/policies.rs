@@ -244,7 +244,7 @@ fn diff_shows_the_policy_behind_each_change() {
             "statusCode: 410",
             "statusCode: 411",
             "  # HTTPRoute shop/cart, HTTPRouteFilter shop/gone\n",
-            &["+ plugins.fault-injection.abort.http_status: 411"],
+            &["- service_id: status-410", "+ service_id: status-411"],
         ),
     ] {
         let mut run = shows_no_key(diff(&with(old, new), &target, &[]).exits(1)).prints(header);

@@ -101,7 +101,7 @@ pub(super) fn becomes(follower: &Follower, plane: &DataPlaneKey, path: &str) -> 
     let Some(route) = routes.filter(has_pattern).max_by_key(|route| route["priority"].as_u64()) else {
         return Becomes::NotFound;
     };
-    if route.pointer("/plugins/fault-injection/abort/http_status") == Some(&json!(500)) {
+    if route["service_id"] == "status-500" {
         return Becomes::Closed;
     }
     match route["service_id"].as_str() {

@@ -257,5 +257,5 @@ fn filters_of_a_listener_are_named_and_nothing_is_served_without_them() {
     let of_host: Vec<_> =
         plane.config.routes().filter(|(_, route)| route.host.as_deref() == Some("a.test")).collect();
     assert_eq!(of_host.len(), 1);
-    assert!(format!("{:?}", of_host[0].1.plugins).contains("404"), "{:?}", of_host[0]);
+    assert_eq!(of_host[0].1.service_id.as_deref(), Some("status-404"));
 }
