@@ -284,7 +284,7 @@ async fn a_policy_says_that_its_target_does_not_exist_while_that_is_known() {
     let key = ObjectKey::new(Kind::SecurityPolicy, "infra", "keys");
     let told = |rig: &Rig| match rig.wanted(&key) {
         Some(Wanted::Policy(verdicts)) => {
-            verdicts.iter().map(|verdict| verdict.to_ancestor("us")["ancestorRef"]["kind"].clone()).collect()
+            verdicts.iter().map(|verdict| verdict.ancestor.to_value()["kind"].clone()).collect()
         }
         None | Some(Wanted::Released) => Vec::new(),
         Some(other) => panic!("{other:?}"),
