@@ -61,6 +61,7 @@ pub use router::SinkRouter;
 pub use sink_handle::SinkHandle;
 pub use sink_opener::{SinkOpenError, SinkOpener};
 
+use crate::delivery::Deliveries;
 use crate::delivery::status_page::{StatusClient, StatusUrl};
 use crate::health::Gate;
 use crate::leader::{Elector, Leadership, LeaseOptions, LeaseOptionsError};
@@ -297,26 +298,23 @@ impl Controller {
             observers::observe(metrics, watches.stats(), &writer, reconciler.world());
         }
 
-        let engine = Engine::new(engine::Parts {
+        let boards = (status, events, readers);
+        let report = engine::Report::new(boards, bundles, progress, health.as_ref().map(Gates::of));
+        let shared = engine::Shared {
             reconciler,
+            deliveries: Deliveries::default(),
+            managed: engine::Managed::new(provisioning),
             sinks,
-            status,
-            events,
-            readers,
-            progress,
             leadership: leadership.clone(),
             addresses: published_addresses,
-            bundles,
-            gates: health.as_ref().map(Gates::of),
             health,
             metrics,
-            pace: options.pace,
             fixed_pages: options.status_pages,
             targets,
-            provisioning,
-            lists_secrets: matches!(options.watch.secrets, SecretWatch::All { .. }),
             drain: options.drain,
-        });
+        };
+        let lists_secrets = matches!(options.watch.secrets, SecretWatch::All { .. });
+        let engine = Engine::new(shared, report, options.pace, lists_secrets);
         let sources = engine::Sources { inputs, pages, drifted, collector, debug, stop };
         // The engine is on the heap, so that the future of an embedding program stays small.
         let run = tokio::select! {

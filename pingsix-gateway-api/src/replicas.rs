@@ -38,6 +38,7 @@ use kube_runtime::utils::Backoff;
 use kube_runtime::{WatchStreamExt as _, watcher};
 use parking_lot::Mutex;
 use pingsix_sink::Scope;
+use pingsix_sink::backoff::jittered;
 use pingsix_sink::embedded::revisions::Reservations;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -48,7 +49,6 @@ use crate::acceptance::Findings;
 use crate::digest::short_digest;
 use crate::fault::Fault;
 use crate::leader::LeaseOptions;
-use crate::watch::with_jitter;
 use membership::Membership;
 use revisions::LeaseReservations;
 
@@ -191,14 +191,14 @@ impl Replicas {
     }
 }
 
-/// About a second after each fault, sooner than other watches, because the records are soon outdated.
+/// A second at most after each fault, sooner than other watches, because the records are soon outdated.
 struct ReplicaBackoff;
 
 impl Iterator for ReplicaBackoff {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
-        Some(with_jitter(Duration::from_secs(1)))
+        Some(jittered(Duration::from_secs(1)))
     }
 }
 

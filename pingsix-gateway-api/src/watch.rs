@@ -51,7 +51,6 @@ mod watches;
 mod wide;
 
 pub use backoff::BackoffBounds;
-pub(crate) use backoff::with_jitter;
 pub use discovery::Availability;
 pub use event::Event;
 pub use input::{Answer, Input};

@@ -73,9 +73,9 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-pub use builder::Builder;
+pub use builder::{Builder, SinkOptions};
 pub use error::EtcdError;
-pub use reader::{EtcdReader, KeyValues, ReaderBuilder};
+pub use reader::{EtcdReader, KeyValues, ReaderBuilder, ReaderOptions};
 pub use target::{ETCD_PASSWORD_VARIABLE, Endpoint, EtcdTarget, EtcdUser};
 pub use tls::ClientTls;
 

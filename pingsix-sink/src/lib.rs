@@ -27,7 +27,7 @@
 //! lists the guarantees of each sink.
 
 pub mod admin;
-mod backoff;
+pub mod backoff;
 mod chunks;
 #[cfg(feature = "contract")]
 pub mod contract;

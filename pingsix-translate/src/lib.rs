@@ -37,7 +37,7 @@ pub use model::{
     DataPlaneKey, Decision, Executor, FieldPath, GATEWAY_GROUP, Hostname, HostnameFlaw, INGRESS_GROUP, Kind,
     Layout, NameParts, Network, ObjectKey, ObjectName, Options, Origin, PINGSIX_GROUP, ParentRef,
     ParseDataPlaneKeyError, ParseObjectNameError, PolicyPlugins, Provenance, Reference, Section,
-    StreamProvenance, article, is_backend_address,
+    StreamProvenance, article, is_backend_address, is_dns_label, is_dns_subdomain,
 };
 pub use pipeline::{
     Translation, TranslationMode, Translator, read_annotations, read_custom_headers, read_regex_uri,

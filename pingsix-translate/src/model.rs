@@ -35,7 +35,7 @@ pub use kind::{GATEWAY_GROUP, INGRESS_GROUP, Kind, PINGSIX_GROUP};
 pub(crate) use limitation::Limitation;
 pub use network::Network;
 pub(crate) use object::{Age, compare_age};
-pub use object::{NameParts, ObjectKey, ObjectName, ParseObjectNameError};
+pub use object::{NameParts, ObjectKey, ObjectName, ParseObjectNameError, is_dns_label, is_dns_subdomain};
 pub use options::{Budget, DEFAULT_CONTROLLER_NAME, Layout, Options};
 pub use parent_ref::ParentRef;
 pub use problem::{Problem, Severity};

@@ -33,6 +33,8 @@ use std::num::NonZeroU16;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, StatusCode};
 
+use crate::model::is_dns_subdomain;
+
 /// The domain of all names the responder answers to.
 ///
 /// `.internal` is reserved for private use, so no public name can be meant.
@@ -175,13 +177,7 @@ pub struct RedirectHostname(String);
 impl RedirectHostname {
     /// `None` if `name` is not such a hostname; a wildcard is not one.
     pub fn new(name: &str) -> Option<Self> {
-        let label = |label: &str| {
-            !label.is_empty()
-                && !label.starts_with('-')
-                && !label.ends_with('-')
-                && label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-        };
-        (name.len() <= 253 && name.split('.').all(label)).then(|| Self(name.to_owned()))
+        is_dns_subdomain(name).then(|| Self(name.to_owned()))
     }
 
     /// The name.

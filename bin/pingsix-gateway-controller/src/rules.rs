@@ -14,6 +14,7 @@ use garde::Error;
 use ipnet::IpNet;
 use pingsix_gateway_api::pki::{Lifetimes, LifetimesError};
 use pingsix_sink::Scope;
+use pingsix_translate::is_dns_label;
 use tracing_subscriber::EnvFilter;
 
 use crate::values::{CollectorUrl, Endpoint, FeedClient, ServiceName, Span};
@@ -25,11 +26,7 @@ fn check(holds: bool, message: &str) -> Rule {
 }
 
 fn is_label(text: &str) -> bool {
-    let inner = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'-';
-    (1..=63).contains(&text.len())
-        && text.bytes().all(inner)
-        && !text.starts_with('-')
-        && !text.ends_with('-')
+    text.len() <= 63 && is_dns_label(text)
 }
 
 fn is_host_name(text: &str) -> bool {

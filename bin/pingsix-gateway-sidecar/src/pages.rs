@@ -19,7 +19,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::service::service_fn;
 use pingsix_sink::hosts::{ASK_LOCALLY, is_local};
-use pingsix_sink::http_server;
+use pingsix_sink::http_server::{self, Versions};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
@@ -91,5 +91,5 @@ pub(crate) async fn serve(listener: TcpListener, pages: Pages, stop: Cancellatio
         let response = pages.answer(&request);
         async { Ok::<_, Infallible>(response) }
     });
-    http_server::serve(listener, answer, stop).await;
+    http_server::serve(listener, answer, Versions::Http1, stop).await;
 }

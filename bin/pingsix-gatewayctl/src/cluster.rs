@@ -95,13 +95,16 @@ impl Cluster {
         let mut absent = Vec::new();
         let mut resources = Vec::new();
         for kind in kinds {
-            match self.served.resource(*kind) {
-                Some(resource) => {
-                    let selector = self.selector.as_deref().filter(|_| kind.is_selected_by_label());
-                    resources.push((resource, selector));
-                }
-                None => absent.push(kind.as_str()),
+            if let Some(resource) = self.served.resource(*kind) {
+                let selector = self.selector.as_deref().filter(|_| kind.is_selected_by_label());
+                resources.push((resource, selector));
+                continue;
             }
+            let others: Vec<&str> = self.served.versions(*kind).map(|(version, _)| version).collect();
+            absent.push(match others.as_slice() {
+                [] => kind.to_string(),
+                others => format!("{kind} ({} is read, not {})", kind.version(), others.join(" or ")),
+            });
         }
         if !absent.is_empty() {
             let absent = absent.join(", ");

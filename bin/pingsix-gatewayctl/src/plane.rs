@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use pingsix_gateway_api::Pipeline;
 use pingsix_gateway_api::pipeline::{self, Output};
-use pingsix_translate::status::{ConditionType, ListenerVerdict, ParentVerdict, PolicyVerdict, Reason};
+use pingsix_translate::status::{ConditionType, ListenerVerdict, ParentVerdict, Reason, StatusMerge};
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Objects, Options, ParentRef};
 use serde_json::{Value, json};
 
@@ -69,26 +69,27 @@ impl Translated {
 
     /// The status of each object that gets one, as it would stand in the cluster but for times and addresses.
     pub(crate) fn statuses(&self, options: &Options) -> Vec<Value> {
+        let (merge, none) = (StatusMerge::without_times(&options.controller_name), Value::Null);
         let mut statuses = Vec::new();
         for class in &self.output.classes {
-            statuses.push(with_status(&class.key, &class.to_status()));
+            statuses.push(with_status(&class.key, &merge.gateway_class(&none, class)));
         }
         for proxy in &self.output.proxies {
-            statuses.push(with_status(&proxy.key, &proxy.to_status()));
+            statuses.push(with_status(&proxy.key, &merge.pingsix_proxy(&none, proxy)));
         }
         for verdicts in &self.output.gateways {
             if let Some(gateway) = &verdicts.gateway {
-                statuses.push(with_status(&gateway.key, &gateway.to_status()));
+                statuses.push(with_status(&gateway.key, &merge.gateway(&none, gateway)));
             }
             for (key, set) in &verdicts.listener_sets {
-                statuses.push(with_status(key, &set.to_status()));
+                statuses.push(with_status(key, &merge.listener_set(&none, set)));
             }
         }
         for (key, verdict) in &self.output.routes {
-            statuses.push(with_status(key, &verdict.to_status(&options.controller_name)));
+            statuses.push(with_status(key, &merge.route(&none, verdict)));
         }
         for (key, verdicts) in &self.output.policies {
-            statuses.push(with_status(key, &PolicyVerdict::to_status(verdicts, &options.controller_name)));
+            statuses.push(with_status(key, &merge.policy(&none, verdicts)));
         }
         statuses
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use pingsix_translate::pingsix::ResourceKind;
 use pingsix_translate::{Decision, ObjectKey, Options, Origin, Provenance, StreamProvenance};
 use serde_json::{Map, Value};
 
@@ -26,7 +27,8 @@ fn configuration(translated: &Translated, options: &Options) -> String {
     for (key, plane) in &translated.output.planes {
         let Some(bridged) = &plane.bridged else { continue };
         let documents = bridged.config.iter().map(|(key, document)| {
-            let comments = plane.provenance(key).map(origin).unwrap_or_default();
+            let comments =
+                plane.provenance(key).map(|provenance| origin(key.kind, provenance)).unwrap_or_default();
             (key.to_string(), comments, document.to_shown_value())
         });
         write_documents(&mut out, &key.prefix(&options.root), documents);
@@ -105,7 +107,7 @@ fn problem(finding: &Finding) -> Value {
 }
 
 /// The provenance of a document, in lines.
-fn origin(provenance: &Provenance) -> Vec<String> {
+fn origin(kind: ResourceKind, provenance: &Provenance) -> Vec<String> {
     match provenance {
         Provenance::Rules { listener, host, decisions, redirect, shadowed } => {
             let mut lines = Vec::new();
@@ -128,6 +130,9 @@ fn origin(provenance: &Provenance) -> Vec<String> {
             vec![format!("keeps {listener} from listeners with a wider hostname")]
         }
         Provenance::Backend { service, port } => vec![format!("{service} port {port}")],
+        Provenance::Status { status: Some(status) } if kind == ResourceKind::Service => {
+            vec![format!("PingSIX answers {status}")]
+        }
         Provenance::Status { status: Some(status) } => vec![format!("the responder answers {status}")],
         Provenance::Status { status: None } => vec!["nothing is sent here".to_owned()],
         Provenance::Redirect => vec!["the responder redirects".to_owned()],

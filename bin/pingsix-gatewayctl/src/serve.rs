@@ -1,7 +1,6 @@
 //! `serve`: manifests to PingSIX over the etcd protocol, again and again.
 
 mod explainer;
-mod http_server;
 mod manifest_cache;
 mod publisher;
 mod reporter;
@@ -9,14 +8,22 @@ mod state;
 mod view;
 mod watcher;
 
+use std::convert::Infallible;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
 use pingsix_gateway_api::IncrementalPipeline;
 use pingsix_gateway_sidecar::responder::{BindError, Reach, Responder};
 use pingsix_sink::EmbeddedEtcd;
 use pingsix_sink::embedded::EmbeddedError;
+use pingsix_sink::http_server::{self, Versions};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
@@ -101,14 +108,11 @@ async fn serve(arguments: &ServeArguments) -> anyhow::Result<Exit> {
         print_line(format_args!("explaining on http://{}", listener.local_addr()?))?;
         let latest = latest.clone();
         let stop = stop.clone();
-        tasks.spawn(http_server::run(
-            listener,
-            move |request| {
-                let translated = latest.borrow().clone();
-                explainer::respond(&translated, request)
-            },
-            stop,
-        ));
+        let respond = move |request: &Request<Incoming>| {
+            let translated = latest.borrow().clone();
+            explainer::respond(&translated, request)
+        };
+        tasks.spawn(serve_http(listener, respond, stop));
     }
     if let Some(address) = arguments.view {
         let listener = bind_view(address).await?;
@@ -120,7 +124,7 @@ async fn serve(arguments: &ServeArguments) -> anyhow::Result<Exit> {
             options: options.clone(),
             input: view::input(arguments),
         };
-        tasks.spawn(http_server::run(listener, move |request| pages.respond(request), stop.clone()));
+        tasks.spawn(serve_http(listener, move |request| pages.respond(request), stop.clone()));
     }
     let mut reporter = Reporter::default();
     let failures = publisher.publish(&translated.output).await?;
@@ -187,6 +191,21 @@ async fn start_etcd(arguments: &ServeArguments) -> anyhow::Result<EmbeddedEtcd> 
             Err(error).with_context(|| format!("cannot start the etcd server ({options})"))
         }
     }
+}
+
+/// Answers HTTP requests until it is stopped.
+async fn serve_http<F>(listener: TcpListener, respond: F, stop: CancellationToken) -> anyhow::Result<()>
+where
+    F: Fn(&Request<Incoming>) -> Response<Full<Bytes>> + Send + Sync + 'static,
+{
+    let respond = Arc::new(respond);
+    let service = service_fn(move |request| {
+        let respond = Arc::clone(&respond);
+        // An answer may take a processor for a while.
+        async move { Ok::<_, Infallible>(block_in_place(|| respond(&request))) }
+    });
+    http_server::serve(listener, service, Versions::Http1And2, stop).await;
+    Ok(())
 }
 
 async fn bind_responder(

@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use pingsix_translate::{Kind, ObjectKey, ObjectName};
+use pingsix_translate::{Kind, ObjectKey, ObjectName, is_dns_subdomain};
 use serde_json::{Value, json};
 
 use super::origins::Origins;
-use super::source::is_name;
 
 /// The longest name that has room for a suffix.
 const MAX_NAME_CHARS: usize = 240;
@@ -215,6 +214,6 @@ pub fn file_name(key: &ObjectKey) -> String {
     let names =
         [key.kind.as_str().to_ascii_lowercase(), key.name.namespace.to_string(), key.name.name.to_string()];
     let parts = names.into_iter().filter(|part| !part.is_empty());
-    let parts: Vec<String> = parts.filter(|part| is_name(part)).collect();
+    let parts: Vec<String> = parts.filter(|part| is_dns_subdomain(part)).collect();
     format!("{}.yaml", parts.join("_"))
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pingsix_translate::manifest::{how_to_quote, metadata_fault, type_in_words};
-use pingsix_translate::{Kind, ObjectKey, ObjectName};
+use pingsix_translate::{Kind, ObjectKey, ObjectName, is_dns_subdomain};
 use serde_json::{Map, Value, json};
 
 pub(crate) use fields::{Field, Fields, Seconds};
@@ -412,10 +412,10 @@ fn name(kind: &str, is_namespaced: bool, metadata: Option<&Value>) -> Result<Obj
     let name = text("name").unwrap_or_default();
     let namespace = text("namespace").filter(|namespace| !namespace.is_empty()).unwrap_or(DEFAULT_NAMESPACE);
     let namespace = if is_namespaced { namespace } else { "" };
-    if !is_name(name) {
+    if !is_dns_subdomain(name) {
         return Err("metadata.name is not a name of Kubernetes.".to_owned());
     }
-    if is_namespaced && !is_name(namespace) {
+    if is_namespaced && !is_dns_subdomain(namespace) {
         return Err("metadata.namespace is not a name of Kubernetes.".to_owned());
     }
     Ok(ObjectName::new(namespace, name))
@@ -477,15 +477,4 @@ fn as_applied(kind: Kind, mut fields: Map<String, Value>) -> Value {
         }
     }
     Value::Object(fields)
-}
-
-/// Whether Kubernetes admits the name of an object: a DNS subdomain.
-pub(crate) fn is_name(name: &str) -> bool {
-    let is_label = |label: &str| {
-        let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-        edge(label.as_bytes().first())
-            && edge(label.as_bytes().last())
-            && label.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-    };
-    name.len() <= 253 && name.split('.').all(is_label)
 }

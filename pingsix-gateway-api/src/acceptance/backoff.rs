@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
+use pingsix_sink::backoff::doubled;
 use tokio::time::Instant;
-
-use crate::wait::doubled;
 
 /// A growing delay between retries.
 #[derive(Clone, Copy, Debug, Default)]

@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use pingsix_sink::backoff::doubled;
 use pingsix_translate::snapshot::OwnerSnapshot;
 use pingsix_translate::status::{Problem, Reason, Severity};
 use pingsix_translate::{FieldPath, Kind, ObjectKey, Origin, Section};
@@ -25,7 +26,6 @@ use super::Acceptance;
 use super::may_retain;
 use super::search::Content;
 use super::sources::parts_of;
-use crate::wait::doubled;
 
 /// The number of findings whose only consequence is quarantine. The count starts anew after [`FINDING_MEMORY`] without a
 /// finding.

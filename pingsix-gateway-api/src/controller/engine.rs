@@ -3,68 +3,69 @@
 //! ```text
 //! Input ──► Ingest: owners to reconsider, by turns ──► Job: translation ──► Publish: publications ──► Report: statuses
 //!              ▲                                                                  │                     ▲
-//!              └── changed elsewhere, to be retried, to be searched ◄─────────────┴── Deliveries ───────┘
+//!              └── changed elsewhere, to be retried, to be searched ◄─────────────┴── Observe ──────────┘
 //! ```
 //!
 //! - [`Ingest`] applies inputs, and holds the queue of owners and their translations.
 //! - [`Publish`] holds the documents of owners until they are published or withdrawn.
+//! - [`Observe`] records how far instances have come, and exchanges that with other replicas.
 //! - [`Report`] reports the progress to the boards of statuses and Events, and to readiness.
 //! - [`Managed`] passes infrastructure to the provisioner, if the controller runs data planes, and receives its
 //!   reports.
 //!
-//! Each owns its fields. The methods of [`Engine`] lead from one to the next.
+//! A stage changes its own fields, and those of [`Shared`], which all stages read. What another stage has to do, it
+//! returns as messages. [`Engine::handle`] passes each message on, and handles its consequences before the next one.
 
 mod acceptance;
-mod delivered;
 mod encryption;
 mod ingest;
 mod jobs;
+mod observe;
 mod parameters;
-mod parts;
 mod peers;
 mod provisioning;
 mod publishing;
 mod readiness;
 mod report;
 mod settling;
+mod shared;
 mod sinks;
 mod start;
 #[cfg(test)]
 mod tests;
 mod withdrawing;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
-use pingsix_translate::selection::{ObjectSource as _, Target};
+use pingsix_sink::Scope;
 use pingsix_translate::status::Problem;
-use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
+use pingsix_translate::{DataPlaneKey, ObjectKey};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, MissedTickBehavior, sleep_until};
-use tracing::field::Empty;
-use tracing::{Span, info_span};
+use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::Span;
 
 use super::ControllerError;
-use super::orphans::CollectorEvent;
-use crate::delivery::Deliveries;
-use crate::delivery::reception::PageReader;
+use super::instances::Pages;
+use super::orphans::{CollectorEvent, Orphan};
+use super::publisher::Attempt;
+use crate::delivery::Instances;
 use crate::leader::Leadership;
-use crate::metrics::Outcome;
 use crate::operations::debug::{DebugRequest, DebugState};
-use crate::reconcile::{Job, NextStep, Reconciled, Reconciler, Turn};
+use crate::reconcile::Pace;
 use crate::replicas::Replicas;
 use crate::wait::changed;
 use crate::watch::{Input, Watches};
 use crate::world::Effects;
-use ingest::Ingest;
-use jobs::{JobOutcome, RunningJob};
-use parts::Shared;
-pub(super) use parts::{Parts, Sources};
-use peers::Peers;
-use provisioning::Managed;
-pub(super) use provisioning::Provisioning;
+use ingest::{Conclusion, Ingest, Reconciliation};
+use jobs::JobOutcome;
+use observe::Observe;
+pub(super) use provisioning::{Managed, Provisioning};
 use publishing::Publish;
-use report::Report;
+pub(super) use report::Report;
+pub(super) use shared::Shared;
 
 /// The number of inputs in one batch, before other work of the task.
 const MAX_INPUTS_PER_BATCH: usize = 512;
@@ -78,93 +79,205 @@ const RECONCILE_INTERVAL: Duration = Duration::from_hours(1);
 /// The interval of metrics, and the longest time between two ticks.
 const MAX_TICK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The message for an owner whose translation has panicked.
-const PANICKED: &str =
-    "the controller has failed to translate it, which is a fault of the controller; its log says more";
-
 /// The stages of reconciliation with their shared parts.
 pub(super) struct Engine {
-    parts: Shared,
+    shared: Shared,
     ingest: Ingest,
     publish: Publish,
+    observe: Observe,
     report: Report,
-    managed: Managed,
-    deliveries: Deliveries,
-    /// The status pages of data planes over time.
-    pages: BTreeMap<DataPlaneKey, PageReader>,
-    others: Peers,
 }
 
-/// The duration of a reconciliation.
-#[derive(Clone, Copy, Debug)]
-struct ProcessorTimer {
-    /// The time of its begin.
-    started: Instant,
-    /// The processor time up to `since`.
-    before: Duration,
-    /// The begin of the current part.
-    since: Instant,
+/// The inputs of an engine.
+pub(super) struct Sources {
+    pub(super) inputs: mpsc::Receiver<Input>,
+    pub(super) pages: mpsc::Receiver<Pages>,
+    /// Scopes with drift.
+    pub(super) drifted: mpsc::Receiver<Scope>,
+    pub(super) collector: mpsc::Receiver<CollectorEvent>,
+    pub(super) debug: Option<mpsc::Receiver<DebugRequest>>,
+    pub(super) stop: CancellationToken,
 }
 
-impl ProcessorTimer {
-    fn from(started: Instant) -> Self {
-        Self { started, before: Duration::ZERO, since: started }
-    }
+/// An event for the engine, or the work that one stage leaves to another.
+enum Message {
+    // Events.
+    Watched(Input),
+    Translated(Box<JobOutcome>),
+    Published(Attempt),
+    Leads(bool),
+    ReadersChanged,
+    ReplicasChanged,
+    AddressesChanged,
+    BundlesChanged,
+    KeyChanged,
+    ProvisionerReported,
+    Pages(DataPlaneKey, Instances),
+    /// Another client has changed the documents of a scope.
+    Drifted(Scope),
+    /// All owners have to be reconciled, and pending withdrawals repeated.
+    Reconsider,
+    Tick,
 
-    /// The processor time.
-    fn by(&self, now: Instant) -> Duration {
-        self.before + now.duration_since(self.since)
-    }
+    // Work for other stages.
+    /// These belong to the reconciliation of the span.
+    InSpan(Span, Messages),
+    /// Objects have changed, and the problems of their decoding.
+    Changed(Effects, Vec<(ObjectKey, Option<Problem>)>),
+    Reconcile(BTreeSet<ObjectKey>),
+    /// Reconcile an owner after a failure.
+    Retry(ObjectKey),
+    /// Let an owner rest for the processor time since then.
+    Rest(ObjectKey, Instant),
+    /// Follow the parameters of an owner and the addresses of its data planes.
+    Parameters(ObjectKey),
+    Publish(Box<Reconciliation>),
+    /// Conclude the publications of an owner if they have ended.
+    Settle(ObjectKey),
+    Concluded(ObjectKey, Conclusion),
+    /// The publications of an owner have not ended.
+    Overdue(ObjectKey),
+    /// Withdraw publications of an earlier process.
+    Withdraw(Vec<Orphan>),
+    /// Count the readers of data planes again.
+    Readers(BTreeSet<DataPlaneKey>),
+    /// PingSIX has accepted or refused a publication of an owner.
+    AcceptanceChanged(ObjectKey),
+    /// The infrastructure of an owner has changed.
+    Provisioned(ObjectKey),
+    /// Report the delivery of an owner's data planes.
+    Delivery(ObjectKey),
+    /// The same, even if the delivery is as it was.
+    DeliveryAgain(ObjectKey),
+    Problems(ObjectKey, Vec<Problem>),
+    Metrics,
 }
 
-/// Read access to the inputs of reports.
-#[derive(Clone, Copy)]
-struct View<'e> {
-    reconciler: &'e Reconciler,
-    deliveries: &'e Deliveries,
-    managed: &'e Managed,
-}
-
-impl<'e> View<'e> {
-    /// The owner whose translation has the verdict on a Gateway, a ListenerSet or an Ingress.
-    fn judging_owner(self, object: &ObjectKey) -> Option<&'e ObjectKey> {
-        self.reconciler.judging_owners(object).next()
-    }
-}
-
-/// Read access for reports, while another part of the engine is borrowed mutably.
-macro_rules! view {
-    ($engine:expr) => {
-        $crate::controller::engine::View {
-            reconciler: &$engine.parts.reconciler,
-            deliveries: &$engine.deliveries,
-            managed: &$engine.managed,
-        }
-    };
-}
-use view;
+/// What stages leave to others, in order.
+type Messages = Vec<Message>;
 
 impl Engine {
+    pub(super) fn new(shared: Shared, report: Report, pace: Pace, lists_secrets: bool) -> Self {
+        Self {
+            ingest: Ingest::new(pace, lists_secrets),
+            publish: Publish::new(Arc::clone(&shared.sinks)),
+            observe: Observe::default(),
+            report,
+            shared,
+        }
+    }
+
+    /// Passes a message on, then handles its consequences.
+    fn handle(&mut self, message: Message) {
+        let Self { shared, ingest, publish, observe, report } = self;
+        let consequences = match message {
+            Message::Watched(input) => ingest.apply(shared, input),
+            Message::Translated(outcome) => vec![ingest.job_ended(shared, *outcome)],
+            Message::Published(attempt) => vec![publish.record_attempt(shared, attempt)],
+            Message::Leads(true) => vec![publish.take_over()],
+            Message::Leads(false) => return publish.hand_over(shared),
+            Message::ReadersChanged => {
+                vec![Message::Readers(shared.deliveries.data_planes().cloned().collect())]
+            }
+            Message::ReplicasChanged => observe.apply_reports(shared),
+            Message::AddressesChanged => {
+                report.update_all_addresses(shared);
+                shared.follow_all_addresses()
+            }
+            Message::BundlesChanged => return report.update_classes(shared),
+            Message::KeyChanged => shared.managed.owners().cloned().map(Message::Parameters).collect(),
+            Message::ProvisionerReported => shared.managed.apply_report(&shared.reconciler),
+            Message::Pages(data_plane, pages) => observe.observe_status_pages(shared, &data_plane, pages),
+            Message::Drifted(scope) => {
+                tracing::info!(%scope, "published documents were changed by another writer; publishing again");
+                vec![Message::Reconcile(shared.owners_at(&scope))]
+            }
+            Message::Reconsider => {
+                let withdrawing = publish.withdrawals.keys().cloned();
+                vec![Message::Reconcile(shared.reconciler.ours().into_iter().chain(withdrawing).collect())]
+            }
+            Message::Tick => {
+                let now = Instant::now();
+                if let Some(health) = &shared.health {
+                    health.record_heartbeat();
+                }
+                report.settle(shared, now);
+                // After a short loss of leadership, no other replica may have taken over.
+                let left = shared.leadership.is_held().then(|| publish.take_over());
+                let mut consequences: Messages = left.into_iter().collect();
+                consequences.extend(observe.stop_searches(shared));
+                consequences.extend(shared.advance_trials(now));
+                consequences.push(ingest.end_waits(shared, now));
+                consequences.extend(report.take_overdue(now).into_iter().map(Message::Settle));
+                consequences.push(Message::Metrics);
+                consequences
+            }
+
+            Message::InSpan(span, messages) => return span.in_scope(|| self.handle_all(messages)),
+            Message::Changed(effects, decoded) => return report.changed(shared, effects, decoded),
+            Message::Reconcile(owners) => return ingest.push(owners),
+            Message::Retry(owner) => return ingest.retry(&owner),
+            Message::Rest(owner, busy_since) => return ingest.rest(&owner, busy_since),
+            Message::Parameters(owner) => observe.follow_parameters(shared, &owner),
+            Message::Publish(mut reconciliation) => {
+                let Reconciliation { owner, reconciled, started, .. } = &mut *reconciliation;
+                let changed = std::mem::take(&mut reconciled.changed_verdicts);
+                report.defer_statuses(shared, owner, changed, *started);
+                shared.managed.provide(&shared.reconciler, &ingest.undecodable, owner);
+                observe.expect(shared, owner, &reconciled.publications);
+                let since = ingest.take_since(owner);
+                publish.publish(shared, *reconciliation, since)
+            }
+            Message::Settle(owner) => publish.settle(shared, owner).into_iter().collect(),
+            Message::Concluded(owner, conclusion) => {
+                report.release_deferred(shared, &owner);
+                return ingest.concluded(shared, &owner, &conclusion);
+            }
+            Message::Overdue(owner) => return report.release_overdue(shared, &owner),
+            Message::Withdraw(orphans) => publish.withdraw(shared, ingest, orphans),
+            Message::Readers(planes) => observe.refresh_readers(shared, planes),
+            Message::AcceptanceChanged(owner) => {
+                observe.peers.report_findings(shared, &owner);
+                report.update_delivery(shared, &owner);
+                // The next publication changes; the one in force stays.
+                vec![Message::Reconcile([owner].into())]
+            }
+            Message::Provisioned(owner) => {
+                report.provisioned(shared, &owner);
+                shared.follow_own_addresses(&owner).into_iter().collect()
+            }
+            Message::Delivery(owner) => return report.update_delivery(shared, &owner),
+            Message::DeliveryAgain(owner) => return report.update_delivery_again(shared, &owner),
+            Message::Problems(owner, problems) => return report.events.set(&owner, problems),
+            Message::Metrics => return ingest.update_metrics(shared),
+        };
+        self.handle_all(consequences);
+    }
+
+    fn handle_all(&mut self, messages: Messages) {
+        for message in messages {
+            self.handle(message);
+        }
+    }
+
     pub(super) async fn run(
         mut self,
         mut sources: Sources,
         watches: &Watches,
     ) -> Result<(), ControllerError> {
-        let mut readers = self.parts.sinks.readers_changed();
-        let mut replicas = self.parts.sinks.replicas().map(Replicas::changes);
-        let mut addresses = self.report.addresses.clone();
+        let mut readers = self.shared.sinks.readers_changed();
+        let mut replicas = self.shared.sinks.replicas().map(Replicas::changes);
+        let mut addresses = self.shared.addresses.clone();
         let mut bundles = self.report.bundles.clone();
-        let provisioning = self.managed.provisioning.as_ref();
+        let provisioning = self.shared.managed.provisioning.as_ref();
         let mut provisioned = provisioning.map(|provisioning| provisioning.provisioned.clone());
         let mut key = provisioning.map(|provisioning| provisioning.key.clone());
-        let (mut leadership, mut leads) = (self.parts.leadership.clone(), false);
-        let mut reconsider = Instant::now() + RECONCILE_INTERVAL;
-        let interval = self
-            .parts
-            .health
-            .as_ref()
-            .map_or(MAX_TICK_INTERVAL, |health| health.interval().min(MAX_TICK_INTERVAL));
-        let mut ticks = tokio::time::interval(interval);
+        let (mut leadership, mut leads) = (self.shared.leadership.clone(), false);
+        let mut reconsider = interval_at(Instant::now() + RECONCILE_INTERVAL, RECONCILE_INTERVAL);
+        reconsider.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let health = self.shared.health.as_ref();
+        let pause = health.map_or(MAX_TICK_INTERVAL, |health| health.interval().min(MAX_TICK_INTERVAL));
+        let mut ticks = interval(pause);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let due = self.ingest.next_turn();
@@ -175,277 +288,110 @@ impl Engine {
                         // The watches end on the same signal.
                         return if sources.stop.is_cancelled() { self.drain().await } else { Err(ControllerError::Watches) };
                     };
-                    self.take_in(input);
+                    self.handle(Message::Watched(input));
                     for _ in 1..MAX_INPUTS_PER_BATCH {
                         let Ok(input) = sources.inputs.try_recv() else { break };
-                        self.take_in(input);
+                        self.handle(Message::Watched(input));
                     }
                 }
-                () = at(due) => {}
-                () = at(Some(reconsider)) => {
-                    reconsider = Instant::now() + RECONCILE_INTERVAL;
-                    self.reconsider();
-                }
+                Some(()) = async { sleep_until(due?).await; Some(()) } => {}
+                _ = reconsider.tick() => self.handle(Message::Reconsider),
                 () = turn(&mut leadership, leads) => {
                     leads = !leads;
-                    if leads { self.take_over() } else { self.hand_over() }
+                    self.handle(Message::Leads(leads));
                 }
                 ended = self.ingest.jobs.ended() => {
-                    self.job_ended(ended);
+                    self.handle(Message::Translated(Box::new(ended)));
                     for _ in 1..MAX_OWNERS_PER_BATCH {
                         let Some(ended) = self.ingest.jobs.try_ended() else { break };
-                        self.job_ended(ended);
+                        self.handle(Message::Translated(Box::new(ended)));
                     }
                 }
-                attempt = self.publish.publisher.ended() => self.record_attempt(attempt.map_err(ControllerError::Task)?),
-                () = changed(readers.as_mut()) => self.refresh_readers(),
-                () = changed(replicas.as_mut()) => self.refresh_replicas(),
-                Some((data_plane, instances)) = sources.pages.recv() => self.observe_status_pages(&data_plane, instances),
-                Some(scope) = sources.drifted.recv() => self.repair(&scope),
-                Some(event) = sources.collector.recv() => match event {
-                    CollectorEvent::MarksBegin => self.reconsider(),
-                    CollectorEvent::Found(orphans) => self.withdraw(orphans),
-                },
-                Ok(()) = addresses.changed() => self.refresh_addresses(),
-                () = changed(provisioned.as_mut()) => self.apply_provisioned(),
-                () = changed(key.as_mut()) => self.refresh_all_instances(),
+                attempt = self.publish.publisher.ended() => {
+                    self.handle(Message::Published(attempt.map_err(ControllerError::Task)?));
+                }
+                () = changed(readers.as_mut()) => self.handle(Message::ReadersChanged),
+                () = changed(replicas.as_mut()) => {
+                    self.handle(Message::ReadersChanged);
+                    self.handle(Message::ReplicasChanged);
+                }
+                Some((data_plane, pages)) = sources.pages.recv() => self.handle(Message::Pages(data_plane, pages)),
+                Some(scope) = sources.drifted.recv() => self.handle(Message::Drifted(scope)),
+                Some(event) = sources.collector.recv() => self.handle(match event {
+                    CollectorEvent::MarksBegin => Message::Reconsider,
+                    CollectorEvent::Found(orphans) => Message::Withdraw(orphans),
+                }),
+                Ok(()) = addresses.changed() => self.handle(Message::AddressesChanged),
+                () = changed(provisioned.as_mut()) => self.handle(Message::ProvisionerReported),
+                () = changed(key.as_mut()) => self.handle(Message::KeyChanged),
                 Ok(()) = bundles.changed() => {
                     // An absent kind may have come with the new definitions.
                     watches.rediscover();
-                    self.report.update_classes(self.view());
+                    self.handle(Message::BundlesChanged);
                 }
-                Some(request) = debug_request(sources.debug.as_mut()) => self.answer(request),
-                _ = ticks.tick() => self.tick(),
+                Some(request) = async { sources.debug.as_mut()?.recv().await } => self.answer(request),
+                _ = ticks.tick() => self.handle(Message::Tick),
             }
             for _ in 0..MAX_OWNERS_PER_BATCH {
-                if !self.take_turn() {
-                    break;
-                }
+                let Some(turn) = self.ingest.take_turn(&mut self.shared) else { break };
+                self.handle(turn);
             }
-            if let Some(references) = self.parts.reconciler.take_references() {
+            if let Some(references) = self.shared.reconciler.take_references() {
                 watches.set_references(references);
             }
             self.advance();
         }
     }
 
-    /// Applies an input, and queues the owners that it concerns.
-    fn take_in(&mut self, input: Input) {
-        let metrics = self.parts.metrics.as_deref();
-        let effects = self.ingest.apply(&mut self.parts.reconciler, metrics, input);
-        self.take(effects);
-    }
-
-    fn take(&mut self, effects: Effects) {
-        let Effects { owners, classes, touched, removed, mut undecodable, sliced } = effects;
-        self.refresh_instances_of_services(&sliced);
-        for key in &removed {
-            self.report.status.removed(key);
-            self.record_decode_problem(key, None);
-        }
-        for class in &classes {
-            self.report.update_class(self.view(), class);
-        }
-        for key in touched.iter().filter(|key| key.kind == Kind::PingsixProxy) {
-            self.report.update_proxy(self.view(), key);
-        }
-        for key in &touched {
-            self.record_decode_problem(key, undecodable.remove(key));
-        }
-        self.report.touched(self.view(), &touched);
-        let world = self.parts.reconciler.world();
-        let mut policies = BTreeSet::new();
-        for key in touched.into_iter().chain(removed) {
-            policies.extend(world.policies_of(&Target::Object(key.clone())));
-            policies.extend(key.kind.is_policy().then_some(key));
-        }
-        for policy in &policies {
-            self.report.update_policy(self.view(), policy);
-        }
-        self.ingest.changed(owners);
-    }
-
-    /// Records the decode problem of an object, and has an Event written about it.
-    fn record_decode_problem(&mut self, object: &ObjectKey, problem: Option<Problem>) {
-        if self.ingest.record_decode_problem(object, problem.as_ref()) {
-            self.report.events.undecodable(object, problem);
-        }
-    }
-
-    /// Begins the translation of the next owner, if one is due and a slot is free. Returns whether it began.
-    fn take_turn(&mut self) -> bool {
-        let now = Instant::now();
-        let Some(Turn { owner, due, is_light }) = self.ingest.turn(now) else { return false };
-        let span = info_span!("reconcile", %owner, outcome = Empty);
-        let job = span.in_scope(|| self.prepare(&owner, now));
-        if let Some(metrics) = &self.parts.metrics {
-            metrics.turn(now.duration_since(due));
-        }
-        if let Some(job) = job {
-            let took = now.elapsed();
-            self.ingest.jobs.begin(job, RunningJob { is_light, started: now, took, span, is_stale: false });
-            self.count_jobs();
-        }
-        true
-    }
-
-    /// Withdraws the documents of a deleted owner, without a translation.
-    fn withdraw_gone(&mut self, owner: &ObjectKey) {
-        let span = info_span!("reconcile", %owner, outcome = Empty);
-        span.in_scope(|| drop(self.prepare(owner, Instant::now())));
-    }
-
-    /// Prepares an owner. Returns its translation, or handles an owner without one.
-    fn prepare(&mut self, owner: &ObjectKey, started: Instant) -> Option<Job> {
-        match self.parts.reconciler.prepare(owner, jiff::Timestamp::now()) {
-            NextStep::Job(job) => return Some(*job),
-            NextStep::Waiting(missing) => {
-                self.ingest.awaits(owner, missing);
-                Span::current().record("outcome", Outcome::Waiting.as_str());
-                self.count(owner, Outcome::Waiting, started);
+    /// Completes running publications. Withdrawals of deleted owners come first, because a later process would not
+    /// know them.
+    ///
+    /// # Errors
+    ///
+    /// [`ControllerError::Task`]: a publication panicked.
+    async fn drain(&mut self) -> Result<(), ControllerError> {
+        if self.ingest.is_known {
+            let ours = self.shared.reconciler.ours();
+            // A running translation would end too late.
+            let concerned = self.ingest.waiting_or_running().chain(self.publish.withdrawals.keys());
+            let gone: BTreeSet<ObjectKey> =
+                concerned.filter(|owner| !ours.contains(*owner)).cloned().collect();
+            for owner in gone {
+                let withdrawal = self.ingest.withdraw_gone(&mut self.shared, &owner);
+                self.handle(withdrawal);
             }
-            NextStep::Withdrawn(reconciled) => {
-                self.ingest.awaits(owner, reconciled.awaited.clone());
-                self.follow_parameters(owner);
-                self.publish_owner(owner, reconciled, false, ProcessorTimer::from(started));
+            let messages = self.publish.submit_withdrawals(&mut self.shared, &ours);
+            self.handle_all(messages);
+        }
+        let limit = self.shared.drain;
+        let all = async {
+            while self.publish.publisher.pending().next().is_some() {
+                let attempt = self.publish.publisher.ended().await.map_err(ControllerError::Task)?;
+                self.handle(Message::Published(attempt));
             }
+            Ok(())
+        };
+        if let Ok(drained) = timeout(limit, all).await {
+            return drained;
         }
-        None
-    }
-
-    /// Handles the end of a translation.
-    fn job_ended(&mut self, ended: JobOutcome) {
-        let JobOutcome { owner, running_job, result } = ended;
-        let now = Instant::now();
-        let RunningJob { started, took, span, is_stale, .. } = running_job;
-        self.count_jobs();
-        let _entered = span.enter();
-        let reconciled = result.map(|result| self.parts.reconciler.finish(result));
-        match reconciled {
-            Some(Some(reconciled)) => {
-                self.publish_result(&owner, reconciled, ProcessorTimer { started, before: took, since: now });
-            }
-            // A later change has outdated the translation.
-            Some(None) => {
-                Span::current().record("outcome", Outcome::Superseded.as_str());
-                self.count(&owner, Outcome::Superseded, started);
-                self.ingest.queue.rest(&owner, now, took);
-                self.ingest.queue.push(owner.clone(), now);
-            }
-            None => self.record_panic(&owner, started, took),
-        }
-        if is_stale {
-            self.ingest.queue.push(owner, now);
-        }
-    }
-
-    /// Publishes the result of an owner's translation.
-    fn publish_result(&mut self, owner: &ObjectKey, reconciled: Reconciled, taken: ProcessorTimer) {
-        self.ingest.awaits(owner, reconciled.awaited.clone());
-        self.follow_parameters(owner);
-        self.publish_owner(owner, reconciled, true, taken);
-    }
-
-    /// Handles a panic of a translation: the previous publication stays, and the caches of the owner are gone.
-    fn record_panic(&mut self, owner: &ObjectKey, started: Instant, took: Duration) {
-        tracing::error!(%owner, "translation panicked (a bug); previous configuration stays");
-        Span::current().record("outcome", Outcome::Panicked.as_str());
-        self.count(owner, Outcome::Panicked, started);
-        for data_plane in self.parts.reconciler.data_planes(owner) {
-            self.deliveries.failed(&data_plane, PANICKED.to_owned());
-        }
-        self.report.forget_reported_delivery(owner);
-        self.update_delivery(owner);
-        let now = Instant::now();
-        self.ingest.queue.rest(owner, now, took);
-        self.ingest.queue.retry(owner.clone(), now);
-    }
-
-    /// Queues all owners, and repeats pending withdrawals.
-    fn reconsider(&mut self) {
-        let mut owners = self.parts.reconciler.ours();
-        owners.extend(self.publish.withdrawals.keys().cloned());
-        self.push(owners);
-    }
-
-    /// Counts a reconciliation.
-    fn count(&self, owner: &ObjectKey, outcome: Outcome, started: Instant) {
-        if let Some(metrics) = &self.parts.metrics {
-            metrics.reconciled(owner.kind, outcome, started.elapsed());
-        }
-    }
-
-    fn count_jobs(&self) {
-        if let Some(metrics) = &self.parts.metrics {
-            metrics.translations(self.ingest.jobs.len());
-        }
-    }
-
-    fn push(&mut self, owners: BTreeSet<ObjectKey>) {
-        self.ingest.push(owners);
-    }
-
-    fn view(&self) -> View<'_> {
-        view!(self)
-    }
-
-    /// Reports the delivery of an owner's data planes.
-    fn update_delivery(&self, owner: &ObjectKey) {
-        self.report.update_delivery(self.view(), owner);
+        let data_planes: Vec<String> = self.publish.publisher.pending().map(ToString::to_string).collect();
+        tracing::warn!(?data_planes, ?limit, "shutdown timed out; publications were abandoned");
+        Ok(())
     }
 
     fn answer(&self, request: DebugRequest) {
         request.answer(&DebugState {
-            reconciler: &self.parts.reconciler,
+            reconciler: &self.shared.reconciler,
             queue: &self.ingest.queue,
-            deliveries: &self.deliveries,
-            etcd: self.parts.sinks.embedded(),
-            replicas: self.parts.sinks.replicas(),
+            deliveries: &self.shared.deliveries,
+            etcd: self.shared.sinks.embedded(),
+            replicas: self.shared.sinks.replicas(),
             now: Instant::now(),
         });
-    }
-
-    /// Signals liveness, and updates the metrics that are too expensive for each change.
-    fn tick(&mut self) {
-        let now = Instant::now();
-        let leads = self.parts.leadership.is_held();
-        self.report.settle(view!(self), leads, now);
-        self.catch_up();
-        self.stop_searches();
-        self.advance_trials(now);
-        self.ingest.end_waits(&mut self.parts.reconciler, now);
-        self.explain_delays(now);
-        if let Some(health) = &self.parts.health {
-            health.record_heartbeat();
-        }
-        if let Some(metrics) = &self.parts.metrics {
-            metrics.queue(self.ingest.queue.len(), self.ingest.queue.next_due());
-            let deliveries: Vec<_> =
-                self.deliveries.data_planes().map(|plane| self.deliveries.delivery(plane)).collect();
-            metrics.deliveries(&deliveries);
-            metrics.budget_charged(self.parts.reconciler.most_charged());
-            metrics.problems(self.parts.reconciler.all_problems().chain(self.ingest.undecodable.values()));
-        }
-    }
-}
-
-/// Waits until a time, or for ever without a time.
-async fn at(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => sleep_until(moment).await,
-        None => std::future::pending().await,
     }
 }
 
 /// Waits for the next change of leadership.
 async fn turn(leadership: &mut Leadership, leads: bool) {
     if leads { leadership.lost().await } else { leadership.gained().await }
-}
-
-/// Waits for a request; without a sender, for ever.
-async fn debug_request(receiver: Option<&mut mpsc::Receiver<DebugRequest>>) -> Option<DebugRequest> {
-    match receiver {
-        Some(receiver) => receiver.recv().await,
-        None => std::future::pending().await,
-    }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::future::join_all;
+use pingsix_sink::backoff::doubled;
 use pingsix_translate::DataPlaneKey;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
@@ -17,7 +18,6 @@ use crate::delivery::Instances;
 use crate::delivery::status_page::{
     InstancePages, PageFault, StatusClient, StatusPage, StatusPageError, StatusUrl,
 };
-use crate::wait::doubled;
 
 /// The interval of polls while a confirmation is pending.
 const FAST_POLL_INTERVAL: Duration = Duration::from_millis(250);

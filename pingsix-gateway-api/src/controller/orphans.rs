@@ -14,6 +14,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::networking::v1::IngressClass;
 use kube::api::ListParams;
 use kube::{Api, Client, Resource, ResourceExt as _};
+use pingsix_sink::backoff::jittered;
 use pingsix_sink::{Scope, SinkError};
 use pingsix_translate::snapshot::Gateway;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
@@ -27,7 +28,7 @@ use super::attached_sinks::{OpenSinks, SinkId};
 use super::{ControllerOptions, Progress, SinkRouter};
 use crate::fault::{Fault, within};
 use crate::leader::Leadership;
-use crate::watch::{Namespaces, with_jitter};
+use crate::watch::Namespaces;
 
 /// The namespace whose UID identifies the cluster. Kubernetes creates it first, and does not allow its deletion.
 const CLUSTER: &str = "kube-system";
@@ -141,7 +142,7 @@ impl OrphanCollector {
                 Ok(None) => tracing::debug!(namespace = CLUSTER, "the cluster has no name"),
                 Err(fault) => tracing::debug!(%fault, "the name of the cluster is not known yet"),
             }
-            sleep(with_jitter(RETRY_DELAY)).await;
+            sleep(jittered(RETRY_DELAY)).await;
         };
         self.sinks.publish_as(&publisher);
         if events.send(CollectorEvent::MarksBegin).await.is_err() || !self.sees_all {
@@ -170,7 +171,7 @@ impl OrphanCollector {
             }
             complaint = fault;
             if error.is_some_and(|error| error.may_pass()) {
-                sleep(with_jitter(RETRY_DELAY * 6)).await;
+                sleep(jittered(RETRY_DELAY * 6)).await;
                 continue;
             }
             tokio::select! {

@@ -25,7 +25,7 @@ use axum::routing::{any, get};
 use axum::{Json, Router};
 use hyper_util::service::TowerToHyperService;
 use pingsix_sink::hosts::{ASK_LOCALLY, is_local};
-use pingsix_sink::http_server;
+use pingsix_sink::http_server::{self, Versions};
 use serde::Deserialize;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -152,7 +152,7 @@ async fn dump(
 pub async fn serve(name: &'static str, listener: TcpListener, router: Router, stop: CancellationToken) {
     let address = listener.local_addr().ok();
     info!(server = name, address = address.map(tracing::field::display), "serving HTTP");
-    http_server::serve(listener, TowerToHyperService::new(router), stop).await;
+    http_server::serve(listener, TowerToHyperService::new(router), Versions::Http1, stop).await;
     info!(server = name, "stopped serving HTTP");
 }
 

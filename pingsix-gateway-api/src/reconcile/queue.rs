@@ -13,10 +13,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use pingsix_sink::backoff::doubled;
 use pingsix_translate::ObjectKey;
 use tokio::time::Instant;
-
-use crate::wait::doubled;
 
 /// The divisor of processor time that an owner may use without debt.
 const SHARE_DIVISOR: u32 = 4;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::ObjectMeta;
+use pingsix_sink::backoff::jittered;
 use pingsix_sink::{Revision, Scope};
 use serde_json::json;
 use tokio::sync::watch;
@@ -113,7 +114,7 @@ impl Inner {
                         let category = fault.category.as_str();
                         tracing::warn!(lease = self.name, category, error = %fault, "cannot report to other replicas; retrying");
                     }
-                    (RETRY_DELAY.mul_f64(1.0 - 0.5 * fastrand::f64()), RETRY_DELAY)
+                    (jittered(RETRY_DELAY), RETRY_DELAY)
                 }
             };
             let now = Instant::now();

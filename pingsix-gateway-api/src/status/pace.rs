@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
+use pingsix_sink::backoff::{doubled, jittered};
 use tokio::time::Instant;
-
-use crate::wait::doubled;
 
 /// The pace of writes to one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,9 +79,7 @@ impl Pace {
     /// Records a failure; `asked` is the server's `Retry-After`.
     pub(crate) fn failed(&mut self, now: Instant, asked: Option<Duration>, pacing: &Pacing) {
         self.failures = self.failures.saturating_add(1);
-        let doubled = doubled(pacing.backoff, self.failures, pacing.max_backoff);
-        // Jitter between half of the delay and all of it separates retries of simultaneous failures.
-        let wait = doubled.mul_f64(f64::midpoint(1.0, fastrand::f64()));
+        let wait = jittered(doubled(pacing.backoff, self.failures, pacing.max_backoff));
         self.next = Some(now + wait.max(asked.unwrap_or_default().min(pacing.max_backoff)));
     }
 

@@ -3,6 +3,8 @@
 //! The parser reads the options that shape a request, skips those that do not, and refuses all others by name: an option
 //! that is silently dropped would make the explanation one of another request. The same holds for what a shell would
 //! replace. The command line ends where a shell begins another command.
+//!
+//! The words are those of `shell-words`; a crate for options would replace few lines, as each effect is of curl alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

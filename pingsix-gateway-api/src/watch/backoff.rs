@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pingsix_sink::backoff::{doubled, jittered};
 use tokio::time::Instant;
 
 /// The bounds of delays after failures. Delays double with each failure and have jitter.
@@ -30,36 +31,29 @@ impl Default for BackoffBounds {
 #[derive(Debug)]
 pub(super) struct Backoff {
     bounds: BackoffBounds,
-    /// The longest next delay.
-    ceiling: Duration,
+    failures: u32,
     /// The end of the last delay.
     resumed: Option<Instant>,
 }
 
 impl Backoff {
-    pub(super) fn new(bounds: BackoffBounds) -> Self {
-        Self { bounds, ceiling: bounds.min.min(bounds.max), resumed: None }
+    pub(super) const fn new(bounds: BackoffBounds) -> Self {
+        Self { bounds, failures: 0, resumed: None }
     }
 
-    /// The delay after this failure: between half of the ceiling and the ceiling, so that clients of one lost server do
-    /// not return at the same moment. The delay is at least that of the API server, up to the bound.
+    /// The delay after this failure. It begins after the delay that the API server asks for, up to the bound.
     pub(super) fn failed(&mut self, retry_after: Option<Duration>) -> Duration {
         let now = Instant::now();
         let healthy = self.resumed.map_or(Duration::ZERO, |resumed| now.saturating_duration_since(resumed));
         if healthy >= self.bounds.reset_after {
-            self.ceiling = self.bounds.min.min(self.bounds.max);
+            self.failures = 0;
         }
         let asked = retry_after.unwrap_or_default().min(self.bounds.max);
-        let wait = asked.max(self.ceiling / 2) + self.ceiling.mul_f64(0.5 * fastrand::f64());
-        self.ceiling = self.ceiling.saturating_mul(2).min(self.bounds.max);
+        self.failures = self.failures.saturating_add(1);
+        let wait = asked + jittered(doubled(self.bounds.min, self.failures, self.bounds.max));
         self.resumed = Some(now + wait);
         wait
     }
-}
-
-/// A duration with a jitter of up to a fifth.
-pub(crate) fn with_jitter(duration: Duration) -> Duration {
-    duration.mul_f64(0.8 + 0.4 * fastrand::f64())
 }
 
 #[cfg(test)]
@@ -84,12 +78,6 @@ mod tests {
         let waits: std::collections::BTreeSet<Duration> =
             (0..50).map(|_| Backoff::new(BackoffBounds::default()).failed(None)).collect();
         assert!(waits.len() > 40, "{waits:?}");
-        let shares: Vec<Duration> = (0..200).map(|_| with_jitter(SECOND * 30)).collect();
-        assert!(shares.iter().all(|share| (24..=36).contains(&share.as_secs())));
-        assert!(
-            shares.iter().any(|share| *share < SECOND * 27)
-                && shares.iter().any(|share| *share > SECOND * 33)
-        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -99,7 +87,7 @@ mod tests {
         assert!(wait >= SECOND * 7 && wait < SECOND * 8, "{wait:?}");
         // A number that makes no sense does not blind us for an hour.
         let wait = backoff.failed(Some(SECOND * 3600));
-        assert!(wait >= SECOND * 30 && wait < SECOND * 31, "{wait:?}");
+        assert!(wait >= SECOND * 30 && wait < SECOND * 32, "{wait:?}");
     }
 
     #[tokio::test(start_paused = true)]

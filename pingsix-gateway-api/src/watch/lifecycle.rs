@@ -5,10 +5,11 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use futures::stream::{SelectAll, StreamExt as _};
+use pingsix_sink::backoff::jittered;
 use pingsix_translate::Kind;
 use tokio::sync::{mpsc, watch};
 
-use super::backoff::{Backoff, with_jitter};
+use super::backoff::Backoff;
 use super::discovery::{Availability, Discovery, discover};
 use super::fault::{Step, WatchFault};
 use super::input::{Closed, Input, WorldKind, send};
@@ -128,7 +129,7 @@ impl<K: WorldKind> Lifecycle<K> {
                     if presence(K::KIND) != Presence::Required || self.merger.is_complete() {
                         self.clear().await?;
                     }
-                    self.pause(with_jitter(self.context.options.discovery_interval)).await;
+                    self.pause(jittered(self.context.options.discovery_interval)).await;
                 }
                 Err(fault) => {
                     self.context.stats.failed(K::KIND, fault.category());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::stream::{AbortHandle, Stream, StreamExt as _};
 use kube_runtime::watcher;
-use pingsix_translate::{ObjectKey, ObjectName};
+use pingsix_translate::{ObjectKey, ObjectName, is_dns_label, is_dns_subdomain};
 use tokio::sync::Semaphore;
 
 use super::fault::Step;
@@ -123,13 +123,6 @@ pub(super) fn named_events<K: WorldKind>(
 /// Whether an object with this key can exist. Authors write references, which become parts of a path and of a selector;
 /// other characters would have a meaning there.
 pub(super) fn can_exist(key: &ObjectKey) -> bool {
-    let is_name = |name: &str, longest: usize| {
-        let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-        let bytes = name.as_bytes();
-        name.len() <= longest
-            && edge(bytes.first())
-            && edge(bytes.last())
-            && bytes.iter().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.'))
-    };
-    is_name(&key.name.namespace, 63) && !key.name.namespace.contains('.') && is_name(&key.name.name, 253)
+    let (namespace, name) = (&key.name.namespace, &key.name.name);
+    namespace.len() <= 63 && is_dns_label(namespace) && is_dns_subdomain(name)
 }

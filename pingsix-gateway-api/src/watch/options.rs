@@ -21,7 +21,7 @@ pub struct WatchOptions {
     pub page_size: u32,
     /// The delays after failures.
     pub backoff: BackoffBounds,
-    /// The interval of lookups of an absent kind, with a jitter of a fifth.
+    /// The longest interval of lookups of an absent kind. Jitter shortens it to half at most.
     pub discovery_interval: Duration,
     /// The timeout of one page of a list, of opening a watch, and of one discovery request.
     pub request_timeout: Duration,

@@ -1,4 +1,4 @@
-//! Options of an [`EtcdSink`].
+//! Options of clients of etcd, and those of an [`EtcdSink`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,37 +7,42 @@ use super::EtcdSink;
 use super::batch::{Limits, MIN_OPERATIONS};
 use super::client::{Client, Credentials};
 use super::endpoints::Endpoints;
+use super::error::EtcdError;
 use super::tls::ClientTls;
 use crate::error::SinkError;
 use crate::resource::Keyring;
 
-/// Options of an [`EtcdSink`].
+/// Options of a client of etcd, and those of its own: of an [`EtcdSink`], or of an
+/// [`EtcdReader`](super::EtcdReader).
 #[derive(Clone, Debug)]
-pub struct Builder {
+pub struct Builder<O = SinkOptions> {
     endpoints: Vec<String>,
     tls: Option<ClientTls>,
     credentials: Option<Credentials>,
-    timeout: Duration,
+    pub(super) timeout: Duration,
     connect_timeout: Duration,
+    allow_plaintext_beyond_loopback: bool,
+    pub(super) own: O,
+}
+
+/// The options that an [`EtcdSink`] alone has.
+#[derive(Clone, Debug)]
+pub struct SinkOptions {
     limits: Limits,
     keyring: Option<Keyring>,
     is_watching: bool,
-    allow_plaintext_beyond_loopback: bool,
 }
 
-impl Builder {
-    pub(super) fn new(endpoints: Vec<String>) -> Self {
+impl<O> Builder<O> {
+    pub(super) fn with(endpoints: Vec<String>, own: O) -> Self {
         Self {
             endpoints,
             tls: None,
             credentials: None,
             timeout: Duration::from_secs(5),
             connect_timeout: Duration::from_secs(3),
-            // etcd's defaults, less the bytes that etcd counts beside the request.
-            limits: Limits { operations: 128, bytes: 1_536 * 1024 - 16 * 1024 },
-            keyring: None,
-            is_watching: true,
             allow_plaintext_beyond_loopback: false,
+            own,
         }
     }
 
@@ -56,15 +61,15 @@ impl Builder {
         self
     }
 
-    /// Authenticates as this user. The user must be able to read and write all keys under the scopes, and needs no
-    /// other permission.
+    /// Authenticates as this user. The user of a sink must be able to read and write all keys under the scopes, and the
+    /// user of a reader to read them; no other permission is needed.
     #[must_use]
     pub fn credentials(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
         self.credentials = Some(Credentials { user: user.into(), password: password.into() });
         self
     }
 
-    /// Timeout of a request to an endpoint. Default: 5 s.
+    /// Timeout of a request to an endpoint: of a page of a list, for example, or of the start of a watch. Default: 5 s.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -78,12 +83,28 @@ impl Builder {
         self
     }
 
+    pub(super) fn client(self) -> Result<(Arc<Client>, O), EtcdError> {
+        let endpoints = Endpoints::new(&self.endpoints, self.tls, self.connect_timeout)?;
+        if !self.allow_plaintext_beyond_loopback {
+            endpoints.refuse_plaintext_beyond_loopback()?;
+        }
+        Ok((Arc::new(Client::new(endpoints, self.credentials, self.timeout)), self.own))
+    }
+}
+
+impl Builder {
+    pub(super) fn new(endpoints: Vec<String>) -> Self {
+        // etcd's defaults, less the bytes that etcd counts beside the request.
+        let limits = Limits { operations: 128, bytes: 1_536 * 1024 - 16 * 1024 };
+        Self::with(endpoints, SinkOptions { limits, keyring: None, is_watching: true })
+    }
+
     /// Limit of the operations of a transaction, at least 3: etcd's `--max-txn-ops`. Default: 128, as in etcd.
     ///
     /// One operation is for the guard, and up to 16 are for the ownership records.
     #[must_use]
     pub fn max_txn_ops(mut self, operations: usize) -> Self {
-        self.limits.operations = operations.max(MIN_OPERATIONS);
+        self.own.limits.operations = operations.max(MIN_OPERATIONS);
         self
     }
 
@@ -91,7 +112,7 @@ impl Builder {
     /// etcd's, which is 1.5 MiB.
     #[must_use]
     pub fn max_request_bytes(mut self, bytes: usize) -> Self {
-        self.limits.bytes = bytes;
+        self.own.limits.bytes = bytes;
         self
     }
 
@@ -99,7 +120,7 @@ impl Builder {
     /// Default: plaintext in etcd.
     #[must_use]
     pub fn keyring(mut self, keyring: Keyring) -> Self {
-        self.keyring = Some(keyring);
+        self.own.keyring = Some(keyring);
         self
     }
 
@@ -107,21 +128,17 @@ impl Builder {
     /// once and end.
     #[must_use]
     pub fn without_watch(mut self) -> Self {
-        self.is_watching = false;
+        self.own.is_watching = false;
         self
     }
 
     /// Builds the sink, which connects at the first publication.
     ///
     /// # Errors
-    /// [`EtcdError`](super::EtcdError) when an endpoint is not `host:port` or a URL of it, a file of the TLS options
-    /// cannot be used, or plaintext would reach another machine.
+    /// [`EtcdError`] when an endpoint is not `host:port` or a URL of it, a file of the TLS options cannot be used, or
+    /// plaintext would reach another machine.
     pub fn build(self) -> Result<EtcdSink, SinkError> {
-        let endpoints = Endpoints::new(&self.endpoints, self.tls, self.connect_timeout)?;
-        if !self.allow_plaintext_beyond_loopback {
-            endpoints.refuse_plaintext_beyond_loopback()?;
-        }
-        let client = Client::new(endpoints, self.credentials, self.timeout);
-        Ok(EtcdSink::of(Arc::new(client), self.limits, self.keyring, self.is_watching))
+        let (client, SinkOptions { limits, keyring, is_watching }) = self.client()?;
+        Ok(EtcdSink::of(client, limits, keyring, is_watching))
     }
 }

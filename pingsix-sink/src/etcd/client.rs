@@ -78,26 +78,26 @@ impl Connection<'_> {
         self.call(scope, create, |channel, create| open_watch(channel, create, MAX_MESSAGE_BYTES)).await
     }
 
-    /// Sends a request, and repeats it with a new token if the old one was refused.
     async fn call<I: Clone, O, A: Future<Output = Result<Response<O>, Status>>>(
         &self,
         scope: &Scope,
         message: I,
         send: impl Fn(Channel, Request<I>) -> A,
     ) -> Result<O, EtcdError> {
-        let mut tokens = 2;
-        loop {
-            match self.client.try_once(&self.channel, message.clone(), &send).await {
-                Ok(answer) => return Ok(answer),
-                Err(fault) => {
-                    tokens -= 1;
-                    if !matches!(fault, Fault::Token(_)) || tokens == 0 || self.client.credentials.is_none() {
-                        return Err(fault.about(scope));
-                    }
-                    self.client.forget_token();
-                }
-            }
-        }
+        let answer = self.client.send(&self.channel, message, send).await;
+        answer.map_err(|fault| fault.about(scope))
+    }
+}
+
+/// The next response of a watch.
+pub(super) fn received(
+    scope: &Scope,
+    message: Result<Option<WatchResponse>, Status>,
+) -> Result<WatchResponse, EtcdError> {
+    match message {
+        Ok(Some(response)) => Ok(response),
+        Ok(None) => Err(EtcdError::Unavailable("the watch ended".to_owned())),
+        Err(status) => Err(Fault::of(&status).about(scope)),
     }
 }
 
@@ -195,8 +195,23 @@ impl Client {
         self.call(scope, create, |channel, create| open_watch(channel, create, MAX_LIST_BYTES)).await
     }
 
-    /// Drops the token, which may be the reason of a refused watch.
-    pub(super) fn forget_token(&self) {
+    /// The fault of a cancelled watch. There is none if the watch is compacted, because a new list replaces it.
+    pub(super) fn cancelled(&self, scope: &Scope, response: &WatchResponse) -> Result<(), EtcdError> {
+        if response.compact_revision > 0 {
+            tracing::debug!(%scope, response.compact_revision, "the watch is compacted");
+            return Ok(());
+        }
+        // It may be the reason.
+        self.forget_token();
+        let reason = &response.cancel_reason;
+        Err(if reason.contains("permission denied") {
+            EtcdError::PermissionDenied { scope: scope.clone() }
+        } else {
+            EtcdError::Unavailable(format!("the watch was cancelled: {reason}"))
+        })
+    }
+
+    fn forget_token(&self) {
         *self.token.lock() = None;
     }
 
@@ -216,39 +231,45 @@ impl Client {
         self.endpoints.advance();
     }
 
-    /// Sends a request to one endpoint after the other, and repeats it with a new token if the old one was refused.
+    /// Sends a request to one endpoint after the other.
     async fn call<I: Clone, O, A: Future<Output = Result<Response<O>, Status>>>(
         &self,
         scope: &Scope,
         message: I,
         send: impl Fn(Channel, Request<I>) -> A,
     ) -> Result<O, EtcdError> {
-        let (mut endpoints, mut tokens) = (self.endpoints.count(), 2);
+        let mut endpoints = self.endpoints.count();
         loop {
             let channel = self.endpoints.channel()?;
-            let fault = match self.try_once(&channel, message.clone(), &send).await {
+            let fault = match self.send(&channel, message.clone(), &send).await {
                 Ok(answer) => return Ok(answer),
                 Err(fault) => fault,
             };
-            match &fault {
-                Fault::Endpoint(error) => {
-                    self.endpoints.fail_over(&channel);
-                    endpoints -= 1;
-                    if endpoints > 0 {
-                        tracing::debug!(%error, "an endpoint of etcd failed, trying the next");
-                        continue;
-                    }
+            if let Fault::Endpoint(error) = &fault {
+                self.endpoints.fail_over(&channel);
+                endpoints -= 1;
+                if endpoints > 0 {
+                    tracing::debug!(%error, "an endpoint of etcd failed, trying the next");
+                    continue;
                 }
-                Fault::Token(_) => {
-                    self.forget_token();
-                    tokens -= 1;
-                    if tokens > 0 && self.credentials.is_some() {
-                        continue;
-                    }
-                }
-                Fault::Permission | Fault::Answer(_) => {}
             }
             return Err(fault.about(scope));
+        }
+    }
+
+    /// Sends a request, and repeats it with a new token if the old one was refused.
+    async fn send<I: Clone, O, A: Future<Output = Result<Response<O>, Status>>>(
+        &self,
+        channel: &Arc<Channel>,
+        message: I,
+        send: impl Fn(Channel, Request<I>) -> A,
+    ) -> Result<O, Fault> {
+        match self.try_once(channel, message.clone(), &send).await {
+            Err(Fault::Token(_)) if self.credentials.is_some() => {
+                self.forget_token();
+                self.try_once(channel, message, send).await
+            }
+            answer => answer,
         }
     }
 

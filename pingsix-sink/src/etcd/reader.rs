@@ -24,11 +24,11 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::ReusableBoxFuture;
 use tonic::Streaming;
 
-pub use builder::ReaderBuilder;
+pub use builder::{ReaderBuilder, ReaderOptions};
 pub use content::KeyValues;
 
-use super::client::{Client, Connection};
-use super::error::{EtcdError, Fault};
+use super::client::{Client, Connection, received};
+use super::error::EtcdError;
 use crate::backoff::Backoff;
 use crate::desired::Scope;
 use crate::proto::etcdserverpb::{RangeRequest, RangeResponse, WatchResponse};
@@ -90,11 +90,10 @@ struct Started {
 impl EtcdReader {
     /// Options of a reader of `scope` from these endpoints: `host:port`, or a URL with `http` or `https`.
     pub fn builder<E: Into<String>>(endpoints: impl IntoIterator<Item = E>, scope: Scope) -> ReaderBuilder {
-        ReaderBuilder::new(endpoints.into_iter().map(Into::into).collect(), scope)
+        ReaderBuilder::of(endpoints.into_iter().map(Into::into).collect(), scope)
     }
 
-    fn new(client: Client, scope: Scope, timeout: Duration, max_bytes: usize) -> Self {
-        let client = Arc::new(client);
+    fn new(client: Arc<Client>, scope: Scope, timeout: Duration, max_bytes: usize) -> Self {
         Self {
             content: Counted::new(max_bytes),
             state: State::starting(&client, &scope, max_bytes, None),
@@ -163,14 +162,13 @@ impl EtcdReader {
                 first.map_err(|_| EtcdError::Timeout(self.timeout))?
             }
         };
-        let response = match response {
-            Ok(Some(response)) => response,
-            Ok(None) => return Err(EtcdError::Unavailable("the watch ended".to_owned())),
-            Err(status) => return Err(Fault::of(&status).about(&self.scope)),
-        };
+        let response = received(&self.scope, response)?;
         if response.canceled {
-            let was_created = created_by.is_none();
-            return self.cancelled(&response, was_created);
+            // A compacted watch is followed by a new list at once.
+            let pause = created_by.is_some();
+            self.client.cancelled(&self.scope, &response)?;
+            self.restart(pause);
+            return Ok(false);
         }
         if response.created {
             *created_by = None;
@@ -180,22 +178,6 @@ impl EtcdReader {
             return Ok(false);
         }
         self.content.apply(&self.scope, &response.events)
-    }
-
-    /// A compacted watch is followed by a new list at once; any other reason is a fault.
-    fn cancelled(&mut self, response: &WatchResponse, was_created: bool) -> Result<bool, EtcdError> {
-        if response.compact_revision > 0 {
-            tracing::debug!(scope = %self.scope, response.compact_revision, "the watch is compacted");
-            self.restart(!was_created);
-            return Ok(false);
-        }
-        self.client.forget_token();
-        let reason = &response.cancel_reason;
-        Err(if reason.contains("permission denied") {
-            EtcdError::PermissionDenied { scope: self.scope.clone() }
-        } else {
-            EtcdError::Unavailable(format!("the watch was cancelled: {reason}"))
-        })
     }
 }
 

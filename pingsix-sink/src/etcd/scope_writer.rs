@@ -18,9 +18,9 @@ use tokio::sync::Mutex;
 use tonic::Streaming;
 
 use super::batch::{Batch, Limits, check, claim, take_fence};
-use super::client::Client;
+use super::client::{Client, received};
 use super::drift::Drift;
-use super::error::{EtcdError, Fault};
+use super::error::EtcdError;
 use super::fence::{FENCE, Term};
 use super::mark::Mark;
 use super::scope_state::ScopeState;
@@ -332,13 +332,9 @@ impl ScopeWriter {
         backoff: &mut Backoff,
     ) -> Result<(), EtcdError> {
         loop {
-            let response = match watch.message().await {
-                Ok(Some(response)) => response,
-                Ok(None) => return Err(EtcdError::Unavailable("the watch ended".to_owned())),
-                Err(status) => return Err(Fault::of(&status).about(&self.scope)),
-            };
+            let response = received(&self.scope, watch.message().await)?;
             if response.canceled {
-                return self.cancelled(&response);
+                return self.client.cancelled(&self.scope, &response);
             }
             let mut state = self.state.lock().await;
             if response.created {
@@ -352,21 +348,6 @@ impl ScopeWriter {
             }
             state.content = Some(scope_state);
         }
-    }
-
-    /// A compacted watch is replaced by a new list at once; any other reason is a fault.
-    fn cancelled(&self, response: &WatchResponse) -> Result<(), EtcdError> {
-        if response.compact_revision > 0 {
-            tracing::debug!(scope = %self.scope, response.compact_revision, "the watch is compacted");
-            return Ok(());
-        }
-        self.client.forget_token();
-        let reason = &response.cancel_reason;
-        Err(if reason.contains("permission denied") {
-            EtcdError::PermissionDenied { scope: self.scope.clone() }
-        } else {
-            EtcdError::Unavailable(format!("the watch was cancelled: {reason}"))
-        })
     }
 
     /// Compares the content with the last publication.

@@ -137,7 +137,8 @@ impl Kind {
         self.facts().versions
     }
 
-    /// The version of its objects, without the group.
+    /// The version of its objects, without the group. Only this version is read from a cluster, by the controller and
+    /// by `pingsix-gatewayctl`, so that both see the same objects.
     pub const fn version(self) -> &'static str {
         self.versions()[0]
     }

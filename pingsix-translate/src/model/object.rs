@@ -178,9 +178,34 @@ impl Age {
     }
 }
 
+/// Whether a text has the form of a DNS label: lower-case letters, digits and dashes, without a dash at an end. The length
+/// is a limit of its own.
+pub fn is_dns_label(text: &str) -> bool {
+    let is_end = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    text.bytes().all(|byte| is_end(byte) || byte == b'-')
+        && text.bytes().next().is_some_and(is_end)
+        && text.bytes().next_back().is_some_and(is_end)
+}
+
+/// Whether Kubernetes admits the name of an object: a DNS subdomain.
+pub fn is_dns_subdomain(name: &str) -> bool {
+    name.len() <= 253 && name.split('.').all(is_dns_label)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_objects_are_lower_case_labels() {
+        for good in ["a", "0", "cart-1", "a.b-c.0"] {
+            assert!(is_dns_subdomain(good), "{good}");
+        }
+        for bad in ["", ".", "a.", "a..b", "-a", "a-", "a.-b", "A", "a_b", "ä", "*.a", &"a".repeat(254)] {
+            assert!(!is_dns_subdomain(bad), "{bad}");
+        }
+        assert!(is_dns_label("cart-1") && !is_dns_label("a.b"));
+    }
 
     #[test]
     fn objects_of_other_namespaces_are_not_named() {

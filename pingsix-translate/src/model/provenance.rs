@@ -100,9 +100,10 @@ pub enum Provenance {
         /// The port number.
         port: i32,
     },
-    /// An upstream that stands for a status code, or for nothing at all.
+    /// An upstream or a service that stands for a status code, or an upstream for nothing at all.
     Status {
-        /// The status the responder gives, `None` for the target of Routes that never reach an upstream.
+        /// The status that the responder gives, or that PingSIX gives for a service. `None` for the target of Routes that
+        /// never reach an upstream.
         status: Option<u16>,
     },
     /// The responder, for redirects.

@@ -6,7 +6,7 @@ use crate::infrastructure::{DisruptionLimit, InfrastructurePort, PortProtocol};
 use crate::model::{ConditionType, Layout, Options};
 use crate::pipeline::{Translation, translate_ingress};
 use crate::snapshot::{IngressClass, Object, Objects, Proxies};
-use crate::status::{judge_gateway_class, judge_pingsix_proxy};
+use crate::status::{StatusMerge, judge_gateway_class, judge_pingsix_proxy};
 
 fn proxy(name: &str, spec: &Value) -> Value {
     let (namespace, name) = name.split_once('/').unwrap();
@@ -675,7 +675,7 @@ fn every_flaw_names_its_field() {
         assert!(!format!("{verdict:?}").contains("secret@"), "what is secret is not shown");
     }
     let proxy: PingsixProxy = serde_json::from_value(proxy("infra/own", &json!({"managed": {}}))).unwrap();
-    let status = judge_pingsix_proxy(&proxy).to_status();
+    let status = StatusMerge::without_times("us").pingsix_proxy(&Value::Null, &judge_pingsix_proxy(&proxy));
     assert_eq!(status["mode"], "Managed");
     assert_eq!(status["conditions"][0]["observedGeneration"], 4);
 }

@@ -28,26 +28,35 @@ const ANCESTORS: EntryList = EntryList { list: "ancestors", reference: "ancestor
 #[derive(Clone, Debug)]
 pub struct StatusMerge {
     controller_name: String,
-    /// The time in the format of a status.
-    now: Value,
+    /// The time in the format of a status; `None` for conditions without times.
+    now: Option<Value>,
 }
 
 impl StatusMerge {
     /// A merge for a controller at a time, in whole seconds.
     pub fn new(controller_name: &str, now: &Time) -> Self {
         // No clock has a time that cannot be written. The API server would refuse the empty value by name.
-        let now = serde_json::to_value(now).unwrap_or_default();
+        let now = Some(serde_json::to_value(now).unwrap_or_default());
         Self { controller_name: controller_name.to_owned(), now }
+    }
+
+    /// A merge without transition times, for programs without a clock. The current status of objects outside of a
+    /// cluster is null.
+    pub fn without_times(controller_name: &str) -> Self {
+        Self { controller_name: controller_name.to_owned(), now: None }
     }
 
     /// `GatewayClass.status`
     pub fn gateway_class(&self, current: &Value, verdict: &GatewayClassVerdict) -> Value {
         let mut status = members(current);
         self.replace_conditions(&mut status, &verdict.conditions);
-        match verdict.features() {
-            Some(features) => status.insert("supportedFeatures".to_owned(), features),
-            None => status.remove("supportedFeatures"),
-        };
+        let features = verdict.supported_features.iter().map(|name| json!({ "name": name }));
+        let features: Vec<Value> = features.collect();
+        if features.is_empty() {
+            status.remove("supportedFeatures");
+        } else {
+            status.insert("supportedFeatures".to_owned(), Value::Array(features));
+        }
         kept_if_equal(current, status)
     }
 
@@ -85,10 +94,7 @@ impl StatusMerge {
         let ours = verdict
             .parents
             .iter()
-            .map(|parent| Entry {
-                reference: with_defaults(parent.parent_ref.to_value()),
-                conditions: &parent.conditions,
-            })
+            .map(|parent| Entry { reference: parent.parent_ref.to_value(), conditions: &parent.conditions })
             .collect();
         self.replace_entries(current, &PARENTS, ours)
     }
@@ -133,8 +139,10 @@ impl StatusMerge {
             .filter(|existing| existing["status"] == condition["status"])
             .and_then(|existing| existing.get("lastTransitionTime"))
             .filter(|time| time.is_string())
-            .unwrap_or(&self.now);
-        condition["lastTransitionTime"] = time.clone();
+            .or(self.now.as_ref());
+        if let Some(time) = time {
+            condition["lastTransitionTime"] = time.clone();
+        }
         condition
     }
 
@@ -143,16 +151,14 @@ impl StatusMerge {
         let current = current.as_array().map(Vec::as_slice).unwrap_or_default();
         let mut merged: Vec<Value> = Vec::with_capacity(ours.len());
         for listener in ours {
-            // The API server accepts a name once; listeners with equal names have equal verdicts.
-            if merged.iter().any(|entry| entry["name"] == *listener.name) {
-                continue;
-            }
             let existing = current.iter().find(|entry| entry["name"] == *listener.name);
             let mut entry = existing.map(members).unwrap_or_default();
             self.replace_conditions(&mut entry, &listener.conditions);
-            if let Value::Object(own) = listener.to_status() {
-                entry.extend(own.into_iter().filter(|(field, _)| field != "conditions"));
-            }
+            let kinds = listener.supported_kinds.iter();
+            let kinds: Value = kinds.map(|kind| json!({ "group": kind.group, "kind": kind.kind })).collect();
+            entry.insert("name".to_owned(), json!(listener.name));
+            entry.insert("supportedKinds".to_owned(), kinds);
+            entry.insert("attachedRoutes".to_owned(), json!(listener.attached_routes));
             merged.push(Value::Object(entry));
         }
         status.insert("listeners".to_owned(), Value::Array(merged));
@@ -167,18 +173,20 @@ impl StatusMerge {
                 merged.push(existing.clone());
                 continue;
             }
-            let reference = with_defaults(existing[list.reference].clone());
-            let Some(position) = ours.iter().position(|entry| entry.reference == reference) else { continue };
+            let reference = &existing[list.reference];
+            let Some(position) = ours.iter().position(|entry| are_equal(&entry.reference, reference)) else {
+                continue;
+            };
             let Entry { conditions, .. } = ours.remove(position);
             // A second entry with the same reference would be a repetition.
-            ours.retain(|entry| entry.reference != reference);
+            ours.retain(|entry| !are_equal(&entry.reference, reference));
             let mut entry = members(existing);
             self.replace_conditions(&mut entry, conditions);
             merged.push(Value::Object(entry));
         }
         while !ours.is_empty() && merged.len() < list.max_entries {
             let Entry { reference, conditions } = ours.remove(0);
-            ours.retain(|entry| entry.reference != reference);
+            ours.retain(|entry| !are_equal(&entry.reference, &reference));
             let mut entry = Map::new();
             entry.insert(list.reference.to_owned(), reference);
             entry.insert("controllerName".to_owned(), json!(self.controller_name));
@@ -207,13 +215,15 @@ struct Entry<'v> {
     conditions: &'v Conditions,
 }
 
-/// A reference with the defaults that the API server adds to statuses and specs.
-fn with_defaults(mut reference: Value) -> Value {
-    if let Value::Object(fields) = &mut reference {
+/// Whether two references are equal with the defaults that the API server adds to statuses and specs.
+fn are_equal(one: &Value, other: &Value) -> bool {
+    let with_defaults = |reference: &Value| {
+        let mut fields = members(reference);
         fields.entry("group").or_insert_with(|| json!(GATEWAY_GROUP));
         fields.entry("kind").or_insert_with(|| json!(Kind::Gateway.as_str()));
-    }
-    reference
+        fields
+    };
+    with_defaults(one) == with_defaults(other)
 }
 
 /// Whether a condition type is ours. Such a condition is removed if the verdict lacks it.

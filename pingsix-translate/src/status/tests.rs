@@ -377,7 +377,7 @@ fn a_status_repeats_the_parent_ref_as_it_was_written() {
     let parent = json!({"name": "public", "namespace": "infra", "port": 80});
     let verdict = judge(&json!({"parentRefs": [parent], "rules": [rule("/", "web")]}));
     assert_eq!(
-        verdict.to_status("example.com/controller"),
+        StatusMerge::without_times("example.com/controller").route(&Value::Null, &verdict),
         json!({"parents": [{
             "parentRef": parent,
             "controllerName": "example.com/controller",
@@ -397,7 +397,8 @@ fn a_gateway_status_has_one_entry_per_listener() {
         {"name": "a", "port": 80, "protocol": "HTTP"},
         {"name": "b", "port": 80, "protocol": "UDP"},
     ]));
-    let status = run(&objects, &Options::default()).verdicts.gateway.unwrap().to_status();
+    let gateway = run(&objects, &Options::default()).verdicts.gateway.unwrap();
+    let status = StatusMerge::without_times("us").gateway(&Value::Null, &gateway);
     let listeners = status["listeners"].as_array().unwrap();
     assert_eq!(listeners.len(), 2);
     assert_eq!(listeners[0]["name"], "a");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pingsix_translate::pingsix::RouteTable;
 use pingsix_translate::pingsix::validate::{DnsNames, ValidateOptions, validate};
-use pingsix_translate::status::{judge_gateway_class, judge_pingsix_proxy, with_delivery};
+use pingsix_translate::status::{StatusMerge, judge_gateway_class, judge_pingsix_proxy, with_delivery};
 use pingsix_translate::stream;
 use pingsix_translate::{
     Kind, Layout, Object, ObjectName, Objects, Options, Translation, for_each_kind, translate,
@@ -35,12 +35,13 @@ pub(crate) fn exercise(bytes: &[u8]) -> Vec<String> {
         }
     }
     let proxies = all.proxies().map(|(name, proxy)| (name.clone(), proxy.clone())).collect();
+    let merge = StatusMerge::without_times("example.com/controller");
     for (_, proxy) in all.proxies() {
-        drop(judge_pingsix_proxy(proxy).to_status());
+        drop(merge.pingsix_proxy(&Value::Null, &judge_pingsix_proxy(proxy)));
     }
     for (_, class) in all.gateway_classes() {
         let verdict = judge_gateway_class(class, &proxies, &Options::default());
-        drop(verdict.map(|verdict| verdict.to_status()));
+        drop(verdict.map(|verdict| merge.gateway_class(&Value::Null, &verdict)));
     }
     let mut faults = Vec::new();
     let classes: Vec<ObjectName> = all.ingress_classes().map(|(name, _)| name.clone()).collect();
@@ -91,9 +92,10 @@ fn check(translation: &Translation, options: &Options, faults: &mut Vec<String>)
         }
     }
     let finished = with_delivery(translation.verdicts.clone(), &BTreeMap::new());
-    drop(finished.gateway.map(|gateway| gateway.to_status()));
+    let merge = StatusMerge::without_times(&options.controller_name);
+    drop(finished.gateway.map(|gateway| merge.gateway(&Value::Null, &gateway)));
     for verdict in finished.routes.values() {
-        drop(verdict.to_status(&options.controller_name));
+        drop(merge.route(&Value::Null, verdict));
     }
 }
 

@@ -18,8 +18,8 @@ pub(crate) struct Changes {
     pub(crate) listing: usize,
     /// Routes that tell part of another Route's requests apart, because that one decides by a rule of it.
     pub(crate) regions: usize,
-    /// Upstreams that came or went.
-    pub(crate) upstreams: usize,
+    /// Upstreams and services that came or went.
+    pub(crate) shared: usize,
     /// Documents that did not change.
     pub(crate) unchanged: usize,
 }
@@ -29,7 +29,7 @@ impl Changes {
         self.deciding += other.deciding;
         self.listing += other.listing;
         self.regions += other.regions;
-        self.upstreams += other.upstreams;
+        self.shared += other.shared;
         self.unchanged += other.unchanged;
     }
 }
@@ -125,9 +125,13 @@ impl Owner {
             let fault = |what: &str| Err(format!("without {}, {key} {what}: {pair:#?}", self.name));
             match pair {
                 _ if self.decides(key, &without.provenance) => return fault("is still the route's"),
-                (Some(Document::Upstream(_)), None) if is_used(with, key) => changes.upstreams += 1,
-                // Requests that ended in the route end in another upstream now.
-                (None, Some(Document::Upstream(_))) if is_used(without, key) => changes.upstreams += 1,
+                (Some(Document::Upstream(_) | Document::Service(_)), None) if is_used(with, key) => {
+                    changes.shared += 1;
+                }
+                // Requests that ended in the route get another answer now.
+                (None, Some(Document::Upstream(_) | Document::Service(_))) if is_used(without, key) => {
+                    changes.shared += 1;
+                }
                 _ if self.decides(key, &with.provenance) => changes.deciding += 1,
                 (Some(Document::Route(one)), Some(Document::Route(other))) => {
                     if !same_but_for_patterns(one, other) {
@@ -207,9 +211,9 @@ impl Owner {
     }
 }
 
-/// Whether a Route refers to an upstream.
-fn is_used(plane: &DataPlane, upstream: &DocumentKey) -> bool {
-    let quoted = format!("\"{}\"", upstream.id);
+/// Whether a Route refers to an upstream or a service.
+fn is_used(plane: &DataPlane, shared: &DocumentKey) -> bool {
+    let quoted = format!("\"{}\"", shared.id);
     let mut routes = plane.config.of_kind(ResourceKind::Route);
     routes.any(|(_, document)| document.to_json().contains(&quoted))
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
+use pingsix_sink::backoff::doubled;
 
 use super::choice::{index_at, sums};
 
@@ -147,9 +148,8 @@ impl Node {
     pub(super) fn failed(&self, now: Instant) {
         let mut health = self.health.lock();
         if health.until.is_none_or(|until| until <= now) {
-            let rest = FIRST_REST.saturating_mul(1 << health.rests.min(5)).min(MAX_REST);
-            health.until = Some(now + rest);
             health.rests = health.rests.saturating_add(1);
+            health.until = Some(now + doubled(FIRST_REST, health.rests, MAX_REST));
         }
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 use clap::Args;
+use pingsix_translate::is_dns_label;
 
 /// The input from a cluster.
 #[derive(Clone, Debug, Default, Args)]
@@ -60,8 +61,7 @@ impl ClusterArguments {
 
 /// The name becomes part of a path.
 fn parse_namespace(text: &str) -> Result<String, String> {
-    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    if text.is_empty() || text.len() > 63 || !text.bytes().all(is_plain) {
+    if text.len() > 63 || !is_dns_label(text) {
         return Err("expected the name of a namespace".to_owned());
     }
     Ok(text.to_owned())

@@ -81,17 +81,50 @@ pub(super) async fn discover(reader: &Reader) -> anyhow::Result<Served> {
 }
 
 impl Served {
-    /// The kind in the best version that decodes; `None` if there is none.
+    /// The kind in its [version](Kind::version); `None` if that is not served.
     pub(super) fn resource(&self, kind: Kind) -> Option<&Resource> {
-        kind.versions().iter().find_map(|version| {
-            let resources = self.resources.get(&(kind.group().to_owned(), (*version).to_owned()))?;
-            resources.iter().find(|resource| resource.kind == kind.as_str())
-        })
+        self.versions(kind).find_map(|(version, resource)| (version == kind.version()).then_some(resource))
+    }
+
+    /// The kind in every served version.
+    pub(super) fn versions(&self, kind: Kind) -> impl Iterator<Item = (&str, &Resource)> {
+        self.resources.iter().filter(move |((group, _), _)| group == kind.group()).filter_map(
+            move |((_, version), resources)| {
+                let resource = resources.iter().find(|resource| resource.kind == kind.as_str())?;
+                Some((version.as_str(), resource))
+            },
+        )
     }
 
     /// The kinds of a group in these versions.
     pub(super) fn of_group(&self, group: &str, versions: &[&str]) -> Vec<&Resource> {
         let of_version = |version: &&str| self.resources.get(&(group.to_owned(), (*version).to_owned()));
         versions.iter().filter_map(of_version).flatten().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_in_another_version_than_the_controller_reads_is_not_listed() {
+        let group = Kind::TcpRoute.group();
+        let of_version = |version: &str| {
+            let resource = Resource {
+                kind: "TCPRoute".to_owned(),
+                api_version: format!("{group}/{version}"),
+                root: format!("/apis/{group}/{version}"),
+                plural: "tcproutes".to_owned(),
+                is_namespaced: true,
+            };
+            ((group.to_owned(), version.to_owned()), vec![resource])
+        };
+        let older = Served { resources: [of_version("v1alpha2")].into() };
+        assert_eq!(older.resource(Kind::TcpRoute), None);
+        assert_eq!(older.versions(Kind::TcpRoute).next().unwrap().0, "v1alpha2");
+        let both = Served { resources: [of_version("v1"), of_version("v1alpha2")].into() };
+        assert!(both.resource(Kind::TcpRoute).unwrap().root.ends_with("/v1"));
+        assert_eq!(both.resource(Kind::HttpRoute), None);
     }
 }

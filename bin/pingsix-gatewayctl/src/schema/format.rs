@@ -1,5 +1,7 @@
 //! The forms of texts in Gateway API and Kubernetes.
 
+use pingsix_translate::is_dns_label;
+
 /// The form of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
@@ -34,7 +36,7 @@ impl Format {
     /// Whether a text has the form. The length is a limit of its own.
     pub(super) fn holds(self, text: &str) -> bool {
         match self {
-            Self::Label => is_label(text),
+            Self::Label => is_dns_label(text),
             Self::Subdomain => is_subdomain(text),
             Self::Hostname => is_hostname(text),
             Self::GroupName => text.is_empty() || is_subdomain(text),
@@ -59,7 +61,7 @@ impl Format {
                 let is_domain =
                     |domain: &str| domain.ends_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
                 let parts = text.rsplit_once('/');
-                is_label(&text.to_ascii_lowercase())
+                is_dns_label(&text.to_ascii_lowercase())
                     || parts.is_some_and(|(domain, name)| is_domain(domain) && is_name(name))
             }
             Self::WellKnownAuthorities => text == "System" || is_domain_prefixed(text, is_qualified_name),
@@ -97,16 +99,8 @@ impl Format {
     }
 }
 
-fn is_label(text: &str) -> bool {
-    let is_end = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let bytes = text.as_bytes();
-    bytes.first().copied().is_some_and(is_end)
-        && bytes.last().copied().is_some_and(is_end)
-        && bytes.iter().all(|byte| is_end(*byte) || *byte == b'-')
-}
-
 fn is_subdomain(text: &str) -> bool {
-    text.split('.').all(is_label)
+    text.split('.').all(is_dns_label)
 }
 
 fn is_hostname(text: &str) -> bool {

@@ -1,6 +1,6 @@
 //! Backends of a rule of an ApisixRoute.
 
-use pingsix_translate::ObjectName;
+use pingsix_translate::{ObjectName, is_dns_subdomain};
 use serde_json::{Value, json};
 
 use super::Context;
@@ -125,7 +125,7 @@ fn service(
         report.blocking(&place, Reason::MissingField, "The backend lacks serviceName or servicePort.");
         return None;
     };
-    if !crate::source::is_name(&name) {
+    if !is_dns_subdomain(&name) {
         report.blocking(&name_place, Reason::InvalidValue, "The value is not the name of a Service.");
         return None;
     }

@@ -1,12 +1,12 @@
 //! `stream` of an ApisixRoute, and L4RoutePolicy: connections instead of requests.
 
-use pingsix_translate::{Kind, ObjectKey, ObjectName};
+use pingsix_translate::{Kind, ObjectKey, ObjectName, is_dns_subdomain};
 use serde_json::{Value, json};
 
 use super::{Context, Draft};
 use crate::objects::label;
 use crate::report::Reason;
-use crate::source::{Field, Predecessors, ServicePort, Source, SourceKind, is_name};
+use crate::source::{Field, Predecessors, ServicePort, Source, SourceKind};
 
 /// Converts the stream rules of an ApisixRoute.
 pub(super) fn convert(items: Vec<Field>, route: &ObjectName, context: &Context<'_>, draft: &mut Draft) {
@@ -59,7 +59,7 @@ fn one(
     let mut backend = None;
     if let Some(mut field) = fields.object("backend", report) {
         let at = field.place.clone();
-        let service = field.text("serviceName", report).filter(|(_, name)| is_name(name));
+        let service = field.text("serviceName", report).filter(|(_, name)| is_dns_subdomain(name));
         let service_port = field.text_or_number("servicePort", report);
         field.drop("resolveGranularity", report, "Connections go to the endpoints.");
         if let Some((place, _)) = field.text("subset", report).filter(|(_, subset)| !subset.is_empty()) {

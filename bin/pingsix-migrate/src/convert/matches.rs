@@ -2,10 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
+use pingsix_translate::Hostname;
+
 use super::conditions::{self, Condition};
 use crate::plugin::networks;
 use crate::report::{Place, Reason, Report};
-use crate::source::{Fields, is_name};
+use crate::source::Fields;
 
 /// The most matches of a rule. More of them are a sign of hostile input rather than of a rule.
 const MAX_MATCHES: usize = 1_024;
@@ -75,8 +77,7 @@ pub(super) fn path(place: &Place, path: &str, report: &mut Report) -> Option<Val
 
 fn host(place: &Place, host: &str, report: &mut Report) -> Option<String> {
     let host = host.to_ascii_lowercase();
-    let name = host.strip_prefix("*.").unwrap_or(&host);
-    if !is_name(name) || name.parse::<std::net::IpAddr>().is_ok() {
+    if Hostname::parse(&host).is_err() {
         report.blocking(
             place,
             Reason::UnsupportedHost,

@@ -1,13 +1,13 @@
 //! Settings of a Service that ApisixUpstream and BackendTrafficPolicy have in common.
 
-use pingsix_translate::{Kind, ObjectKey, ObjectName};
+use pingsix_translate::{Kind, ObjectKey, ObjectName, is_dns_subdomain};
 use serde_json::{Map, Value, json};
 
 use super::Draft;
 use super::output::Output;
 use crate::plugin::variable;
 use crate::report::{Reason, Report};
-use crate::source::{Fields, is_name};
+use crate::source::Fields;
 
 /// Settings of a Service, as fields of a BackendTrafficPolicy.
 #[derive(Default)]
@@ -230,7 +230,7 @@ impl Settings {
         let Some((place, name)) = fields.text("name", &mut draft.report) else { return };
         let namespace = fields.text("namespace", &mut draft.report).map(|(_, namespace)| namespace);
         let secret = ObjectName::new(namespace.unwrap_or_else(|| target.namespace.to_string()), name);
-        if !is_name(&secret.name) || !is_name(&secret.namespace) {
+        if !is_dns_subdomain(&secret.name) || !is_dns_subdomain(&secret.namespace) {
             draft.report.blocking(&place, Reason::InvalidValue, "The value is not the name of a Secret.");
             return;
         }
@@ -248,7 +248,7 @@ impl Settings {
         let host = fields.text("upstreamHost", report).filter(|(_, host)| !host.is_empty());
         match (pass, host) {
             (Some((place, pass)), host) if pass == "rewrite" => match host {
-                Some((host_place, host)) if is_name(&host) => {
+                Some((host_place, host)) if is_dns_subdomain(&host) => {
                     report.exact(&place, "Rules with the upstream have urlRewrite.hostname.");
                     report.exact(&host_place, "The host becomes urlRewrite.hostname.");
                     self.host = Some(host);

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pingsix_translate::ObjectName;
+use pingsix_translate::{Hostname, ObjectName, is_dns_subdomain};
 
 use super::{Context, Draft};
 use crate::objects::NewSecret;
 use crate::report::{Place, Reason, Report};
-use crate::source::{Predecessors, Source, SourceKind, is_name};
+use crate::source::{Predecessors, Source, SourceKind};
 
 /// The part of an ApisixTls that listeners need.
 struct Tls {
@@ -84,7 +84,7 @@ fn read(source: Source, context: &Context<'_>, report: &mut Report) -> Option<Tl
     let mut hosts = Vec::new();
     for (place, host) in spec.texts("hosts", report) {
         let host = host.to_ascii_lowercase();
-        if is_name(host.strip_prefix("*.").unwrap_or(&host)) {
+        if Hostname::parse(&host).is_ok() {
             hosts.push((place, host));
         } else {
             report.blocking(&place, Reason::UnsupportedHost, "A listener cannot have the host.");
@@ -97,7 +97,7 @@ fn read(source: Source, context: &Context<'_>, report: &mut Report) -> Option<Tl
         fields.finish(report);
         let namespace = namespace.filter(|namespace| !namespace.is_empty());
         let namespace = namespace.unwrap_or_else(|| name.namespace.to_string());
-        let secret = secret.filter(|secret| is_name(secret) && is_name(&namespace))?;
+        let secret = secret.filter(|secret| is_dns_subdomain(secret) && is_dns_subdomain(&namespace))?;
         Some((at, ObjectName::new(namespace, secret)))
     });
     if let Some(client) = spec.take("client") {

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use pingsix_translate::is_dns_subdomain;
+
 use super::Effects;
 use crate::report::{Reason, Report};
 use crate::source::Fields;
@@ -91,7 +93,7 @@ fn target(uri: &str) -> Option<Value> {
         let end = rest.find('/').unwrap_or(rest.len());
         let (authority, rest) = rest.split_at(end);
         let (host, port) = authority.split_once(':').unwrap_or((authority, ""));
-        if host.is_empty() || !crate::source::is_name(host) {
+        if host.is_empty() || !is_dns_subdomain(host) {
             return None;
         }
         redirect["scheme"] = json!(scheme);

@@ -9,7 +9,6 @@ use pingsix_sink::resource::{self, KeyringError, Sealer};
 use pingsix_translate::{DataPlaneKey, ObjectKey};
 use thiserror::Error;
 
-use super::Engine;
 use super::provisioning::{Managed, keyring_of};
 use crate::provision::{DeployedKeys, KeyPlan, Keyring, KeyringFault, plan_keys};
 use crate::reconcile::{Publication, Reconciler};
@@ -145,14 +144,11 @@ impl Managed {
         }
         Some(self.provisioned.get(owner)?.keys.clone())
     }
-}
 
-impl Engine {
     /// Whether the keys of processes are being replaced. A process may be unable to read its documents for a moment
     /// if replicas of the controller see different states. No object is at fault for that.
-    pub(super) fn is_rotating_keys(&self, owner: &ObjectKey) -> bool {
-        let plan = self.managed.plan_keys(&self.parts.reconciler, owner);
-        let deployed = self.managed.deployed_keys(owner);
-        plan.zip(deployed).is_none_or(|(plan, deployed)| plan.is_under_way(&deployed))
+    pub(super) fn is_rotating_keys(&self, reconciler: &Reconciler, owner: &ObjectKey) -> bool {
+        let plan = self.plan_keys(reconciler, owner);
+        plan.zip(self.deployed_keys(owner)).is_none_or(|(plan, deployed)| plan.is_under_way(&deployed))
     }
 }

@@ -11,9 +11,8 @@ use pingsix_sink::{DocumentSet, Fingerprint, Scope};
 use pingsix_translate::{DataPlaneKey, ObjectKey};
 use tokio::time::Instant;
 
-use super::Engine;
+use super::shared::Shared;
 use crate::acceptance::Acceptance;
-use crate::delivery::Instances;
 use crate::delivery::status_page::{InstancePages, StatusUrl};
 use crate::digest::short_digest;
 use crate::reconcile::Publication;
@@ -28,66 +27,73 @@ const AGREEMENT_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) struct Peers {
     report: ReplicaReport,
     /// The last documents of each data plane, and their fingerprint.
-    contents: BTreeMap<DataPlaneKey, (DocumentSet, Fingerprint)>,
+    pub(super) contents: BTreeMap<DataPlaneKey, (DocumentSet, Fingerprint)>,
     /// The last time at which another replica reported that an instance has confirmed the content.
     agreed: BTreeMap<(DataPlaneKey, StatusUrl), Instant>,
 }
 
-impl Engine {
+impl Peers {
     /// Records the documents of an owner before encryption, which gives different bytes each time. `current` has all
     /// data planes of the owner.
     pub(super) fn record_contents(
         &mut self,
+        shared: &Shared,
         owner: &ObjectKey,
         current: &BTreeSet<DataPlaneKey>,
         publications: &[Publication],
     ) {
-        if self.parts.sinks.replicas().is_none() {
+        if shared.sinks.replicas().is_none() {
             return;
         }
-        let others = &mut self.others;
         let gone = |plane: &DataPlaneKey| plane.owner() == *owner && !current.contains(plane);
-        let left: Vec<DataPlaneKey> = others.contents.keys().filter(|plane| gone(plane)).cloned().collect();
+        let left: Vec<DataPlaneKey> = self.contents.keys().filter(|plane| gone(plane)).cloned().collect();
         for plane in &left {
-            others.contents.remove(plane);
-            others.agreed.retain(|(agreed, _), _| agreed != plane);
+            self.contents.remove(plane);
+            self.agreed.retain(|(agreed, _), _| agreed != plane);
         }
+        let publications =
+            publications.iter().filter(|publication| current.contains(&publication.data_plane));
         for Publication { data_plane, desired } in publications {
             let documents = desired.documents();
-            let (before, fingerprint) = others.contents.remove(data_plane).unwrap_or_default();
+            let (before, fingerprint) = self.contents.remove(data_plane).unwrap_or_default();
             let fingerprint = documents.fingerprint_after(&before, fingerprint);
-            others.contents.insert(data_plane.clone(), (documents.clone(), fingerprint));
+            self.contents.insert(data_plane.clone(), (documents.clone(), fingerprint));
         }
-        let scopes: Vec<Scope> = left.iter().filter_map(|plane| self.scope(plane)).collect();
-        for scope in scopes {
-            self.others.report.confirmed.remove(&scope);
+        for scope in left.iter().filter_map(|plane| shared.scope(plane)) {
+            self.report.confirmed.remove(&scope);
         }
-        self.report_findings(owner);
+        self.report_findings(shared, owner);
     }
 
     /// Reports the findings of an owner to other replicas.
-    pub(super) fn report_findings(&mut self, owner: &ObjectKey) {
-        let Some(replicas) = self.parts.sinks.replicas() else { return };
-        let acceptance = self.parts.reconciler.acceptance(owner);
+    pub(super) fn report_findings(&mut self, shared: &Shared, owner: &ObjectKey) {
+        let Some(replicas) = shared.sinks.replicas() else { return };
+        let acceptance = shared.reconciler.acceptance(owner);
         let found = acceptance.map(Acceptance::findings).unwrap_or_default();
         if found.is_empty() {
-            self.others.report.found.remove(owner);
+            self.report.found.remove(owner);
         } else {
-            self.others.report.found.insert(owner.clone(), found);
+            self.report.found.insert(owner.clone(), found);
         }
-        replicas.set_report(&self.others.report);
+        replicas.set_report(&self.report);
     }
 
     /// Reports the confirmations of these instances to other replicas, and applies the confirmations of their reports.
-    pub(super) fn compare(&mut self, data_plane: &DataPlaneKey, scope: &Scope, pages: &mut InstancePages) {
-        let Some(replicas) = self.parts.sinks.replicas() else { return };
-        let Peers { report, contents, agreed } = &mut self.others;
+    pub(super) fn compare(
+        &mut self,
+        shared: &Shared,
+        data_plane: &DataPlaneKey,
+        scope: &Scope,
+        pages: &mut InstancePages,
+    ) {
+        let Some(replicas) = shared.sinks.replicas() else { return };
+        let Self { report, contents, agreed } = self;
         agreed.retain(|(plane, url), _| plane != data_plane || pages.contains_key(url));
         let Some((_, fingerprint)) = contents.get(data_plane) else { return };
         let (content, now) = (fingerprint.to_string(), Instant::now());
         let mut by = BTreeSet::new();
         let mut has_own = false;
-        let settled = self.deliveries.settled(data_plane);
+        let settled = shared.deliveries.settled(data_plane);
         for (url, page) in pages.iter_mut().filter_map(|(url, page)| Some((url, page.as_mut().ok()?))) {
             let instance = short_digest(&url.to_string());
             let is_good = page.refusal().is_none() && page.published_revision > 0;
@@ -113,26 +119,5 @@ impl Engine {
             report.confirmed.remove(scope);
         }
         replicas.set_report(report);
-    }
-
-    /// Applies the reports of other replicas.
-    pub(super) fn refresh_replicas(&mut self) {
-        self.refresh_readers();
-        let Some(replicas) = self.parts.sinks.replicas() else { return };
-        let owners = self.parts.reconciler.apply_findings(replicas.findings());
-        for owner in &owners {
-            tracing::info!(%owner, "another replica reports findings");
-        }
-        self.push(owners);
-        // Statuses may wait for a confirmation by instances of that replica.
-        for data_plane in self.others.contents.keys().cloned().collect::<Vec<_>>() {
-            let Some(Instances::Pages(mut pages)) = self.deliveries.instances(&data_plane).cloned() else {
-                continue;
-            };
-            if let Some(scope) = self.scope(&data_plane).filter(|_| self.is_polled(&data_plane)) {
-                self.compare(&data_plane, &scope, &mut pages);
-                self.weigh(&data_plane, Instances::Pages(pages));
-            }
-        }
     }
 }

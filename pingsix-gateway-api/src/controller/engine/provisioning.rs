@@ -6,15 +6,14 @@ use std::sync::Arc;
 
 use pingsix_translate::infrastructure::{Infrastructure, SecretKey};
 use pingsix_translate::selection::ObjectSource as _;
-use pingsix_translate::snapshot::{EndpointState, Gateway, GatewayClass, Ingress, Secret};
+use pingsix_translate::snapshot::{EndpointState, Gateway, GatewayClass, Secret};
 use pingsix_translate::status::{
     Address, Condition, ConditionStatus, ConditionType, GatewayVerdict, Problem, Reason,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use tokio::sync::watch;
 
-use super::Engine;
-use super::ingest::Ingest;
+use super::{Message, Messages};
 use crate::controller::poll_targets::{PageKey, PagesByPlane};
 use crate::delivery::status_page::StatusUrl;
 use crate::provision::{
@@ -27,6 +26,9 @@ use crate::world::World;
 /// The message of a Gateway whose parameters cannot be used.
 const KEPT: &str = "The Gateway is not accepted. Its last publication stays until its parameters are \
  valid.";
+
+/// The problems of the objects that cannot be decoded.
+type Undecodable = BTreeMap<ObjectKey, Problem>;
 
 /// The settings of managed data planes.
 #[derive(Debug)]
@@ -43,7 +45,7 @@ const NOT_RUN: &str = "This controller runs no data planes: it was started witho
 
 /// Data planes that the controller runs.
 #[derive(Debug, Default)]
-pub(super) struct Managed {
+pub(in crate::controller) struct Managed {
     /// The tasks that run data planes; `None` if this controller runs none.
     pub(super) provisioning: Option<Provisioning>,
     /// The Service of each owner.
@@ -57,12 +59,12 @@ pub(super) struct Managed {
 }
 
 impl Managed {
-    pub(super) fn new(provisioning: Option<Provisioning>) -> Self {
+    pub(in crate::controller) fn new(provisioning: Option<Provisioning>) -> Self {
         Self { provisioning, ..Self::default() }
     }
 
     /// Passes the infrastructure of a reconciled owner to the provisioner.
-    pub(super) fn provide(&mut self, reconciler: &Reconciler, ingest: &Ingest, owner: &ObjectKey) {
+    pub(super) fn provide(&mut self, reconciler: &Reconciler, undecodable: &Undecodable, owner: &ObjectKey) {
         let infrastructure = reconciler.infrastructure(owner).cloned();
         let Some(provisioning) = &self.provisioning else {
             return self.refuse_to_run(owner, infrastructure.is_some());
@@ -79,7 +81,7 @@ impl Managed {
         }
         let Some(infrastructure) = infrastructure else {
             let (is_unclear, is_there) =
-                (is_unclear(reconciler, ingest, owner), reconciler.world().contains(owner));
+                (is_unclear(reconciler, undecodable, owner), reconciler.world().contains(owner));
             provisioning.wanted.send_if_modified(|wanted| match (is_unclear, is_there) {
                 (true, _) => wanted.leave(owner.clone()),
                 (false, true) => wanted.dismiss(owner),
@@ -139,11 +141,11 @@ impl Managed {
 
     /// Ends the initial phase: the provisioner deletes data planes without an owner. It keeps those of owners in an
     /// unclear state.
-    pub(super) fn complete(&self, reconciler: &Reconciler, ingest: &Ingest) {
+    pub(super) fn complete(&self, reconciler: &Reconciler, undecodable: &Undecodable) {
         let Some(provisioning) = &self.provisioning else { return };
         let gateways = reconciler.world().keys::<Gateway>().into_iter();
         let unclear: Vec<ObjectKey> =
-            gateways.filter(|owner| is_unclear(reconciler, ingest, owner)).collect();
+            gateways.filter(|owner| is_unclear(reconciler, undecodable, owner)).collect();
         provisioning.wanted.send_if_modified(|wanted| {
             for owner in unclear {
                 if !wanted.needs.contains_key(&owner) {
@@ -152,6 +154,40 @@ impl Managed {
             }
             wanted.complete()
         });
+    }
+
+    /// The owners of data planes that the controller runs.
+    pub(super) fn owners(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.services.keys()
+    }
+
+    /// The owners of these Services.
+    pub(super) fn owners_of(&self, services: &BTreeSet<ObjectName>) -> BTreeSet<&ObjectKey> {
+        services.iter().filter_map(|service| self.owners.get(service)).collect()
+    }
+
+    /// Applies the report of the provisioner.
+    pub(super) fn apply_report(&mut self, reconciler: &Reconciler) -> Messages {
+        let Some(provisioning) = &mut self.provisioning else { return Messages::new() };
+        let provisioned = provisioning.provisioned.borrow_and_update().clone();
+        let previous = std::mem::replace(&mut self.provisioned, provisioned);
+        let known: BTreeSet<&ObjectKey> = previous.keys().chain(self.provisioned.keys()).collect();
+        let changed: Vec<&ObjectKey> =
+            known.into_iter().filter(|owner| previous.get(*owner) != self.provisioned.get(*owner)).collect();
+        let has_other_keys = |owner: &ObjectKey| {
+            let keys =
+                |owners: &ProvisionedOwners| owners.get(owner).map(|provisioned| provisioned.keys.clone());
+            keys(&previous) != keys(&self.provisioned)
+        };
+        let has_keyring = |owner: &ObjectKey| {
+            let infrastructure = reconciler.infrastructure(owner);
+            infrastructure
+                .is_some_and(|infrastructure| keyring_of(reconciler.world(), infrastructure).is_some())
+        };
+        // The encrypting key may have changed.
+        let rekeyed = changed.iter().copied().filter(|owner| has_keyring(owner) && has_other_keys(owner));
+        let rekeyed = Message::Reconcile(rekeyed.cloned().collect());
+        [rekeyed].into_iter().chain(changed.into_iter().cloned().map(Message::Provisioned)).collect()
     }
 
     /// The addresses of an owner's Service; `None` while they are unknown.
@@ -213,75 +249,14 @@ impl Managed {
     }
 }
 
-impl Engine {
-    /// Refreshes the instances behind Services whose EndpointSlices have changed.
-    pub(super) fn refresh_instances_of_services(&mut self, services: &BTreeSet<ObjectName>) {
-        let owners: BTreeSet<ObjectKey> =
-            services.iter().filter_map(|service| self.managed.owners.get(service)).cloned().collect();
-        for owner in owners {
-            self.follow_parameters(&owner);
-        }
-    }
-
-    /// Refreshes all instances after a change of the key for status pages.
-    pub(super) fn refresh_all_instances(&mut self) {
-        let owners: Vec<ObjectKey> = self.managed.services.keys().cloned().collect();
-        for owner in owners {
-            self.follow_parameters(&owner);
-        }
-    }
-
-    /// Applies the report of the provisioner.
-    pub(super) fn apply_provisioned(&mut self) {
-        let Some(provisioning) = &mut self.managed.provisioning else { return };
-        let provisioned = provisioning.provisioned.borrow_and_update().clone();
-        let previous = std::mem::take(&mut self.managed.provisioned);
-        let known: BTreeSet<&ObjectKey> = previous.keys().chain(provisioned.keys()).collect();
-        let changed: Vec<ObjectKey> = known
-            .into_iter()
-            .filter(|owner| previous.get(*owner) != provisioned.get(*owner))
-            .cloned()
-            .collect();
-        let has_other_keys = |owner: &ObjectKey| {
-            let keys = |provisioned: &ProvisionedOwners| {
-                provisioned.get(owner).map(|provisioned_owner| provisioned_owner.keys.clone())
-            };
-            keys(&previous) != keys(&provisioned)
-        };
-        let world = self.parts.reconciler.world();
-        let rekeyed = changed.iter().filter(|owner| {
-            let infrastructure = self.parts.reconciler.infrastructure(owner);
-            infrastructure.is_some_and(|infrastructure| keyring_of(world, infrastructure).is_some())
-                && has_other_keys(owner)
-        });
-        let rekeyed: BTreeSet<ObjectKey> = rekeyed.cloned().collect();
-        self.managed.provisioned = provisioned;
-        // The encrypting key may have changed.
-        self.push(rekeyed);
-        for owner in changed {
-            self.follow_own_addresses(&owner);
-            self.report.forget_reported_delivery(&owner);
-            self.update_delivery(&owner);
-            if owner.kind == Kind::IngressClass {
-                let ingresses = self.parts.reconciler.world().keys::<Ingress>();
-                let view = self.view();
-                self.report.update_statuses(
-                    view,
-                    ingresses.iter().filter(|ingress| view.judging_owner(ingress) == Some(&owner)),
-                );
-            }
-        }
-    }
-}
-
 /// Whether the description of an owner's infrastructure has a fault. Its infrastructure stays: a Gateway would lose
 /// its address otherwise, and a slip in one object would cost all Gateways of a class theirs.
-fn is_unclear(reconciler: &Reconciler, ingest: &Ingest, owner: &ObjectKey) -> bool {
+fn is_unclear(reconciler: &Reconciler, undecodable: &Undecodable, owner: &ObjectKey) -> bool {
     let is_about_that = |problem: &Problem| {
         *problem.object == *owner
             && matches!(problem.reason, Reason::InvalidParameters | Reason::UnsupportedAddress)
     };
-    ingest.undecodable.contains_key(owner)
+    undecodable.contains_key(owner)
         || is_of_unclear_class(reconciler, owner)
         || reconciler.attached(owner).is_none() && reconciler.problems(owner).iter().any(is_about_that)
 }

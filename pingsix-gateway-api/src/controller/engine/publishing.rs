@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 use pingsix_sink::{Desired, Published, Scope, SinkError};
 use pingsix_translate::{DataPlaneKey, ObjectKey};
-use thiserror::Error;
 use tokio::time::Instant;
 use tracing::Span;
 
-use super::encryption::{EncryptionError, SecretEncryptions};
+use super::encryption::SecretEncryptions;
+use super::ingest::{Conclusion, Reconciliation};
 use super::readiness::ReadinessTracker;
+use super::shared::Shared;
 use super::sinks::Sinks;
-use super::{Engine, ProcessorTimer, view};
+use super::{Message, Messages};
 use crate::acceptance::{AcceptanceOutcome, DraftNumber};
 use crate::controller::SinkRouter;
-use crate::controller::attached_sinks::AttachError;
 use crate::controller::publisher::{Attempt, Publisher, Stage, Ticket};
 use crate::controller::router::PublishScope;
 use crate::metrics::Outcome;
@@ -42,24 +42,20 @@ pub(super) struct Publish {
 pub(super) struct PendingPublication {
     /// The newest publication of each data plane that has not ended.
     tickets: BTreeMap<DataPlaneKey, (Ticket, PublishScope)>,
-    is_ours: bool,
     draft: Option<DraftNumber>,
-    /// Whether a publication needs a retry.
-    has_failed: bool,
     started: Instant,
-    /// The time of the first change in the publication.
-    since: Option<Instant>,
     /// The span of the reconciliation.
     span: Span,
+    /// The end, so far.
+    conclusion: Conclusion,
 }
 
-/// The reason for which a publication is withheld.
-#[derive(Debug, Error)]
-enum WithholdReason {
-    #[error(transparent)]
-    Sink(AttachError),
-    #[error(transparent)]
-    Encryption(EncryptionError),
+impl PendingPublication {
+    /// Records a failure that may pass. One retry serves all that fail together.
+    fn fail(&mut self, owner: &ObjectKey) -> Messages {
+        let has_failed = std::mem::replace(&mut self.conclusion.has_failed, true);
+        if has_failed { Messages::new() } else { vec![Message::Retry(owner.clone())] }
+    }
 }
 
 impl Publish {
@@ -74,27 +70,33 @@ impl Publish {
             sinks: Sinks::default(),
         }
     }
-}
 
-impl Engine {
-    /// Publishes the documents of an owner.
-    pub(super) fn publish_owner(
+    /// Publishes the documents of an owner. `since` is the time of the first change in them.
+    pub(super) fn publish(
         &mut self,
-        owner: &ObjectKey,
-        reconciled: Reconciled,
-        is_ours: bool,
-        timer: ProcessorTimer,
-    ) {
-        let Reconciled { publications, unpublished, changed_verdicts, draft, trial, awaited: _ } = reconciled;
-        self.publish.encryptions.update_owner(&self.parts.reconciler, &self.managed, owner);
-        self.managed.provide(&self.parts.reconciler, &self.ingest, owner);
-        self.reconcile_sink(owner);
-        let current: BTreeSet<DataPlaneKey> = self.parts.reconciler.data_planes(owner).into_iter().collect();
-        let pending =
-            PendingPublication { draft, ..self.begin(owner, changed_verdicts, is_ours, timer.started) };
-        self.publish.pending.insert(owner.clone(), pending);
-        self.publish.readiness.reconsidered(owner, self.publish.encryptions.is_unknown(owner));
-        self.explain_fault(owner);
+        shared: &mut Shared,
+        reconciliation: Reconciliation,
+        since: Option<Instant>,
+    ) -> Messages {
+        let Reconciliation { owner, reconciled, is_ours, started, busy_since } = reconciliation;
+        let Reconciled { publications, unpublished, draft, trial, .. } = reconciled;
+        self.encryptions.update_owner(&shared.reconciler, &shared.managed, &owner);
+        self.sinks.attach_owner(shared, &owner);
+        let current: BTreeSet<DataPlaneKey> = shared.reconciler.data_planes(&owner).into_iter().collect();
+        let earlier = self.end(shared, &owner, Outcome::Superseded);
+        let since = earlier.and_then(|earlier| earlier.since).into_iter().chain(since).min();
+        let is_withheld = self.encryptions.is_unknown(&owner);
+        let pending = PendingPublication {
+            tickets: BTreeMap::new(),
+            draft,
+            started,
+            span: Span::current(),
+            // The owner is reconciled again when the keys are known, and outstanding until then.
+            conclusion: Conclusion { is_ours, has_failed: is_withheld, since },
+        };
+        self.pending.insert(owner.clone(), pending);
+        self.readiness.reconsidered(&owner, is_withheld);
+        shared.explain_fault(&owner);
         if let Some(trial) = &trial {
             tracing::info!(
                 %owner,
@@ -103,184 +105,156 @@ impl Engine {
                 suspects = trial.suspects,
                 "publishing a trial, which PingSIX may refuse"
             );
-            if let Some(metrics) = &self.parts.metrics {
+            if let Some(metrics) = &shared.metrics {
                 metrics.trial(trial.cause);
             }
         }
         for (data_plane, error) in unpublished {
             tracing::error!(%data_plane, %error, "publish failed; previous configuration stays");
-            self.deliveries.failed(&data_plane, error.to_string());
+            shared.deliveries.failed(&data_plane, error.to_string());
         }
         // Only this publication still names the data planes of a deleted owner.
         let (publications, withdrawn): (Vec<_>, Vec<_>) =
             publications.into_iter().partition(|publication| current.contains(&publication.data_plane));
-        self.record_contents(owner, &current, &publications);
-        let (withdrawals, nowhere) = self.publish.plan_withdrawals(owner, &current, withdrawn);
-        for data_plane in &nowhere {
-            self.deliveries.forget(data_plane);
-        }
-        if self.publish.encryptions.is_unknown(owner)
-            && let Some(pending) = self.publish.pending.get_mut(owner)
-        {
-            // The owner is reconciled again when the keys are known, and outstanding until then.
-            pending.has_failed = true;
-        }
+        let withdrawals = self.plan_withdrawals(shared, &owner, &current, withdrawn);
+        let mut messages = Messages::new();
         for publication in publications {
             let data_plane = publication.data_plane.clone();
-            let documents = publication.desired.documents().len();
-            if self.is_polled(&data_plane) {
-                self.pages.entry(data_plane.clone()).or_default().expects(documents);
-            }
-            let opened = self.opened(publication.desired.scope());
-            let fit = match self.publish.sinks.fault(owner) {
-                Some(why) => Err(WithholdReason::Sink(why)),
-                None => self.publish.encryptions.seal(owner, publication).map_err(WithholdReason::Encryption),
+            let opened = opened(shared, publication.desired.scope());
+            let fit = match self.sinks.faults.get(&owner) {
+                Some(why) => Err(why.to_string()),
+                None => self.encryptions.seal(&owner, publication).map_err(|why| why.to_string()),
             };
             match fit {
                 Ok(publication) => {
-                    self.publish.readiness.awaits(owner, &data_plane, opened);
-                    self.submit(owner, publication);
+                    self.readiness.awaits(&owner, &data_plane, opened);
+                    messages.extend(self.submit(shared, &owner, publication));
                 }
-                Err(why) if self.publish.encryptions.is_unknown(owner) => {
-                    tracing::debug!(%data_plane, %why, "publish postponed; previous configuration stays");
+                Err(why) if is_withheld => {
+                    tracing::debug!(%data_plane, why, "publish postponed; previous configuration stays");
                 }
                 Err(why) => {
-                    tracing::error!(%data_plane, %why, "publish failed; previous configuration stays");
-                    self.deliveries.failed(&data_plane, why.to_string().trim_end_matches('.').to_owned());
+                    tracing::error!(%data_plane, why, "publish failed; previous configuration stays");
+                    shared.deliveries.failed(&data_plane, why.trim_end_matches('.').to_owned());
                 }
             }
         }
         for publication in withdrawals {
-            self.submit(owner, publication);
+            messages.extend(self.submit(shared, &owner, publication));
         }
-        self.refresh_readers_of(current);
-        self.report.events.set(owner, self.problems_of(owner));
-        let now = Instant::now();
-        tracing::debug!(elapsed = ?(now - timer.started), "reconciled");
-        self.ingest.queue.rest(owner, now, timer.by(now));
-        self.update_owner(owner);
+        tracing::debug!(elapsed = ?started.elapsed(), "reconciled");
+        let problems = self.sinks.problems_of(shared, &owner);
+        messages.extend([
+            Message::Readers(current),
+            Message::Problems(owner.clone(), problems),
+            Message::Rest(owner.clone(), busy_since),
+            Message::Settle(owner),
+        ]);
+        messages
     }
 
-    /// Takes over the publications in progress of an owner.
-    fn begin(
-        &mut self,
-        owner: &ObjectKey,
-        changed: BTreeSet<Arc<ObjectKey>>,
-        is_ours: bool,
-        started: Instant,
-    ) -> PendingPublication {
-        let mut since = self.ingest.take_since(owner);
-        if let Some(earlier) = self.publish.pending.remove(owner) {
-            let outcome = if earlier.has_failed { Outcome::Failed } else { Outcome::Superseded };
-            earlier.span.record("outcome", outcome.as_str());
-            self.count(owner, outcome, earlier.started);
-            since = earlier.since.into_iter().chain(since).min();
-        }
-        let planes = self.parts.reconciler.data_planes(owner);
-        self.report.defer_statuses(owner, changed, self.deliveries.of(&planes), started);
-        PendingPublication {
-            tickets: BTreeMap::new(),
-            is_ours,
-            draft: None,
-            has_failed: false,
-            started,
-            since,
-            span: Span::current(),
-        }
+    /// Ends the publications of an owner, with this outcome unless one has failed.
+    fn end(&mut self, shared: &Shared, owner: &ObjectKey, outcome: Outcome) -> Option<Conclusion> {
+        let PendingPublication { conclusion, span, started, .. } = self.pending.remove(owner)?;
+        let outcome = if conclusion.has_failed { Outcome::Failed } else { outcome };
+        span.record("outcome", outcome.as_str());
+        shared.count(owner, outcome, started);
+        Some(conclusion)
     }
 
-    pub(super) fn submit(&mut self, owner: &ObjectKey, publication: Publication) {
+    /// Publishes the withdrawals of existing owners again.
+    pub(super) fn submit_withdrawals(&mut self, shared: &mut Shared, ours: &BTreeSet<ObjectKey>) -> Messages {
+        let mut messages = Messages::new();
+        let left = self.withdrawals.clone().into_iter().filter(|(owner, _)| ours.contains(owner));
+        for (owner, withdrawals) in left {
+            for (data_plane, desired) in withdrawals {
+                messages.extend(self.submit(shared, &owner, Publication { data_plane, desired }));
+            }
+        }
+        messages
+    }
+
+    fn submit(&mut self, shared: &mut Shared, owner: &ObjectKey, publication: Publication) -> Messages {
         // Certificates of data planes that the controller runs name the UID of the owner as well.
-        let infrastructure = self.parts.reconciler.infrastructure(owner);
+        let infrastructure = shared.reconciler.infrastructure(owner);
         let uid = infrastructure.and_then(|infrastructure| infrastructure.uid.clone());
         let publication = Publication { desired: publication.desired.owned_by(uid), ..publication };
         let data_plane = publication.data_plane.clone();
-        let reach = self.parts.sinks.publish_scope(publication.desired.scope());
+        let reach = shared.sinks.publish_scope(publication.desired.scope());
         if reach != PublishScope::All {
-            self.publish.left.insert(owner.clone());
+            self.left.insert(owner.clone());
         }
         if reach == PublishScope::Nothing {
-            return;
+            return Messages::new();
         }
-        let (ticket, attempts) = self.publish.publisher.submit(publication);
-        if let Some(pending) = self.publish.pending.get_mut(owner) {
+        let (ticket, attempts) = self.publisher.submit(publication);
+        if let Some(pending) = self.pending.get_mut(owner) {
             pending.tickets.insert(data_plane.clone(), (ticket, reach));
         }
         if !attempts.iter().any(|attempt| matches!(attempt.stage, Stage::Ended(_))) {
-            self.deliveries.begun(&data_plane);
+            shared.deliveries.begun(&data_plane);
         }
-        for attempt in attempts {
-            self.record(owner, attempt);
-        }
-        self.publish_revision(&data_plane);
-    }
-
-    /// The targets of a scope to which this replica publishes and for which the feed waits.
-    fn opened(&self, scope: &Scope) -> Vec<usize> {
-        let sinks = &self.parts.sinks;
-        sinks.targets(scope).into_iter().filter(|target| sinks.opens(scope, *target)).collect()
+        let messages = attempts.into_iter().flat_map(|attempt| self.record(shared, owner, attempt)).collect();
+        shared.publish_revision(&data_plane);
+        messages
     }
 
     /// Handles the end of a publication.
-    pub(super) fn record_attempt(&mut self, attempt: Attempt) {
+    pub(super) fn record_attempt(&mut self, shared: &mut Shared, attempt: Attempt) -> Message {
         let (owner, data_plane) = (attempt.data_plane.owner(), attempt.data_plane.clone());
-        let span = self.publish.pending.get(&owner).map_or_else(Span::none, |pending| pending.span.clone());
-        let _of_the_reconsideration = span.enter();
-        self.record(&owner, attempt);
-        if self.parts.reconciler.data_planes(&owner).contains(&data_plane) {
-            self.refresh_readers_of([data_plane.clone()].into());
+        let span = self.pending.get(&owner).map_or_else(Span::none, |pending| pending.span.clone());
+        let mut messages = span.in_scope(|| self.record(shared, &owner, attempt));
+        shared.publish_revision(&data_plane);
+        if shared.reconciler.data_planes(&owner).contains(&data_plane) {
+            messages.push(Message::Readers([data_plane].into()));
         }
-        self.publish_revision(&data_plane);
-        self.update_owner(&owner);
+        messages.push(Message::Settle(owner));
+        Message::InSpan(span, messages)
     }
 
     /// Records the outcome or the progress of a publication.
-    fn record(&mut self, owner: &ObjectKey, attempt: Attempt) {
+    fn record(&mut self, shared: &mut Shared, owner: &ObjectKey, attempt: Attempt) -> Messages {
         let Attempt { data_plane, ticket, settled, stage } = attempt;
-        self.publish.readiness.settled(owner, &data_plane, settled);
+        self.readiness.settled(owner, &data_plane, settled);
         if let Stage::Ended(result) = &stage {
             log(&data_plane, result);
         }
-        let Some(pending) = self.publish.pending.get_mut(owner) else { return };
+        let Some(pending) = self.pending.get_mut(owner) else { return Messages::new() };
         let newest = pending.tickets.get(&data_plane).copied();
         let Some((_, reach)) = newest.filter(|(newest, _)| *newest == ticket) else {
             // A newer publication determines the state.
-            return;
+            return Messages::new();
         };
-        let is_current = self.parts.reconciler.data_planes(owner).contains(&data_plane);
+        let is_current = shared.reconciler.data_planes(owner).contains(&data_plane);
         let mut outcome = AcceptanceOutcome::Nothing;
         let result = match stage {
             Stage::Ended(result) => result,
             Stage::Primary(published) => {
                 // PingSIX may report on it while another target takes long.
                 if let Some(draft) = pending.draft.filter(|_| is_current) {
-                    self.deliveries.reached(&data_plane, published.revision);
-                    outcome = self.parts.reconciler.published(owner, draft, &data_plane, published.revision);
+                    shared.deliveries.reached(&data_plane, published.revision);
+                    outcome = shared.reconciler.published(owner, draft, &data_plane, published.revision);
                 }
-                self.apply_acceptance(owner, outcome);
-                return;
+                return shared.apply_acceptance(owner, outcome);
             }
-            Stage::Secondary => return,
+            Stage::Secondary => return Messages::new(),
             Stage::Failing { why, is_retryable } => {
                 tracing::warn!(%data_plane, why, "publish to one target failed; its previous configuration stays");
-                self.deliveries.failed(&data_plane, why);
-                if is_retryable && !std::mem::replace(&mut pending.has_failed, true) {
-                    self.ingest.retry(owner);
-                }
-                return;
+                shared.deliveries.failed(&data_plane, why);
+                return if is_retryable { pending.fail(owner) } else { Messages::new() };
             }
         };
         pending.tickets.remove(&data_plane);
         let is_done = match &result {
             Ok(published) => {
-                self.deliveries.published(&data_plane, published.revision);
+                shared.deliveries.published(&data_plane, published.revision);
                 if let Some(draft) = pending.draft.filter(|_| is_current) {
-                    outcome = self.parts.reconciler.published(owner, draft, &data_plane, published.revision);
+                    outcome = shared.reconciler.published(owner, draft, &data_plane, published.revision);
                 }
                 true
             }
             Err(error) => {
-                self.deliveries.failed(&data_plane, error.to_string());
+                shared.deliveries.failed(&data_plane, error.to_string());
                 !error.is_retryable()
             }
         };
@@ -288,102 +262,60 @@ impl Engine {
         // because the target may have recovered.
         let is_withdrawn = !is_current && result.as_ref().err().is_none_or(SinkError::holds_nothing);
         if is_withdrawn {
-            self.deliveries.forget(&data_plane);
+            shared.deliveries.forget(&data_plane);
             // The leader may end before the withdrawal.
             if reach == PublishScope::All {
-                if let Some(withdrawals) = self.publish.withdrawals.get_mut(owner) {
+                if let Some(withdrawals) = self.withdrawals.get_mut(owner) {
                     withdrawals.remove(&data_plane);
                 }
-                if let Ok(scope) = Scope::new(data_plane.prefix(&self.parts.reconciler.options().root)) {
-                    self.parts.sinks.forget(&scope);
+                if let Some(scope) = shared.scope(&data_plane) {
+                    shared.sinks.forget(&scope);
                 }
             }
-            self.publish.withdrawals.retain(|_, withdrawals| !withdrawals.is_empty());
+            self.withdrawals.retain(|_, withdrawals| !withdrawals.is_empty());
         }
-        // One report for all that fail together.
-        if !is_done && !std::mem::replace(&mut pending.has_failed, true) {
-            self.ingest.retry(owner);
-        }
-        self.apply_acceptance(owner, outcome);
+        let mut messages = if is_done { Messages::new() } else { pending.fail(owner) };
+        messages.extend(shared.apply_acceptance(owner, outcome));
         if is_withdrawn && reach == PublishScope::All {
-            self.withdraw_next(&data_plane);
+            messages.extend(self.sinks.orphans.remove(&data_plane).map(Message::Withdraw));
         }
+        messages
     }
 
-    /// Reports the delivery of an owner if its publications have ended or taken too long.
-    fn update_owner(&mut self, owner: &ObjectKey) {
-        self.publish.readiness.update_owner(owner);
-        let Some(pending) = self.publish.pending.get(owner) else { return };
+    /// Concludes the publications of an owner if they have ended.
+    pub(super) fn settle(&mut self, shared: &Shared, owner: ObjectKey) -> Option<Message> {
+        self.readiness.update_owner(&owner);
+        let pending = self.pending.get(&owner)?;
         if !pending.tickets.is_empty() {
-            self.report.release_overdue(view!(self), owner);
-        } else if let Some(pending) = self.publish.pending.remove(owner) {
-            self.conclude(owner, pending);
+            return Some(Message::Overdue(owner));
         }
-    }
-
-    /// Handles the end of all publications of an owner.
-    fn conclude(&mut self, owner: &ObjectKey, pending: PendingPublication) {
-        let PendingPublication { is_ours, has_failed, started, since, span, .. } = pending;
-        self.report.release_deferred(view!(self), owner);
-        let outcome = match (has_failed, is_ours) {
-            (true, _) => Outcome::Failed,
-            (false, true) => Outcome::Current,
-            (false, false) => Outcome::Withdrawn,
-        };
-        span.record("outcome", outcome.as_str());
-        self.count(owner, outcome, started);
-        if has_failed {
-            if let Some(since) = since {
-                self.ingest.still_since(owner, since);
-            }
-            return;
-        }
-        if let (Some(metrics), Some(since)) = (&self.parts.metrics, since) {
-            metrics.live(since.elapsed());
-        }
-        self.ingest.succeeded(owner, is_ours);
-    }
-
-    /// Publishes a scope again after a change by another client.
-    pub(super) fn repair(&mut self, scope: &Scope) {
-        let planes = self.deliveries.data_planes();
-        let changed = planes.filter(|plane| self.scope(plane).as_ref() == Some(scope));
-        let owners = changed.map(DataPlaneKey::owner).collect();
-        tracing::info!(%scope, "published documents were changed by another writer; publishing again");
-        self.push(owners);
+        let outcome = if pending.conclusion.is_ours { Outcome::Current } else { Outcome::Withdrawn };
+        let conclusion = self.end(shared, &owner, outcome)?;
+        Some(Message::Concluded(owner, conclusion))
     }
 
     /// Takes over the publications that were left to the former leader.
-    pub(super) fn take_over(&mut self) {
-        let left = std::mem::take(&mut self.publish.left);
-        self.push(left);
-    }
-
-    /// Repeats these publications after a short loss of leadership, during which no other replica took over.
-    pub(super) fn catch_up(&mut self) {
-        if self.parts.leadership.is_held() {
-            self.take_over();
-        }
+    pub(super) fn take_over(&mut self) -> Message {
+        Message::Reconcile(std::mem::take(&mut self.left))
     }
 
     /// Marks the shared publications as outdated: another leader may change them, and this replica publishes them
     /// again when it leads.
-    pub(super) fn hand_over(&mut self) {
-        for owner in self.parts.reconciler.ours() {
-            let planes = self.parts.reconciler.data_planes(&owner);
-            let mut scopes = planes.iter().filter_map(|plane| self.scope(plane));
-            if scopes.any(|scope| self.parts.sinks.publish_scope(&scope) != PublishScope::All) {
-                self.publish.left.insert(owner);
+    pub(super) fn hand_over(&mut self, shared: &Shared) {
+        for owner in shared.reconciler.ours() {
+            let planes = shared.reconciler.data_planes(&owner);
+            let mut scopes = planes.iter().filter_map(|plane| shared.scope(plane));
+            if scopes.any(|scope| shared.sinks.publish_scope(&scope) != PublishScope::All) {
+                self.left.insert(owner);
             }
         }
     }
+}
 
-    /// Logs slow publications, at intervals.
-    pub(super) fn explain_delays(&mut self, now: Instant) {
-        for owner in self.report.take_overdue(now) {
-            self.update_owner(&owner);
-        }
-    }
+/// The targets of a scope to which this replica publishes and for which the feed waits.
+fn opened(shared: &Shared, scope: &Scope) -> Vec<usize> {
+    let sinks = &shared.sinks;
+    sinks.targets(scope).into_iter().filter(|target| sinks.opens(scope, *target)).collect()
 }
 
 fn log(data_plane: &DataPlaneKey, result: &Result<Published, SinkError>) {

@@ -5,32 +5,31 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pingsix_translate::crd::PingsixProxy;
-use pingsix_translate::selection::ObjectSource as _;
+use pingsix_translate::selection::{ObjectSource as _, Target};
 use pingsix_translate::snapshot::{
     BackendTrafficPolicy, GatewayClass, Ingress, SecurityPolicy, TrafficPolicy,
 };
-use pingsix_translate::status::{Address, Delivery, GatewayVerdict, Verdicts, judge_pingsix_proxy};
+use pingsix_translate::status::{Delivery, GatewayVerdict, Problem, Verdicts, judge_pingsix_proxy};
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::View;
 use super::settling::Settling;
+use super::shared::Shared;
 use crate::controller::Progress;
 use crate::controller::bundles::Bundles;
 use crate::controller::observers::Gates;
 use crate::status::{EventBoard, Readers, StatusBoard, Wanted};
+use crate::world::Effects;
 
 /// The longest time for which the reports of an owner are held back.
 const MAX_REPORT_DELAY: Duration = Duration::from_secs(1);
 
 /// The boards of statuses and Events, readiness, and the statuses that are held back.
-pub(super) struct Report {
+pub(in crate::controller) struct Report {
     pub(super) status: StatusBoard,
     pub(super) events: EventBoard,
     pub(super) readers: Readers,
-    /// The addresses of data planes from the options.
-    pub(super) addresses: watch::Receiver<Option<Vec<Address>>>,
     pub(super) bundles: watch::Receiver<Bundles>,
     pub(super) progress: watch::Sender<Progress>,
     pub(super) gates: Option<Gates>,
@@ -62,9 +61,8 @@ struct DeferredStatuses {
 }
 
 impl Report {
-    pub(super) fn new(
+    pub(in crate::controller) fn new(
         (status, events, readers): (StatusBoard, EventBoard, Readers),
-        addresses: watch::Receiver<Option<Vec<Address>>>,
         bundles: watch::Receiver<Bundles>,
         progress: watch::Sender<Progress>,
         gates: Option<Gates>,
@@ -73,7 +71,6 @@ impl Report {
             status,
             events,
             readers,
-            addresses,
             bundles,
             progress,
             gates,
@@ -88,30 +85,57 @@ impl Report {
     }
 
     /// Advances the [grace period](Settling). At its end, absent readers count.
-    pub(super) fn settle(&mut self, view: View<'_>, leads: bool, now: Instant) {
-        if self.settling.advance(self.is_ready && leads, now) {
-            for owner in view.reconciler.ours() {
-                self.update_delivery(view, &owner);
+    pub(super) fn settle(&mut self, shared: &Shared, now: Instant) {
+        if self.settling.advance(self.is_ready && shared.leadership.is_held(), now) {
+            for owner in shared.reconciler.ours() {
+                self.update_delivery(shared, &owner);
             }
         }
     }
 
     /// Reports the verdicts on objects of kinds that owners judge.
-    pub(super) fn update_statuses<'o>(
+    fn update_statuses<'o>(&self, shared: &Shared, objects: impl IntoIterator<Item = &'o ObjectKey>) {
+        for (object, wanted) in self.wanted(shared, objects) {
+            self.set_status(shared, object, wanted.unwrap_or(Wanted::Released));
+        }
+    }
+
+    /// Reports on the objects of an input, with the changed problems of their decoding.
+    pub(super) fn changed(
         &self,
-        view: View<'_>,
-        objects: impl IntoIterator<Item = &'o ObjectKey>,
+        shared: &Shared,
+        effects: Effects,
+        decoded: Vec<(ObjectKey, Option<Problem>)>,
     ) {
-        for (object, wanted) in self.wanted(view, objects) {
-            self.set_status(view, object, wanted.unwrap_or(Wanted::Released));
+        let Effects { classes, touched, removed, .. } = effects;
+        for key in &removed {
+            self.status.removed(key);
+        }
+        for class in &classes {
+            self.update_class(shared, class);
+        }
+        for key in touched.iter().filter(|key| key.kind == Kind::PingsixProxy) {
+            self.update_proxy(shared, key);
+        }
+        for (key, problem) in decoded {
+            self.events.undecodable(&key, problem);
+        }
+        self.touched(shared, &touched);
+        let mut policies = BTreeSet::new();
+        for key in touched.into_iter().chain(removed) {
+            policies.extend(shared.reconciler.world().policies_of(&Target::Object(key.clone())));
+            policies.extend(key.kind.is_policy().then_some(key));
+        }
+        for policy in &policies {
+            self.update_policy(shared, policy);
         }
     }
 
     /// Repeats the reports on objects that came or that another client changed.
-    pub(super) fn touched(&self, view: View<'_>, touched: &BTreeSet<ObjectKey>) {
+    fn touched(&self, shared: &Shared, touched: &BTreeSet<ObjectKey>) {
         let mut unreported = Vec::new();
         for key in touched {
-            if self.settling.is_too_early(view, key) {
+            if self.settling.is_too_early(shared, key) {
                 // Its status differs from the report of this replica.
                 self.status.hold(key);
             } else if self.status.contains(key) {
@@ -120,21 +144,21 @@ impl Report {
                 unreported.push(key);
             }
         }
-        for (key, wanted) in self.wanted(view, unreported) {
+        for (key, wanted) in self.wanted(shared, unreported) {
             // Another object of the same name replaced the object before the report, with the same status; or the
             // report came too early.
             if let Some(wanted) = wanted {
-                self.set_status(view, key, wanted);
+                self.set_status(shared, key, wanted);
             }
         }
     }
 
     /// Ends the reports on deleted objects, even if verdicts still mention them.
-    fn set_status(&self, view: View<'_>, object: &ObjectKey, wanted: Wanted) {
-        if !view.reconciler.world().contains(object) || self.waits_for_publication(view, object) {
+    fn set_status(&self, shared: &Shared, object: &ObjectKey, wanted: Wanted) {
+        if !shared.reconciler.world().contains(object) || self.waits_for_publication(shared, object) {
             return;
         }
-        if self.settling.is_too_early(view, object) {
+        if self.settling.is_too_early(shared, object) {
             // A new leader must not repeat old statuses.
             self.status.hold(object);
         } else {
@@ -143,29 +167,29 @@ impl Report {
     }
 
     /// Whether `Programmed` of an object is about to change.
-    fn waits_for_publication(&self, view: View<'_>, object: &ObjectKey) -> bool {
+    fn waits_for_publication(&self, shared: &Shared, object: &ObjectKey) -> bool {
         matches!(object.kind, Kind::Gateway | Kind::ListenerSet)
-            && view.judging_owner(object).is_some_and(|owner| self.is_deferred(owner))
+            && shared.judging_owner(object).is_some_and(|owner| self.is_deferred(owner))
     }
 
     /// The wanted status of each of these objects with an owner. The statuses of a Gateway and all its ListenerSets are
     /// assembled once.
     fn wanted<'o>(
         &self,
-        view: View<'_>,
+        shared: &Shared,
         objects: impl IntoIterator<Item = &'o ObjectKey>,
     ) -> Vec<(&'o ObjectKey, Option<Wanted>)> {
         let mut verdicts = BTreeMap::new();
-        objects.into_iter().map(|object| (object, self.wanted_of(view, object, &mut verdicts))).collect()
+        objects.into_iter().map(|object| (object, self.wanted_of(shared, object, &mut verdicts))).collect()
     }
 
     fn wanted_of<'e>(
         &self,
-        view: View<'e>,
+        shared: &'e Shared,
         object: &ObjectKey,
         verdicts: &mut BTreeMap<&'e ObjectKey, Option<Verdicts>>,
     ) -> Option<Wanted> {
-        let reconciler = view.reconciler;
+        let reconciler = &shared.reconciler;
         #[allow(clippy::wildcard_enum_match_arm, reason = "nothing is said of objects of other kinds here")]
         match object.kind {
             kind if kind.is_route() => reconciler.route(object).map(Wanted::Route),
@@ -175,17 +199,17 @@ impl Report {
                 Some(verdicts).filter(|verdicts| !verdicts.is_empty()).map(Wanted::Policy)
             }
             Kind::Gateway | Kind::ListenerSet => {
-                let owner = view.judging_owner(object)?;
+                let owner = shared.judging_owner(object)?;
                 let verdicts =
-                    verdicts.entry(owner).or_insert_with(|| self.verdicts(view, owner)).as_ref()?;
+                    verdicts.entry(owner).or_insert_with(|| self.verdicts(shared, owner)).as_ref()?;
                 if object.kind == Kind::Gateway {
-                    verdicts.gateway.clone().map(|verdict| self.wanted_gateway(view, verdict))
+                    verdicts.gateway.clone().map(|verdict| wanted_gateway(shared, verdict))
                 } else {
                     verdicts.listener_sets.get(object).cloned().map(Box::new).map(Wanted::ListenerSet)
                 }
             }
             Kind::Ingress => {
-                let addresses = self.addresses_of(view, view.judging_owner(object)?)?;
+                let addresses = shared.addresses_of(shared.judging_owner(object)?)?;
                 Some(Wanted::Ingress { addresses })
             }
             Kind::PingsixProxy => {
@@ -198,44 +222,24 @@ impl Report {
 
     /// The statuses of an owner's Gateway and ListenerSets, with their delivery.
     #[cfg_attr(not(test), expect(clippy::unused_self, reason = "tests count how often this is done"))]
-    fn verdicts(&self, view: View<'_>, owner: &ObjectKey) -> Option<Verdicts> {
+    fn verdicts(&self, shared: &Shared, owner: &ObjectKey) -> Option<Verdicts> {
         #[cfg(test)]
         self.assembled.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let planes = view.reconciler.data_planes(owner);
-        view.reconciler.verdicts(owner, &view.deliveries.of(&planes))
-    }
-
-    fn wanted_gateway(&self, view: View<'_>, mut verdict: GatewayVerdict) -> Wanted {
-        view.managed.hinder(view.reconciler, &mut verdict);
-        let addresses = self.addresses_of(view, &verdict.key);
-        Wanted::Gateway { verdict: Box::new(verdict), addresses }
-    }
-
-    /// The addresses of an owner's data planes: those of its Service if the controller runs them, else those of its
-    /// parameters, else those of the options. `None` while they are unknown. A controller that runs no data planes knows
-    /// that there is no address, so those of former parameters do not stay.
-    pub(super) fn addresses_of(&self, view: View<'_>, owner: &ObjectKey) -> Option<Vec<Address>> {
-        let reconciler = view.reconciler;
-        if reconciler.infrastructure(owner).is_some() {
-            let runs_none = view.managed.provisioning.is_none();
-            return if runs_none { Some(Vec::new()) } else { view.managed.addresses(owner) };
-        }
-        let addresses = reconciler.attached(owner).map(|attached| &attached.addresses);
-        let addresses = addresses.filter(|addresses| !addresses.is_empty()).cloned();
-        addresses.or_else(|| self.addresses.borrow().clone())
+        let planes = shared.reconciler.data_planes(owner);
+        shared.reconciler.verdicts(owner, &shared.deliveries.of(&planes))
     }
 
     /// Reports the verdict on a class. Before the initial lists have ended, its parameters may seem absent, so it has no report.
-    pub(super) fn update_class(&self, view: View<'_>, class: &ObjectKey) {
+    pub(super) fn update_class(&self, shared: &Shared, class: &ObjectKey) {
         let is_listed = self.ready_by.is_some();
-        if !is_listed || view.reconciler.world().get::<GatewayClass>(&class.name).is_none() {
+        if !is_listed || shared.reconciler.world().get::<GatewayClass>(&class.name).is_none() {
             return;
         }
-        let verdict = view.reconciler.class(class).cloned();
+        let verdict = shared.reconciler.class(class).cloned();
         let problems = verdict.as_ref().map(|verdict| verdict.problems.clone()).unwrap_or_default();
         self.events.set(class, problems);
         if let Some(verdict) = verdict {
-            let runs_none = view.managed.provisioning.is_none();
+            let runs_none = shared.managed.provisioning.is_none();
             let verdict = if runs_none { verdict.without_data_planes() } else { verdict };
             let verdict = verdict.with_bundles(self.bundles.borrow().as_ref());
             self.status.set(class.clone(), Wanted::GatewayClass(Box::new(verdict)));
@@ -243,68 +247,69 @@ impl Report {
     }
 
     /// Reports the targets of a policy that lead to no object. Before the initial lists have ended, targets may seem absent.
-    pub(super) fn update_policy(&self, view: View<'_>, policy: &ObjectKey) {
+    fn update_policy(&self, shared: &Shared, policy: &ObjectKey) {
         if self.ready_by.is_none() {
             return;
         }
-        self.events.set(policy, view.reconciler.judged_targets(policy).problems);
-        let wanted = self.wanted_of(view, policy, &mut BTreeMap::new());
+        self.events.set(policy, shared.reconciler.judged_targets(policy).problems);
+        let wanted = self.wanted_of(shared, policy, &mut BTreeMap::new());
         // A policy without a verdict may be that of another controller.
         if wanted.is_some() || self.status.contains(policy) {
-            self.set_status(view, policy, wanted.unwrap_or(Wanted::Released));
+            self.set_status(shared, policy, wanted.unwrap_or(Wanted::Released));
         }
     }
 
-    pub(super) fn update_policies(&self, view: View<'_>) {
-        let world = view.reconciler.world();
+    pub(super) fn update_policies(&self, shared: &Shared) {
+        let world = shared.reconciler.world();
         let policies = [
             world.keys::<SecurityPolicy>(),
             world.keys::<TrafficPolicy>(),
             world.keys::<BackendTrafficPolicy>(),
         ];
         for policy in policies.iter().flatten() {
-            self.update_policy(view, policy);
+            self.update_policy(shared, policy);
         }
     }
 
     /// A PingsixProxy is the only source of its own status.
-    pub(super) fn update_proxy(&self, view: View<'_>, key: &ObjectKey) {
-        let Some(proxy) = view.reconciler.world().get::<PingsixProxy>(&key.name) else { return };
+    fn update_proxy(&self, shared: &Shared, key: &ObjectKey) {
+        let Some(proxy) = shared.reconciler.world().get::<PingsixProxy>(&key.name) else { return };
         let verdict = judge_pingsix_proxy(&proxy);
         self.events.set(key, verdict.problems.clone());
         self.status.set(key.clone(), Wanted::PingsixProxy(Box::new(verdict)));
     }
 
-    pub(super) fn update_classes(&self, view: View<'_>) {
-        for class in view.reconciler.world().keys::<GatewayClass>() {
-            self.update_class(view, &class);
+    pub(super) fn update_classes(&self, shared: &Shared) {
+        for class in shared.reconciler.world().keys::<GatewayClass>() {
+            self.update_class(shared, &class);
         }
     }
 
     /// Addresses are in the statuses of Gateways and Ingresses.
-    pub(super) fn update_all_addresses(&self, view: View<'_>) {
+    pub(super) fn update_all_addresses(&self, shared: &Shared) {
         let changed = self.status.keys();
         // The status of an Ingress holds addresses alone.
-        let ingresses = view.reconciler.world().keys::<Ingress>();
-        let judged = ingresses.iter().filter(|key| view.judging_owner(key).is_some());
+        let ingresses = shared.reconciler.world().keys::<Ingress>();
+        let judged = ingresses.iter().filter(|key| shared.judging_owner(key).is_some());
         self.update_statuses(
-            view,
+            shared,
             changed.iter().filter(|key| matches!(key.kind, Kind::Gateway | Kind::Ingress)).chain(judged),
         );
     }
 
     /// Reports the delivery of an owner's data planes.
-    pub(super) fn update_delivery(&self, view: View<'_>, owner: &ObjectKey) {
+    pub(super) fn update_delivery(&self, shared: &Shared, owner: &ObjectKey) {
         if self.is_deferred(owner) {
             return;
         }
-        let Some(Verdicts { gateway: Some(gateway), listener_sets, .. }) = self.verdicts(view, owner) else {
+        let Some(Verdicts { gateway: Some(gateway), listener_sets, .. }) = self.verdicts(shared, owner)
+        else {
             return;
         };
-        self.set_status(view, owner, self.wanted_gateway(view, gateway));
+        self.set_status(shared, owner, wanted_gateway(shared, gateway));
         for (set, verdict) in listener_sets {
-            if view.judging_owner(&set) == Some(owner) {
-                self.set_status(view, &set, Wanted::ListenerSet(Box::new(verdict)));
+            if shared.judging_owner(&set) == Some(owner) {
+                self.set_status(shared, &set, Wanted::ListenerSet(Box::new(verdict)));
             }
         }
     }
@@ -313,11 +318,12 @@ impl Report {
     /// their time limit.
     pub(super) fn defer_statuses(
         &mut self,
+        shared: &Shared,
         owner: &ObjectKey,
         mut changed: BTreeSet<Arc<ObjectKey>>,
-        delivery: BTreeMap<DataPlaneKey, Delivery>,
         started: Instant,
     ) {
+        let delivery = shared.deliveries.of(&shared.reconciler.data_planes(owner));
         let (mut before, mut deferred_since, mut is_late) = (Some(delivery), started, false);
         if let Some(earlier) = self.deferred.remove(owner) {
             changed.extend(earlier.changed);
@@ -327,35 +333,51 @@ impl Report {
     }
 
     /// Ends a publication of an owner, and releases its reports.
-    pub(super) fn release_deferred(&mut self, view: View<'_>, owner: &ObjectKey) {
+    pub(super) fn release_deferred(&mut self, shared: &Shared, owner: &ObjectKey) {
         let Some(DeferredStatuses { mut changed, before, .. }) = self.deferred.remove(owner) else { return };
-        let planes = view.reconciler.data_planes(owner);
-        if before != Some(view.deliveries.of(&planes)) {
-            self.update_delivery(view, owner);
+        let planes = shared.reconciler.data_planes(owner);
+        if before != Some(shared.deliveries.of(&planes)) {
+            self.update_delivery(shared, owner);
             changed.retain(|object| {
                 !matches!(object.kind, Kind::Gateway | Kind::ListenerSet)
-                    || view.judging_owner(object) != Some(owner)
+                    || shared.judging_owner(object) != Some(owner)
             });
         }
-        self.update_statuses(view, changed.iter().map(|object| &**object));
+        self.update_statuses(shared, changed.iter().map(|object| &**object));
+    }
+
+    /// Reports the delivery of an owner's data planes, and makes its next report complete.
+    pub(super) fn update_delivery_again(&mut self, shared: &Shared, owner: &ObjectKey) {
+        self.forget_reported_delivery(owner);
+        self.update_delivery(shared, owner);
+    }
+
+    /// Reports the changed state of an owner's infrastructure.
+    pub(super) fn provisioned(&mut self, shared: &Shared, owner: &ObjectKey) {
+        self.update_delivery_again(shared, owner);
+        if owner.kind == Kind::IngressClass {
+            let ingresses = shared.reconciler.world().keys::<Ingress>();
+            let judged = ingresses.iter().filter(|ingress| shared.judging_owner(ingress) == Some(owner));
+            self.update_statuses(shared, judged);
+        }
     }
 
     /// Forgets the last reported delivery, so that the next report is complete.
-    pub(super) fn forget_reported_delivery(&mut self, owner: &ObjectKey) {
+    fn forget_reported_delivery(&mut self, owner: &ObjectKey) {
         if let Some(deferred) = self.deferred.get_mut(owner) {
             deferred.before = None;
         }
     }
 
     /// Releases the reports of an owner if they are held back for too long.
-    pub(super) fn release_overdue(&mut self, view: View<'_>, owner: &ObjectKey) {
+    pub(super) fn release_overdue(&mut self, shared: &Shared, owner: &ObjectKey) {
         self.forget_reported_delivery(owner);
         let Some(deferred) = self.deferred.get_mut(owner).filter(|deferred| deferred.is_late) else {
             return;
         };
         let changed = std::mem::take(&mut deferred.changed);
-        self.update_delivery(view, owner);
-        self.update_statuses(view, changed.iter().map(|object| &**object));
+        self.update_delivery(shared, owner);
+        self.update_statuses(shared, changed.iter().map(|object| &**object));
     }
 
     /// Objects whose reports are held back.
@@ -391,4 +413,10 @@ impl Report {
             }
         }
     }
+}
+
+fn wanted_gateway(shared: &Shared, mut verdict: GatewayVerdict) -> Wanted {
+    shared.managed.hinder(&shared.reconciler, &mut verdict);
+    let addresses = shared.addresses_of(&verdict.key);
+    Wanted::Gateway { verdict: Box::new(verdict), addresses }
 }

@@ -10,7 +10,7 @@ use pingsix_translate::status::Delivery;
 use pingsix_translate::{Kind, ObjectKey};
 use tokio::time::Instant;
 
-use super::View;
+use super::shared::Shared;
 
 /// Three times as long as PingSIX waits between two tries to read its configuration (`src/config/etcd.rs`).
 const GRACE_PERIOD: Duration = Duration::from_secs(10);
@@ -42,19 +42,19 @@ impl Settling {
     }
 
     /// Whether the status of an object must keep `Programmed` at true.
-    pub(super) fn is_too_early(self, view: View<'_>, object: &ObjectKey) -> bool {
+    pub(super) fn is_too_early(self, shared: &Shared, object: &ObjectKey) -> bool {
         if self == Self::Over || !matches!(object.kind, Kind::Gateway | Kind::ListenerSet) {
             return false;
         }
-        let Some(owner) = view.judging_owner(object) else { return false };
-        let planes = view.reconciler.data_planes(owner);
+        let Some(owner) = shared.judging_owner(object) else { return false };
+        let planes = shared.reconciler.data_planes(owner);
         let is_pending = |delivery: &Delivery| matches!(delivery, Delivery::Pending(_));
-        if !view.deliveries.of(&planes).values().any(is_pending)
-            && !view.managed.is_provisioning_unknown(view.reconciler, owner)
+        if !shared.deliveries.of(&planes).values().any(is_pending)
+            && !shared.managed.is_provisioning_unknown(&shared.reconciler, owner)
         {
             return false;
         }
-        let status = view.reconciler.world().status(object);
+        let status = shared.reconciler.world().status(object);
         let conditions = status["conditions"].as_array().into_iter().flatten();
         conditions
             .into_iter()

@@ -1,7 +1,7 @@
 //! The stages of the start: the initial lists, the opening of the feed, and readiness. An open feed answers for each data
 //! plane after its first publication.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -21,11 +21,7 @@ impl Engine {
         if self.report.is_complete {
             return;
         }
-        let unknown = if self.ingest.is_known {
-            BTreeMap::new()
-        } else {
-            self.ingest.unknown_kinds(self.parts.reconciler.world())
-        };
+        let unknown = self.ingest.unknown_kinds(self.shared.reconciler.world());
         if !self.ingest.is_known && unknown.is_empty() {
             tracing::info!("initial lists complete");
             if let Some(gates) = &self.report.gates {
@@ -33,13 +29,13 @@ impl Engine {
             }
             self.ingest.is_known = true;
             self.report.ready_by = Some(Instant::now() + READY_TIMEOUT);
-            self.report.update_classes(self.view());
-            self.report.update_policies(self.view());
-            let ours = self.parts.reconciler.ours();
+            self.report.update_classes(&self.shared);
+            self.report.update_policies(&self.shared);
+            let ours = self.shared.reconciler.ours();
             self.publish.readiness.expect(ours.clone());
             // Readers of a data plane that is not published yet get an error; other readers are served.
-            self.parts.sinks.open();
-            self.push(ours);
+            self.shared.sinks.open();
+            self.ingest.push(ours);
         }
         // The queue need not be empty. In a cluster with permanent changes it never is.
         if self.ingest.is_known && !self.report.is_ready && self.is_due() {
@@ -50,7 +46,7 @@ impl Engine {
             let left: Vec<String> =
                 self.publish.readiness.owners().take(MAX_NAMED_OWNERS).map(ToString::to_string).collect();
             if left.is_empty() {
-                let data_planes = self.deliveries.data_planes().count();
+                let data_planes = self.shared.deliveries.data_planes().count();
                 tracing::info!(data_planes, "ready: all data planes of this replica's feed are published");
             } else {
                 let owners = self.publish.readiness.owners().count();
@@ -64,17 +60,13 @@ impl Engine {
         // Owners without a known state are not withdrawn.
         if self.report.is_ready && self.publish.readiness.is_all_known() {
             self.report.is_complete = true;
-            self.report.release_what_is_left(&self.parts.reconciler.options().controller_name);
-            self.managed.complete(&self.parts.reconciler, &self.ingest);
+            self.report.release_what_is_left(&self.shared.reconciler.options().controller_name);
+            self.shared.managed.complete(&self.shared.reconciler, &self.ingest.undecodable);
         }
         let awaited = if self.report.is_ready { BTreeSet::new() } else { self.ingest.awaited() };
         let progress = Progress { unknown, awaited, is_published: self.report.is_ready };
         self.explain(&progress);
-        self.report.progress.send_if_modified(|held| {
-            let is_other = *held != progress;
-            *held = progress;
-            is_other
-        });
+        self.report.progress.send_if_modified(|held| std::mem::replace(held, progress.clone()) != progress);
     }
 
     /// Whether readiness waits for no owner.

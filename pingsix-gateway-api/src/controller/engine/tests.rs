@@ -10,25 +10,27 @@ mod settling;
 mod sinks;
 mod start;
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 use kube_runtime::watcher;
 use pingsix_sink::Scope;
 use pingsix_translate::status::{Address, ConditionStatus, ConditionType, Reason, Severity};
-use pingsix_translate::{Budget, Options};
+use pingsix_translate::{Budget, Kind, Options};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::*;
+use crate::acceptance::Reception;
 use crate::controller::Progress;
 use crate::controller::observers::Gates;
 use crate::controller::poll_targets::PollTargets;
 use crate::controller::slow_feed::{Fate, SlowFeed, shared};
 use crate::controller::{SinkHandle, SinkRouter};
+use crate::delivery::Deliveries;
 use crate::fixture::generate::event_of;
 use crate::health::Health;
 use crate::metrics::Metrics;
-use crate::reconcile::{Pace, Reconciler};
+use crate::reconcile::Reconciler;
 use crate::status::{EventBoard, Readers, StatusBoard, Wanted};
 use crate::watch::{Answer, Availability};
 
@@ -118,26 +120,22 @@ impl Rig {
         let metrics = Arc::new(Metrics::new(""));
         let reconciler = Reconciler::new(options);
         metrics.observe_world(reconciler.world());
-        let mut engine = Engine::new(Parts {
-            readers: Readers::of(reconciler.world()),
+        let boards = (StatusBoard::default(), EventBoard::default(), Readers::of(reconciler.world()));
+        let report = Report::new(boards, watch::channel(None).1, progress, Some(Gates::of(&health)));
+        let shared = Shared {
             reconciler,
+            deliveries: Deliveries::default(),
+            managed: Managed::default(),
             sinks: Arc::new(router.with_metrics(Some(Arc::clone(&metrics)))),
-            status: StatusBoard::default(),
-            events: EventBoard::default(),
-            progress,
             leadership: Leadership::always(),
             addresses: watch::channel(None).1,
-            bundles: watch::channel(None).1,
-            gates: Some(Gates::of(&health)),
             health: Some(health.clone()),
             metrics: Some(metrics.clone()),
-            pace: Pace::default(),
             fixed_pages: BTreeMap::new(),
             targets: PollTargets::default(),
-            provisioning: None,
-            lists_secrets: false,
             drain: Duration::from_secs(5),
-        });
+        };
+        let mut engine = Engine::new(shared, report, Pace::default(), false);
         engine.ingest.jobs.processor_time = || Duration::ZERO;
         let (feeds, lease) = (Vec::new(), watch::Sender::new(None));
         Self { engine, feeds, lease, health, metrics, progress: seen }
@@ -165,7 +163,7 @@ impl Rig {
     }
 
     fn hear(&mut self, input: Input) {
-        self.engine.take_in(input);
+        self.engine.handle(Message::Watched(input));
         self.engine.advance();
     }
 
@@ -206,10 +204,22 @@ impl Engine {
     /// Reconsiders an owner here and now.
     fn reconcile(&mut self, owner: &ObjectKey) {
         let started = Instant::now();
-        let Some(job) = self.prepare(owner, started) else { return };
-        if let Some(reconciled) = self.parts.reconciler.finish(job.run()) {
-            self.publish_result(owner, reconciled, ProcessorTimer::from(started));
-        }
+        let messages = self.ingest.prepare(&mut self.shared, owner, started).unwrap_or_else(|job| {
+            let Some(reconciled) = self.shared.reconciler.finish(job.run()) else { return Messages::new() };
+            let (owner, busy_since) = (owner.clone(), started);
+            self.ingest.reconciled(Reconciliation { owner, reconciled, is_ours: true, started, busy_since })
+        });
+        self.handle_all(messages);
+    }
+
+    fn record_reception(&mut self, data_plane: &DataPlaneKey, reception: Option<Reception>) {
+        let messages = self.shared.record_reception(data_plane, reception);
+        self.handle_all(messages);
+    }
+
+    fn observe(&mut self, data_plane: &DataPlaneKey, instances: Instances) {
+        let messages = self.observe.observe(&mut self.shared, data_plane, instances);
+        self.handle_all(messages);
     }
 }
 
@@ -274,7 +284,7 @@ async fn a_policy_says_that_its_target_does_not_exist_while_that_is_known() {
     let key = ObjectKey::new(Kind::SecurityPolicy, "infra", "keys");
     let told = |rig: &Rig| match rig.wanted(&key) {
         Some(Wanted::Policy(verdicts)) => {
-            verdicts.iter().map(|verdict| verdict.to_ancestor("us")["ancestorRef"]["kind"].clone()).collect()
+            verdicts.iter().map(|verdict| verdict.ancestor.to_value()["kind"].clone()).collect()
         }
         None | Some(Wanted::Released) => Vec::new(),
         Some(other) => panic!("{other:?}"),
@@ -308,8 +318,9 @@ async fn a_policy_says_that_its_target_does_not_exist_while_that_is_known() {
 #[tokio::test(start_paused = true)]
 async fn objects_that_a_selector_hides_are_not_missing() {
     let mut rig = Rig::ready();
-    let reconciler = std::mem::replace(&mut rig.engine.parts.reconciler, Reconciler::new(Options::default()));
-    rig.engine.parts.reconciler = reconciler.hiding_objects(true);
+    let reconciler =
+        std::mem::replace(&mut rig.engine.shared.reconciler, Reconciler::new(Options::default()));
+    rig.engine.shared.reconciler = reconciler.hiding_objects(true);
     rig.apply(Kind::SecurityPolicy, policy_of("late"));
     rig.settle();
     assert!(rig.engine.report.events.is_empty());
@@ -328,7 +339,7 @@ async fn one_that_was_ready_stays_ready_whatever_happens_to_the_api_server() {
         rig.tell(*kind, watcher::Event::Init);
         assert!(rig.is_ready(), "{kind} is being listed");
     }
-    rig.engine.tick();
+    rig.engine.handle(Message::Tick);
     rig.settle();
     assert!(rig.is_ready());
     // A definition goes, with its objects, also one that is needed.
@@ -340,7 +351,7 @@ async fn one_that_was_ready_stays_ready_whatever_happens_to_the_api_server() {
         rig.settle();
         assert!(rig.is_ready(), "{kind} is not installed any more");
     }
-    assert_eq!(rig.engine.parts.reconciler.ours(), BTreeSet::new());
+    assert_eq!(rig.engine.shared.reconciler.ours(), BTreeSet::new());
     // The kind becomes forbidden, and an owner waits for an answer that never comes.
     let message = "forbidden".to_owned();
     let availability = Availability::Forbidden { message };
@@ -408,7 +419,7 @@ async fn the_verdicts_of_a_gateway_and_its_sets_are_put_together_once() {
     let Some(Wanted::Route(verdict)) = rig.wanted(&cart()) else { panic!("nothing is said of the route") };
     assert_eq!((verdict.generation, rig.assembled()), (9, 0));
     // News of the delivery concerns all of them as well.
-    let planes = rig.engine.parts.reconciler.data_planes(&web());
+    let planes = rig.engine.shared.reconciler.data_planes(&web());
     let before = rig.wanted(&web());
     rig.engine.observe(&planes[0], crate::delivery::Instances::Connected(0));
     assert_eq!(rig.assembled(), 1, "for one change of the delivery");
@@ -437,7 +448,7 @@ async fn an_undecodable_object_is_a_problem_until_it_is_mended_or_deleted() {
     rig.apply(Kind::HttpRoute, broken(2));
     rig.settle();
     assert_eq!(board.len(), alright + 1);
-    rig.engine.tick();
+    rig.engine.handle(Message::Tick);
     assert_eq!(rig.metric(problems), "1");
     let problem = &rig.engine.ingest.undecodable[&cart()];
     assert_eq!((*problem.object).clone(), cart());
@@ -452,7 +463,7 @@ async fn an_undecodable_object_is_a_problem_until_it_is_mended_or_deleted() {
     rig.apply(Kind::HttpRoute, route(4));
     rig.settle();
     assert_eq!(board.len(), alright);
-    rig.engine.tick();
+    rig.engine.handle(Message::Tick);
     assert_eq!(rig.metric(problems), "0");
 
     // Verdicts of other owners do not change that of the Gateway.
@@ -481,10 +492,10 @@ async fn changes_are_counted_and_lists_are_not() {
 #[tokio::test(start_paused = true)]
 async fn however_long_it_runs_each_metric_is_there_once() {
     let mut rig = Rig::ready();
-    rig.engine.tick();
+    rig.engine.handle(Message::Tick);
     let length = rig.metrics.encode().lines().count();
     for _ in 0..10 {
-        rig.engine.tick();
+        rig.engine.handle(Message::Tick);
     }
     let text = rig.metrics.encode();
     assert_eq!(text.lines().count(), length);
@@ -498,9 +509,9 @@ fn charged(budget: Budget, places: &[Place]) -> f64 {
     let options = Options { budget, ..Options::default() };
     let mut rig = Rig::routed(places, |router| router, options).read();
     rig.settle();
-    rig.engine.tick();
+    rig.engine.handle(Message::Tick);
     assert!(
-        rig.engine.parts.reconciler.all_problems().all(|problem| problem.reason != Reason::BudgetExceeded)
+        rig.engine.shared.reconciler.all_problems().all(|problem| problem.reason != Reason::BudgetExceeded)
     );
     rig.metric("pingsix_gateway_budget_charged_ratio").parse().unwrap()
 }

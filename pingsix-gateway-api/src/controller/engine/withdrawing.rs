@@ -1,112 +1,80 @@
-//! Withdrawals of data planes without an owner, including those at a shutdown and those of earlier processes.
+//! Withdrawals of data planes without an owner, including those of earlier processes.
 
 use std::collections::BTreeSet;
 
 use pingsix_translate::{DataPlaneKey, ObjectKey};
-use tokio::time::timeout;
 
-use super::Engine;
+use super::ingest::Ingest;
 use super::publishing::Publish;
+use super::shared::Shared;
+use super::sinks::{attach, is_at_own_sink};
+use super::{Message, Messages};
 use crate::bridge::withdrawn;
-use crate::controller::ControllerError;
 use crate::controller::orphans::Orphan;
 use crate::reconcile::Publication;
 
 impl Publish {
-    /// Plans the withdrawals of an owner; each remains until it is published. Returns them, and the data planes
-    /// without a publication, which need none.
+    /// Plans the withdrawals of an owner; each remains until it is published. Data planes without a publication
+    /// need none.
     pub(super) fn plan_withdrawals(
         &mut self,
+        shared: &mut Shared,
         owner: &ObjectKey,
         current: &BTreeSet<DataPlaneKey>,
         withdrawn: Vec<Publication>,
-    ) -> (Vec<Publication>, Vec<DataPlaneKey>) {
+    ) -> Vec<Publication> {
         let mut withdrawals = self.withdrawals.remove(owner).unwrap_or_default();
         withdrawals
             .extend(withdrawn.into_iter().map(|Publication { data_plane, desired }| (data_plane, desired)));
         withdrawals.retain(|data_plane, _| !current.contains(data_plane));
-        let mut nowhere = Vec::new();
-        withdrawals.retain(|data_plane, _| {
-            let was_unpublished = self.sinks.take_unpublished(data_plane);
-            if was_unpublished {
-                nowhere.push(data_plane.clone());
-            }
-            !was_unpublished
-        });
+        let unpublished = &mut self.sinks.unpublished;
+        for (data_plane, _) in withdrawals.extract_if(.., |data_plane, _| unpublished.remove(data_plane)) {
+            shared.deliveries.forget(&data_plane);
+        }
         if !withdrawals.is_empty() {
             self.withdrawals.insert(owner.clone(), withdrawals.clone());
         }
-        let withdrawals =
-            withdrawals.into_iter().map(|(data_plane, desired)| Publication { data_plane, desired });
-        (withdrawals.collect(), nowhere)
+        let withdrawals = withdrawals.into_iter();
+        withdrawals.map(|(data_plane, desired)| Publication { data_plane, desired }).collect()
     }
-}
 
-impl Engine {
     /// Withdraws the publications of an earlier process that have no owner.
-    pub(super) fn withdraw(&mut self, orphans: Vec<Orphan>) {
-        let ours = self.parts.reconciler.ours();
+    pub(super) fn withdraw(&mut self, shared: &Shared, ingest: &Ingest, orphans: Vec<Orphan>) -> Messages {
+        let mut messages = Messages::new();
+        let ours = shared.reconciler.ours();
         for orphan in orphans {
-            let Orphan { ref data_plane, is_gone, .. } = orphan;
+            let Orphan { ref data_plane, is_gone, at } = orphan;
             let owner = data_plane.owner();
-            let planes = self.parts.reconciler.data_planes(&owner);
+            let planes = shared.reconciler.data_planes(&owner);
             let is_orphan = if ours.contains(&owner) {
                 // The layout is known. A PingSIX of another layout may still read the former documents.
                 let has_ports = planes.iter().any(|plane| plane.port().is_some());
                 let is_of_port = has_ports && data_plane.port().is_some();
                 is_of_port
                     && !planes.contains(data_plane)
-                    && !self.ingest.is_waiting(&owner)
-                    && self.is_at_own_sink(&orphan, &planes)
+                    && !ingest.is_waiting(&owner)
+                    && is_at_own_sink(shared, &orphan, &planes)
             } else {
-                is_gone && planes.is_empty() && !self.parts.reconciler.world().contains(&owner)
+                is_gone && planes.is_empty() && !shared.reconciler.world().contains(&owner)
             };
-            let Ok(desired) = withdrawn(data_plane, self.parts.reconciler.options()) else { continue };
-            if !is_orphan || !self.parts.leadership.is_held() || !self.attach_orphan(&orphan) {
+            let Ok(desired) = withdrawn(data_plane, shared.reconciler.options()) else { continue };
+            if !is_orphan || !shared.leadership.is_held() {
                 continue;
             }
+            if self.withdrawals.get(&owner).is_some_and(|withdrawals| withdrawals.contains_key(data_plane)) {
+                // The orphan at another sink comes first.
+                self.sinks.orphans.entry(data_plane.clone()).or_default().push(orphan);
+                continue;
+            }
+            // The sink may be closed.
+            if at.is_some_and(|id| shared.sinks.attached().get(id).is_none()) {
+                continue;
+            }
+            attach(shared, data_plane, at);
             tracing::info!(%data_plane, "withdrawing orphaned documents of an earlier process");
-            self.publish.withdrawals.entry(owner.clone()).or_default().insert(data_plane.clone(), desired);
-            self.push([owner].into());
+            self.withdrawals.entry(owner.clone()).or_default().insert(data_plane.clone(), desired);
+            messages.push(Message::Reconcile([owner].into()));
         }
-    }
-
-    /// Completes running publications. Withdrawals of deleted owners come first, because a later process would not
-    /// know them.
-    ///
-    /// # Errors
-    ///
-    /// [`ControllerError::Task`]: a publication panicked.
-    pub(super) async fn drain(&mut self) -> Result<(), ControllerError> {
-        if self.ingest.is_known {
-            let ours = self.parts.reconciler.ours();
-            // A running translation would end too late.
-            let concerned = self.ingest.waiting_or_running().chain(self.publish.withdrawals.keys());
-            let gone: BTreeSet<ObjectKey> =
-                concerned.filter(|owner| !ours.contains(*owner)).cloned().collect();
-            for owner in gone {
-                self.withdraw_gone(&owner);
-            }
-            let left = self.publish.withdrawals.clone().into_iter().filter(|(owner, _)| ours.contains(owner));
-            for (owner, withdrawals) in left {
-                for (data_plane, desired) in withdrawals {
-                    self.submit(&owner, Publication { data_plane, desired });
-                }
-            }
-        }
-        let limit = self.parts.drain;
-        let all = async {
-            while self.publish.publisher.pending().next().is_some() {
-                let attempt = self.publish.publisher.ended().await.map_err(ControllerError::Task)?;
-                self.record_attempt(attempt);
-            }
-            Ok(())
-        };
-        if let Ok(drained) = timeout(limit, all).await {
-            return drained;
-        }
-        let data_planes: Vec<String> = self.publish.publisher.pending().map(ToString::to_string).collect();
-        tracing::warn!(?data_planes, ?limit, "shutdown timed out; publications were abandoned");
-        Ok(())
+        messages
     }
 }

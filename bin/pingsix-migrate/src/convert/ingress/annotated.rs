@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pingsix_translate::annotations::{IngressAnnotations, MoreHosts, truth};
 use pingsix_translate::crd::AnnotationDialect;
-use pingsix_translate::{Kind, ObjectKey, read_annotations};
+use pingsix_translate::{Hostname, Kind, ObjectKey, is_dns_subdomain, read_annotations};
 use serde_json::Value;
 
 use super::chosen::{CLASS_ANNOTATION, Classes};
@@ -14,7 +14,7 @@ use super::plugin_annotations;
 use crate::convert::{Context, route};
 use crate::plugin::Effects;
 use crate::report::{Place, Reason, Report};
-use crate::source::{Field, Fields, STANDARD_FIELDS, is_name};
+use crate::source::{Field, Fields, STANDARD_FIELDS};
 
 /// An Ingress.
 #[expect(clippy::struct_excessive_bools, reason = "each is the verdict of another step")]
@@ -294,8 +294,7 @@ fn entry(item: Field, report: &mut Report) -> Option<Entry> {
         Some((_, host)) if host.is_empty() => String::new(),
         Some((at, host)) => {
             let host = host.to_ascii_lowercase();
-            let name = host.strip_prefix("*.").unwrap_or(&host);
-            if !is_name(name) || name.parse::<std::net::IpAddr>().is_ok() {
+            if Hostname::parse(&host).is_err() {
                 let message = "An HTTPRoute cannot have the host, so the rule is not written.";
                 report.blocking(&place, Reason::UnsupportedHost, message);
                 return None;
@@ -379,7 +378,7 @@ fn port_of_service(service: Field, report: &mut Report) -> Option<(String, Strin
         number.or_else(|| name.map(|(_, name)| name))
     });
     service.finish(report);
-    Some((name.filter(|name| is_name(name))?, port?))
+    Some((name.filter(|name| is_dns_subdomain(name))?, port?))
 }
 
 fn tls_entry(item: Field, report: &mut Report) -> Option<Tls> {
@@ -389,7 +388,7 @@ fn tls_entry(item: Field, report: &mut Report) -> Option<Tls> {
     let hosts = hosts.into_iter().map(|(place, host)| (place, host.to_ascii_lowercase())).collect();
     let secret = fields.text("secretName", report).filter(|(_, secret)| !secret.is_empty());
     let secret = secret.and_then(|(at, secret)| {
-        if is_name(&secret) {
+        if is_dns_subdomain(&secret) {
             return Some(secret);
         }
         let message = "The value is not the name of a Secret, so the hosts have no certificate.";

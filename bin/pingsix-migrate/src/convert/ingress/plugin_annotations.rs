@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use pingsix_translate::annotations::ignored;
 use pingsix_translate::crd::AnnotationDialect;
+use pingsix_translate::is_dns_subdomain;
 
 use super::dialect::Dialect;
-use crate::source::is_name;
 
 /// The annotations that are converted to plugins, although a class that keeps Ingresses does not honour them.
 const NAMES: [&str; 10] = [
@@ -41,5 +41,5 @@ pub(super) fn service_namespace(dialect: &Dialect, annotations: &BTreeMap<String
     {
         return None;
     }
-    annotations.get(&name).map(|namespace| namespace.trim().to_owned()).filter(|name| is_name(name))
+    annotations.get(&name).map(|namespace| namespace.trim().to_owned()).filter(|name| is_dns_subdomain(name))
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use pingsix_translate::ObjectName;
 use pingsix_translate::annotations::ignored;
 use pingsix_translate::crd::AnnotationDialect;
+use pingsix_translate::{ObjectName, is_dns_subdomain};
 use serde_json::{Map, Value, json};
 
 use super::annotated::Annotated;
@@ -16,7 +16,7 @@ use crate::objects::NewSecret;
 use crate::owner::Owner;
 use crate::plugin::{self, Level, PluginUse, Scope, Switch};
 use crate::report::{Reason, Report};
-use crate::source::{Field, SourceKind, is_name};
+use crate::source::{Field, SourceKind};
 
 /// Converts the plugins of an Ingress of APISIX.
 pub(super) fn convert(ingress: &mut Annotated, context: &Context<'_>, draft: &mut Draft) {
@@ -30,7 +30,7 @@ pub(super) fn convert(ingress: &mut Annotated, context: &Context<'_>, draft: &mu
     of_annotations.extend(csrf(ingress, &mut draft.report));
     if let Some(namespace) = value(ingress, SERVICE_NAMESPACE) {
         let at = ingress.at_own(SERVICE_NAMESPACE);
-        if is_name(namespace) {
+        if is_dns_subdomain(namespace) {
             let message = format!(
                 "The backends are Services of namespace {namespace}, which a ReferenceGrant permits."
             );

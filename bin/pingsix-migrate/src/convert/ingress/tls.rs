@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use pingsix_translate::ObjectName;
+use pingsix_translate::{Hostname, ObjectName};
 
 use super::annotated::{Annotated, Tls};
 use super::hosts::AddedHosts;
 use super::passthrough::Passthrough;
 use crate::convert::{Context, Draft};
 use crate::report::{Place, Reason};
-use crate::source::is_name;
 
 /// Adds listeners for the certificates of all Ingresses.
 pub(super) fn convert(
@@ -112,7 +111,7 @@ fn listeners(
                 let message =
                     "TLS connections for the host pass through, so no listener shows the certificate.";
                 draft.report.exact(&place, message);
-            } else if !is_name(host.strip_prefix("*.").unwrap_or(&host)) {
+            } else if Hostname::parse(&host).is_err() {
                 draft.report.impossible(&place, Reason::UnsupportedHost, "A listener cannot have the host.");
             } else if draft.output.gateway.has_listener(&host) && taken.contains(&host) {
                 draft.report.exact(&place, "The host has a listener for HTTPS already.");

@@ -56,7 +56,8 @@ impl Rig {
     fn take_turns(&mut self) {
         loop {
             let before = self.engine.ingest.queue.len();
-            self.engine.take_turn();
+            let turn = self.engine.ingest.take_turn(&mut self.engine.shared);
+            self.engine.handle_all(turn.into_iter().collect());
             if self.engine.ingest.queue.len() == before {
                 return;
             }
@@ -67,7 +68,7 @@ impl Rig {
     async fn finish_job(&mut self) -> ObjectKey {
         let ended = self.engine.ingest.jobs.ended().await;
         let owner = ended.owner.clone();
-        self.engine.job_ended(ended);
+        self.engine.handle(Message::Translated(Box::new(ended)));
         self.engine.advance();
         owner
     }
@@ -215,16 +216,17 @@ async fn a_trial_that_nobody_waits_for_any_more_is_not_published() {
     }
     rig.settle();
     let plane = super::refusals::plane();
-    let refused = rig.engine.deliveries.revision(&plane).map(|revision| (revision, "it is bad".into()));
+    let refused =
+        rig.engine.shared.deliveries.revision(&plane).map(|revision| (revision, "it is bad".into()));
     rig.engine.record_reception(&plane, Some(crate::acceptance::Reception { accepted, refused }));
-    let has_trial = |rig: &Rig| rig.engine.parts.reconciler.acceptance(&web()).unwrap().trial().is_some();
+    let has_trial = |rig: &Rig| rig.engine.shared.reconciler.acceptance(&web()).unwrap().trial().is_some();
     assert!(has_trial(&rig) && !is_good(&rig.text()));
     let held = rig.hold_translations(web());
     tokio::time::advance(Duration::from_secs(5)).await;
     rig.take_turns();
     let before = rig.begun(WEB);
     // The job ends meanwhile.
-    assert!(rig.engine.parts.reconciler.give_up(&web()));
+    assert!(rig.engine.shared.reconciler.give_up(&web()));
     held.let_go();
     rig.finish_job().await;
     assert_eq!(rig.begun(WEB), before);

@@ -41,8 +41,8 @@ impl Rig {
         let (wanted, needs) = watch::channel(DesiredInfrastructure::default());
         let (provisioned, told) = watch::channel(ProvisionedOwners::new());
         let (key, known) = watch::channel(InstallationKey::new(&[7; 32]));
-        let pages = rig.engine.parts.targets.subscribe();
-        rig.engine.managed.provisioning = Some(Provisioning {
+        let pages = rig.engine.shared.targets.subscribe();
+        rig.engine.shared.managed.provisioning = Some(Provisioning {
             installation: Arc::new(installation()),
             wanted,
             provisioned: told,
@@ -92,7 +92,7 @@ impl Rig {
 
     fn stand(&mut self, ends: &Ends, provisioned: Provisioned) {
         ends.provisioned.send_replace(ProvisionedOwners::from([(web(), provisioned)]));
-        self.engine.apply_provisioned();
+        self.engine.handle(Message::ProvisionerReported);
     }
 
     /// All instances confirm the publication.
@@ -101,7 +101,7 @@ impl Rig {
             let page = StatusPage { published_revision: i64::MAX, ..StatusPage::default() };
             let urls = ends.pages.borrow()[&web()][&plane(port)].pages.urls.clone();
             let pages = urls.into_iter().map(|url| (url, Ok(page.clone()))).collect();
-            self.engine.observe_status_pages(&plane(port), Instances::Pages(pages));
+            self.engine.handle(Message::Pages(plane(port), Instances::Pages(pages)));
         }
     }
 
@@ -196,7 +196,7 @@ async fn a_backend_that_is_the_data_plane_itself_is_refused_while_it_is() {
     rig.apply(Kind::HttpRoute, back);
     rig.settle();
     let refused = |rig: &Rig| {
-        let problems = rig.engine.parts.reconciler.problems(&web());
+        let problems = rig.engine.shared.reconciler.problems(&web());
         problems.iter().filter(|problem| problem.message.contains("is the data plane itself")).count()
     };
     assert_eq!(refused(&rig), 0);
@@ -417,7 +417,7 @@ async fn running_processes_stay_over_a_start_without_their_class() {
 #[tokio::test(start_paused = true)]
 async fn a_gateway_that_is_no_longer_selected_keeps_its_running_processes() {
     let (mut rig, ends) = Rig::managing();
-    let provisioning = rig.engine.managed.provisioning.as_ref().unwrap();
+    let provisioning = rig.engine.shared.managed.provisioning.as_ref().unwrap();
     provisioning.wanted.send_modify(|wanted| wanted.is_partial = true);
     let is_unwanted = |ends: &Ends| ends.wanted.borrow().is_unwanted(&web());
     rig.apply(Kind::PingsixProxy, proxy(json!({"attached": {}})));
@@ -444,7 +444,7 @@ async fn the_instances_are_the_pods_behind_the_service() {
     assert_eq!(urls(&ends, 8080).0, [url("10.0.0.1", 28_080)]);
     // No request comes without the key.
     ends.key.send_replace(None);
-    rig.engine.refresh_all_instances();
+    rig.engine.handle(Message::KeyChanged);
     assert_eq!(urls(&ends, 80), (vec![], vec![]));
 }
 
@@ -498,8 +498,8 @@ async fn an_unknown_address_delays_programmed_and_revokes_no_earlier_status() {
 #[tokio::test(start_paused = true)]
 async fn a_controller_that_runs_no_data_planes_says_so() {
     let (mut rig, _ends) = Rig::managing();
-    rig.engine.managed.provisioning = None;
-    rig.engine.update_delivery(&web());
+    rig.engine.shared.managed.provisioning = None;
+    rig.engine.handle(Message::Delivery(web()));
     let (short, message, _) = rig.told();
     assert_eq!(short, "False NoResources");
     assert!(message.contains("runs no data planes"), "{message}");
@@ -516,7 +516,7 @@ async fn a_controller_that_runs_no_data_planes_says_so() {
         (verdict.supported_features.len(), accepted.message.clone())
     };
     assert!(features(&rig).0 > 0 && !features(&rig).1.contains("runs none"));
-    rig.engine.report.update_class(rig.engine.view(), &class);
+    rig.engine.report.update_class(&rig.engine.shared, &class);
     assert_eq!(features(&rig).0, 0);
     assert!(
         features(&rig).1.contains("this controller was started without feed.endpoint"),
@@ -629,7 +629,7 @@ async fn secrets_are_handed_out_encrypted_with_a_key_that_all_processes_have() {
     rig.settle();
     assert_eq!(rig.certificate(all), (false, vec!["other"]));
     assert!(given(&ends).unwrap_err().to_string().contains("does not exist"));
-    let shown = format!("{:?} {:?}", rig.engine.publish.encryptions, rig.engine.managed.provisioned);
+    let shown = format!("{:?} {:?}", rig.engine.publish.encryptions, rig.engine.shared.managed.provisioned);
     assert!(!shown.contains("\"other\""), "keys are not shown: {shown}");
     // Switched off, while they have keys.
     rig.apply(Kind::PingsixProxy, proxy(json!({"managed": {}})));
@@ -680,7 +680,7 @@ async fn a_decryption_fault_starts_no_search_while_keys_are_being_deployed() {
         rig.hold(&ends, if is_under_way { &[] } else { &["old"] });
         let plane = plane(443);
         let judge = |rig: &mut Rig, fault: Option<&str>| {
-            let revision = rig.engine.deliveries.revision(&plane).unwrap().get();
+            let revision = rig.engine.shared.deliveries.revision(&plane).unwrap().get();
             let page = StatusPage {
                 published_revision: if fault.is_some() { 1 } else { revision },
                 observed_revision: revision,
@@ -690,7 +690,7 @@ async fn a_decryption_fault_starts_no_search_while_keys_are_being_deployed() {
             };
             let urls = ends.pages.borrow()[&web()][&plane].pages.urls.clone();
             let pages = urls.into_iter().map(|url| (url, Ok(page.clone()))).collect();
-            rig.engine.observe_status_pages(&plane, Instances::Pages(pages));
+            rig.engine.handle(Message::Pages(plane.clone(), Instances::Pages(pages)));
         };
         judge(&mut rig, None);
         rig.apply(Kind::PingsixProxy, encrypted());
@@ -699,7 +699,7 @@ async fn a_decryption_fault_starts_no_search_while_keys_are_being_deployed() {
             judge(&mut rig, Some(said));
             tokio::time::advance(Duration::from_secs(1)).await;
         }
-        let fault = rig.engine.parts.reconciler.acceptance(&web()).unwrap().fault().is_some();
+        let fault = rig.engine.shared.reconciler.acceptance(&web()).unwrap().fault().is_some();
         assert_eq!(fault, is_searched, "{is_under_way} {said}");
     }
 }
@@ -720,7 +720,7 @@ async fn data_to_be_encrypted_is_not_published_in_plaintext_without_a_key() {
     assert!(message.contains("Secret \"infra/keys\" with the keyring does not exist."), "{message}");
     // The object is watched.
     let secret = ObjectKey::new(Kind::Secret, "infra", "keys");
-    assert_eq!(rig.engine.parts.reconciler.referenced(), [secret].into());
+    assert_eq!(rig.engine.shared.reconciler.referenced(), [secret].into());
     rig.apply(Kind::Secret, keys(1, "\n\n"));
     rig.settle();
     assert!(

@@ -47,8 +47,8 @@ impl Rig {
             let next =
                 until.min(self.engine.ingest.queue.next_due().unwrap_or(until)).min(now + MAX_TICK_INTERVAL);
             match timeout(next - now, self.engine.publish.publisher.ended()).await {
-                Ok(attempt) => self.engine.record_attempt(attempt.unwrap()),
-                Err(_) => self.engine.tick(),
+                Ok(attempt) => self.engine.handle(Message::Published(attempt.unwrap())),
+                Err(_) => self.engine.handle(Message::Tick),
             }
             self.engine.advance();
         }
@@ -64,8 +64,9 @@ impl Rig {
 
     pub(super) fn is_programmed(&self, gateway: &ObjectKey) -> bool {
         self.engine
+            .shared
             .deliveries
-            .of(&self.engine.parts.reconciler.data_planes(gateway))
+            .of(&self.engine.shared.reconciler.data_planes(gateway))
             .values()
             .all(|delivery| *delivery == pingsix_translate::status::Delivery::Delivered)
     }
@@ -107,7 +108,7 @@ async fn a_stuck_target_keeps_only_its_own_gateway_from_being_programmed() {
     for version in 3..6 {
         rig.apply(Kind::Gateway, changed_gateway("blog", version));
         rig.apply(Kind::Gateway, changed_gateway("web", version));
-        rig.engine.report.update_all_addresses(rig.engine.view());
+        rig.engine.handle(Message::AddressesChanged);
         rig.during(Duration::from_secs(2)).await;
         assert!(rig.is_programmed(&blog()) && !rig.is_programmed(&web()));
         assert!(!rig.programmed(&blog()).contains("not published"), "{}", rig.programmed(&blog()));
@@ -130,11 +131,11 @@ async fn a_stuck_second_target_is_reported_and_does_not_delay_the_first() {
         assert!(rig.programmed(&web()).contains("The configuration is not published yet."));
     }
     // The acceptance by PingSIX counts all the same.
-    let plane = rig.engine.parts.reconciler.data_planes(&web()).remove(0);
-    let revision = rig.engine.deliveries.revision(&plane).unwrap();
+    let plane = rig.engine.shared.reconciler.data_planes(&web()).remove(0);
+    let revision = rig.engine.shared.deliveries.revision(&plane).unwrap();
     let refusal = Reception { accepted: None, refused: Some((revision, "it is bad".into())) };
     assert_ne!(
-        rig.engine.parts.reconciler.record_reception(&plane, Some(refusal)),
+        rig.engine.shared.reconciler.record_reception(&plane, Some(refusal)),
         AcceptanceOutcome::Nothing
     );
     assert_eq!(rig.feeds[1].begun().len(), 2, "the first, and the one that is stuck");
@@ -151,7 +152,7 @@ async fn documents_left_by_an_earlier_process_are_withdrawn_if_orphaned() {
     };
     let orphan = |data_plane, is_gone| Orphan { data_plane, is_gone, at: None };
     let before = rig.feed().begun().len();
-    rig.engine.withdraw(vec![
+    rig.engine.handle(Message::Withdraw(vec![
         // The data plane is served, independent of reports.
         orphan(gateway("web", None), true),
         // In another layout.
@@ -162,7 +163,7 @@ async fn documents_left_by_an_earlier_process_are_withdrawn_if_orphaned() {
         orphan(gateway("gone", Some(80)), true),
         orphan(DataPlaneKey::Ingress { class: "gone".into(), port: None }, true),
         orphan(DataPlaneKey::Ingress { class: "gone".into(), port: Some(443) }, true),
-    ]);
+    ]));
     rig.settle();
     let begun: BTreeSet<(String, usize)> = rig.feed().begun().split_off(before).into_iter().collect();
     let gone = [
@@ -173,11 +174,11 @@ async fn documents_left_by_an_earlier_process_are_withdrawn_if_orphaned() {
     ];
     assert_eq!(begun, gone.map(|scope| (scope.to_owned(), 0)).into());
     assert!(rig.engine.publish.withdrawals.is_empty(), "they are forgotten");
-    assert_eq!(rig.engine.deliveries.data_planes().count(), 2);
+    assert_eq!(rig.engine.shared.deliveries.data_planes().count(), 2);
 
     // One that fails is tried again.
     rig.feed().fate("/pingsix/infra/late", Fate::Failing(Duration::from_millis(10)));
-    rig.engine.withdraw(vec![orphan(gateway("late", None), true)]);
+    rig.engine.handle(Message::Withdraw(vec![orphan(gateway("late", None), true)]));
     rig.during(Duration::from_secs(1)).await;
     assert_eq!(rig.engine.publish.withdrawals.len(), 1);
     rig.feed().fate("/pingsix/infra/late", Fate::Quick);
@@ -190,8 +191,8 @@ async fn documents_left_by_an_earlier_process_are_withdrawn_if_orphaned() {
 async fn a_scope_that_a_foreign_writer_changed_is_published_again() {
     let mut rig = Rig::with_blog();
     let before = rig.feed().begun().len();
-    rig.engine.repair(&Scope::new(BLOG).unwrap());
-    rig.engine.repair(&Scope::new("/pingsix/infra/unknown").unwrap());
+    rig.engine.handle(Message::Drifted(Scope::new(BLOG).unwrap()));
+    rig.engine.handle(Message::Drifted(Scope::new("/pingsix/infra/unknown").unwrap()));
     rig.settle();
     let begun = rig.feed().begun().split_off(before);
     assert_eq!(begun.into_iter().map(|(scope, _)| scope).collect::<Vec<_>>(), [BLOG]);
@@ -201,7 +202,7 @@ async fn a_scope_that_a_foreign_writer_changed_is_published_again() {
 async fn everything_published_before_marks_begin_is_published_again() {
     let mut rig = Rig::with_blog();
     let before = rig.feed().begun().len();
-    rig.engine.reconsider();
+    rig.engine.handle(Message::Reconsider);
     rig.settle();
     let begun = rig.feed().begun().split_off(before);
     let scopes: BTreeSet<String> = begun.into_iter().map(|(scope, _)| scope).collect();
@@ -306,12 +307,12 @@ async fn a_withdrawal_is_remembered_until_it_is_made() {
         rig.during(Duration::from_mins(1)).await;
         assert_ne!(rig.feed().held(BLOG), Some(0));
         assert_eq!(rig.engine.publish.withdrawals.len(), 1);
-        assert_eq!(rig.engine.deliveries.data_planes().count(), 2);
+        assert_eq!(rig.engine.shared.deliveries.data_planes().count(), 2);
         rig.feed().fate(BLOG, Fate::Quick);
         rig.during(Duration::from_mins(1)).await;
         assert_eq!(rig.feed().held(BLOG), Some(0));
         assert!(rig.engine.publish.withdrawals.is_empty() && rig.engine.publish.pending.is_empty());
-        assert_eq!(rig.engine.deliveries.data_planes().count(), 1);
+        assert_eq!(rig.engine.shared.deliveries.data_planes().count(), 1);
         assert!(!rig.engine.ingest.queue.contains(&blog()));
         rig.apply(Kind::Gateway, second());
         rig.settle();
@@ -392,7 +393,7 @@ async fn a_stuck_publication_is_given_up_when_the_controller_stops() {
     rig.settle();
     let from = Instant::now();
     rig.engine.drain().await.unwrap();
-    assert_eq!(from.elapsed(), rig.engine.parts.drain);
+    assert_eq!(from.elapsed(), rig.engine.shared.drain);
     sleep(Duration::from_secs(1)).await;
 }
 
@@ -407,7 +408,7 @@ async fn a_follower_that_takes_over_publishes_all_that_it_left_to_the_leader() {
     rig.tell(Kind::Gateway, watcher::Event::Delete(second()));
     rig.settle();
     rig.lead(true);
-    rig.engine.take_over();
+    rig.engine.handle(Message::Leads(true));
     rig.settle();
     let begun: BTreeSet<String> = rig.feed().begun().into_iter().map(|(scope, _)| scope).collect();
     assert_eq!(begun, BTreeSet::from([WEB.to_owned(), BLOG.to_owned()]), "its end as well");
@@ -415,13 +416,13 @@ async fn a_follower_that_takes_over_publishes_all_that_it_left_to_the_leader() {
     // A replica that leads again has not seen the writes of other leaders.
     let before = rig.feed().begun().len();
     rig.lead(false);
-    rig.engine.hand_over();
+    rig.engine.handle(Message::Leads(false));
     rig.lead(true);
-    rig.engine.take_over();
+    rig.engine.handle(Message::Leads(true));
     rig.settle();
     assert_eq!(rig.feed().begun().len(), before + 1);
-    rig.engine.hand_over();
-    rig.engine.take_over();
+    rig.engine.handle(Message::Leads(false));
+    rig.engine.handle(Message::Leads(true));
     rig.settle();
     assert_eq!(rig.feed().begun().len(), before + 1, "what every replica publishes is not concerned");
 }
@@ -430,7 +431,7 @@ async fn a_follower_that_takes_over_publishes_all_that_it_left_to_the_leader() {
 async fn changes_during_a_short_loss_of_leadership_are_published_all_the_same() {
     let mut rig = Rig::ready_with(&[Place::Shared]);
     let (lead, leadership) = watch::channel(None);
-    rig.engine.parts.leadership = Leadership::of(leadership);
+    rig.engine.shared.leadership = Leadership::of(leadership);
     rig.lead(false);
     rig.apply(Kind::Gateway, changed_gateway("web", 2));
     rig.settle();
@@ -455,7 +456,7 @@ async fn a_withdrawal_is_remembered_until_all_targets_have_it() {
     assert_eq!((rig.engine.publish.withdrawals.len(), rig.feed().forgotten()), (1, vec![]));
     rig.lead(true);
     let before = rig.feed().begun().len();
-    rig.engine.take_over();
+    rig.engine.handle(Message::Leads(true));
     rig.settle();
     assert_eq!(rig.feed().begun().len(), before + 1);
     assert!(rig.engine.publish.withdrawals.is_empty());
@@ -527,7 +528,7 @@ async fn readiness_waits_for_the_feed_and_for_no_other_target() {
 async fn a_route_is_not_released_while_another_target_lacks_its_documents() {
     let mut rig = opening_and_other(true);
     rig.feeds[1].fate(WEB, Fate::Stuck);
-    let controller = rig.engine.parts.reconciler.options().controller_name.clone();
+    let controller = rig.engine.shared.reconciler.options().controller_name.clone();
     let mut told = route(1);
     told["status"] = json!({"parents": [{
         "parentRef": {"name": "web"}, "controllerName": controller, "conditions": [],
@@ -568,11 +569,11 @@ async fn a_refused_withdrawal_is_remembered_and_tried_again_now_and_then() {
     assert_eq!(rig.feed().begun().len(), before + 1);
     assert_eq!(rig.engine.publish.withdrawals.len(), 1);
     assert!(rig.feed().forgotten().is_empty(), "somebody has to know of it");
-    rig.engine.reconsider();
+    rig.engine.handle(Message::Reconsider);
     rig.settle();
     assert_ne!(rig.feed().held(BLOG), Some(0));
     rig.feed().fate(BLOG, Fate::Quick);
-    rig.engine.reconsider();
+    rig.engine.handle(Message::Reconsider);
     rig.settle();
     assert_eq!(rig.feed().held(BLOG), Some(0));
     assert!(rig.engine.publish.withdrawals.is_empty() && rig.engine.publish.pending.is_empty());
@@ -585,5 +586,5 @@ async fn a_refused_withdrawal_is_remembered_and_tried_again_now_and_then() {
     rig.tell(Kind::Gateway, watcher::Event::Delete(second()));
     rig.settle();
     assert!(rig.engine.publish.withdrawals.is_empty());
-    assert_eq!(rig.engine.deliveries.data_planes().count(), 1);
+    assert_eq!(rig.engine.shared.deliveries.data_planes().count(), 1);
 }

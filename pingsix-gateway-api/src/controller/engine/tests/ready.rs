@@ -55,7 +55,7 @@ async fn after_any_history_of_watches_one_that_was_ready_is_ready() {
                 }
                 7 => {
                     tokio::time::advance(Duration::from_secs(random.random_range(1..100))).await;
-                    rig.engine.tick();
+                    rig.engine.handle(Message::Tick);
                     rig.settle();
                 }
                 _ if lists.contains(&kind) => {}

@@ -33,7 +33,7 @@ pub(super) fn new_route(index: usize, path: &str, generation: u32) -> Value {
 
 impl Rig {
     pub(super) fn is_at_fault(&self) -> bool {
-        self.engine.parts.reconciler.acceptance(&web()).unwrap().fault().is_some()
+        self.engine.shared.reconciler.acceptance(&web()).unwrap().fault().is_some()
     }
 
     /// The published documents, as one text.
@@ -46,7 +46,7 @@ impl Rig {
 
     /// Has readers take or refuse the publication, and takes the steps that follow; at most one publication.
     pub(super) fn react(&mut self, accepted: &mut Option<Revision>, is_good: impl Fn(&str) -> bool) {
-        let revision = self.engine.deliveries.revision(&plane());
+        let revision = self.engine.shared.deliveries.revision(&plane());
         let mut refused = None;
         if is_good(&self.text()) {
             *accepted = revision;
@@ -62,7 +62,7 @@ impl Rig {
 
     /// The same of one that shows a status page, which is looked at twice between two beats.
     async fn react_on_page(&mut self, accepted: &mut Option<Revision>, is_good: impl Fn(&str) -> bool) {
-        let revision = self.engine.deliveries.revision(&plane());
+        let revision = self.engine.shared.deliveries.revision(&plane());
         let is_taken = is_good(&self.text());
         if is_taken {
             *accepted = revision;
@@ -80,7 +80,7 @@ impl Rig {
             tokio::time::advance(MAX_TICK_INTERVAL / 2).await;
         }
         self.settle();
-        self.engine.tick();
+        self.engine.handle(Message::Tick);
         self.settle();
     }
 
@@ -128,7 +128,7 @@ async fn a_refused_object_is_found_and_statuses_are_true_all_the_time() {
     let mut rig = Rig::ready();
     let mut accepted = None;
     rig.react(&mut accepted, |_| true);
-    assert!(rig.engine.parts.reconciler.acceptance(&web()).unwrap().fault().is_none());
+    assert!(rig.engine.shared.reconciler.acceptance(&web()).unwrap().fault().is_none());
     rig.add_routes();
     rig.react(&mut accepted, is_good);
     let (status, message) = rig.programmed_reason();
@@ -140,7 +140,7 @@ async fn a_refused_object_is_found_and_statuses_are_true_all_the_time() {
         (condition.status, condition.reason)
     };
     let mut trials = 0;
-    while rig.engine.parts.reconciler.acceptance(&web()).unwrap().fault().is_some() {
+    while rig.engine.shared.reconciler.acceptance(&web()).unwrap().fault().is_some() {
         trials += 1;
         assert!(trials < 10);
         assert_eq!(rig.programmed_reason().0, ConditionStatus::False);
@@ -153,7 +153,7 @@ async fn a_refused_object_is_found_and_statuses_are_true_all_the_time() {
     assert_eq!(verdict(&rig, 5).1, Reason::Quarantined);
     assert_eq!(verdict(&rig, 3), (ConditionStatus::True, Reason::Accepted));
     assert!(rig.text().contains("new-7.example") && rig.text().contains("new-5.example"));
-    rig.engine.tick();
+    rig.engine.handle(Message::Tick);
     assert_eq!(rig.metric(r#"pingsix_gateway_problems{severity="error",reason="Quarantined"}"#), "1");
     // The object changes, and is released.
     rig.apply(Kind::HttpRoute, new_route(5, "/other", 2));
@@ -248,7 +248,7 @@ async fn an_unanswered_search_ends_and_changes_meanwhile_are_published() {
         seconds += 1;
         assert!(seconds < 20);
         tokio::time::advance(MAX_TICK_INTERVAL).await;
-        rig.engine.tick();
+        rig.engine.handle(Message::Tick);
         rig.settle();
     }
     rig.settle();

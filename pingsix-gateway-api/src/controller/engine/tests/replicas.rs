@@ -22,13 +22,13 @@ impl Rig {
     }
 
     fn replicas(&self) -> Replicas {
-        self.engine.parts.sinks.replicas().cloned().unwrap()
+        self.engine.shared.sinks.replicas().cloned().unwrap()
     }
 
     /// Another replica takes in the report of this one, and acts on it.
     fn tell_other(&self, other: &mut Self) {
         self.replicas().deliver(&other.replicas(), true);
-        other.engine.refresh_replicas();
+        other.engine.handle(Message::ReplicasChanged);
         other.settle();
     }
 
@@ -40,11 +40,11 @@ impl Rig {
     /// An instance shows this page. It reads from this replica, or from another.
     fn shows(&mut self, page: StatusPage, is_here: bool) {
         let url: StatusUrl = "http://127.0.0.1:7085".parse().unwrap();
-        self.engine.parts.fixed_pages.insert(plane(), [url.clone()].into());
-        self.engine.follow_parameters(&web());
+        self.engine.shared.fixed_pages.insert(plane(), [url.clone()].into());
+        self.engine.handle(Message::Parameters(web()));
         let elsewhere = (!is_here).then_some(Revision::MIN);
         *self.feed().elsewhere.lock() = elsewhere;
-        self.engine.observe_status_pages(&plane(), Instances::Pages([(url, Ok(page))].into()));
+        self.engine.handle(Message::Pages(plane(), Instances::Pages([(url, Ok(page))].into())));
     }
 
     fn is_confirmed(&self) -> bool {
@@ -85,7 +85,7 @@ async fn a_finding_of_a_follower_is_told_to_the_author_by_the_leader() {
     assert_eq!(leader.text(), follower.text(), "whoever moves is served the same");
     // The findings of the follower survive its end, and then the end of the leader.
     follower.replicas().deliver(&leader.replicas(), false);
-    leader.engine.refresh_replicas();
+    leader.engine.handle(Message::ReplicasChanged);
     leader.settle();
     assert_eq!(leader.accepted_reason(5), Reason::Quarantined);
     let mut third = Rig::replica("three");

@@ -36,10 +36,10 @@ impl Rig {
 async fn one_that_follows_has_nothing_old_to_say_when_it_comes_to_lead() {
     let mut rig = Rig::publishing_to(&[Place::Shared]).read();
     let (lead, leadership) = watch::channel(None);
-    rig.engine.parts.leadership = Leadership::of(leadership);
+    rig.engine.shared.leadership = Leadership::of(leadership);
     rig.lead(false);
     rig.settle();
-    rig.engine.tick();
+    rig.engine.handle(Message::Tick);
     assert_eq!((rig.is_spoken_of(), rig.said()), (true, (false, 1)), "nobody has published it");
     // The leader has, and what this replica thinks of it is out of date from then on.
     rig.apply(Kind::Gateway, told(2, "True"));
@@ -55,10 +55,10 @@ async fn one_that_follows_has_nothing_old_to_say_when_it_comes_to_lead() {
     rig.settle();
     assert!(!rig.is_spoken_of());
     lead.send_replace(Some(Instant::now() + Duration::from_hours(1)));
-    rig.engine.tick();
+    rig.engine.handle(Message::Tick);
     assert!(!rig.is_spoken_of());
     rig.lead(true);
-    rig.engine.take_over();
+    rig.engine.handle(Message::Leads(true));
     rig.settle();
     assert_eq!((rig.is_spoken_of(), rig.said()), (true, (true, 3)));
 }
@@ -66,17 +66,17 @@ async fn one_that_follows_has_nothing_old_to_say_when_it_comes_to_lead() {
 #[tokio::test(start_paused = true)]
 async fn a_status_is_withheld_while_instances_return_and_written_afterwards() {
     let mut rig = Rig::ready();
-    rig.engine.tick();
+    rig.engine.handle(Message::Tick);
     assert_eq!(rig.said(), (true, 1));
     rig.apply(Kind::Gateway, told(2, "True"));
     assert!(rig.is_spoken_of(), "it is as its status says");
-    let planes = rig.engine.parts.reconciler.data_planes(&web());
+    let planes = rig.engine.shared.reconciler.data_planes(&web());
     rig.engine.observe(&planes[0], Instances::Connected(0));
     assert!(!rig.is_spoken_of());
     sleep(Duration::from_secs(9)).await;
-    rig.engine.tick();
+    rig.engine.handle(Message::Tick);
     assert!(!rig.is_spoken_of());
     sleep(Duration::from_secs(2)).await;
-    rig.engine.tick();
+    rig.engine.handle(Message::Tick);
     assert_eq!((rig.is_spoken_of(), rig.said()), (true, (false, 1)));
 }

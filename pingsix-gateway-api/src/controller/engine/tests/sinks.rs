@@ -73,7 +73,7 @@ impl World {
         let router = router.with_attached(AttachedSinks::new(Some(self.opener())));
         let options = Options { attached_sinks: true, ..Options::default() };
         let mut rig = Rig::of(router, options);
-        rig.engine.parts.leadership = leadership.clone();
+        rig.engine.shared.leadership = leadership.clone();
         rig
     }
 
@@ -134,7 +134,7 @@ async fn a_data_plane_is_published_to_and_withdrawn_from_the_sink_it_names() {
     rig.remove_gateway();
     assert_eq!(one.held(WEB), Some(0));
     assert!(world.feed.begun().is_empty());
-    assert!(rig.engine.parts.sinks.attached().watch().borrow().is_empty(), "nobody uses it any more");
+    assert!(rig.engine.shared.sinks.attached().watch().borrow().is_empty(), "nobody uses it any more");
 }
 
 #[tokio::test(start_paused = true)]
@@ -147,11 +147,11 @@ async fn a_sink_that_is_replaced_keeps_what_it_has() {
     rig.settle();
     assert_eq!((one.held(WEB), two.held(WEB)), (held, held));
     assert_eq!(*one.forgotten.lock(), [Scope::new(WEB).unwrap()], "nobody looks after it any more");
-    assert_eq!(rig.engine.parts.sinks.attached().watch().borrow().len(), 1);
+    assert_eq!(rig.engine.shared.sinks.attached().watch().borrow().len(), 1);
     rig.name_sink(&Value::Null);
     rig.settle();
     assert_eq!((two.held(WEB), world.feed.held(WEB)), (held, held));
-    assert!(rig.engine.parts.sinks.attached().watch().borrow().is_empty());
+    assert!(rig.engine.shared.sinks.attached().watch().borrow().is_empty());
     // The withdrawal goes to the last place of publication.
     rig.remove_gateway();
     assert_eq!((one.held(WEB), two.held(WEB), world.feed.held(WEB)), (held, held, Some(0)));
@@ -169,7 +169,7 @@ async fn data_planes_share_a_sink_that_they_name_alike() {
     assert_eq!((world.servers[0].held(WEB), world.opened.lock().len()), (world.servers[0].held(WEB), 1));
     assert!(world.servers[0].held("/pingsix/infra/blog").is_some());
     rig.remove_gateway();
-    assert_eq!(rig.engine.parts.sinks.attached().watch().borrow().len(), 1, "the other one still uses it");
+    assert_eq!(rig.engine.shared.sinks.attached().watch().borrow().len(), 1, "the other one still uses it");
 }
 
 #[tokio::test(start_paused = true)]
@@ -196,7 +196,7 @@ async fn a_missing_or_useless_secret_stops_publications_and_is_reported() {
         assert!(!rig.is_programmed(&web()));
         assert!(said.contains("PingsixProxy infra/all names for its sink Secret infra/login, "), "{said}");
         assert!(said.contains(problem), "{said}");
-        let problems = rig.engine.problems_of(&web());
+        let problems = rig.engine.publish.sinks.problems_of(&rig.engine.shared, &web());
         assert!(problems.iter().any(|problem| problem.field.as_str() == "spec.gatewayClassName"));
     }
     assert_eq!((one.sink.history().len(), world.feed.begun().len()), (history, 0));
@@ -216,7 +216,7 @@ async fn an_unpublished_data_plane_is_withdrawn_from_no_sink() {
     rig.remove_gateway();
     assert_eq!((world.feed.begun().len(), world.opened.lock().len()), (0, 0));
     assert!(rig.engine.publish.withdrawals.is_empty());
-    assert_eq!(rig.engine.deliveries.data_planes().count(), 0);
+    assert_eq!(rig.engine.shared.deliveries.data_planes().count(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -238,7 +238,7 @@ async fn a_password_that_changes_is_followed() {
     rig.during(LATER).await;
     assert!(rig.is_programmed(&web()), "{}", rig.programmed(&web()));
     assert_eq!(*world.opened.lock(), [ONE, ONE]);
-    assert_eq!(rig.engine.parts.sinks.attached().watch().borrow().len(), 1, "the other is closed");
+    assert_eq!(rig.engine.shared.sinks.attached().watch().borrow().len(), 1, "the other is closed");
 }
 
 #[tokio::test(start_paused = true)]
@@ -251,7 +251,7 @@ async fn only_the_leader_publishes_to_a_sink_that_parameters_name() {
     let [_, two] = &world.servers;
     assert!(two.sink.history().is_empty());
     lease.send_replace(Some(Instant::now() + LATER * 100));
-    rig.engine.take_over();
+    rig.engine.handle(Message::Leads(true));
     rig.settle();
     assert!(two.held(WEB).is_some_and(|held| held > 0));
     assert!(world.feed.begun().is_empty());
@@ -262,16 +262,16 @@ async fn documents_left_at_a_sink_are_withdrawn_unless_they_live_elsewhere() {
     let world = World::default();
     let mut rig = world.ready();
     let [one, two] = &world.servers;
-    let number = *rig.engine.parts.sinks.attached().watch().borrow().keys().next().unwrap();
+    let number = *rig.engine.shared.sinks.attached().watch().borrow().keys().next().unwrap();
     let plane = |name: &str, port| DataPlaneKey::Gateway { gateway: ObjectName::new("infra", name), port };
     let orphan = |name: &str, at| Orphan { data_plane: plane(name, None), is_gone: true, at };
     let history = two.sink.history().len();
     let web_held = one.held(WEB);
-    rig.engine.withdraw(vec![
+    rig.engine.handle(Message::Withdraw(vec![
         orphan("gone", Some(number)),
         orphan("gone", None),
         orphan("web", Some(number)),
-    ]);
+    ]));
     rig.settle();
     // First the one, then the other, although they have one name.
     assert_eq!(one.held("/pingsix/infra/gone"), Some(0));
@@ -281,7 +281,7 @@ async fn documents_left_at_a_sink_are_withdrawn_unless_they_live_elsewhere() {
     // Withdrawals at a sink without publications are impossible.
     rig.name_sink(&json!({"url": TWO}));
     rig.settle();
-    rig.engine.withdraw(vec![orphan("late", Some(number))]);
+    rig.engine.handle(Message::Withdraw(vec![orphan("late", Some(number))]));
     rig.settle();
     assert_eq!((one.held("/pingsix/infra/late"), two.held("/pingsix/infra/late")), (None, None));
 }

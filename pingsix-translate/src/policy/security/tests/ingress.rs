@@ -79,9 +79,8 @@ fn each_route_of_an_ingress_has_the_service_of_its_policy_on_each_port() {
         assert!(routes.len() == 2 * planes && routes.iter().all(|route| route.service_id.is_some()));
         assert_eq!(accepted(&translation, "keys"), (ConditionStatus::True, Reason::Accepted));
         let verdict = verdict(&translation, "keys");
-        let ancestor = verdict.to_ancestor("us");
         assert_eq!(
-            ancestor["ancestorRef"],
+            verdict.ancestor.to_value(),
             json!({"group": "networking.k8s.io", "kind": "IngressClass", "name": "pingsix"})
         );
         assert_eq!(translation.verdicts.problems, []);
