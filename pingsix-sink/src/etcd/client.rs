@@ -12,7 +12,7 @@ use tonic::transport::Channel;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::endpoints::Endpoints;
-use super::error::{EtcdError, Fault};
+use super::error::{EtcdError, RequestError};
 use super::single_connection::SingleConnection;
 use crate::desired::Scope;
 use crate::proto::etcdserverpb::auth_client::AuthClient;
@@ -89,10 +89,13 @@ impl Connection<'_> {
         loop {
             match self.client.try_once(&self.channel, message.clone(), &send).await {
                 Ok(answer) => return Ok(answer),
-                Err(fault) => {
+                Err(error) => {
                     tokens -= 1;
-                    if !matches!(fault, Fault::Token(_)) || tokens == 0 || self.client.credentials.is_none() {
-                        return Err(fault.about(scope));
+                    if !matches!(error, RequestError::Token(_))
+                        || tokens == 0
+                        || self.client.credentials.is_none()
+                    {
+                        return Err(error.about(scope));
                     }
                     self.client.forget_token();
                 }
@@ -206,7 +209,7 @@ impl Client {
         let connecting = endpoint.connect_with_connector(SingleConnection::new());
         let channel = connecting.await.map_err(|error| {
             let status = Status::from_error(error.into());
-            Fault::of(&status).about(scope)
+            RequestError::of(&status).about(scope)
         })?;
         Ok(Connection { client: self, channel: Arc::new(channel) })
     }
@@ -226,12 +229,12 @@ impl Client {
         let (mut endpoints, mut tokens) = (self.endpoints.count(), 2);
         loop {
             let channel = self.endpoints.channel()?;
-            let fault = match self.try_once(&channel, message.clone(), &send).await {
+            let error = match self.try_once(&channel, message.clone(), &send).await {
                 Ok(answer) => return Ok(answer),
-                Err(fault) => fault,
+                Err(error) => error,
             };
-            match &fault {
-                Fault::Endpoint(error) => {
+            match &error {
+                RequestError::Endpoint(error) => {
                     self.endpoints.fail_over(&channel);
                     endpoints -= 1;
                     if endpoints > 0 {
@@ -239,16 +242,16 @@ impl Client {
                         continue;
                     }
                 }
-                Fault::Token(_) => {
+                RequestError::Token(_) => {
                     self.forget_token();
                     tokens -= 1;
                     if tokens > 0 && self.credentials.is_some() {
                         continue;
                     }
                 }
-                Fault::Permission | Fault::Answer(_) => {}
+                RequestError::Permission | RequestError::Answer(_) => {}
             }
-            return Err(fault.about(scope));
+            return Err(error.about(scope));
         }
     }
 
@@ -257,7 +260,7 @@ impl Client {
         channel: &Arc<Channel>,
         message: I,
         send: impl Fn(Channel, Request<I>) -> A,
-    ) -> Result<O, Fault> {
+    ) -> Result<O, RequestError> {
         let mut request = Request::new(message);
         // With this header, a member without a leader refuses requests and ends watches instead of staying silent.
         request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
@@ -267,7 +270,7 @@ impl Client {
         self.with_timeout(send(Channel::clone(channel), request)).await
     }
 
-    async fn token(&self, channel: &Arc<Channel>) -> Result<Option<Token>, Fault> {
+    async fn token(&self, channel: &Arc<Channel>) -> Result<Option<Token>, RequestError> {
         let Some(Credentials { user, password }) = &self.credentials else { return Ok(None) };
         if let Some(token) = self.token.lock().clone() {
             return Ok(Some(token));
@@ -276,7 +279,7 @@ impl Client {
         let mut auth = AuthClient::new(Channel::clone(channel));
         let answer = self.with_timeout(auth.authenticate(request)).await?;
         let mut token: Token = answer.token.parse().map_err(|_| {
-            Fault::Answer(EtcdError::Authentication("its token is no text for a header".to_owned()))
+            RequestError::Answer(EtcdError::Authentication("its token is no text for a header".to_owned()))
         })?;
         token.set_sensitive(true);
         *self.token.lock() = Some(token.clone());
@@ -286,11 +289,11 @@ impl Client {
     async fn with_timeout<O>(
         &self,
         answer: impl Future<Output = Result<Response<O>, Status>>,
-    ) -> Result<O, Fault> {
+    ) -> Result<O, RequestError> {
         match tokio::time::timeout(self.timeout, answer).await {
             Ok(Ok(answer)) => Ok(answer.into_inner()),
-            Ok(Err(status)) => Err(Fault::of(&status)),
-            Err(_) => Err(Fault::Endpoint(EtcdError::Timeout(self.timeout))),
+            Ok(Err(status)) => Err(RequestError::of(&status)),
+            Err(_) => Err(RequestError::Endpoint(EtcdError::Timeout(self.timeout))),
         }
     }
 }

@@ -28,7 +28,7 @@ pub use builder::ReaderBuilder;
 pub use content::KeyValues;
 
 use super::client::{Client, Connection};
-use super::error::{EtcdError, Fault};
+use super::error::{EtcdError, RequestError};
 use crate::backoff::Backoff;
 use crate::desired::Scope;
 use crate::proto::etcdserverpb::{RangeRequest, RangeResponse, WatchResponse};
@@ -166,7 +166,7 @@ impl EtcdReader {
         let response = match response {
             Ok(Some(response)) => response,
             Ok(None) => return Err(EtcdError::Unavailable("the watch ended".to_owned())),
-            Err(status) => return Err(Fault::of(&status).about(&self.scope)),
+            Err(status) => return Err(RequestError::of(&status).about(&self.scope)),
         };
         if response.canceled {
             let was_created = created_by.is_none();
@@ -182,7 +182,7 @@ impl EtcdReader {
         self.content.apply(&self.scope, &response.events)
     }
 
-    /// A compacted watch is followed by a new list at once; any other reason is a fault.
+    /// A compacted watch is followed by a new list at once; any other reason is an error.
     fn cancelled(&mut self, response: &WatchResponse, was_created: bool) -> Result<bool, EtcdError> {
         if response.compact_revision > 0 {
             tracing::debug!(scope = %self.scope, response.compact_revision, "the watch is compacted");

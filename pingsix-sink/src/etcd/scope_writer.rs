@@ -20,7 +20,7 @@ use tonic::Streaming;
 use super::batch::{Batch, Limits, check, claim, take_fence};
 use super::client::Client;
 use super::drift::Drift;
-use super::error::{EtcdError, Fault};
+use super::error::{EtcdError, RequestError};
 use super::fence::{FENCE, Term};
 use super::mark::Mark;
 use super::scope_state::ScopeState;
@@ -335,7 +335,7 @@ impl ScopeWriter {
             let response = match watch.message().await {
                 Ok(Some(response)) => response,
                 Ok(None) => return Err(EtcdError::Unavailable("the watch ended".to_owned())),
-                Err(status) => return Err(Fault::of(&status).about(&self.scope)),
+                Err(status) => return Err(RequestError::of(&status).about(&self.scope)),
             };
             if response.canceled {
                 return self.cancelled(&response);
@@ -354,7 +354,7 @@ impl ScopeWriter {
         }
     }
 
-    /// A compacted watch is replaced by a new list at once; any other reason is a fault.
+    /// A compacted watch is replaced by a new list at once; any other reason is an error.
     fn cancelled(&self, response: &WatchResponse) -> Result<(), EtcdError> {
         if response.compact_revision > 0 {
             tracing::debug!(scope = %self.scope, response.compact_revision, "the watch is compacted");

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Ancestor, Conditions, GatewayClassVerdict, GatewayVerdict, ListenerSetVerdict, ListenerVerdict,
-    PingsixProxyVerdict, PolicyVerdict, RouteVerdict, UnusableTarget,
+    PingsixProxyVerdict, PolicyVerdict, RouteVerdict, UnresolvedTarget,
 };
 use crate::model::{ObjectKey, ParentRef};
 
@@ -146,7 +146,7 @@ impl Ancestor {
                 reference
             }
             Self::Target(target) => {
-                let UnusableTarget { group, kind, name, section_name } = &**target;
+                let UnresolvedTarget { group, kind, name, section_name } = &**target;
                 let mut reference = json!({
                     "group": group, "kind": kind, "namespace": &*name.namespace, "name": &*name.name,
                 });

@@ -6,12 +6,12 @@ use tokio::time::Instant;
 use super::Engine;
 use crate::acceptance::{Acceptance, AcceptanceOutcome, Reception};
 use crate::controller::router::PublishScope;
-use crate::delivery::status_page::{InstancePages, PageFault, StatusPage};
+use crate::delivery::status_page::{InstancePages, PageError, StatusPage};
 
 impl Engine {
     /// Records the status pages of a data plane.
     pub(super) fn record_status_pages(&mut self, data_plane: &DataPlaneKey, pages: &InstancePages) {
-        let lacks_key = |page: &Result<StatusPage, PageFault>| page.as_ref().is_ok_and(StatusPage::lacks_key);
+        let lacks_key = |page: &Result<StatusPage, PageError>| page.as_ref().is_ok_and(StatusPage::lacks_key);
         // PingSIX would refuse every trial in the same way.
         let of_readers;
         let pages = if pages.values().any(lacks_key) && self.is_rotating_keys(&data_plane.owner()) {
@@ -67,19 +67,19 @@ impl Engine {
                 tracing::error!(%owner, refusal, "PingSIX refuses every publication, also documents that it accepted before");
             }
         }
-        self.explain_fault(owner);
-        self.report_findings(owner);
+        self.explain_refusal(owner);
+        self.report_quarantines(owner);
         self.update_delivery(owner);
         // The next publication changes; the one in force stays.
         self.push([owner.clone()].into());
     }
 
     fn refusal_message(&self, owner: &ObjectKey) -> Option<String> {
-        Some(self.parts.reconciler.acceptance(owner)?.fault()?.to_owned())
+        Some(self.parts.reconciler.acceptance(owner)?.refusal()?.to_owned())
     }
 
     /// Updates the obstacle in an owner's delivery.
-    pub(super) fn explain_fault(&mut self, owner: &ObjectKey) {
+    pub(super) fn explain_refusal(&mut self, owner: &ObjectKey) {
         let why = self.refusal_message(owner).map(|refusal| {
             let is_searching = self
                 .parts

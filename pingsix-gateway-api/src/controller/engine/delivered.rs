@@ -8,7 +8,7 @@ use pingsix_translate::status::Delivery;
 
 use super::Engine;
 use crate::delivery::Instances;
-use crate::delivery::status_page::{InstancePages, PageFault, StatusPage};
+use crate::delivery::status_page::{InstancePages, PageError, StatusPage};
 
 impl Engine {
     /// Sets the revision that polls of status pages wait for.
@@ -63,7 +63,7 @@ impl Engine {
         let known = self.deliveries.instances(data_plane);
         let known = if let Some(Instances::Pages(pages)) = known { Some(pages) } else { None };
         for (url, page) in pages {
-            let difference = |page: &Result<StatusPage, PageFault>| page.as_ref().ok()?.difference;
+            let difference = |page: &Result<StatusPage, PageError>| page.as_ref().ok()?.difference;
             let Some(found) = difference(page) else { continue };
             if known.and_then(|known| difference(known.get(url)?)) != Some(found) {
                 tracing::warn!(%data_plane, %url, instance = %found, "an instance has another version of PingSIX");

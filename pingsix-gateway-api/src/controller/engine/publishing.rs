@@ -94,7 +94,7 @@ impl Engine {
             PendingPublication { draft, ..self.begin(owner, changed_verdicts, is_ours, timer.started) };
         self.publish.pending.insert(owner.clone(), pending);
         self.publish.readiness.reconsidered(owner, self.publish.encryptions.is_unknown(owner));
-        self.explain_fault(owner);
+        self.explain_refusal(owner);
         if let Some(trial) = &trial {
             tracing::info!(
                 %owner,
@@ -132,7 +132,7 @@ impl Engine {
                 self.pages.entry(data_plane.clone()).or_default().expects(documents);
             }
             let opened = self.opened(publication.desired.scope());
-            let fit = match self.publish.sinks.fault(owner) {
+            let fit = match self.publish.sinks.failure(owner) {
                 Some(why) => Err(WithholdReason::Sink(why)),
                 None => self.publish.encryptions.seal(owner, publication).map_err(WithholdReason::Encryption),
             };

@@ -19,7 +19,7 @@ use crate::controller::orphans::Orphan;
 #[derive(Debug, Default)]
 pub(super) struct Sinks {
     /// Owners with an unusable sink, and the error.
-    faults: BTreeMap<ObjectKey, AttachError>,
+    errors: BTreeMap<ObjectKey, AttachError>,
     /// Data planes that were never published because of an error. Their withdrawal is empty.
     unpublished: BTreeSet<DataPlaneKey>,
     /// Orphans of one data plane at several sinks, which are withdrawn one after the other.
@@ -28,8 +28,8 @@ pub(super) struct Sinks {
 
 impl Sinks {
     /// The error that keeps an owner from being published.
-    pub(super) fn fault(&self, owner: &ObjectKey) -> Option<AttachError> {
-        self.faults.get(owner).cloned()
+    pub(super) fn failure(&self, owner: &ObjectKey) -> Option<AttachError> {
+        self.errors.get(owner).cloned()
     }
 
     /// Whether a data plane was never published. The first call clears the answer.
@@ -46,20 +46,20 @@ impl Engine {
         let sink = attached.and_then(|attached| attached.sink.clone());
         if sink.is_none() && self.parts.reconciler.is_kept(owner) {
             // The publication of an earlier process stays at its sink.
-            self.publish.sinks.faults.remove(owner);
+            self.publish.sinks.errors.remove(owner);
             return;
         }
         let opened = sink.filter(|_| !planes.is_empty()).map(|sink| self.open_sink(&sink)).transpose();
         match opened {
             Ok(id) => {
-                self.publish.sinks.faults.remove(owner);
+                self.publish.sinks.errors.remove(owner);
                 for data_plane in &planes {
                     self.publish.sinks.unpublished.remove(data_plane);
                     self.attach(data_plane, id);
                 }
             }
             Err(why) => {
-                self.publish.sinks.faults.insert(owner.clone(), why);
+                self.publish.sinks.errors.insert(owner.clone(), why);
                 for data_plane in planes {
                     if self.deliveries.revision(&data_plane).is_none()
                         && self.attached_to(&data_plane).is_none()
@@ -128,9 +128,9 @@ impl Engine {
         let reconciler = &self.parts.reconciler;
         let mut problems = reconciler.problems(owner).to_vec();
         let sink = reconciler.attached(owner).and_then(|attached| attached.sink.as_ref());
-        if let Some((sink, fault)) = sink.zip(self.publish.sinks.faults.get(owner)) {
+        if let Some((sink, error)) = sink.zip(self.publish.sinks.errors.get(owner)) {
             let gateway = reconciler.world().get::<Gateway>(&owner.name);
-            problems.push(sink.problem(owner, gateway.as_deref(), &fault.to_string()));
+            problems.push(sink.problem(owner, gateway.as_deref(), &error.to_string()));
         }
         problems
     }
