@@ -58,7 +58,7 @@ struct Pages<W>(Mutex<W>);
 
 impl<W: Write> Pages<W> {
     fn write_line(&self, line: &str) {
-        // A reader that has gone is no fault.
+        // A reader that has gone is no error.
         let _ = writeln!(self.0.lock().unwrap_or_else(PoisonError::into_inner), "{line}");
     }
 }

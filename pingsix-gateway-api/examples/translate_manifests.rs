@@ -17,10 +17,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 pub(crate) async fn run(manifests: &str, out: &mut (dyn Write + Send)) -> Result<(), Box<dyn Error>> {
-    // 1. Objects, in any order. A fault costs its document alone.
-    let (objects, faults) = Objects::from_yaml(manifests);
-    for fault in &faults {
-        writeln!(out, "fault: {fault}")?;
+    // 1. Objects, in any order. A problem costs its document alone.
+    let (objects, problems) = Objects::from_yaml(manifests);
+    for problem in &problems {
+        writeln!(out, "fault: {problem}")?;
     }
 
     // 2. The documents of each data plane: one for a Gateway with the layout `Shared`, one for a port with `PerPort`.

@@ -1,7 +1,7 @@
-//! The acceptance of publications by PingSIX, and the search for the fault after a refusal.
+//! The acceptance of publications by PingSIX, and the search for the culprit after a refusal.
 //!
-//! PingSIX refuses a publication as a whole, so a fault that our own rules miss would block every later change. A
-//! search (`search.rs`) publishes the last accepted snapshot with parts of the changes since. Its findings go into
+//! PingSIX refuses a publication as a whole, so a culprit that our own rules miss would block every later change. A
+//! search (`search.rs`) publishes the last accepted snapshot with parts of the changes since. Its quarantines go into
 //! **quarantine**, which is an input of translation, and all other changes are published. Objects in quarantine are
 //! retried after a change, and from time to time while no other change is pending (`retry.rs`).
 //!
@@ -16,11 +16,11 @@
 
 mod backoff;
 mod evaluation;
-mod findings;
 mod groups;
 mod named;
 mod prior_statuses;
 mod probation;
+mod quarantines;
 mod retention;
 mod retry;
 mod search;
@@ -39,11 +39,11 @@ use pingsix_translate::status::{Problem, Reason, Severity};
 use pingsix_translate::{DataPlaneKey, FieldPath, ObjectKey, Origin};
 
 use backoff::Backoff;
-use findings::{Adopted, RemoteHeldBack};
-pub(crate) use findings::{Culprit, Finding, Findings};
 pub(crate) use named::named_sources;
 pub(crate) use prior_statuses::PriorStatuses;
 use probation::ProbationRecord;
+use quarantines::{Adopted, RemoteHeldBack};
+pub(crate) use quarantines::{Culprit, Quarantine, Quarantines};
 pub(crate) use retention::may_retain;
 use retry::Retry;
 use search::{Content, Search};
@@ -124,7 +124,7 @@ pub enum AcceptanceOutcome {
     HeldBack(BTreeSet<ObjectKey>),
     /// No change is at fault: PingSIX also refuses a snapshot that it accepted before.
     Nowhere,
-    /// A former finding is resolved.
+    /// A former quarantine is resolved.
     Released(Vec<ObjectKey>),
     /// The trial got no confirmation: all changes are published.
     Unanswered,
@@ -137,20 +137,20 @@ pub struct Acceptance {
     accepted: Option<Published>,
     quarantined: BTreeMap<Origin, Quarantined>,
     held_back: Vec<RefusedParts>,
-    /// Findings of other replicas that are in quarantine here as well.
+    /// Quarantines of other replicas that count here as well.
     adopted: BTreeMap<Origin, Adopted>,
     /// Objects that other replicas hold back, in the same version as here.
     remote_held_back: Vec<RemoteHeldBack>,
     search: Option<Box<Search>>,
     retry: Option<Box<Retry>>,
-    /// Namespaces with recent findings.
+    /// Namespaces with recent quarantines.
     records: BTreeMap<Arc<str>, ProbationRecord>,
     /// The held-back objects, each with the message of PingSIX.
     waiting_parts: BTreeMap<ObjectKey, Arc<str>>,
     /// Whether the content from before a retry is being restored.
     is_restoring: bool,
     trial_timeout: Option<TrialTimeout>,
-    fault: Option<Fault>,
+    refused_publication: Option<RefusedPublication>,
     /// The publications, the newest last.
     published: VecDeque<Published>,
     last_number: DraftNumber,
@@ -161,14 +161,14 @@ pub struct Acceptance {
 
 /// A refusal, until PingSIX accepts all objects outside of quarantine.
 #[derive(Debug, Default)]
-struct Fault {
+struct RefusedPublication {
     /// The last message of PingSIX.
     message: Arc<str>,
-    /// The number of searches with a finding.
+    /// The number of searches with a quarantine.
     searches: usize,
-    /// The findings.
+    /// The quarantines.
     found: BTreeSet<Origin>,
-    /// The refused content without a fault in the changes.
+    /// The refused content without a culprit in the changes.
     given_up: Option<Content>,
     /// The back-off of searches.
     next_search: Backoff,
@@ -284,7 +284,7 @@ impl Acceptance {
         number
     }
 
-    /// Releases objects that have changed since their finding.
+    /// Releases objects that have changed since their quarantine.
     fn release_changed(&mut self, newest: &OwnerSnapshot) {
         let is_same = |version: &OwnerSnapshot, parts: &BTreeSet<ObjectKey>| {
             newest.only(parts).differences(version).is_disjoint(parts)
@@ -345,8 +345,8 @@ impl Acceptance {
 
     /// The reason for which the publication is incomplete during a search; `None` if only objects in quarantine are
     /// missing.
-    pub fn fault(&self) -> Option<&str> {
-        Some(&*self.fault.as_ref()?.message)
+    pub fn refusal(&self) -> Option<&str> {
+        Some(&*self.refused_publication.as_ref()?.message)
     }
 
     /// The running trial of a search.
@@ -386,7 +386,7 @@ impl Acceptance {
     /// the publication.
     pub(crate) fn give_up(&mut self) -> bool {
         self.receptions.clear();
-        self.fault = None;
+        self.refused_publication = None;
         self.published.clear();
         // No instance can refuse, so no search holds up other changes.
         self.records.clear();

@@ -1,8 +1,8 @@
 //! The conversion of a translated data plane into the documents that a sink publishes.
 //!
 //! The bridge first checks every document by PingSIX's acceptance rules, because PingSIX drops a whole update for one
-//! invalid document. Translation emits valid documents, so the check finds a fault only after a bug. Then it limits the
-//! damage to the documents at fault, and fails closed:
+//! invalid document. Translation emits valid documents, so the check finds a violation only after a bug. Then it limits
+//! the damage to the documents at fault, and fails closed:
 //!
 //! 1. A **Route** at fault is *closed*: it keeps its hosts, paths, methods and priority, and answers 500 itself. A
 //!    Route for rules of GRPCRoutes alone answers 503, which their clients take for `UNAVAILABLE`. Its requests never
@@ -10,7 +10,7 @@
 //! 2. A Route with invalid patterns is closed for its valid patterns. Without a valid pattern, the Route is *left out*,
 //!    and the next broader Route answers.
 //! 3. An upstream, service or certificate at fault is left out. Rule 1 then closes the Routes with references to it.
-//! 4. A global rule is never left out, because it may protect every request. A fault in a global rule, or a
+//! 4. A global rule is never left out, because it may protect every request. A violation in a global rule, or a
 //!    configuration beyond its size, prevents the publication ([`BridgeError::Refused`]). The last publication stays in
 //!    force.
 //!
@@ -61,7 +61,7 @@ pub enum BridgeError {
     Key {
         /// The data plane.
         data_plane: DataPlaneKey,
-        /// The fault of the key.
+        /// The error of the key.
         #[source]
         source: SinkError,
     },
@@ -81,7 +81,7 @@ impl BridgeError {
         false
     }
 
-    /// The category of the fault, a stable name for metrics.
+    /// The category of the error, a stable name for metrics.
     pub const fn category(&self) -> &'static str {
         match self {
             Self::Key { .. } => "invalid_key",

@@ -319,7 +319,7 @@ impl Controller {
         // The engine is on the heap, so that the future of an embedding program stays small.
         let run = tokio::select! {
             ran = Box::pin(engine.run(sources, &watches)) => ran,
-            error = first_fault(&mut tasks) => Err(ControllerError::Task(error)),
+            error = first_error(&mut tasks) => Err(ControllerError::Task(error)),
         };
         parts.cancel();
         election.cancel();
@@ -367,7 +367,7 @@ async fn all_ended(mut tasks: JoinSet<()>) -> Result<(), JoinError> {
 }
 
 /// Waits until one of the tasks fails, for ever if none does.
-async fn first_fault(tasks: &mut JoinSet<()>) -> JoinError {
+async fn first_error(tasks: &mut JoinSet<()>) -> JoinError {
     while let Some(ended) = tasks.join_next().await {
         if let Err(error) = ended {
             return error;

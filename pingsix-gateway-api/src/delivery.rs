@@ -17,8 +17,8 @@ use pingsix_translate::status::Delivery;
 
 use status_page::{InstancePages, StatusPage};
 
-/// The longest part of an instance's fault message in a status, in characters.
-const MAX_FAULT_CHARS: usize = 300;
+/// The longest part of an instance's error message in a status, in characters.
+const MAX_ERROR_CHARS: usize = 300;
 
 /// The known instances that read a data plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ struct Progress {
     /// The revision of the last publication.
     revision: Option<Revision>,
     /// The error of a later publication.
-    fault: Option<String>,
+    error: Option<String>,
     /// Whether a later publication is in progress.
     is_under_way: bool,
     instances: Option<Instances>,
@@ -65,7 +65,7 @@ impl Deliveries {
     pub fn published(&mut self, data_plane: &DataPlaneKey, revision: Revision) {
         let progress = self.planes.entry(data_plane.clone()).or_default();
         progress.revision = Some(revision);
-        progress.fault = None;
+        progress.error = None;
         progress.is_under_way = false;
     }
 
@@ -77,7 +77,7 @@ impl Deliveries {
     /// The newest publication has failed; the last one stays.
     pub fn failed(&mut self, data_plane: &DataPlaneKey, why: String) {
         let progress = self.planes.entry(data_plane.clone()).or_default();
-        progress.fault = Some(why);
+        progress.error = Some(why);
         progress.is_under_way = false;
     }
 
@@ -124,7 +124,7 @@ impl Deliveries {
     /// The last revision, if it has the desired documents and no other publication runs.
     pub fn settled(&self, data_plane: &DataPlaneKey) -> Option<Revision> {
         let progress = self.planes.get(data_plane)?;
-        progress.revision.filter(|_| !progress.is_under_way && progress.fault.is_none())
+        progress.revision.filter(|_| !progress.is_under_way && progress.error.is_none())
     }
 
     /// The delivery of each of these data planes.
@@ -148,8 +148,8 @@ impl Deliveries {
         if let Some(kept) = &progress.kept {
             return kept.clone();
         }
-        if let Some(fault) = &progress.fault {
-            return Delivery::Pending(format!("The configuration cannot be published: {fault}."));
+        if let Some(error) = &progress.error {
+            return Delivery::Pending(format!("The configuration cannot be published: {error}."));
         }
         let Some(revision) = progress.revision.filter(|_| !progress.is_under_way) else {
             return Delivery::Pending("The configuration is not published yet.".to_owned());
@@ -186,14 +186,14 @@ fn by_pages(pages: &InstancePages, revision: Revision) -> Delivery {
         if page.is_elsewhere { page.is_confirmed } else { page.published_revision >= revision.get() }
     };
     let confirmed = pages.values().filter(|page| page.as_ref().is_ok_and(has_published)).count();
-    // Instances have the same faults, or are about to.
-    let fault = pages.iter().find_map(|(url, page)| {
-        let fault = page.as_ref().ok()?.faults.first()?;
-        Some(format!("{url} says \"{}\".", shortened(&fault.to_string())))
+    // Instances have the same errors, or are about to.
+    let error = pages.iter().find_map(|(url, page)| {
+        let error = page.as_ref().ok()?.faults.first()?;
+        Some(format!("{url} says \"{}\".", shortened(&error.to_string())))
     });
     if confirmed == pages.len() && confirmed > 0 {
-        return match (fault, other_version) {
-            (Some(fault), _) => Delivery::ConfirmedInPart(fault),
+        return match (error, other_version) {
+            (Some(error), _) => Delivery::ConfirmedInPart(error),
             (None, Some(other_version)) => Delivery::ConfirmedByOtherVersion(other_version),
             (None, None) => Delivery::Confirmed,
         };
@@ -207,11 +207,11 @@ fn by_pages(pages: &InstancePages, revision: Revision) -> Delivery {
         return Delivery::Delivered;
     }
     let mut message = format!("{confirmed} of {} PingSIX instances have published it.", pages.len());
-    if let Some((url, fault)) = pages.iter().find_map(|(url, page)| Some((url, page.as_ref().err()?))) {
+    if let Some((url, error)) = pages.iter().find_map(|(url, page)| Some((url, page.as_ref().err()?))) {
         let _ =
-            write!(message, " The status page at {url} cannot be read: {}.", shortened(&fault.to_string()));
-    } else if let Some(fault) = fault {
-        append(&mut message, Some(fault));
+            write!(message, " The status page at {url} cannot be read: {}.", shortened(&error.to_string()));
+    } else if let Some(error) = error {
+        append(&mut message, Some(error));
     }
     append(&mut message, other_version);
     Delivery::Pending(message)
@@ -224,17 +224,17 @@ fn append(message: &mut String, sentence: Option<String>) {
     }
 }
 
-/// The first line of a fault, cut to the limit of a message, without the full stop.
-fn shortened(fault: &str) -> String {
-    let line = fault.lines().next().unwrap_or_default().trim_end_matches('.');
-    line.chars().filter(|character| !character.is_control()).take(MAX_FAULT_CHARS).collect()
+/// The first line of an error, cut to the limit of a message, without the full stop.
+fn shortened(error: &str) -> String {
+    let line = error.lines().next().unwrap_or_default().trim_end_matches('.');
+    line.chars().filter(|character| !character.is_control()).take(MAX_ERROR_CHARS).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use pingsix_translate::ObjectName;
 
-    use super::status_page::{PageDifference, PageFault};
+    use super::status_page::{PageDifference, PageError};
     use super::*;
 
     fn plane() -> DataPlaneKey {
@@ -246,15 +246,15 @@ mod tests {
     }
 
     fn pages(pages: &[Result<(i64, Option<&str>), &str>]) -> Instances {
-        let page = |(published_revision, fault): (i64, Option<&str>)| StatusPage {
+        let page = |(published_revision, error): (i64, Option<&str>)| StatusPage {
             published_revision,
             observed_revision: published_revision,
-            error_kind: fault.map(|_| "candidate_invalid".to_owned()),
-            last_error: fault.map(ToOwned::to_owned),
+            error_kind: error.map(|_| "candidate_invalid".to_owned()),
+            last_error: error.map(ToOwned::to_owned),
             ..StatusPage::default()
         };
         let url = |index| format!("http://127.0.0.1:{}/status/config", 7000 + index).parse().unwrap();
-        let read = pages.iter().map(|read| read.map(page).map_err(|told| PageFault::Shown(told.to_owned())));
+        let read = pages.iter().map(|read| read.map(page).map_err(|told| PageError::Shown(told.to_owned())));
         Instances::Pages(read.enumerate().map(|(index, read)| (url(index), read)).collect())
     }
 
@@ -339,8 +339,8 @@ mod tests {
 
     #[test]
     fn an_instance_of_another_version_is_named_whatever_it_says() {
-        let of_other_version = |published, fault| {
-            let mut read = pages(&[Ok((7, None)), Ok((published, fault))]);
+        let of_other_version = |published, error| {
+            let mut read = pages(&[Ok((7, None)), Ok((published, error))]);
             let Instances::Pages(held) = &mut read else { unreachable!() };
             let last = held.values_mut().next_back().unwrap().as_mut().unwrap();
             last.difference = Some(PageDifference::Lacks("error_kind"));
@@ -377,8 +377,8 @@ mod tests {
 
     #[test]
     fn a_sidecar_names_what_it_cannot_serve() {
-        let page = |published_revision, fault: &str| {
-            let page = format!(r#"{{"published_revision": {published_revision}, "faults": [{fault}]}}"#);
+        let page = |published_revision, error: &str| {
+            let page = format!(r#"{{"published_revision": {published_revision}, "faults": [{error}]}}"#);
             let url = "http://10.0.0.1:7086/status/config".parse().unwrap();
             Instances::Pages([(url, Ok(serde_json::from_str(&page).unwrap()))].into())
         };
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_running_publication_is_pending_and_a_fault_stays_until_a_publication() {
+    fn a_running_publication_is_pending_and_an_error_stays_until_the_next() {
         let mut deliveries = Deliveries::default();
         deliveries.published(&plane(), revision(7));
         deliveries.observe(&plane(), Instances::Unknown);

@@ -32,7 +32,7 @@ use pingsix_translate::responder::RedirectInstruction;
 use pingsix_translate::status::{ConditionType, Problem, Reason, Severity, Verdicts};
 use pingsix_translate::{DataPlaneKey, Kind, Provenance, SharedMap};
 
-pub use candidates::{RejectedMatch, RejectionReason};
+pub use candidates::{MissReason, RejectedMatch};
 pub use check::Check;
 pub use connection::{StreamPorts, explain_connection};
 pub use decision::{FailedCondition, Step, StepResult};
@@ -44,7 +44,7 @@ use listener::Closed;
 pub(crate) use listener::serving_listeners;
 pub use listener::{ClosedCause, Listener, has_port, listeners};
 pub use policies::PolicyPlugins;
-use policies::{fault_of_policy, policies};
+use policies::{injecting_policy, policies};
 pub use related::{RelatedObjects, is_accepted};
 pub use sent::{HeaderChange, Sent};
 pub use source::Source;
@@ -161,7 +161,7 @@ impl<'a> PreparedPlane<'a> {
         let outcome = self.router.outcome(&arrived);
         let (matched, steps) = self.decide(&arrived, &outcome);
         let is_static = matches!(outcome, Outcome::Static { .. });
-        let injects = |(_, route): (_, &Route)| fault_of_policy(&self.plane, route).is_some();
+        let injects = |(_, route): (_, &Route)| injecting_policy(&self.plane, route).is_some();
         let is_injected = is_static && matched.is_some_and(injects);
         let answer = answer(self, &arrived, outcome, self.serves(request, port), &steps, &[]);
         let decided = steps.into_iter().find(|step| step.result == StepResult::Decides);
@@ -208,7 +208,7 @@ impl<'a> PreparedPlane<'a> {
             | Outcome::Forward { route, .. } => Some(*route),
         };
         let matched = key.and_then(|key| Some((key, plane.config.route(&key.id)?)));
-        let injects = |(_, route): (_, &Route)| fault_of_policy(plane, route).is_some();
+        let injects = |(_, route): (_, &Route)| injecting_policy(plane, route).is_some();
         let native = match outcome {
             Outcome::Static { .. } => !matched.is_some_and(injects),
             Outcome::Redirect { .. } => true,
@@ -356,7 +356,7 @@ fn answer(
             not_found(plane, is_served, rejected)
         }
         Outcome::Static { route, status, body, .. } => {
-            let policy = plane.config.route(&route.id).and_then(|route| fault_of_policy(plane, route));
+            let policy = plane.config.route(&route.id).and_then(|route| injecting_policy(plane, route));
             let decided = steps.iter().find(|step| step.result == StepResult::Decides);
             let why = match (policy, decided.and_then(|step| step.source.as_ref())) {
                 (Some(policy), _) => format!("{policy} injects this fault."),
@@ -525,13 +525,13 @@ fn backend(
 
 /// The answer to an unmatched request. `is_served` is whether a listener serves the host.
 fn not_found(plane: &Plane<'_>, is_served: bool, rejected: &[RejectedMatch]) -> Answer {
-    let has = |reason: &dyn Fn(&RejectionReason) -> bool| {
+    let has = |reason: &dyn Fn(&MissReason) -> bool| {
         rejected.iter().find(|rejected_match| reason(&rejected_match.reason))
     };
     let methods: BTreeSet<&str> = rejected
         .iter()
         .filter_map(|rejected_match| {
-            let RejectionReason::Method { methods } = &rejected_match.reason else { return None };
+            let MissReason::Method { methods } = &rejected_match.reason else { return None };
             Some(methods.iter().map(String::as_str))
         })
         .flatten()
@@ -542,7 +542,7 @@ fn not_found(plane: &Plane<'_>, is_served: bool, rejected: &[RejectedMatch]) -> 
     } else if !methods.is_empty() {
         let methods: Vec<&str> = methods.into_iter().collect();
         (NotFoundCause::Method, format!("The path is served for {} only.", methods.join(", ")))
-    } else if has(&|reason| matches!(reason, RejectionReason::Path { .. })).is_some() {
+    } else if has(&|reason| matches!(reason, MissReason::Path { .. })).is_some() {
         (NotFoundCause::Path, "No rule for this host matches the path.".to_owned())
     } else {
         (NotFoundCause::Host, "No rule is for this host.".to_owned())

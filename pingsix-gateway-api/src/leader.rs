@@ -47,8 +47,8 @@ use tracing::{debug, info, warn};
 
 pub use lease::{LeaseOptions, LeaseOptionsError, lease_name};
 
+use crate::api_error::{ApiError, ApiErrorCategory, within};
 use crate::clock::LeaseClock;
-use crate::fault::{Fault, FaultCategory, within};
 
 /// The longest time for reading the Lease before a write.
 const CONFIRM_TIMEOUT: Duration = Duration::from_secs(2);
@@ -104,8 +104,8 @@ impl Leadership {
     /// question.
     ///
     /// # Errors
-    /// [`Fault`] when the Lease could not be read.
-    pub(crate) async fn confirm(&self) -> Result<bool, Fault> {
+    /// [`ApiError`] when the Lease could not be read.
+    pub(crate) async fn confirm(&self) -> Result<bool, ApiError> {
         let Some(lease) = &self.lease else { return Ok(self.is_held()) };
         let held = within(CONFIRM_TIMEOUT, lease.api.get(&lease.name)).await?;
         let holder = held.spec.and_then(|spec| spec.holder_identity);
@@ -175,8 +175,8 @@ pub struct Elector {
     candidacy: Arc<Candidacy>,
     /// The content of the Lease at its last observed change, and the time of that change.
     observed: Option<(LeaseSpec, Instant)>,
-    /// The last logged fault.
-    complaint: Option<FaultCategory>,
+    /// The last logged error.
+    complaint: Option<ApiErrorCategory>,
 }
 
 /// The outcome of an attempt to take or to renew the lease.
@@ -239,7 +239,7 @@ impl Elector {
     }
 
     /// Applies the outcome of an attempt, and returns the time of the next one.
-    fn conclude(&mut self, attempt: Result<Attempt, Fault>) -> Duration {
+    fn conclude(&mut self, attempt: Result<Attempt, ApiError>) -> Duration {
         // Up to a quarter sooner, so that candidates do not keep step, and never later.
         let retry = self.options.retry.mul_f64(1.0 - 0.25 * fastrand::f64());
         match attempt {
@@ -261,8 +261,8 @@ impl Elector {
                 // No later than the lease may be taken.
                 retry.min(self.options.lease_clock.until(expires))
             }
-            Err(fault) => {
-                self.log_fault(&fault);
+            Err(error) => {
+                self.log_error(&error);
                 match self.time_left() {
                     None => retry,
                     Some(Duration::ZERO) => {
@@ -281,30 +281,30 @@ impl Elector {
         }
     }
 
-    /// A lasting fault is logged once.
-    fn log_fault(&mut self, fault: &Fault) {
-        let category = fault.category.as_str();
-        if self.complaint == Some(fault.category) || fault.category == FaultCategory::Conflict {
-            debug!(category, error = %fault, "the lease could not be taken or renewed");
+    /// A lasting error is logged once.
+    fn log_error(&mut self, error: &ApiError) {
+        let category = error.category.as_str();
+        if self.complaint == Some(error.category) || error.category == ApiErrorCategory::Conflict {
+            debug!(category, error = %error, "the lease could not be taken or renewed");
             return;
         }
-        self.complaint = Some(fault.category);
+        self.complaint = Some(error.category);
         let namespace = &self.options.namespace;
-        if fault.category == FaultCategory::Forbidden {
+        if error.category == ApiErrorCategory::Forbidden {
             let needed = "get, create and update on leases of coordination.k8s.io";
-            warn!(%namespace, needed, error = %fault, "not allowed to use the lease: this replica cannot lead");
+            warn!(%namespace, needed, error = %error, "not allowed to use the lease: this replica cannot lead");
         } else {
-            warn!(%namespace, category, error = %fault, "the lease could not be taken or renewed");
+            warn!(%namespace, category, error = %error, "the lease could not be taken or renewed");
         }
     }
 
-    async fn attempt(&mut self, limit: Duration) -> Result<Attempt, Fault> {
+    async fn attempt(&mut self, limit: Duration) -> Result<Attempt, ApiError> {
         let deadline = Instant::now() + limit;
         let left = || deadline.saturating_duration_since(Instant::now());
         let mut lease = match within(left(), self.api.get(&self.options.name)).await {
             Ok(lease) => lease,
-            Err(fault) if fault.category == FaultCategory::NotFound => return self.create(left()).await,
-            Err(fault) => return Err(fault),
+            Err(error) if error.category == ApiErrorCategory::NotFound => return self.create(left()).await,
+            Err(error) => return Err(error),
         };
         let spec = lease.spec.take().unwrap_or_default();
         let expires = self.observe(&spec);
@@ -321,7 +321,7 @@ impl Elector {
         Ok(self.held_since(asked, stored))
     }
 
-    async fn create(&mut self, limit: Duration) -> Result<Attempt, Fault> {
+    async fn create(&mut self, limit: Duration) -> Result<Attempt, ApiError> {
         let lease = Lease {
             metadata: ObjectMeta { name: Some(self.options.name.clone()), ..ObjectMeta::default() },
             spec: Some(LeaseSpec { lease_transitions: Some(0), ..self.taken(&LeaseSpec::default()) }),
@@ -382,20 +382,20 @@ impl Elector {
         let let_go = loop {
             match self.try_release(deadline).await {
                 // A running renewal has arrived.
-                Err(fault) if fault.category == FaultCategory::Conflict && Instant::now() < deadline => {}
+                Err(error) if error.category == ApiErrorCategory::Conflict && Instant::now() < deadline => {}
                 let_go => break let_go,
             }
         };
         match let_go {
             Ok(true) => info!("lease released"),
             Ok(false) => {}
-            Err(fault) if fault.category == FaultCategory::NotFound => {}
-            Err(fault) => self.log_fault(&fault),
+            Err(error) if error.category == ApiErrorCategory::NotFound => {}
+            Err(error) => self.log_error(&error),
         }
     }
 
     /// Whether the lease was ours.
-    async fn try_release(&self, deadline: Instant) -> Result<bool, Fault> {
+    async fn try_release(&self, deadline: Instant) -> Result<bool, ApiError> {
         let left = || deadline.saturating_duration_since(Instant::now());
         let mut lease = within(left(), self.api.get(&self.options.name)).await?;
         let spec = lease.spec.get_or_insert_default();

@@ -22,8 +22,8 @@
 //! ```
 //! use pingsix_gateway_api::{Objects, Options, Pipeline};
 //!
-//! let (objects, faults) = Objects::from_yaml(include_str!("../examples/shop.yaml"));
-//! faults.iter().for_each(|fault| eprintln!("{fault}"));
+//! let (objects, problems) = Objects::from_yaml(include_str!("../examples/shop.yaml"));
+//! problems.iter().for_each(|problem| eprintln!("{problem}"));
 //! let options = Options { controller_name: "example.com/embedded".to_owned(), ..Options::default() };
 //! let output = Pipeline::new(options).run(&objects);
 //! output.findings.iter().for_each(|finding| eprintln!("{finding}"));
@@ -68,11 +68,11 @@
 //! crate depends on `k8s-openapi` with the feature `latest`, or with the feature of the oldest supported version.
 
 mod about;
+#[cfg(feature = "controller")]
+mod api_error;
 pub mod bridge;
 mod expiry;
 pub mod explain;
-#[cfg(feature = "controller")]
-mod fault;
 #[cfg(test)]
 mod fixture;
 #[cfg(feature = "controller")]

@@ -281,7 +281,7 @@ impl Metrics {
         metrics
     }
 
-    /// Creates the series that may begin with a fault: Prometheus sees no increase in a series that begins at 1.
+    /// Creates the series that may begin with an error: Prometheus sees no increase in a series that begins at 1.
     fn begin_at_zero(&self) {
         for kind in OWNER_KINDS.map(Kind::as_str) {
             for outcome in Outcome::ALL.map(Outcome::as_str) {

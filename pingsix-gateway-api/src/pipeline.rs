@@ -13,10 +13,10 @@
 //! ```
 //! use pingsix_gateway_api::{Objects, Options, Pipeline};
 //!
-//! let (objects, faults) = Objects::from_yaml(include_str!("../examples/shop.yaml"));
+//! let (objects, problems) = Objects::from_yaml(include_str!("../examples/shop.yaml"));
 //! let options = Options { controller_name: "example.com/embedded".to_owned(), ..Options::default() };
 //! let output = Pipeline::new(options).run(&objects);
-//! assert!(faults.is_empty() && output.findings.is_empty());
+//! assert!(problems.is_empty() && output.findings.is_empty());
 //! assert_eq!(output.desired().count(), 1);
 //! ```
 
@@ -183,7 +183,7 @@ pub struct Output {
     pub routes: BTreeMap<Arc<ObjectKey>, RouteVerdict>,
     /// The verdicts of each Gateway and IngressClass on each policy.
     pub policies: BTreeMap<Arc<ObjectKey>, Vec<PolicyVerdict>>,
-    /// The faults of objects; sorted, without repetitions.
+    /// The problems of objects; sorted, without repetitions.
     pub findings: Vec<Finding>,
     /// Gateways and IngressClasses with unusable parameters. Their data planes and documents are unknown, so former
     /// publications stay.
@@ -226,7 +226,7 @@ pub struct ServedStreams {
     pub plane: StreamPlane,
 }
 
-/// A fault of an object, or a loss that its author may not expect. Displays as
+/// A problem of an object, or a loss that its author may not expect. Displays as
 /// `HTTPRoute shop/cart: spec.rules[0]: message`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {

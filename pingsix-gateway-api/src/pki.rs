@@ -48,7 +48,7 @@ use kube::core::ObjectMeta;
 
 pub use authority::Authority;
 pub use certificate::Certificate;
-pub use identity::{ClientIdentity, FeedIdentity, IdentityFault};
+pub use identity::{ClientIdentity, FeedIdentity, ReissueReason};
 pub use options::AuthorityOptions;
 pub(crate) use reconciler::{FeedAuthority, IdentityError, IssuedIdentity, start};
 pub use record::{ROTATE, WAITS_FOR};
@@ -75,10 +75,10 @@ fn secret_metadata(name: &str) -> ObjectMeta {
 /// The Secret has content of another author. The error never shows the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("its key {key} {problem}")]
-pub struct RecordFault {
+pub struct RecordError {
     /// The key of the Secret's data.
     pub key: &'static str,
-    /// The fault.
+    /// The error.
     pub problem: &'static str,
 }
 

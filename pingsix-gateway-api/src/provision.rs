@@ -3,7 +3,7 @@
 //! ```text
 //! Infrastructure (pingsix-translate) ──► objects ──► Board ──► Provisioner ──► API server
 //!                                         pure                  the leader      │ children, watched
-//!                               Provisioned: addresses, faults ◄────────────────┘
+//!                               Provisioned: addresses, errors ◄────────────────┘
 //! ```
 //!
 //! Each owner has a Deployment with one PingSIX container per port of HTTP and the sidecar, a Service in front of it, two
@@ -46,9 +46,9 @@ use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, ObjectName};
 use serde_json::{Value, json};
 
 pub(crate) use addresses::addresses_of_service;
-pub(crate) use addresses::{AddressFault, judge_addresses};
+pub(crate) use addresses::{AddressProblem, judge_addresses};
 pub(crate) use key::{DiagnosticsKey, InstallationKey};
-pub(crate) use keys::{DeployedKeys, KeyRecord, KeyringFault};
+pub(crate) use keys::{DeployedKeys, KeyRecord, MissingKeysError};
 pub(crate) use keys::{KeyPlan, plan as plan_keys};
 pub(crate) use object::Child;
 pub use object::ChildKind;

@@ -45,9 +45,9 @@ use tokio::time::Instant;
 
 pub(crate) use report::{Confirmed, ReplicaReport};
 
-use crate::acceptance::Findings;
+use crate::acceptance::Quarantines;
+use crate::api_error::ApiError;
 use crate::digest::short_digest;
-use crate::fault::Fault;
 use crate::leader::LeaseOptions;
 use membership::Membership;
 use revisions::LeaseReservations;
@@ -171,17 +171,17 @@ impl Replicas {
         })
     }
 
-    /// The findings of the other replicas.
-    pub(crate) fn findings(&self) -> Findings {
+    /// The quarantines of the other replicas.
+    pub(crate) fn quarantines(&self) -> Quarantines {
         let membership = self.0.membership.lock();
-        let mut findings = Findings::new();
+        let mut quarantines = Quarantines::new();
         for (replica, record) in membership.live() {
-            let of = findings.entry(replica.to_owned()).or_default();
-            for (owner, finding) in record.found.iter().filter_map(report::Written::read) {
-                of.entry(owner).or_default().push(finding);
+            let of = quarantines.entry(replica.to_owned()).or_default();
+            for (owner, quarantine) in record.found.iter().filter_map(report::Written::read) {
+                of.entry(owner).or_default().push(quarantine);
             }
         }
-        findings
+        quarantines
     }
 
     /// Changes with each record of another replica that may affect [`readers_of`](Self::readers_of) or the reports
@@ -191,7 +191,7 @@ impl Replicas {
     }
 }
 
-/// A second at most after each fault, sooner than other watches, because the records are soon outdated.
+/// A second at most after each error, sooner than other watches, because the records are soon outdated.
 struct ReplicaBackoff;
 
 impl Iterator for ReplicaBackoff {
@@ -206,7 +206,7 @@ impl Backoff for ReplicaBackoff {
     fn reset(&mut self) {}
 }
 
-/// Follows a Lease until the future is dropped; `None` while it does not exist. A lasting fault is logged once.
+/// Follows a Lease until the future is dropped; `None` while it does not exist. A lasting error is logged once.
 async fn follow(api: &Api<Lease>, name: &str, mut see: impl FnMut(Option<Lease>)) {
     use futures::StreamExt as _;
 
@@ -219,9 +219,9 @@ async fn follow(api: &Api<Lease>, name: &str, mut see: impl FnMut(Option<Lease>)
                 see(lease);
             }
             Err(error) => {
-                let fault = Fault::from(&error);
-                if complaint.replace(fault.category) != Some(fault.category) {
-                    tracing::warn!(lease = name, category = fault.category.as_str(), error = %fault, "cannot be watched");
+                let error = ApiError::from(&error);
+                if complaint.replace(error.category) != Some(error.category) {
+                    tracing::warn!(lease = name, category = error.category.as_str(), error = %error, "cannot be watched");
                 }
             }
         }

@@ -104,16 +104,16 @@ macro_rules! world {
                 }
             }
 
-            /// Every undecodable object, with its fault.
+            /// Every undecodable object, with its problem.
             pub fn undecodable(&self) -> Vec<(ObjectKey, Undecodable)> {
-                let mut faults = Vec::new();
+                let mut problems = Vec::new();
                 $(
-                    faults.extend(self.$field.objects().iter().filter_map(|object| {
+                    problems.extend(self.$field.objects().iter().filter_map(|object| {
                         Some((object.key(), object.undecodable()?.clone()))
                     }));
                 )+
-                faults.sort_by(|(one, _), (other, _)| one.cmp(other));
-                faults
+                problems.sort_by(|(one, _), (other, _)| one.cmp(other));
+                problems
             }
 
             /// The work of all stores so far.
@@ -227,7 +227,7 @@ pub struct Effects {
     pub removed: BTreeSet<ObjectKey>,
     /// Services with a new, changed or deleted EndpointSlice, in its old or its new version.
     pub sliced: BTreeSet<ObjectName>,
-    /// Touched objects that cannot be decoded, with their faults. They count as absent.
+    /// Touched objects that cannot be decoded, with their problems. They count as absent.
     pub undecodable: BTreeMap<ObjectKey, Problem>,
 }
 
@@ -287,9 +287,9 @@ impl World {
         for change in changes {
             let key = ObjectKey { kind: K::KIND, name: change.name().clone() };
             if let Change::Applied { after, .. } | Change::Touched { after, .. } = &change
-                && let Some(fault) = after.undecodable()
+                && let Some(problem) = after.undecodable()
             {
-                effects.undecodable.insert(key.clone(), fault.problem(key.clone()));
+                effects.undecodable.insert(key.clone(), problem.problem(key.clone()));
             }
             let concerned = match change {
                 Change::Touched { .. } => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
-use crate::error::{SinkError, SinkFault};
+use crate::error::{SinkError, SinkErrorSource};
 
 /// The name of a document inside its scope, such as `routes/abc`.
 ///
@@ -62,7 +62,7 @@ pub struct InvalidKey {
     pub problem: &'static str,
 }
 
-impl SinkFault for InvalidKey {
+impl SinkErrorSource for InvalidKey {
     fn category(&self) -> &'static str {
         "invalid_key"
     }

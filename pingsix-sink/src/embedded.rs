@@ -93,14 +93,14 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 pub use crate::desired::LIST_LIMIT;
-pub use access::{Access, Clients, ClientsError, ClientsProblem, feed_uri, feed_uri_of_owner};
+pub use access::{Access, Clients, ClientsError, ClientsErrorKind, feed_uri, feed_uri_of_owner};
 pub use builder::Builder;
 pub use error::EmbeddedError;
 pub use pace::Pace;
 pub use stats::Stats;
 pub use store::ScopeSize;
 pub use target::EmbeddedTarget;
-pub use tls::{ServerTls, TlsError, TlsFault, TlsPart};
+pub use tls::{ServerTls, TlsError, TlsErrorKind, TlsPart};
 
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::error::SinkError;

@@ -1,14 +1,14 @@
 //! The common error of all sinks.
 //!
-//! Each module has its own error and describes it by [`SinkFault`]. The common error names none of them, so no sink
-//! depends on another one through its errors.
+//! Each module has its own error and describes it by [`SinkErrorSource`]. The common error names none of them, so no
+//! sink depends on another one through its errors.
 
 use std::error::Error;
 use std::fmt;
 
 /// An error of one sink, or of the values that sinks are given. Its message carries no value of a document.
-pub trait SinkFault: Error + Send + Sync + 'static {
-    /// A stable name of the kind of fault, for metrics.
+pub trait SinkErrorSource: Error + Send + Sync + 'static {
+    /// A stable name of the kind of error, for metrics.
     fn category(&self) -> &'static str;
 
     /// Whether a retry with the same arguments and options may succeed.
@@ -22,8 +22,8 @@ pub trait SinkFault: Error + Send + Sync + 'static {
 
 /// A publication, or the start of a sink, failed.
 ///
-/// Every [`SinkFault`] converts into it; [`downcast_ref`](Self::downcast_ref) leads back.
-pub struct SinkError(Box<dyn SinkFault>);
+/// Every [`SinkErrorSource`] converts into it; [`downcast_ref`](Self::downcast_ref) leads back.
+pub struct SinkError(Box<dyn SinkErrorSource>);
 
 impl SinkError {
     /// The target failed; the documents written before stay. For targets without an error of their own.
@@ -32,7 +32,7 @@ impl SinkError {
     }
 
     /// The error of a sink, if it is of this type.
-    pub fn downcast_ref<E: SinkFault>(&self) -> Option<&E> {
+    pub fn downcast_ref<E: SinkErrorSource>(&self) -> Option<&E> {
         let error: &(dyn Error + 'static) = &*self.0;
         error.downcast_ref()
     }
@@ -47,15 +47,15 @@ impl SinkError {
         self.0.holds_nothing()
     }
 
-    /// A stable name of the kind of fault, for metrics.
+    /// A stable name of the kind of error, for metrics.
     pub fn category(&self) -> &'static str {
         self.0.category()
     }
 }
 
-impl<E: SinkFault> From<E> for SinkError {
-    fn from(fault: E) -> Self {
-        Self(Box::new(fault))
+impl<E: SinkErrorSource> From<E> for SinkError {
+    fn from(error: E) -> Self {
+        Self(Box::new(error))
     }
 }
 
@@ -81,7 +81,7 @@ impl Error for SinkError {
 #[error("the target failed")]
 struct TargetFailed(#[source] Box<dyn Error + Send + Sync>);
 
-impl SinkFault for TargetFailed {
+impl SinkErrorSource for TargetFailed {
     fn category(&self) -> &'static str {
         "target"
     }

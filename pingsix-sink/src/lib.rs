@@ -23,8 +23,8 @@
 //! 6. A publication to a silent target fails within a bounded time.
 //! 7. No value of a document appears in a log line, an error or a `Debug` text, because a value may be a private key.
 //!
-//! A sink need not survive faults that its target cannot have, such as foreign writes to memory. `docs/reference/sinks.md`
-//! lists the guarantees of each sink.
+//! A sink need not survive failures that its target cannot have, such as foreign writes to memory.
+//! `docs/reference/sinks.md` lists the guarantees of each sink.
 
 pub mod admin;
 pub mod backoff;

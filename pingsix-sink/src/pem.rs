@@ -47,7 +47,7 @@ impl fmt::Debug for PemSource {
 
 /// Reason why a text has no usable certificates. Never quotes the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PemFault {
+pub(crate) enum PemError {
     Damaged,
     Empty,
     /// The certificate with this number, from one, is no CA.
@@ -56,8 +56,8 @@ pub(crate) enum PemFault {
     },
 }
 
-impl PemFault {
-    /// The fault, to follow the name of the file.
+impl PemError {
+    /// The error, to follow the name of the file.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Damaged => "is not PEM, or its PEM is damaged",
@@ -68,20 +68,20 @@ impl PemFault {
 }
 
 /// All certificates of a text, at least one. An unreadable certificate is an error.
-pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, PemFault> {
+pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, PemError> {
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match certificates {
-        Ok(certificates) if certificates.is_empty() => Err(PemFault::Empty),
+        Ok(certificates) if certificates.is_empty() => Err(PemError::Empty),
         Ok(certificates) => Ok(certificates),
-        Err(_) => Err(PemFault::Damaged),
+        Err(_) => Err(PemError::Damaged),
     }
 }
 
 /// All certificates of a text, each of which is a CA.
-pub(crate) fn authorities(pem: &[u8]) -> Result<RootCertStore, PemFault> {
+pub(crate) fn authorities(pem: &[u8]) -> Result<RootCertStore, PemError> {
     let mut roots = RootCertStore::empty();
     for (number, certificate) in (1..).zip(certificates(pem)?) {
-        roots.add(certificate).map_err(|_| PemFault::NotACa { number })?;
+        roots.add(certificate).map_err(|_| PemError::NotACa { number })?;
     }
     Ok(roots)
 }
@@ -89,7 +89,7 @@ pub(crate) fn authorities(pem: &[u8]) -> Result<RootCertStore, PemFault> {
 /// Reason why a certificate and a key cannot be used together. Its text continues a sentence that begins with the
 /// part, and never quotes the part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IdentityFault {
+pub(crate) enum IdentityError {
     Certificate(&'static str),
     Key(&'static str),
 }
@@ -98,17 +98,17 @@ pub(crate) enum IdentityFault {
 pub(crate) fn identity(
     certificate: &[u8],
     key: &[u8],
-) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), IdentityFault> {
-    let chain = certificates(certificate).map_err(|fault| IdentityFault::Certificate(fault.as_str()))?;
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), IdentityError> {
+    let chain = certificates(certificate).map_err(|error| IdentityError::Certificate(error.as_str()))?;
     let key = PrivateKeyDer::from_pem_slice(key);
-    let key = key.map_err(|_| IdentityFault::Key("is no private key in PEM that can be read"))?;
+    let key = key.map_err(|_| IdentityError::Key("is no private key in PEM that can be read"))?;
     let loaded = ring::default_provider().key_provider.load_private_key(key.clone_key());
-    let loaded = loaded.map_err(|_| IdentityFault::Key("is of a kind that cannot be used"))?;
+    let loaded = loaded.map_err(|_| IdentityError::Key("is of a kind that cannot be used"))?;
     match CertifiedKey::new(chain.clone(), loaded).keys_match() {
         Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok((chain, key)),
         Err(rustls::Error::InconsistentKeys(_)) => {
-            Err(IdentityFault::Key("does not belong to the certificate"))
+            Err(IdentityError::Key("does not belong to the certificate"))
         }
-        Err(_) => Err(IdentityFault::Certificate("cannot be read as a certificate")),
+        Err(_) => Err(IdentityError::Certificate("cannot be read as a certificate")),
     }
 }

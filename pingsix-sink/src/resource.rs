@@ -12,7 +12,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use crate::document::{Document, Key, Owner};
-use crate::error::SinkFault;
+use crate::error::SinkErrorSource;
 
 pub use keyring::{Keyring, KeyringError};
 pub use sealed::Sealer;
@@ -53,7 +53,7 @@ impl ResourceKind {
     /// The kind and the id in a key.
     ///
     /// # Errors
-    /// The fault of the key.
+    /// The error of the key.
     pub fn of(key: &Key) -> Result<(Self, &str), &'static str> {
         let Some((kind, id)) = key.as_str().split_once('/') else {
             return Err("its key has no id");
@@ -83,11 +83,11 @@ pub(crate) struct ResourceError {
     pub(crate) key: Key,
     /// The owner of the document.
     pub(crate) owner: Owner,
-    /// The fault.
+    /// The error.
     pub(crate) problem: &'static str,
 }
 
-impl SinkFault for ResourceError {
+impl SinkErrorSource for ResourceError {
     fn category(&self) -> &'static str {
         "resource"
     }

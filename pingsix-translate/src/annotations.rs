@@ -230,7 +230,7 @@ pub struct IngressAnnotations {
     pub redirects_www: bool,
     /// By field of a policy: the annotation that sets it.
     sources: BTreeMap<&'static str, String>,
-    faults: Vec<Fault>,
+    problems: Vec<AnnotationProblem>,
 }
 
 /// Whether requests in plaintext are redirected to HTTPS.
@@ -272,7 +272,7 @@ pub enum BackendProtocol {
 pub struct DirectiveOfSnippet {
     /// The name of the annotation behind the domain.
     pub annotation: &'static str,
-    /// A sentence about its line. One about a difference is among the faults, too.
+    /// A sentence about its line. One about a difference is among the problems, too.
     pub sentence: String,
     /// Whether it is honoured as it is written.
     pub is_exact: bool,
@@ -280,12 +280,12 @@ pub struct DirectiveOfSnippet {
 
 /// An annotation that is not honoured, or with a difference.
 #[derive(Debug)]
-pub struct Fault {
-    /// The whole name; `None` if no single annotation has the fault.
+pub struct AnnotationProblem {
+    /// The whole name; `None` if no single annotation has the problem.
     pub annotation: Option<String>,
     /// The loss of the Ingress.
     pub purpose: Purpose,
-    /// A sentence about the fault.
+    /// A sentence about the problem.
     pub message: String,
     /// True if PingSIX honours the annotation, with the difference that the message names.
     pub is_honoured: bool,
@@ -307,23 +307,29 @@ impl IngressAnnotations {
             for concern in concerns(*dialect) {
                 (concern.read)(&mut values, &mut read);
             }
-            read.faults.extend(values.finish());
+            read.problems.extend(values.finish());
         }
         read
     }
 
-    /// Adds a flaw of the policies that the annotations stand for. `field` is a field of their specs.
-    pub(crate) fn add_flaw(&mut self, protects: bool, field: &str, message: String) {
+    /// Adds a problem of the policies that the annotations stand for. `field` is a field of their specs.
+    pub(crate) fn add_problem(&mut self, protects: bool, field: &str, message: String) {
         let purpose = if protects { Purpose::Protects } else { Purpose::Tunes };
         let annotation = self.sources.get(field).cloned();
-        self.faults.push(Fault { annotation, purpose, message, is_honoured: false, is_ignored: false });
+        self.problems.push(AnnotationProblem {
+            annotation,
+            purpose,
+            message,
+            is_honoured: false,
+            is_ignored: false,
+        });
     }
 
-    /// Leaves the parts of the permissions for scripts out that cannot be honoured. `flaw_of` is the first flaw of
-    /// permissions, and `admits_any_origin` says whether they are for scripts of any origin.
+    /// Leaves the parts of the permissions for scripts out that cannot be honoured. `problem_of` is the first problem
+    /// of permissions, and `admits_any_origin` says whether they are for scripts of any origin.
     pub(crate) fn check_cors(
         &mut self,
-        flaw_of: impl Fn(&Cors) -> Option<String>,
+        problem_of: impl Fn(&Cors) -> Option<String>,
         admits_any_origin: impl Fn(&Cors) -> bool,
     ) {
         let Some(mut cors) = self.security.cors.take() else { return };
@@ -335,38 +341,39 @@ impl IngressAnnotations {
             );
         }
         for (field, _, list) in CORS_LISTS {
-            let mut flaws = Vec::new();
+            let mut problems = Vec::new();
             let nothing = Cors { allow_credentials: cors.allow_credentials, ..Cors::default() };
             let is_usable = |name: &String| {
                 let mut alone = nothing.clone();
                 list(&mut alone).push(name.clone());
-                flaw_of(&alone).map(|flaw| flaws.push(flaw)).is_none()
+                problem_of(&alone).map(|problem| problems.push(problem)).is_none()
             };
             let mut names = std::mem::take(list(&mut cors));
             names.retain(is_usable);
             *list(&mut cors) = names;
-            for flaw in flaws {
-                self.add_flaw(false, field, format!("{flaw} The item is left out."));
+            for problem in problems {
+                self.add_problem(false, field, format!("{problem} The item is left out."));
             }
         }
         // An empty list would be a promise to answer preflights, and to allow none.
         if !cors.allow_origins.is_empty() {
-            match flaw_of(&cors) {
-                Some(flaw) => self.add_flaw(false, "cors", flaw),
+            match problem_of(&cors) {
+                Some(problem) => self.add_problem(false, "cors", problem),
                 None => self.security.cors = Some(cors),
             }
         }
     }
 
-    /// Closes the Ingress if a snippet changes headers that PingSIX cannot change. `flaw_of` is the first flaw of a filter.
+    /// Closes the Ingress if a snippet changes headers that PingSIX cannot change. `problem_of` is the first problem of
+    /// a filter.
     pub(crate) fn check_directives(
         &mut self,
-        flaw_of: impl Fn(&api::HttpRouteRulesFilters) -> Option<String>,
+        problem_of: impl Fn(&api::HttpRouteRulesFilters) -> Option<String>,
     ) {
         if self.sources.contains_key(SNIPPET) {
-            let flaws: Vec<String> = self.filters.iter().filter_map(flaw_of).collect();
-            for flaw in flaws {
-                self.add_flaw(true, SNIPPET, flaw);
+            let problems: Vec<String> = self.filters.iter().filter_map(problem_of).collect();
+            for problem in problems {
+                self.add_problem(true, SNIPPET, problem);
             }
         }
     }
@@ -421,15 +428,15 @@ impl IngressAnnotations {
         redirect.or_else(of_path).filter(|_| !self.is_closed())
     }
 
-    /// Leaves the path for backends as it is, because of a fault of the regular expression.
+    /// Leaves the path for backends as it is, because of a problem of the regular expression.
     pub(crate) fn lose_path_change(&mut self, message: String) {
         self.path_change = None;
-        self.add_flaw(false, REWRITE_REGEX, message);
+        self.add_problem(false, REWRITE_REGEX, message);
     }
 
     /// Notes that a header of the ConfigMap, or all of them, cannot be set.
     pub(crate) fn lose_custom_headers(&mut self, message: String) {
-        self.add_flaw(false, CUSTOM_HEADERS, message);
+        self.add_problem(false, CUSTOM_HEADERS, message);
     }
 
     /// Whether requests in plaintext are redirected to HTTPS for some hosts, or for hosts with a certificate.
@@ -442,7 +449,7 @@ impl IngressAnnotations {
         self.https = HttpsRedirect::default();
         let message = "Requests in plaintext are not redirected to HTTPS, because that needs the layout perPort; \
                        ssl-redirect \"false\" says that none is wanted.";
-        self.add_flaw(false, SSL_REDIRECT, message.to_owned());
+        self.add_problem(false, SSL_REDIRECT, message.to_owned());
     }
 
     /// Notes that clients may have the address of a node.
@@ -463,7 +470,13 @@ impl IngressAnnotations {
     fn add_difference(&mut self, field: &str, message: &str) {
         let annotation = self.sources.get(field).cloned();
         let (purpose, message) = (Purpose::Tunes, message.to_owned());
-        self.faults.push(Fault { annotation, purpose, message, is_honoured: true, is_ignored: false });
+        self.problems.push(AnnotationProblem {
+            annotation,
+            purpose,
+            message,
+            is_honoured: true,
+            is_ignored: false,
+        });
     }
 
     /// The policies for which the annotations of an Ingress stand, without those that would be empty.
@@ -500,19 +513,19 @@ impl IngressAnnotations {
     }
 
     /// The annotations that are not honoured as they are written.
-    pub fn faults(&self) -> &[Fault] {
-        &self.faults
+    pub fn problems(&self) -> &[AnnotationProblem] {
+        &self.problems
     }
 
     /// Whether an annotation that protects the Ingress cannot be honoured.
     pub fn is_closed(&self) -> bool {
-        self.faults.iter().any(|fault| fault.purpose == Purpose::Protects)
+        self.problems.iter().any(|problem| problem.purpose == Purpose::Protects)
     }
 
     /// A problem for each annotation that is not honoured as it is written, those that close the Ingress first. An Ingress
     /// may have thousands of annotations, so the first problems are listed, and all others become one.
-    pub(crate) fn problems(&self, key: &Arc<ObjectKey>) -> Vec<Problem> {
-        let of = |purpose| self.faults.iter().filter(move |fault| fault.purpose == purpose);
+    pub(crate) fn problems_of(&self, key: &Arc<ObjectKey>) -> Vec<Problem> {
+        let of = |purpose| self.problems.iter().filter(move |problem| problem.purpose == purpose);
         let problem = |severity, message| Problem {
             object: key.clone(),
             field: FieldPath::new("metadata").child("annotations"),
@@ -522,7 +535,7 @@ impl IngressAnnotations {
         };
         let listed = of(Purpose::Protects).chain(of(Purpose::Tunes)).take(LISTED);
         let mut problems: Vec<Problem> = listed
-            .map(|Fault { annotation, purpose, message, .. }| {
+            .map(|AnnotationProblem { annotation, purpose, message, .. }| {
                 let (severity, closed) = match purpose {
                     Purpose::Protects => (Severity::Error, CLOSED),
                     Purpose::Tunes => (Severity::Warning, ""),
@@ -532,7 +545,7 @@ impl IngressAnnotations {
                 problem(severity, format!("{named}{message}{closed}"))
             })
             .collect();
-        if let Some(others) = self.faults.len().checked_sub(LISTED).filter(|others| *others > 0) {
+        if let Some(others) = self.problems.len().checked_sub(LISTED).filter(|others| *others > 0) {
             let message =
                 format!("{others} more annotations of the Ingress are not honoured as they are written.");
             problems.push(problem(Severity::Warning, message));

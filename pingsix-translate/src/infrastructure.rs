@@ -16,7 +16,7 @@ use crate::model::{
 };
 use crate::snapshot::{Gateway, proxy_of_gateway};
 
-pub use credentials::{CredentialsError, CredentialsFault, SinkCredentials};
+pub use credentials::{CredentialsError, CredentialsErrorKind, SinkCredentials};
 
 /// The infrastructure that a managed Gateway or IngressClass needs.
 #[derive(Clone, Debug, PartialEq)]
@@ -276,9 +276,9 @@ pub struct SinkParameters {
 }
 
 impl SinkParameters {
-    /// The problem of an owner whose configuration cannot be published because of `fault`, half a sentence. Its field is the
-    /// reference of the owner to the parameters. `gateway` is the owner, if that is a Gateway.
-    pub fn problem(&self, owner: &ObjectKey, gateway: Option<&Gateway>, fault: &str) -> Problem {
+    /// The problem of an owner whose configuration cannot be published because of `cause`, half a sentence. Its field
+    /// is the reference of the owner to the parameters. `gateway` is the owner, if that is a Gateway.
+    pub fn problem(&self, owner: &ObjectKey, gateway: Option<&Gateway>, cause: &str) -> Problem {
         let own = gateway.and_then(|gateway| proxy_of_gateway(gateway, &owner.name.namespace));
         let field = if owner.kind != Kind::Gateway {
             "spec.parameters"
@@ -292,7 +292,7 @@ impl SinkParameters {
             field: FieldPath::new(field),
             severity: Severity::Error,
             reason: Reason::InvalidParameters,
-            message: format!("The configuration cannot be published: {fault}."),
+            message: format!("The configuration cannot be published: {cause}."),
         }
     }
 

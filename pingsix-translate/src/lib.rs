@@ -34,7 +34,7 @@ pub use feature::{FEATURES, Feature, Need, supported_features};
 pub use lower::{DataPlane, Size, StreamPlane};
 pub use model::{
     BackendAddresses, Budget, Capability, CapabilityRow, CertificateReference, DEFAULT_CONTROLLER_NAME,
-    DataPlaneKey, Decision, Executor, FieldPath, GATEWAY_GROUP, Hostname, HostnameFlaw, INGRESS_GROUP, Kind,
+    DataPlaneKey, Decision, Executor, FieldPath, GATEWAY_GROUP, Hostname, HostnameError, INGRESS_GROUP, Kind,
     Layout, NameParts, Network, ObjectKey, ObjectName, Options, Origin, PINGSIX_GROUP, ParentRef,
     ParseDataPlaneKeyError, ParseObjectNameError, PolicyPlugins, Provenance, Reference, Section,
     StreamProvenance, article, is_backend_address, is_dns_label, is_dns_subdomain,

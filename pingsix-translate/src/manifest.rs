@@ -6,19 +6,19 @@
 //! ```
 //! use pingsix_translate::Objects;
 //!
-//! let (objects, faults) = Objects::from_yaml(
+//! let (objects, problems) = Objects::from_yaml(
 //!     "apiVersion: v1\nkind: Service\nmetadata: { name: cart, namespace: shop }\nspec: { ports: [{ port: 80 }] }\n\
 //!      ---\nkind: [\n",
 //! );
 //! assert_eq!(objects.services().count(), 1);
-//! assert!(faults[0].to_string().starts_with("line 6: The document is not valid YAML"));
+//! assert!(problems[0].to_string().starts_with("line 6: The document is not valid YAML"));
 //! ```
 
 mod decode;
 mod document;
-mod fault;
 mod lines;
 mod misread;
+mod problem;
 #[cfg(test)]
 mod tests;
 mod yaml;
@@ -31,9 +31,9 @@ use serde_json::Value;
 use decode::DEFAULT_NAMESPACE;
 pub use decode::{Decoded, decode, decode_known_fields};
 pub use document::{Document, YamlError, documents};
-pub use fault::{Fault, FaultReason};
 pub use lines::Lines;
-pub use misread::{how_to_quote, metadata_fault, type_in_words};
+pub use misread::{how_to_quote, metadata_problem, type_in_words};
+pub use problem::{ManifestProblem, ManifestReason};
 
 use crate::model::{Kind, ObjectKey, Severity};
 use crate::snapshot::{Objects, key_of};
@@ -42,24 +42,26 @@ use crate::snapshot::{Objects, key_of};
 const MAX_LIST_DEPTH: usize = 8;
 
 impl Objects {
-    /// The objects of a text, in the form of `kubectl apply` and of `kubectl get -o yaml` or `-o json`, with the faults.
+    /// The objects of a text, in the form of `kubectl apply` and of `kubectl get -o yaml` or `-o json`, with the
+    /// problems.
     ///
-    /// A fault costs its document, and no other one. Of two objects with one key the first counts.
+    /// A problem costs its document, and no other one. Of two objects with one key the first counts.
     ///
-    /// A route without its SecurityPolicy is open to all. A program that publishes documents therefore stops at a fault
-    /// with the severity [`Error`](crate::status::Severity::Error), as [`try_from_yaml`](Self::try_from_yaml) does.
-    pub fn from_yaml(text: &str) -> (Self, Vec<Fault>) {
+    /// A route without its SecurityPolicy is open to all. A program that publishes documents therefore stops at a
+    /// problem with the severity [`Error`](crate::status::Severity::Error), as [`try_from_yaml`](Self::try_from_yaml)
+    /// does.
+    pub fn from_yaml(text: &str) -> (Self, Vec<ManifestProblem>) {
         let mut reading = Reading::default();
         for document in documents(text) {
             match document.decode() {
                 Ok(value) => reading.add(value, document.line(), MAX_LIST_DEPTH),
                 Err(error) => {
                     let message = format!("The document is not valid YAML: {}.", error.message);
-                    reading.report(error.line, String::new(), FaultReason::NotYaml, message);
+                    reading.report(error.line, String::new(), ManifestReason::NotYaml, message);
                 }
             }
         }
-        (reading.objects, reading.faults)
+        (reading.objects, reading.problems)
     }
 
     /// The objects of a text, if an API server would take all of its documents. Kinds that translation does not read have no
@@ -67,11 +69,11 @@ impl Objects {
     ///
     /// # Errors
     ///
-    /// The first [`Fault`] with the severity [`Error`](crate::status::Severity::Error).
-    pub fn try_from_yaml(text: &str) -> Result<Self, Fault> {
-        let (objects, faults) = Self::from_yaml(text);
-        match faults.into_iter().find(|fault| fault.severity() == Severity::Error) {
-            Some(fault) => Err(fault),
+    /// The first [`ManifestProblem`] with the severity [`Error`](crate::status::Severity::Error).
+    pub fn try_from_yaml(text: &str) -> Result<Self, ManifestProblem> {
+        let (objects, problems) = Self::from_yaml(text);
+        match problems.into_iter().find(|problem| problem.severity() == Severity::Error) {
+            Some(problem) => Err(problem),
             None => Ok(objects),
         }
     }
@@ -82,10 +84,10 @@ impl Objects {
     ///
     /// # Errors
     ///
-    /// [`Fault`] for a kind that translation does not read, or an object that does not decode. A former version of the
-    /// object is removed then; a route without its SecurityPolicy is open to all.
-    pub fn apply(&mut self, object: DynamicObject) -> Result<ObjectKey, Fault> {
-        let fault = |reason, object: &str, message| Fault {
+    /// [`ManifestProblem`] for a kind that translation does not read, or an object that does not decode. A former
+    /// version of the object is removed then; a route without its SecurityPolicy is open to all.
+    pub fn apply(&mut self, object: DynamicObject) -> Result<ObjectKey, ManifestProblem> {
+        let problem = |reason, object: &str, message| ManifestProblem {
             line: None,
             object: object.to_owned(),
             key: None,
@@ -94,22 +96,22 @@ impl Objects {
             message,
         };
         let value = serde_json::to_value(object)
-            .map_err(|_| fault(FaultReason::NotAnObject, "", "The object is no JSON.".to_owned()))?;
+            .map_err(|_| problem(ManifestReason::NotAnObject, "", "The object is no JSON.".to_owned()))?;
         match decode(value) {
             Decoded::Object { object, .. } => {
                 let key = object.key();
                 self.insert(object);
                 Ok(key)
             }
-            Decoded::Fault(fault) => {
-                if let Some(key) = &fault.key {
+            Decoded::Problem(problem) => {
+                if let Some(key) = &problem.key {
                     self.remove(key);
                 }
-                Err(fault)
+                Err(problem)
             }
             Decoded::UnknownKind { group, kind } => Err(unknown_kind(&group, &kind)),
             Decoded::Nothing | Decoded::List(_) => {
-                Err(fault(FaultReason::NotAnObject, "", "A list is no object.".to_owned()))
+                Err(problem(ManifestReason::NotAnObject, "", "A list is no object.".to_owned()))
             }
         }
     }
@@ -123,7 +125,7 @@ impl Objects {
         &mut self,
         resource: &ApiResource,
         mut object: DynamicObject,
-    ) -> Result<ObjectKey, Fault> {
+    ) -> Result<ObjectKey, ManifestProblem> {
         object.types.get_or_insert_with(|| TypeMeta {
             api_version: resource.api_version.clone(),
             kind: resource.kind.clone(),
@@ -144,23 +146,23 @@ impl Objects {
     }
 }
 
-fn unknown_kind(group: &str, kind: &str) -> Fault {
+fn unknown_kind(group: &str, kind: &str) -> ManifestProblem {
     let of_group = if group.is_empty() { "the core group" } else { group };
-    Fault {
+    ManifestProblem {
         line: None,
         object: String::new(),
         key: None,
         field: "kind".to_owned(),
-        reason: FaultReason::UnknownKind,
+        reason: ManifestReason::UnknownKind,
         message: format!("Kind {kind} of {of_group} is not read, so the object is ignored."),
     }
 }
 
-/// The objects and faults of a text so far.
+/// The objects and problems of a text so far.
 #[derive(Default)]
 struct Reading {
     objects: Objects,
-    faults: Vec<Fault>,
+    problems: Vec<ManifestProblem>,
     /// Kinds that are reported once.
     unknown: BTreeSet<(String, String)>,
 }
@@ -171,37 +173,37 @@ impl Reading {
             Decoded::Nothing => {}
             Decoded::List(_) if depth == 0 => {
                 let message = "Lists are nested too deeply.".to_owned();
-                self.report(line, String::new(), FaultReason::NotAManifest, message);
+                self.report(line, String::new(), ManifestReason::NotAManifest, message);
             }
             Decoded::List(items) => items.into_iter().for_each(|item| self.add(item, line, depth - 1)),
             Decoded::Object { object, ignored } => {
                 let key = object.key();
                 if self.objects.contains(&key) {
                     let message = "The object is already defined; this one is ignored.".to_owned();
-                    return self.report(line, key.to_string(), FaultReason::Duplicate, message);
+                    return self.report(line, key.to_string(), ManifestReason::Duplicate, message);
                 }
-                self.faults.extend(ignored.into_iter().map(|field| Fault {
+                self.problems.extend(ignored.into_iter().map(|field| ManifestProblem {
                     line: Some(line),
                     object: key.to_string(),
                     key: None,
                     message: format!("The API has no field {field}, so the field has no effect."),
                     field,
-                    reason: FaultReason::UnknownField,
+                    reason: ManifestReason::UnknownField,
                 }));
                 self.objects.insert(object);
             }
             Decoded::UnknownKind { group, kind } => {
-                let fault = unknown_kind(&group, &kind);
+                let problem = unknown_kind(&group, &kind);
                 if self.unknown.insert((group, kind)) {
-                    self.faults.push(Fault { line: Some(line), ..fault });
+                    self.problems.push(ManifestProblem { line: Some(line), ..problem });
                 }
             }
-            Decoded::Fault(fault) => self.faults.push(Fault { line: Some(line), ..fault }),
+            Decoded::Problem(problem) => self.problems.push(ManifestProblem { line: Some(line), ..problem }),
         }
     }
 
-    fn report(&mut self, line: usize, object: String, reason: FaultReason, message: String) {
-        self.faults.push(Fault {
+    fn report(&mut self, line: usize, object: String, reason: ManifestReason, message: String) {
+        self.problems.push(ManifestProblem {
             line: Some(line),
             object,
             key: None,

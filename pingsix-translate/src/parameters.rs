@@ -5,43 +5,27 @@
 //! destination of configuration.
 
 mod attached;
-mod flaws;
 mod layers;
 mod managed;
 mod overrides;
 mod plane_settings;
 mod reference;
+mod refusals;
 mod sink;
 mod telemetry;
 
-use std::fmt;
 use std::sync::Arc;
 
-pub(crate) use self::flaws::{api_path, flaws};
 pub(crate) use self::plane_settings::PlaneSettings;
 use self::reference::{named_by_class, named_by_gateway, named_by_ingress_class};
+pub(crate) use self::refusals::{api_path, refusals};
 use crate::crd::{IngressSettings, PingsixProxy};
 use crate::infrastructure::{AttachedParameters, ManagedParameters, executors};
-use crate::model::{
-    DataPlaneKey, Executors, FieldPath, Kind, Layout, Limitation, ObjectName, Options, Reason, Refusal,
-};
+use crate::model::{DataPlaneKey, Executors, FieldPath, Kind, Layout, ObjectName, Options, Reason, Refusal};
 use crate::snapshot::{Gateway, GatewayClass, IngressClass, Proxies, key_of};
 
 /// The metrics port of the first process, if the parameters have metrics and no port.
 const DEFAULT_METRICS_PORT: u16 = 9091;
-
-/// A field with its flaw. Displays as `spec.managed.image: Sentence.`
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Flaw {
-    pub(crate) at: FieldPath,
-    pub(crate) message: String,
-}
-
-impl fmt::Display for Flaw {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.at, self.message)
-    }
-}
 
 /// The data planes of an owner: attached or managed, with their parameters.
 #[derive(Clone, Debug, Default)]
@@ -139,7 +123,7 @@ pub(crate) fn of_gateway(
     class: Option<&GatewayClass>,
     proxies: &Proxies,
     options: &Options,
-) -> Result<(Parameters, Vec<Limitation>), Refusal> {
+) -> Result<(Parameters, Vec<Refusal>), Refusal> {
     let key = key_of(Kind::Gateway, &gateway.metadata);
     let of_class = class.map_or(Ok(None), |class| {
         // Parameters of a Gateway do not correct those of its class.
@@ -177,7 +161,7 @@ pub(crate) fn of_gateway(
 }
 
 /// A limitation for the labels, and one for the annotations, that the class does not allow.
-fn refused_metadata(gateway: &Gateway, managed: &ManagedParameters) -> Vec<Limitation> {
+fn refused_metadata(gateway: &Gateway, managed: &ManagedParameters) -> Vec<Refusal> {
     let infrastructure = gateway.spec.infrastructure.as_ref();
     let labels = infrastructure.and_then(|infrastructure| infrastructure.labels.as_ref());
     let annotations = infrastructure.and_then(|infrastructure| infrastructure.annotations.as_ref());
@@ -190,7 +174,7 @@ fn refused_metadata(gateway: &Gateway, managed: &ManagedParameters) -> Vec<Limit
                 "The class allows none of these keys (its spec.overrideBounds.infrastructureKeys), so no object gets them: {}.",
                 refused.join(", ")
             );
-            Limitation::new(at, message)
+            Refusal::limited(at, message)
         })
     });
     limitations.collect()
@@ -210,9 +194,9 @@ pub(crate) fn of_ingress_class(
         layers.merge(&at, options, |port| DataPlaneKey::Ingress { class: name.clone(), port })?;
     let attached = found.proxy.spec.attached.as_ref();
     let attached = attached.filter(|_| parameters.layout(options) == Layout::PerPort);
-    match attached.and_then(flaws::of_ingress_ports) {
+    match attached.and_then(refusals::of_ingress_ports) {
         None => Ok(parameters),
-        Some(flaw) => Err(found.refuse(&at, &flaw)),
+        Some(refusal) => Err(found.refuse(&at, &refusal)),
     }
 }
 
@@ -249,8 +233,8 @@ impl ResolvedProxy<'_> {
     }
 
     /// The refusal of the field that names it.
-    fn refuse(&self, at: &FieldPath, flaw: &Flaw) -> Refusal {
-        let message = format!("{} {} cannot be used: {flaw}", Kind::PingsixProxy, self.name);
+    fn refuse(&self, at: &FieldPath, refusal: &Refusal) -> Refusal {
+        let message = format!("{} {} cannot be used: {refusal}", Kind::PingsixProxy, self.name);
         Refusal::new(at.clone(), Reason::InvalidParameters, message)
     }
 }
@@ -262,9 +246,9 @@ fn find<'p>(at: &FieldPath, name: ObjectName, proxies: &'p Proxies) -> Result<Re
         return Err(Refusal::new(at.clone(), Reason::InvalidParameters, message));
     };
     let found = ResolvedProxy { name, proxy };
-    match flaws(proxy).first() {
+    match refusals(proxy).first() {
         None => Ok(found),
-        Some(flaw) => Err(found.refuse(at, flaw)),
+        Some(refusal) => Err(found.refuse(at, refusal)),
     }
 }
 

@@ -233,15 +233,16 @@ impl Policies {
         }
     }
 
-    /// The flaws of the policies that the annotations of an Ingress stand for, each with whether it closes the Ingress.
-    pub(crate) fn flaws_of_annotations<'s>(
+    /// The refusals of the policies that the annotations of an Ingress stand for, each with whether it closes the
+    /// Ingress.
+    pub(crate) fn refusals_of_annotations<'s>(
         &'s self,
         ingress: &ObjectKey,
     ) -> impl Iterator<Item = (bool, &'s Refusal)> + use<'s> {
         let target = PolicyTarget::annotations(ingress);
         let Self { backend_tls: _, backend_traffic, security, traffic } = self;
-        let of_requests = security.flaws_at(&target).chain(traffic.flaws_at(&target));
-        of_requests.chain(backend_traffic.flaws_at(&target))
+        let of_requests = security.refusals_at(&target).chain(traffic.refusals_at(&target));
+        of_requests.chain(backend_traffic.refusals_at(&target))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Quarantine: parts of objects that PingSIX has refused although they have no known fault.
+//! Quarantine: parts of objects that PingSIX has refused although they have no known problem.
 //!
 //! Quarantined parts fail closed, like any other unusable part: rules keep their matches and answer an error,
 //! backends answer an error for their share, and certificates are not presented. The owner of a part is notified with

@@ -120,12 +120,12 @@ pub enum Ancestor {
     /// A Gateway or IngressClass through which the policy takes effect.
     Owner(Arc<ObjectKey>),
     /// A target without an owner, because it does not exist or cannot be a target.
-    Target(Box<UnusableTarget>),
+    Target(Box<UnresolvedTarget>),
 }
 
 /// An entry of `spec.targetRefs` that leads to no object, as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnusableTarget {
+pub struct UnresolvedTarget {
     /// The API group.
     pub group: String,
     /// The kind.

@@ -18,8 +18,8 @@ mod validate;
 
 pub use config::{StreamConfig, StreamDecodeError};
 pub use document::{
-    ANY_NAME, ClientAuth, ClientAuthMode, Destination, HTTP_PROTOCOLS, Rejection, StreamCa, StreamDocument,
-    StreamProtocol, StreamRoute, StreamSsl, StreamTarget, StreamUpstream, TlsMode,
+    ANY_NAME, ClientAuth, ClientAuthMode, Destination, HTTP_PROTOCOLS, RejectReason, StreamCa,
+    StreamDocument, StreamProtocol, StreamRoute, StreamSsl, StreamTarget, StreamUpstream, TlsMode,
 };
 pub use front::{FRONT_PORT, FRONT_SLOTS, front_address};
 pub use key::{StreamKey, StreamKind};

@@ -4,7 +4,7 @@
 //! flags, environment, file ──► settings ──► Configuration (checked) ──► run: watch, translate, publish, report
 //! ```
 //!
-//! - `settings` merges the three sources, and reports each fault under the name of its source;
+//! - `settings` merges the three sources, and reports each error under the name of its source;
 //! - `configuration` is the result: each key once, with its help, its default and its rules;
 //! - `run` is the controller, and `telemetry` its traces and metrics.
 
@@ -27,7 +27,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use configuration::Configuration;
-use settings::{Rejection, Settings, Task};
+use settings::{Settings, SettingsError, Task};
 use telemetry::Telemetry;
 
 /// For arguments and a configuration that cannot be used.
@@ -43,15 +43,15 @@ pub fn main() -> ExitCode {
 fn start(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let Settings { task, configuration } = match Settings::read(arguments) {
         Ok(settings) => settings,
-        Err(Rejection::Usage(error)) => {
+        Err(SettingsError::Usage(error)) => {
             // Standard error is closed, so a failure cannot be reported.
             let _ = error.print();
             return if error.use_stderr() { ExitCode::from(USAGE_EXIT_CODE) } else { ExitCode::SUCCESS };
         }
-        Err(Rejection::Faults(faults)) => {
+        Err(SettingsError::Keys(errors)) => {
             let mut err = io::stderr().lock();
-            for fault in &faults {
-                let _ = writeln!(err, "error: {fault}");
+            for error in &errors {
+                let _ = writeln!(err, "error: {error}");
             }
             return ExitCode::from(USAGE_EXIT_CODE);
         }

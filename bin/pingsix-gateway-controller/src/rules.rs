@@ -131,7 +131,7 @@ pub(crate) fn outlives(certificate: Span, overlap: Span) -> impl FnOnce(&Span, &
     move |authority, ()| {
         let times = Lifetimes::new(authority.duration(), certificate.duration(), overlap.duration());
         match times {
-            // The rule of the certificate's lifetime reports this fault.
+            // The rule of the certificate's lifetime reports this error.
             Ok(_) | Err(LifetimesError::Certificate) => Ok(()),
             Err(LifetimesError::Authority) => Err(Error::new("is longer than 100 years")),
             Err(_) => Err(Error::new(format!(

@@ -70,7 +70,7 @@ pub(crate) async fn run(configuration: &Configuration, stop: CancellationToken) 
     ended
 }
 
-/// Waits until all parts have ended. A part that ends before the shutdown ends the others. The first fault is returned.
+/// Waits until all parts have ended. A part that ends before the shutdown ends the others. The first error is returned.
 async fn all_end(mut parts: JoinSet<anyhow::Result<()>>, stop: &CancellationToken) -> anyhow::Result<()> {
     let mut result = Ok(());
     while let Some(ended) = parts.join_next().await {

@@ -1,7 +1,7 @@
 //! From flags, environment and file to a configuration.
 //!
 //! Precedence: flag, variable, file, default. Values are text until all sources are merged. So all sources share one
-//! parser for each key, and all faults are reported at once, each under the name that its source uses.
+//! parser for each key, and all errors are reported at once, each under the name that its source uses.
 
 mod endpoints;
 mod file;
@@ -76,22 +76,22 @@ pub(crate) enum Task {
 
 /// The reason for which the controller does not start.
 #[derive(Debug)]
-pub(crate) enum Rejection {
+pub(crate) enum SettingsError {
     /// The arguments are unknown, or request help.
     Usage(clap::Error),
-    /// All faults of the configuration.
-    Faults(Vec<Fault>),
+    /// All errors of keys.
+    Keys(Vec<KeyError>),
 }
 
-/// The fault of one key. Displays as `--feed-address: message`.
+/// What is wrong with one key. Displays as `--feed-address: message`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Fault {
+pub(crate) struct KeyError {
     /// The key as it was given.
     name: String,
     message: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for KeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.name, self.message)
     }
@@ -129,34 +129,34 @@ fn is_key(arg: &Arg) -> bool {
 
 impl Settings {
     /// Reads the arguments, the program's name first, with the variables and the file.
-    pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, Rejection> {
+    pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, SettingsError> {
         let command = command();
         let any_text = command
             .clone()
             .mut_args(|arg| if is_key(&arg) { arg.value_parser(ValueParser::string()) } else { arg });
-        let matches = any_text.try_get_matches_from(arguments).map_err(Rejection::Usage)?;
+        let matches = any_text.try_get_matches_from(arguments).map_err(SettingsError::Usage)?;
         let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-        let mut faults = unknown_variables(variables, &command);
+        let mut errors = unknown_variables(variables, &command);
         let mut given = from_command_line(&command, &matches);
         if let Some(file) = given.remove("config").and_then(|mut config| config.texts.pop()) {
-            add_file(Path::new(&file), &command, &mut given, &mut faults);
+            add_file(Path::new(&file), &command, &mut given, &mut errors);
         }
-        faults.extend(unreadable(&command, &mut given));
-        let arguments = readable(&command, &given).map_err(Rejection::Usage)?;
+        errors.extend(unreadable(&command, &mut given));
+        let arguments = readable(&command, &given).map_err(SettingsError::Usage)?;
         if let Err(report) = arguments.configuration.validate() {
-            let known: BTreeSet<String> = faults.iter().map(|fault| fault.name.clone()).collect();
+            let known: BTreeSet<String> = errors.iter().map(|error| error.name.clone()).collect();
             let broken =
-                report.iter().map(|(path, error)| fault_at(&path.to_string(), error.message(), &given));
-            faults.extend(broken.filter(|fault| !known.contains(&fault.name)));
+                report.iter().map(|(path, error)| key_error(&path.to_string(), error.message(), &given));
+            errors.extend(broken.filter(|error| !known.contains(&error.name)));
         }
-        faults.extend(taken_twice(&arguments.configuration, &given));
-        faults.extend(sinks_that_clash(&arguments.configuration, &given));
-        faults.extend(proved_twice(&arguments.configuration, &given));
-        faults.extend(endpoints::endpoints_of_no_use(&arguments.configuration, &given));
-        if !faults.is_empty() {
-            faults.sort();
-            faults.dedup();
-            return Err(Rejection::Faults(faults));
+        errors.extend(taken_twice(&arguments.configuration, &given));
+        errors.extend(sinks_that_clash(&arguments.configuration, &given));
+        errors.extend(proved_twice(&arguments.configuration, &given));
+        errors.extend(endpoints::endpoints_of_no_use(&arguments.configuration, &given));
+        if !errors.is_empty() {
+            errors.sort();
+            errors.dedup();
+            return Err(SettingsError::Keys(errors));
         }
         let task = match (matches.get_flag("check_config"), matches.get_flag("print_config")) {
             (true, _) => Task::Check,
@@ -187,7 +187,7 @@ fn from_command_line(command: &Command, matches: &ArgMatches) -> BTreeMap<String
 
 /// Variables with the prefix that are no option. Kubernetes makes some for Services of the namespace, such as
 /// `PINGSIX_GATEWAY_FEED_SERVICE_HOST` and `PINGSIX_GATEWAY_FEED_PORT_2379_TCP`.
-fn unknown_variables(names: impl Iterator<Item = String>, command: &Command) -> Vec<Fault> {
+fn unknown_variables(names: impl Iterator<Item = String>, command: &Command) -> Vec<KeyError> {
     let is_of_service = |name: &str| {
         name.ends_with("_SERVICE_HOST")
             || name.contains("_SERVICE_PORT")
@@ -201,19 +201,19 @@ fn unknown_variables(names: impl Iterator<Item = String>, command: &Command) -> 
         .collect();
     let unknown =
         names.filter(|name| name.starts_with(PREFIX) && !known.contains(name) && !is_of_service(name));
-    let faults = unknown.map(|name| {
+    let errors = unknown.map(|name| {
         let message = no_such("option", &name, known.iter().map(String::as_str));
-        Fault { name, message }
+        KeyError { name, message }
     });
-    faults.collect()
+    errors.collect()
 }
 
 /// Adds the values of the file for keys without a flag or a variable.
-fn add_file(path: &Path, command: &Command, given: &mut BTreeMap<String, Given>, faults: &mut Vec<Fault>) {
-    let of_file = |message| Fault { name: path.display().to_string(), message };
+fn add_file(path: &Path, command: &Command, given: &mut BTreeMap<String, Given>, errors: &mut Vec<KeyError>) {
+    let of_file = |message| KeyError { name: path.display().to_string(), message };
     let keys = match file::read(path) {
         Ok(keys) => keys,
-        Err(message) => return faults.push(of_file(message)),
+        Err(message) => return errors.push(of_file(message)),
     };
     for (key, value) in keys {
         let name = format!("{key} in {}", path.display());
@@ -221,7 +221,7 @@ fn add_file(path: &Path, command: &Command, given: &mut BTreeMap<String, Given>,
         let Some(arg) = arg.filter(|arg| is_key(arg) && key != "config") else {
             let known = command.get_arguments().filter(|arg| is_key(arg)).map(|arg| arg.get_id().as_str());
             let message = no_such("key", &key, known.filter(|known| *known != "config"));
-            faults.push(Fault { name, message });
+            errors.push(KeyError { name, message });
             continue;
         };
         let is_repeatable = matches!(arg.get_action(), clap::ArgAction::Append);
@@ -229,7 +229,7 @@ fn add_file(path: &Path, command: &Command, given: &mut BTreeMap<String, Given>,
             file::Value::One(text) => vec![text],
             file::Value::List(texts) if is_repeatable => texts,
             file::Value::List(_) => {
-                faults.push(Fault { name, message: "is a list, and should be one value".to_owned() });
+                errors.push(KeyError { name, message: "is a list, and should be one value".to_owned() });
                 continue;
             }
         };
@@ -247,13 +247,13 @@ fn no_such<'k>(what: &str, name: &str, known: impl Iterator<Item = &'k str>) -> 
     }
 }
 
-/// Removes the keys whose values cannot be read, and returns their faults.
-fn unreadable(command: &Command, given: &mut BTreeMap<String, Given>) -> Vec<Fault> {
-    let mut faults = Vec::new();
+/// Removes the keys whose values cannot be read, and returns their errors.
+fn unreadable(command: &Command, given: &mut BTreeMap<String, Given>) -> Vec<KeyError> {
+    let mut errors = Vec::new();
     for arg in command.get_arguments() {
         let id = arg.get_id().as_str();
         let Some(key) = given.get(id) else { continue };
-        let before = faults.len();
+        let before = errors.len();
         for text in &key.texts {
             // The value's own reader, without the other arguments.
             let alone = Command::new("value")
@@ -262,14 +262,14 @@ fn unreadable(command: &Command, given: &mut BTreeMap<String, Given>) -> Vec<Fau
                 .arg(without_sources(arg.clone()));
             if let Err(error) = alone.try_get_matches_from([flag(arg, text)]) {
                 let reason = error.source().map_or_else(|| "is no value".to_owned(), ToString::to_string);
-                faults.push(Fault { name: key.name.clone(), message: described(text, &reason) });
+                errors.push(KeyError { name: key.name.clone(), message: described(text, &reason) });
             }
         }
-        if faults.len() > before {
+        if errors.len() > before {
             given.remove(id);
         }
     }
-    faults
+    errors
 }
 
 /// The message about a text. User information and the parameters of a URL are not repeated.
@@ -303,14 +303,14 @@ fn readable(command: &Command, given: &BTreeMap<String, Given>) -> Result<Argume
     Arguments::from_arg_matches(&plain.try_get_matches_from(flags)?)
 }
 
-/// A fault of the value at a path of the configuration, such as `watch.namespaces[1]`.
-fn fault_at(path: &str, message: &str, given: &BTreeMap<String, Given>) -> Fault {
+/// An error of the value at a path of the configuration, such as `watch.namespaces[1]`.
+fn key_error(path: &str, message: &str, given: &BTreeMap<String, Given>) -> KeyError {
     let path = path.replace('_', "-");
     let (id, index) = path.split_once('[').unwrap_or((&path, ""));
     let key = given.get(id);
     let index = index.trim_end_matches(']').parse::<usize>().ok();
     let text = key.and_then(|key| key.texts.get(index.unwrap_or_default()));
-    Fault {
+    KeyError {
         name: key.map_or_else(|| id.to_owned(), |key| key.name.clone()),
         message: text
             .map_or_else(|| message.to_owned(), |text| format!("\"{}\" {message}", text.escape_debug())),
@@ -318,7 +318,7 @@ fn fault_at(path: &str, message: &str, given: &BTreeMap<String, Given>) -> Fault
 }
 
 /// Files of certificates for a feed that the controller makes certificates for.
-fn proved_twice(configuration: &Configuration, given: &BTreeMap<String, Given>) -> Vec<Fault> {
+fn proved_twice(configuration: &Configuration, given: &BTreeMap<String, Given>) -> Vec<KeyError> {
     if configuration.feed.authority.secret.is_none() {
         return Vec::new();
     }
@@ -327,44 +327,44 @@ fn proved_twice(configuration: &Configuration, given: &BTreeMap<String, Given>) 
         [("feed.tls.cert", &tls.cert), ("feed.tls.key", &tls.key), ("feed.tls.client-ca", &tls.client_ca)];
     let files = files.iter().filter(|(_, file)| file.is_some());
     let message = "excludes feed.authority.secret, which is given as well";
-    files.map(|(key, _)| fault_at(key, message, given)).collect()
+    files.map(|(key, _)| key_error(key, message, given)).collect()
 }
 
 /// Targets that a data plane has twice, that several share though they are for one, and status pages that could confirm
 /// nothing.
-fn sinks_that_clash(configuration: &Configuration, given: &BTreeMap<String, Given>) -> Vec<Fault> {
-    let mut faults = Vec::new();
+fn sinks_that_clash(configuration: &Configuration, given: &BTreeMap<String, Given>) -> Vec<KeyError> {
+    let mut errors = Vec::new();
     let mut taken: BTreeMap<String, &Option<DataPlaneKey>> = BTreeMap::new();
     let mut seen = BTreeSet::new();
     for (index, SinkChoice { data_plane, target }) in configuration.sink.iter().enumerate() {
         let path = format!("sink[{index}]");
         if !seen.insert((data_plane, target.to_string())) {
-            faults.push(fault_at(&path, "is there twice", given));
+            errors.push(key_error(&path, "is there twice", given));
         } else if target.is_for_one_scope()
             && taken.insert(target.to_string(), data_plane).is_some_and(|other| other != data_plane)
         {
-            faults.push(fault_at(&path, "is for one data plane, and another has it as well", given));
+            errors.push(key_error(&path, "is for one data plane, and another has it as well", given));
         }
     }
     let sinks = configuration.sinks();
     for (index, StatusTarget { data_plane, .. }) in configuration.status.url.iter().enumerate() {
         if let Some(Target::File(_)) = sinks.read_from(data_plane) {
             let message = "confirms nothing: the data plane is published to a file (sink), which PingSIX reads when it starts";
-            faults.push(fault_at(&format!("status.url[{index}]"), message, given));
+            errors.push(key_error(&format!("status.url[{index}]"), message, given));
         }
     }
-    faults
+    errors
 }
 
 /// Addresses that two servers would listen on. Port 0 is a free one, each time another.
-fn taken_twice(configuration: &Configuration, given: &BTreeMap<String, Given>) -> Vec<Fault> {
+fn taken_twice(configuration: &Configuration, given: &BTreeMap<String, Given>) -> Vec<KeyError> {
     let Configuration { feed, health, debug, .. } = configuration;
     let addresses = [
         ("feed.address", Some(feed.address)),
         ("health.address", Some(health.address)),
         ("debug.address", debug.address.address()),
     ];
-    let mut faults = Vec::new();
+    let mut errors = Vec::new();
     let mut earlier: Vec<(&str, std::net::SocketAddr)> = Vec::new();
     for (id, address) in addresses {
         let Some(address) = address.filter(|address| address.port() != 0) else { continue };
@@ -373,9 +373,9 @@ fn taken_twice(configuration: &Configuration, given: &BTreeMap<String, Given>) -
             other.port() == address.port() && (one == two || one.is_unspecified() || two.is_unspecified())
         });
         if let Some((other, taken)) = overlapping {
-            faults.push(fault_at(id, &format!("is taken by {other}, which is {taken}"), given));
+            errors.push(key_error(id, &format!("is taken by {other}, which is {taken}"), given));
         }
         earlier.push((id, address));
     }
-    faults
+    errors
 }

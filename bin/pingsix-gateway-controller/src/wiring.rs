@@ -235,10 +235,10 @@ mod tests {
     fn a_key_that_cannot_be_used_is_not_shown() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("key");
-        for (content, fault) in [("  \n", "the file is empty"), ("ses\u{7}ame", "no header can have")] {
+        for (content, expected) in [("  \n", "the file is empty"), ("ses\u{7}ame", "no header can have")] {
             fs::write(&file, content).unwrap();
             let error = format!("{:#}", api_key(&file).unwrap_err());
-            assert!(error.contains(fault) && !error.contains("ame"), "{error}");
+            assert!(error.contains(expected) && !error.contains("ame"), "{error}");
         }
         fs::write(&file, "sesame\n").unwrap();
         assert_eq!(api_key(&file).unwrap(), "sesame");

@@ -76,16 +76,16 @@ impl ProcessArguments {
 
 impl Arguments {
     /// What makes the arguments as a whole unusable; empty if they can be used.
-    pub(crate) fn faults(&self) -> Vec<String> {
-        let mut faults = Vec::new();
+    pub(crate) fn errors(&self) -> Vec<String> {
+        let mut errors = Vec::new();
         if !self.responder.responder && !self.streams.streams {
-            faults.push("no role is asked for: use --responder or --streams".to_owned());
+            errors.push("no role is asked for: use --responder or --streams".to_owned());
         }
         if self.process.status_key_file.is_some() && self.process.status_listen.is_none() {
-            faults.push("--status-key-file: needs --status-listen".to_owned());
+            errors.push("--status-key-file: needs --status-listen".to_owned());
         }
-        faults.extend(self.responder.fault());
-        faults.extend(self.streams.faults());
-        faults
+        errors.extend(self.responder.failure());
+        errors.extend(self.streams.errors());
+        errors
     }
 }

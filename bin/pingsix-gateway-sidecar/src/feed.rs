@@ -4,13 +4,13 @@
 //! etcd, file ──► changed() ──► apply ──► Status, FeedMetrics
 //! ```
 //!
-//! A source that fails changes nothing: the last documents stay in force, and the fault is on the status page.
+//! A source that fails changes nothing: the last documents stay in force, and the error is on the status page.
 
 mod file;
 
 use std::time::Duration;
 
-use pingsix_sink::error::SinkFault as _;
+use pingsix_sink::error::SinkErrorSource as _;
 use pingsix_sink::etcd::{EtcdError, EtcdReader};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -40,7 +40,7 @@ pub(crate) enum FeedError {
 }
 
 impl FeedError {
-    /// The kind of the fault, as metrics have it.
+    /// The kind of the error, as metrics have it.
     fn category(&self) -> &'static str {
         match self {
             Self::Etcd(error) => error.category(),
@@ -48,7 +48,7 @@ impl FeedError {
         }
     }
 
-    /// The kind of the fault, as status pages of PingSIX have it.
+    /// The kind of the error, as status pages of PingSIX have it.
     ///
     /// Never `candidate_invalid`: it would start the controller's search for a document that PingSIX refuses.
     const fn kind(&self) -> &'static str {
@@ -109,7 +109,7 @@ pub(crate) async fn follow(
     let bound_later = async {
         loop {
             tokio::time::sleep(PORT_RETRY_INTERVAL).await;
-            if status.has_port_faults() {
+            if status.has_port_errors() {
                 status.applied(target.state().await);
             }
         }
@@ -145,21 +145,21 @@ async fn follow_documents(
                 let started = Instant::now();
                 let applied = target.apply(documents).await;
                 metrics.applied(started.elapsed(), &applied);
-                for fault in &applied.faults {
-                    debug!(%fault, "a fault of the stream documents");
+                for error in &applied.errors {
+                    debug!(fault = %error, "a fault of the stream documents");
                 }
                 info!(
                     revision,
                     documents = documents.by_key.len(),
                     listeners = applied.bound.len(),
-                    faults = applied.faults.len(),
+                    faults = applied.errors.len(),
                     "stream documents are in force"
                 );
                 status.applied(applied);
             }
             Err(error) => {
                 let category = error.category();
-                // A fault that lasts is logged once.
+                // An error that lasts is logged once.
                 if failing.replace(category) == Some(category) {
                     debug!(%error, "the source of the stream documents cannot be read yet");
                 } else {

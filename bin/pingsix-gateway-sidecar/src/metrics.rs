@@ -31,7 +31,7 @@ struct CategoryLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct FaultLabels {
+struct ErrorLabels {
     kind: &'static str,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct FeedMetrics {
     observed_revision: Gauge,
     applied_revision: Gauge,
     documents: Gauge,
-    faults: Family<FaultLabels, Gauge>,
+    errors: Family<ErrorLabels, Gauge>,
     apply: Histogram,
 }
 
@@ -85,10 +85,10 @@ impl FeedMetrics {
             observed_revision: Gauge::default(),
             applied_revision: Gauge::default(),
             documents: Gauge::default(),
-            faults: Family::default(),
+            errors: Family::default(),
             apply: Histogram::new(BUCKETS),
         };
-        let Self { connected, failures, observed_revision, applied_revision, documents, faults, apply } =
+        let Self { connected, failures, observed_revision, applied_revision, documents, errors, apply } =
             &metrics;
         registry.register(
             "feed_connected",
@@ -107,7 +107,7 @@ impl FeedMetrics {
         );
         registry.register("feed_applied_revision", "The revision in force", applied_revision.clone());
         registry.register("documents", "Stream documents", documents.clone());
-        registry.register("faults", "Faults of stream documents and of listeners", faults.clone());
+        registry.register("faults", "Faults of stream documents and of listeners", errors.clone());
         registry.register("apply_seconds", "Time from documents to their effect", apply.clone());
         metrics
     }
@@ -124,9 +124,9 @@ impl FeedMetrics {
         self.apply.observe(took.as_secs_f64());
         self.applied_revision.set(applied.revision);
         let is_listener = |subject: &Subject| matches!(subject, Subject::Port(_));
-        let listeners = applied.faults.iter().filter(|fault| is_listener(&fault.subject)).count();
-        for (kind, count) in [("listener", listeners), ("document", applied.faults.len() - listeners)] {
-            self.faults.get_or_create(&FaultLabels { kind }).set(gauge(count));
+        let listeners = applied.errors.iter().filter(|error| is_listener(&error.subject)).count();
+        for (kind, count) in [("listener", listeners), ("document", applied.errors.len() - listeners)] {
+            self.errors.get_or_create(&ErrorLabels { kind }).set(gauge(count));
         }
     }
 

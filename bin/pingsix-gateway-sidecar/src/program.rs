@@ -28,11 +28,11 @@ fn start(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return if error.use_stderr() { ExitCode::from(USAGE_EXIT_CODE) } else { ExitCode::SUCCESS };
         }
     };
-    let faults = arguments.faults();
-    if !faults.is_empty() {
+    let errors = arguments.errors();
+    if !errors.is_empty() {
         let mut err = io::stderr().lock();
-        for fault in &faults {
-            let _ = writeln!(err, "error: {fault}");
+        for error in &errors {
+            let _ = writeln!(err, "error: {error}");
         }
         return ExitCode::from(USAGE_EXIT_CODE);
     }

@@ -6,10 +6,10 @@ use std::sync::{MutexGuard, PoisonError};
 use serde::Serialize;
 use tokio::time::Instant;
 
-use crate::stream::{Applied, Fault, Subject};
+use crate::stream::{Applied, ServeError, Subject};
 
-/// The bytes of all faults on a page. The controller reads pages of up to 64 KiB.
-const MAX_FAULT_BYTES: usize = 48 * 1024;
+/// The bytes of all errors on a page. The controller reads pages of up to 64 KiB.
+const MAX_ERROR_BYTES: usize = 48 * 1024;
 
 /// The bytes of one message. Servers and documents choose parts of messages.
 const MAX_MESSAGE_BYTES: usize = 1024;
@@ -29,7 +29,7 @@ struct State {
     published: i64,
     /// Whether documents have been put in force.
     has_documents: bool,
-    faults: Vec<Fault>,
+    errors: Vec<ServeError>,
     error: Option<Error>,
     last_success: Option<Instant>,
 }
@@ -54,13 +54,13 @@ pub(crate) struct Page {
     last_success_age_secs: Option<u64>,
     error_kind: Option<&'static str>,
     last_error: Option<String>,
-    faults: Vec<PageFault>,
-    /// The number of further faults, for which the page has no room.
+    faults: Vec<PageError>,
+    /// The number of further errors, for which the page has no room.
     more_faults: usize,
 }
 
 #[derive(Debug, Serialize)]
-struct PageFault {
+struct PageError {
     #[serde(skip_serializing_if = "Option::is_none")]
     document: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,7 +78,7 @@ impl Status {
             observed: 0,
             published: 0,
             has_documents: false,
-            faults: Vec::new(),
+            errors: Vec::new(),
             error: None,
             last_success: None,
         }))
@@ -107,15 +107,15 @@ impl Status {
         let mut state = self.lock();
         state.has_documents = true;
         // A port that is taken belongs to a revision that is not in force everywhere.
-        if !applied.faults.iter().any(|fault| matches!(fault.subject, Subject::Port(_))) {
+        if !applied.errors.iter().any(|error| matches!(error.subject, Subject::Port(_))) {
             state.published = applied.revision;
         }
-        state.faults = applied.faults;
+        state.errors = applied.errors;
     }
 
     /// Whether a port of the documents is not bound.
-    pub(crate) fn has_port_faults(&self) -> bool {
-        self.lock().faults.iter().any(|fault| matches!(fault.subject, Subject::Port(_)))
+    pub(crate) fn has_port_errors(&self) -> bool {
+        self.lock().errors.iter().any(|error| matches!(error.subject, Subject::Port(_)))
     }
 
     /// Documents cannot be read.
@@ -132,14 +132,14 @@ impl Status {
     pub(crate) fn page(&self) -> Page {
         let state = self.lock();
         let known = |revision| (revision != 0).then_some(revision);
-        let (mut faults, mut bytes) = (Vec::new(), 0);
-        for fault in &state.faults {
-            let fault = PageFault::of(fault);
-            bytes += serde_json::to_vec(&fault).map_or(MAX_FAULT_BYTES, |text| text.len() + 1);
-            if bytes > MAX_FAULT_BYTES {
+        let (mut errors, mut bytes) = (Vec::new(), 0);
+        for error in &state.errors {
+            let error = PageError::of(error);
+            bytes += serde_json::to_vec(&error).map_or(MAX_ERROR_BYTES, |text| text.len() + 1);
+            if bytes > MAX_ERROR_BYTES {
                 break;
             }
-            faults.push(fault);
+            errors.push(error);
         }
         Page {
             initialized: state.has_documents || state.source.is_none(),
@@ -151,8 +151,8 @@ impl Status {
             last_success_age_secs: state.last_success.map(|at| at.elapsed().as_secs()),
             error_kind: state.error.as_ref().map(|error| error.kind),
             last_error: state.error.as_ref().map(|error| error.message.clone()),
-            more_faults: state.faults.len() - faults.len(),
-            faults,
+            more_faults: state.errors.len() - errors.len(),
+            faults: errors,
         }
     }
 
@@ -167,13 +167,13 @@ impl State {
     }
 }
 
-impl PageFault {
-    fn of(fault: &Fault) -> Self {
-        let (document, port) = match &fault.subject {
+impl PageError {
+    fn of(error: &ServeError) -> Self {
+        let (document, port) = match &error.subject {
             Subject::Document(key) => (Some(shortened(key)), None),
             Subject::Port(port) => (None, Some(*port)),
         };
-        Self { document, port, message: shortened(&fault.message) }
+        Self { document, port, message: shortened(&error.message) }
     }
 }
 
@@ -194,12 +194,12 @@ mod tests {
         serde_json::to_value(status.page()).unwrap()
     }
 
-    fn applied(revision: i64, faults: Vec<Fault>) -> Applied {
-        Applied { revision, bound: Vec::new(), faults }
+    fn applied(revision: i64, errors: Vec<ServeError>) -> Applied {
+        Applied { revision, bound: Vec::new(), errors }
     }
 
-    fn fault(subject: Subject, message: &str) -> Fault {
-        Fault { subject, message: message.to_owned() }
+    fn failure(subject: Subject, message: &str) -> ServeError {
+        ServeError { subject, message: message.to_owned() }
     }
 
     #[test]
@@ -238,10 +238,10 @@ mod tests {
     fn a_revision_counts_when_all_of_its_listeners_are_open() {
         let status = Status::new(Some("etcd"));
         status.observed(3);
-        status.applied(applied(3, vec![fault(Subject::Document("stream_routes/r".to_owned()), "invalid")]));
+        status.applied(applied(3, vec![failure(Subject::Document("stream_routes/r".to_owned()), "invalid")]));
         assert_eq!(page(&status)["published_revision"], 3);
         status.observed(4);
-        status.applied(applied(4, vec![fault(Subject::Port(80), "taken")]));
+        status.applied(applied(4, vec![failure(Subject::Port(80), "taken")]));
         let taken = page(&status);
         assert_eq!((&taken["observed_revision"], &taken["published_revision"]), (&json!(4), &json!(3)));
         assert_eq!(taken["faults"], json!([{"port": 80, "message": "taken"}]));
@@ -256,9 +256,9 @@ mod tests {
         let status = Status::new(Some("etcd"));
         status.failed("etcd_unavailable", &"\u{1}é".repeat(10_000));
         let key = "\"".repeat(5_000);
-        let faults =
-            (0..10_000).map(|number| fault(Subject::Document(key.clone()), &format!("{number}{key}")));
-        status.applied(applied(1, faults.collect()));
+        let errors =
+            (0..10_000).map(|number| failure(Subject::Document(key.clone()), &format!("{number}{key}")));
+        status.applied(applied(1, errors.collect()));
         let page = serde_json::to_string(&status.page()).unwrap();
         assert!(page.len() < 64 * 1024, "{}", page.len());
         let page: Value = serde_json::from_str(&page).unwrap();

@@ -76,8 +76,8 @@ struct State {
     udp: UdpPorts,
     /// The revision in force.
     revision: i64,
-    /// The faults of documents that keep a later revision from being in force.
-    refused: Vec<Fault>,
+    /// The errors of documents that keep a later revision from being in force.
+    refused: Vec<ServeError>,
 }
 
 /// The documents in force.
@@ -89,19 +89,19 @@ pub struct Applied {
     /// The ports of documents that are listened on, in order.
     pub bound: Vec<u16>,
     /// Everything that is not served as the documents say.
-    pub faults: Vec<Fault>,
+    pub errors: Vec<ServeError>,
 }
 
 /// A part of the documents that is not served as they say.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct ServeError {
     /// The part.
     pub subject: Subject,
     /// The reason, with the field of a document. It quotes no secret.
     pub message: String,
 }
 
-/// The subject of a fault.
+/// The subject of an error.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// The document with this key, for example `stream_routes/<id>`.
@@ -110,7 +110,7 @@ pub enum Subject {
     Port(u16),
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.subject {
             Subject::Document(key) => write!(f, "{key}: {}", self.message),
@@ -198,7 +198,7 @@ impl Streams {
                 *revision = documents.revision;
                 refused.clear();
             }
-            Err(faults) => *refused = faults,
+            Err(errors) => *refused = errors,
         }
         state.applied()
     }
@@ -242,13 +242,13 @@ fn processors() -> usize {
 
 impl State {
     fn applied(&self) -> Applied {
-        let ports = self.listeners.faults().into_iter().chain(self.udp.faults());
-        let ports = ports.map(|(port, message)| Fault { subject: Subject::Port(port), message });
+        let ports = self.listeners.errors().into_iter().chain(self.udp.errors());
+        let ports = ports.map(|(port, message)| ServeError { subject: Subject::Port(port), message });
         let bound: BTreeSet<u16> = self.listeners.bound().into_iter().chain(self.udp.bound()).collect();
         Applied {
             revision: self.revision,
             bound: bound.into_iter().collect(),
-            faults: self.refused.iter().cloned().chain(self.table.faults()).chain(ports).collect(),
+            errors: self.refused.iter().cloned().chain(self.table.errors()).chain(ports).collect(),
         }
     }
 }

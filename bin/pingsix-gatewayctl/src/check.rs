@@ -54,7 +54,7 @@ pub(crate) fn run(
         findings.extend(checked.findings);
     }
     findings.sort();
-    // A fault may have a finding in the status of an object and one about its field.
+    // A problem may have a finding in the status of an object and one about its field.
     let mut said = BTreeSet::new();
     findings.retain(|one| {
         said.insert((one.place.clone(), one.object.clone(), one.field.clone(), one.message.clone()))
@@ -117,7 +117,7 @@ fn check_pingsix(paths: &[PathBuf], arguments: &CheckArguments) -> anyhow::Resul
 
 impl Checked {
     fn add(&mut self, place: &DocumentLocation, value: &Value, options: &ValidateOptions) {
-        // Judged by PingSIX's rules, they would be full of faults that are none.
+        // Judged by PingSIX's rules, they would be full of problems that are none.
         if value.get(StreamKind::StreamRoute.segment()).is_some() {
             self.findings.push(Finding {
                 place: Some(place.clone()),

@@ -9,8 +9,8 @@
 
 mod connection;
 mod discovery;
-mod fault;
 mod reader;
+mod request_error;
 mod resource;
 
 use std::collections::BTreeSet;
@@ -172,10 +172,10 @@ impl Cluster {
         for key in proxies.iter().filter(|key| !self.reader.is_chosen(key)) {
             match self.runtime.block_on(self.reader.get_one(resource, key)) {
                 Ok(object) => found.extend(object),
-                Err(fault) if fault.is(StatusCode::FORBIDDEN) => {
-                    writeln!(notes, "note: {:#}; it counts as absent", fault.about("get", &key.to_string()))?;
+                Err(error) if error.is(StatusCode::FORBIDDEN) => {
+                    writeln!(notes, "note: {:#}; it counts as absent", error.about("get", &key.to_string()))?;
                 }
-                Err(fault) => return Err(fault.about("get", &key.to_string())),
+                Err(error) => return Err(error.about("get", &key.to_string())),
             }
         }
         Ok(found)

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use pingsix_gateway_api::pipeline;
 pub(crate) use pingsix_migrate::counted;
 use pingsix_migrate::printable;
-use pingsix_translate::manifest::{Document, FaultReason, YamlError};
+use pingsix_translate::manifest::{Document, ManifestReason, YamlError};
 use pingsix_translate::status::Severity;
 use serde::Serialize;
 
@@ -19,8 +19,8 @@ pub(crate) struct DocumentLocation {
     /// The document in the file, from 1; 0 for an object that is in no file.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) document: usize,
-    /// The line it starts at, from 1; for a finding about a field or a fault in the text, the line of these; 0 for an object
-    /// that is in no file.
+    /// The line it starts at, from 1; for a finding about a field or a problem in the text, the line of these; 0 for an
+    /// object that is in no file.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) line: usize,
     /// The path of an object in a document with a list of objects, such as `items[3]`.
@@ -105,19 +105,19 @@ pub(crate) struct Finding {
 
 /// Reasons of findings about manifests; those about objects come from the pipeline.
 pub(crate) mod reason {
-    use super::FaultReason;
+    use super::ManifestReason;
 
     pub(crate) const UNREADABLE: &str = "Unreadable";
-    pub(crate) const NOT_YAML: &str = FaultReason::NotYaml.as_str();
-    pub(crate) const NOT_A_MANIFEST: &str = FaultReason::NotAManifest.as_str();
-    pub(crate) const UNKNOWN_KIND: &str = FaultReason::UnknownKind.as_str();
+    pub(crate) const NOT_YAML: &str = ManifestReason::NotYaml.as_str();
+    pub(crate) const NOT_A_MANIFEST: &str = ManifestReason::NotAManifest.as_str();
+    pub(crate) const UNKNOWN_KIND: &str = ManifestReason::UnknownKind.as_str();
     pub(crate) const KIND_OF_OTHER_GATEWAY: &str = "KindOfOtherGateway";
     pub(crate) const NOTHING_TO_CHECK: &str = "NothingToCheck";
-    pub(crate) const DOES_NOT_DECODE: &str = FaultReason::DoesNotDecode.as_str();
-    pub(crate) const UNSUPPORTED_VERSION: &str = FaultReason::UnsupportedVersion.as_str();
-    pub(crate) const UNKNOWN_FIELD: &str = FaultReason::UnknownField.as_str();
+    pub(crate) const DOES_NOT_DECODE: &str = ManifestReason::DoesNotDecode.as_str();
+    pub(crate) const UNSUPPORTED_VERSION: &str = ManifestReason::UnsupportedVersion.as_str();
+    pub(crate) const UNKNOWN_FIELD: &str = ManifestReason::UnknownField.as_str();
     pub(crate) const INVALID_FIELD: &str = "InvalidField";
-    pub(crate) const DUPLICATE: &str = FaultReason::Duplicate.as_str();
+    pub(crate) const DUPLICATE: &str = ManifestReason::Duplicate.as_str();
     pub(crate) const NO_STREAMS: &str = "StreamsNotTranslated";
     pub(crate) const NO_SERVICE: &str = "NoService";
     pub(crate) const NO_ENDPOINT_SLICES: &str = "NoEndpointSlices";

@@ -67,8 +67,8 @@ pub fn main(program: Program) -> ExitCode {
     main_with(program, std::env::args_os(), &mut out, &mut io::stderr())
 }
 
-/// As [`main`], with these arguments, of which the first one is the name of the executable, and with these outputs. Help and faults
-/// of arguments go to those of the process.
+/// As [`main`], with these arguments, of which the first one is the name of the executable, and with these outputs.
+/// Help and problems of arguments go to those of the process.
 pub fn main_with(
     program: Program,
     arguments: impl IntoIterator<Item = OsString>,

@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::bail;
-use pingsix_translate::manifest::{Decoded, Document, FaultReason, decode, decode_known_fields, documents};
+use pingsix_translate::manifest::{
+    Decoded, Document, ManifestReason, decode, decode_known_fields, documents,
+};
 use pingsix_translate::snapshot::{Object, Objects};
 use pingsix_translate::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName, SharedMap};
 use serde_json::Value;
@@ -26,7 +28,7 @@ pub(crate) use files::{
 };
 use places::Place;
 
-use crate::schema::{Flaw, flaws, misspelled};
+use crate::schema::{SchemaProblem, misspelled, problems};
 
 /// The content of one file.
 #[derive(Clone, Debug, Default)]
@@ -53,7 +55,7 @@ struct UnknownKind {
 }
 
 impl FileObjects {
-    /// Decodes every document of a file; a fault costs its own document alone.
+    /// Decodes every document of a file; a problem costs its own document alone.
     pub(crate) fn decode(file: &FileText) -> Self {
         let mut decoded = Self::default();
         let text = match &file.text {
@@ -145,7 +147,7 @@ impl FileObjects {
         self.add_decoded(place, Decoding::of(place, value));
     }
 
-    fn add_decoded(&mut self, place: &Place, Decoding { version, flaws, result }: Decoding) {
+    fn add_decoded(&mut self, place: &Place, Decoding { version, problems, result }: Decoding) {
         let location = &place.location;
         match result {
             Decoded::Nothing => {}
@@ -157,7 +159,7 @@ impl FileObjects {
             Decoded::Object { object, ignored } => {
                 let name = object.key().to_string();
                 if place.is_in_file() {
-                    self.add_flaws(location, &name, flaws);
+                    self.add_problems(location, &name, problems);
                 } else {
                     // The API server took the object, and its definition is newer than this program.
                     self.findings.extend(ignored.into_iter().map(|field| Finding {
@@ -175,33 +177,33 @@ impl FileObjects {
                 let unknown = UnknownKind { group, kind, version };
                 self.unknown_kinds.entry(unknown).or_insert_with(|| (location.clone(), 0)).1 += 1;
             }
-            Decoded::Fault(fault) => {
-                self.undecodable.extend(fault.key);
-                // The flaws of the object say more, and they say all.
-                let is_told = flaws.iter().any(|flaw| flaw.reason == reason::DOES_NOT_DECODE);
-                self.add_flaws(location, &fault.object, flaws);
+            Decoded::Problem(problem) => {
+                self.undecodable.extend(problem.key);
+                // The problems of the object say more, and they say all.
+                let is_told = problems.iter().any(|problem| problem.reason == reason::DOES_NOT_DECODE);
+                self.add_problems(location, &problem.object, problems);
                 if !is_told {
-                    let kind = fault.object.split(' ').next().unwrap_or_default();
+                    let kind = problem.object.split(' ').next().unwrap_or_default();
                     let meant = misspelled(kind, kinds_of(GATEWAY_GROUP).map(Kind::as_str));
-                    let advice = match meant.filter(|_| fault.reason == FaultReason::UnsupportedKind) {
+                    let advice = match meant.filter(|_| problem.reason == ManifestReason::UnsupportedKind) {
                         Some(meant) => format!(" Did you mean {meant}?"),
                         None => String::new(),
                     };
                     self.findings.push(Finding {
                         place: Some(location.clone()),
-                        object: fault.object,
-                        field: fault.field,
+                        object: problem.object,
+                        field: problem.field,
                         severity: Level::Error,
-                        reason: fault.reason.as_str().to_owned(),
-                        message: fault.message + &advice,
+                        reason: problem.reason.as_str().to_owned(),
+                        message: problem.message + &advice,
                     });
                 }
             }
         }
     }
 
-    fn add_flaws(&mut self, location: &DocumentLocation, object: &str, flaws: Vec<Flaw>) {
-        self.findings.extend(flaws.into_iter().map(|Flaw { field, reason, message }| Finding {
+    fn add_problems(&mut self, location: &DocumentLocation, object: &str, problems: Vec<SchemaProblem>) {
+        self.findings.extend(problems.into_iter().map(|SchemaProblem { field, reason, message }| Finding {
             place: Some(location.clone()),
             object: object.to_owned(),
             field,
@@ -212,11 +214,11 @@ impl FileObjects {
     }
 }
 
-/// A value that was decoded, and its flaws.
+/// A value that was decoded, and its problems.
 struct Decoding {
     /// The version of the object, without its group.
     version: String,
-    flaws: Vec<Flaw>,
+    problems: Vec<SchemaProblem>,
     result: Decoded,
 }
 
@@ -228,11 +230,11 @@ impl Decoding {
             Kind::from_group_kind(group, text("kind")).filter(|kind| kind.versions().contains(&version));
         let version = version.to_owned();
         if !place.is_in_file() {
-            return Self { version, flaws: Vec::new(), result: decode(value) };
+            return Self { version, problems: Vec::new(), result: decode(value) };
         }
-        // The flaws have the fields that the kind lacks.
-        let flaws = kind.map(|kind| flaws(kind, &value)).unwrap_or_default();
-        Self { version, flaws, result: decode_known_fields(value) }
+        // The problems have the fields that the kind lacks.
+        let problems = kind.map(|kind| problems(kind, &value)).unwrap_or_default();
+        Self { version, problems, result: decode_known_fields(value) }
     }
 }
 

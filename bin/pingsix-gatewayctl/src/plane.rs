@@ -32,7 +32,7 @@ impl Translated {
     /// An output of the objects of manifests, with all findings.
     pub(crate) fn of(manifests: &Manifests, output: Output, options: &Options) -> Self {
         let mut findings = manifests.findings();
-        add_without_flaws(&mut findings, manifests.place(&output.findings));
+        add_without_repeated(&mut findings, manifests.place(&output.findings));
         if !options.stream {
             findings.extend(hints_at_streams(manifests, &output));
         }
@@ -173,30 +173,30 @@ fn consequences_of_listeners(output: &Output) -> BTreeSet<(String, String)> {
     consequences
 }
 
-/// Adds the findings about objects, and keeps one of two about one fault of a field. The definition of the kind reports
-/// a field that is misspelled, or that an API server cannot read. For a limit, an error about the object has the
-/// consequence as well.
-fn add_without_flaws(findings: &mut Vec<Finding>, mut of_objects: Vec<Finding>) {
-    let is_flaw = |finding: &&Finding| {
+/// Adds the findings about objects, and keeps one of two about one problem of a field. The definition of the kind
+/// reports a field that is misspelled, or that an API server cannot read. For a limit, an error about the object has
+/// the consequence as well.
+fn add_without_repeated(findings: &mut Vec<Finding>, mut of_objects: Vec<Finding>) {
+    let is_problem = |finding: &&Finding| {
         let reason = finding.reason.as_str();
         matches!(reason, reason::UNKNOWN_FIELD | reason::DOES_NOT_DECODE | reason::INVALID_FIELD)
     };
     let place = |finding: &Finding| (finding.object.clone(), finding.field.clone());
     let errors = of_objects.iter().filter(|finding| finding.severity == Level::Error);
     let errors: BTreeSet<_> = errors.map(place).collect();
-    findings.retain(|flaw| flaw.reason != reason::INVALID_FIELD || !errors.contains(&place(flaw)));
-    let flaws: BTreeSet<_> = findings.iter().filter(is_flaw).map(place).collect();
+    findings.retain(|problem| problem.reason != reason::INVALID_FIELD || !errors.contains(&place(problem)));
+    let problems: BTreeSet<_> = findings.iter().filter(is_problem).map(place).collect();
     let mut unknown: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
-    for flaw in findings.iter().filter(|finding| finding.reason == reason::UNKNOWN_FIELD) {
-        let (parent, name) = flaw.field.rsplit_once('.').unwrap_or(("", &flaw.field));
-        unknown.entry((flaw.object.clone(), parent.to_owned())).or_default().push(name.to_owned());
+    for problem in findings.iter().filter(|finding| finding.reason == reason::UNKNOWN_FIELD) {
+        let (parent, name) = problem.field.rsplit_once('.').unwrap_or(("", &problem.field));
+        unknown.entry((problem.object.clone(), parent.to_owned())).or_default().push(name.to_owned());
     }
     of_objects.retain(|finding| {
         let (parent, meant) = finding.field.rsplit_once('.').unwrap_or(("", &finding.field));
         let beside = unknown.get(&(finding.object.clone(), parent.to_owned()));
         let is_misspelled =
             beside.is_some_and(|names| names.iter().any(|name| misspelled(name, [meant]).is_some()));
-        finding.field.is_empty() || !(is_misspelled || flaws.contains(&place(finding)))
+        finding.field.is_empty() || !(is_misspelled || problems.contains(&place(finding)))
     });
     findings.append(&mut of_objects);
 }
@@ -215,13 +215,13 @@ fn drop_repetitions(findings: &mut Vec<Finding>) {
     let mut kept: Vec<Finding> = Vec::with_capacity(findings.len());
     let mut others: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for finding in findings.drain(..) {
-        let fault = Finding { field: String::new(), ..finding.clone() };
-        match first.get(&fault) {
+        let problem = Finding { field: String::new(), ..finding.clone() };
+        match first.get(&problem) {
             Some(&index) if OF_REFERENCES.contains(&&*finding.reason) => {
                 others.entry(index).or_default().push(finding.field);
             }
             Some(_) | None => {
-                first.entry(fault).or_insert(kept.len());
+                first.entry(problem).or_insert(kept.len());
                 kept.push(finding);
             }
         }
@@ -235,7 +235,7 @@ fn drop_repetitions(findings: &mut Vec<Finding>) {
     *findings = kept;
 }
 
-/// The reasons of references: those of one object that lead to one missing object are one fault.
+/// The reasons of references: those of one object that lead to one missing object are one problem.
 const OF_REFERENCES: [&str; 6] = [
     Reason::BackendNotFound.as_str(),
     Reason::InvalidCertificateRef.as_str(),

@@ -21,5 +21,5 @@ mod similar;
 )]
 mod tests;
 
-pub(crate) use judge::{Flaw, flaws};
+pub(crate) use judge::{SchemaProblem, problems};
 pub(crate) use similar::{misspelled, similar};

@@ -8,9 +8,9 @@ pub enum InputError {
     NotYaml {
         /// The name of the file.
         file: String,
-        /// The line of the fault, from 1.
+        /// The line of the problem, from 1.
         line: usize,
-        /// The fault.
+        /// The problem.
         message: String,
     },
     /// A document holds no manifest.
@@ -20,7 +20,7 @@ pub enum InputError {
         file: String,
         /// The first line of the document, from 1.
         line: usize,
-        /// The fault.
+        /// The problem.
         source: ManifestError,
     },
 }

@@ -25,7 +25,7 @@ const FAILURES: [u16; 3] = [404, 500, 503];
 const MAX_SENTENCES: usize = 4;
 
 /// The sentences of the controller against a place.
-type Faults = BTreeMap<Place, BTreeSet<String>>;
+type Problems = BTreeMap<Place, BTreeSet<String>>;
 
 /// Overrules the verdicts of the report that the translation of the output contradicts.
 pub(super) fn judge(
@@ -36,10 +36,10 @@ pub(super) fn judge(
     report: &mut Report,
 ) {
     let traced = Traced::new(origins, written);
-    let mut refused = Faults::new();
-    for fault in &translated.faults {
-        let places = fault.key.iter().flat_map(|key| traced.places(key, &fault.field));
-        note(places, &fault.message, &mut refused);
+    let mut refused = Problems::new();
+    for problem in &translated.problems {
+        let places = problem.key.iter().flat_map(|key| traced.places(key, &problem.field));
+        note(places, &problem.message, &mut refused);
     }
     let errors = translated.output.findings.iter().filter(|finding| finding.severity == Severity::Error);
     for Finding { object, field, message, .. } in errors {
@@ -53,16 +53,16 @@ pub(super) fn judge(
         }
     }
     let judge = Judge { answers: translated.answers(), names: names(written), traced };
-    let mut faults: BTreeMap<Place, (Reason, String)> = BTreeMap::new();
+    let mut problems: BTreeMap<Place, (Reason, String)> = BTreeMap::new();
     // An Ingress of the output that is none of the copies stays as it is, and belongs to its controller.
     let asked = asked.par_iter().filter(|one| !judge.stays(&one.place));
     let failures = asked.filter_map(|one| Some((&one.place, judge.failure(one)?)));
     for (place, sentence) in failures.collect::<Vec<_>>() {
-        faults.entry(place.clone()).or_insert((Reason::NotServed, sentence));
+        problems.entry(place.clone()).or_insert((Reason::NotServed, sentence));
     }
     for (place, sentences) in refused {
         let sentences = sentences.into_iter().collect::<Vec<_>>().join(" ");
-        match faults.entry(place) {
+        match problems.entry(place) {
             Entry::Vacant(free) => {
                 free.insert((Reason::NotAccepted, sentences));
             }
@@ -72,12 +72,12 @@ pub(super) fn judge(
             }
         }
     }
-    report.overrule(&faults);
+    report.overrule(&problems);
 }
 
-fn note(places: impl Iterator<Item = Place>, message: &str, faults: &mut Faults) {
+fn note(places: impl Iterator<Item = Place>, message: &str, problems: &mut Problems) {
     for place in places {
-        let sentences = faults.entry(place).or_default();
+        let sentences = problems.entry(place).or_default();
         if sentences.len() < MAX_SENTENCES {
             sentences.insert(message.to_owned());
         }

@@ -1,7 +1,7 @@
 //! The originals: models of the documented behaviour of ingress-nginx, and of APISIX with its ingress controller.
 //!
 //! A model reads the objects of the input and answers requests. It shares no code with the conversion and the translation, so
-//! each can find the faults of the other. An answer that is not modelled is unknown: a model does not guess.
+//! each can find the problems of the other. An answer that is not modelled is unknown: a model does not guess.
 
 mod apisix;
 mod network;

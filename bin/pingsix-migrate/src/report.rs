@@ -171,11 +171,11 @@ impl Report {
         self.objects.entry(place.object.clone()).or_default().insert(entry);
     }
 
-    /// Reports faults of the output at places whose loss the report does not explain, in place of their exact verdicts.
-    /// Objects without any entry have no part in the migration.
-    pub(crate) fn overrule(&mut self, faults: &BTreeMap<Place, (Reason, String)>) {
-        let faults: BTreeMap<Place, &(Reason, String)> =
-            faults.iter().map(|(place, fault)| (self.as_written(place), fault)).collect();
+    /// Reports problems of the output at places whose loss the report does not explain, in place of their exact
+    /// verdicts. Objects without any entry have no part in the migration.
+    pub(crate) fn overrule(&mut self, problems: &BTreeMap<Place, (Reason, String)>) {
+        let problems: BTreeMap<Place, &(Reason, String)> =
+            problems.iter().map(|(place, problem)| (self.as_written(place), problem)).collect();
         let is_loss = |entry: &&Entry| !matches!(entry.verdict, Verdict::Exact | Verdict::Limited);
         let losses = self.entries().filter(is_loss);
         let losses: BTreeSet<&Place> = losses.map(|entry| &entry.place).collect();
@@ -183,7 +183,7 @@ impl Report {
         let is_explained = |place: &Place| {
             above.contains(place) || place.with_parents().any(|parent| losses.contains(&parent))
         };
-        let open = faults.keys().filter(|place| self.objects.contains_key(&place.object));
+        let open = problems.keys().filter(|place| self.objects.contains_key(&place.object));
         let open: BTreeSet<Place> = open.filter(|place| !is_explained(place)).cloned().collect();
         let objects: BTreeSet<&str> = open.iter().map(|place| &*place.object).collect();
         for (_, entries) in self.objects.iter_mut().filter(|(object, _)| objects.contains(&***object)) {
@@ -194,7 +194,7 @@ impl Report {
             entries.retain(|entry| !is_overruled(entry));
         }
         for place in &open {
-            if let Some((reason, message)) = faults.get(place) {
+            if let Some((reason, message)) = problems.get(place) {
                 self.add(place, Verdict::Impossible, *reason, message);
             }
         }
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_of_the_output_replaces_what_is_exact_in_its_place() {
+    fn a_problem_of_the_output_replaces_what_is_exact_in_its_place() {
         let place = Place::object("Kind n/a");
         let report = || {
             let mut report = Report::default();
@@ -299,11 +299,11 @@ mod tests {
             report
         };
         let named = |mut report: Report, fields: &[&str]| {
-            let fault = |field: &&str| {
+            let problem = |field: &&str| {
                 let place = Place { field: (*field).to_owned(), ..place.clone() };
                 (place, (Reason::NotServed, format!("Not {field}.")))
             };
-            report.overrule(&fields.iter().map(fault).collect());
+            report.overrule(&fields.iter().map(problem).collect());
             report.entries().map(|entry| entry.message.clone()).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(named(report(), &["spec"]), "Three. Not spec. Five.");
@@ -312,7 +312,7 @@ mod tests {
             "Two. Three. Four. Not spec.host. Not spec.other. Five."
         );
         assert_eq!(named(report(), &[""]), "Three. Not . Five.");
-        // A loss at, above or below the place explains the fault.
+        // A loss at, above or below the place explains the problem.
         for loss in ["spec.host", "spec", "", "spec.host.name"] {
             let mut explained = report();
             let at = Place { field: loss.to_owned(), ..place.clone() };

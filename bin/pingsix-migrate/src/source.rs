@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use pingsix_translate::manifest::{how_to_quote, metadata_fault, type_in_words};
+use pingsix_translate::manifest::{how_to_quote, metadata_problem, type_in_words};
 use pingsix_translate::{Kind, ObjectKey, ObjectName, is_dns_subdomain};
 use serde_json::{Map, Value, json};
 
@@ -405,7 +405,7 @@ const DEFAULT_NAMESPACE: &str = "default";
 ///
 /// A sentence, if the object has no name that Kubernetes admits.
 fn name(kind: &str, is_namespaced: bool, metadata: Option<&Value>) -> Result<ObjectName, String> {
-    if let Some((_, why)) = metadata_fault(kind, is_namespaced, metadata) {
+    if let Some((_, why)) = metadata_problem(kind, is_namespaced, metadata) {
         return Err(why);
     }
     let text = |field: &str| metadata.and_then(|metadata| metadata.get(field)?.as_str());

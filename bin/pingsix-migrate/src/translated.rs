@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pingsix_gateway_api::Pipeline;
 use pingsix_gateway_api::pipeline::Output;
-use pingsix_translate::manifest::{Decoded, Fault, decode_known_fields};
+use pingsix_translate::manifest::{Decoded, ManifestProblem, decode_known_fields};
 use pingsix_translate::{Kind, Layout, ObjectKey, Objects, Options};
 use rayon::prelude::*;
 use serde_json::Value;
@@ -17,7 +17,7 @@ use super::answer::Answers;
 pub(crate) struct Translated {
     pub(crate) output: Output,
     /// The objects that do not decode.
-    pub(crate) faults: Vec<Fault>,
+    pub(crate) problems: Vec<ManifestProblem>,
 }
 
 impl Translated {
@@ -34,19 +34,19 @@ impl Translated {
             }
             decode_known_fields(value)
         });
-        let mut faults = Vec::new();
+        let mut problems = Vec::new();
         for decoded in decoded.collect::<Vec<_>>() {
             match decoded {
                 Decoded::Object { object, .. } => {
                     objects.insert(object);
                 }
                 // An object that does not decode is absent, as in a cluster.
-                Decoded::Fault(fault) => faults.push(fault),
+                Decoded::Problem(problem) => problems.push(problem),
                 Decoded::Nothing | Decoded::List(_) | Decoded::UnknownKind { .. } => {}
             }
         }
         stand_in::complete(written, &mut objects, &options);
-        Self { output: Pipeline::new(options).run(&objects), faults }
+        Self { output: Pipeline::new(options).run(&objects), problems }
     }
 
     /// The data planes, ready to answer requests.

@@ -1,4 +1,4 @@
-//! The delays between retries of a finding.
+//! The delays between retries of a quarantine.
 
 use std::time::Duration;
 

@@ -9,7 +9,9 @@ use super::backoff::Backoff;
 use super::prior_statuses::PriorStatuses;
 use super::search::{BaseCheck, Evidence, Search, SearchOutcome};
 use super::sources::{parts_of, sources};
-use super::{Acceptance, AcceptanceOutcome, Fault, Published, Quarantined, Reception, RefusedParts};
+use super::{
+    Acceptance, AcceptanceOutcome, Published, Quarantined, Reception, RefusedParts, RefusedPublication,
+};
 
 impl Acceptance {
     /// Evaluates the reports on the publications.
@@ -29,8 +31,8 @@ impl Acceptance {
                     outcome
                 }
                 Verdict::Refused(message) => {
-                    if let Some(fault) = &mut self.fault {
-                        fault.message = message;
+                    if let Some(publication) = &mut self.refused_publication {
+                        publication.message = message;
                     }
                     search.refused(named)
                 }
@@ -50,7 +52,7 @@ impl Acceptance {
             Verdict::Accepted => {
                 self.prove();
                 let was_restoring = std::mem::take(&mut self.is_restoring);
-                if self.fault.take().is_some() || was_restoring {
+                if self.refused_publication.take().is_some() || was_restoring {
                     AcceptanceOutcome::Accepted
                 } else {
                     AcceptanceOutcome::Nothing
@@ -60,23 +62,25 @@ impl Acceptance {
         }
     }
 
-    /// Begins the search for the fault.
+    /// Begins the search for the culprit.
     fn refused(&mut self, message: Arc<str>, named: &BTreeSet<Origin>) -> AcceptanceOutcome {
         let Some(goal) = self.published.back().map(|last| last.content.clone()) else {
             return AcceptanceOutcome::Nothing;
         };
         self.is_restoring = false;
-        let fault = self.fault.get_or_insert_with(Fault::default);
-        fault.message = message;
-        if fault.given_up.as_ref().is_some_and(|given_up| given_up.is_same(&goal)) {
+        let publication = self.refused_publication.get_or_insert_with(RefusedPublication::default);
+        publication.message = message;
+        if publication.given_up.as_ref().is_some_and(|given_up| given_up.is_same(&goal)) {
             return AcceptanceOutcome::Nothing;
         }
         let mut named = named.clone();
-        // PingSIX repeats the same complaint: the former finding may have a fault that quarantine does not remove.
+        // PingSIX repeats the same complaint: the former quarantine may have a problem that quarantine does not remove.
         let is_same = |source: &&Origin| {
-            self.quarantined.get(*source).is_some_and(|quarantined| quarantined.message == fault.message)
+            self.quarantined
+                .get(*source)
+                .is_some_and(|quarantined| quarantined.message == publication.message)
         };
-        named.extend(fault.found.iter().filter(is_same).cloned());
+        named.extend(publication.found.iter().filter(is_same).cloned());
         let unjudged = if self.accepted.is_some() {
             BTreeSet::new()
         } else {
@@ -86,21 +90,22 @@ impl Acceptance {
             named.extend(of(&self.prior_statuses.refused));
             of(&self.prior_statuses.unjudged)
         };
-        let base_check = if self.accepted.is_some() && fault.suspects_accepted {
+        let base_check = if self.accepted.is_some() && publication.suspects_accepted {
             BaseCheck::ConfirmOrRestart
-        } else if fault.given_up.is_some() || fault.suspects_accepted || fault.searches > 0 {
-            // PingSIX may refuse all publications at the moment, and the finding may be incomplete.
+        } else if publication.given_up.is_some() || publication.suspects_accepted || publication.searches > 0
+        {
+            // PingSIX may refuse all publications at the moment, and the quarantine may be incomplete.
             BaseCheck::Confirm
         } else {
             BaseCheck::Skip
         };
-        fault.given_up = None;
+        publication.given_up = None;
         let evidence = Evidence {
             accepted: self.accepted.as_ref().map(|accepted| &accepted.content),
             named,
             unjudged,
             base_check,
-            unproven: fault.found.clone(),
+            unproven: publication.found.clone(),
         };
         let (search, outcome) = Search::new(goal, evidence);
         self.search = Some(Box::new(search));
@@ -113,14 +118,14 @@ impl Acceptance {
         if outcome == SearchOutcome::Trial {
             return AcceptanceOutcome::Search;
         }
-        let (Some(search), Some(fault)) = (self.search.take(), &mut self.fault) else {
+        let (Some(search), Some(publication)) = (self.search.take(), &mut self.refused_publication) else {
             return AcceptanceOutcome::Nothing;
         };
         for source in search.disproved() {
             self.quarantined.remove(source);
         }
-        fault.searches += 1;
-        let message = fault.message.clone();
+        publication.searches += 1;
+        let message = publication.message.clone();
         let retries = Backoff::default();
         match outcome {
             SearchOutcome::Trial => AcceptanceOutcome::Search,
@@ -128,7 +133,7 @@ impl Acceptance {
                 let parts = parts_of(&source);
                 let version = search.goal().snapshot.only(&parts);
                 self.adopted.remove(&source);
-                fault.found.insert(source.clone());
+                publication.found.insert(source.clone());
                 self.charge(&parts, &message, search.before());
                 let quarantined = Quarantined { message, retries, parts, version, is_proven: false };
                 self.quarantined.insert(source.clone(), quarantined);
@@ -153,12 +158,12 @@ impl Acceptance {
                 AcceptanceOutcome::HeldBack(parts)
             }
             SearchOutcome::Accepted => {
-                self.fault = None;
+                self.refused_publication = None;
                 AcceptanceOutcome::Accepted
             }
-            SearchOutcome::NoFault => {
-                fault.suspects_accepted = false;
-                fault.given_up = Some(search.goal().clone());
+            SearchOutcome::NoCulprit => {
+                publication.suspects_accepted = false;
+                publication.given_up = Some(search.goal().clone());
                 AcceptanceOutcome::Nowhere
             }
         }

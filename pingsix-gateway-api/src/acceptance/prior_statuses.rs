@@ -1,8 +1,8 @@
 //! The statuses that an earlier process of the controller wrote.
 //!
-//! PingSIX still serves the last accepted configuration. The statuses of routes name the faults of that time, and show
-//! which routes are new or changed. If PingSIX refuses the first publication, a search suspects these routes before all
-//! other routes.
+//! PingSIX still serves the last accepted configuration. The statuses of routes name the problems of that time, and
+//! show which routes are new or changed. If PingSIX refuses the first publication, a search suspects these routes
+//! before all other routes.
 
 use std::collections::BTreeSet;
 

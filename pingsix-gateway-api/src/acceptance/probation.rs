@@ -1,14 +1,14 @@
-//! Probation of namespaces with repeated findings.
+//! Probation of namespaces with repeated quarantines.
 //!
 //! A search takes seconds, and other changes wait for it. A changed source is tried again at once, so an author who
-//! mends a fault need not wait. An author who changes a faulty object faster than a search ends, or creates a new one
+//! mends an object need not wait. An author who changes a faulty object faster than a search ends, or creates a new one
 //! each time, would keep searches going without end.
 //!
-//! So a namespace has a few free findings. With the next finding it is on **probation**: its ListenerSets, routes,
-//! Ingresses, filters, policies, Services and Secrets stay at the versions that PingSIX accepted last, and later
-//! changes of them wait. A policy whose former version would leave its targets open goes into quarantine instead, so
-//! its targets fail closed ([`may_retain`]). All other changes are published without a search. The time doubles with
-//! every finding.
+//! So a namespace has a few free quarantines. With the next quarantine it is on **probation**: its ListenerSets,
+//! routes, Ingresses, filters, policies, Services and Secrets stay at the versions that PingSIX accepted last, and
+//! later changes of them wait. A policy whose former version would leave its targets open goes into quarantine instead,
+//! so its targets fail closed ([`may_retain`]). All other changes are published without a search. The time doubles with
+//! every quarantine.
 //!
 //! Deletions and endpoints do not wait.
 
@@ -27,9 +27,9 @@ use super::may_retain;
 use super::search::Content;
 use super::sources::parts_of;
 
-/// The number of findings whose only consequence is quarantine. The count starts anew after [`FINDING_MEMORY`] without a
-/// finding.
-const FREE_FINDINGS: u32 = 3;
+/// The number of quarantines of a namespace without further consequence. The count starts anew after
+/// [`QUARANTINE_MEMORY`] without a quarantine.
+const FREE_QUARANTINES: u32 = 3;
 
 /// The length of the first probation.
 const FIRST_PROBATION: Duration = Duration::from_secs(10);
@@ -37,14 +37,14 @@ const FIRST_PROBATION: Duration = Duration::from_secs(10);
 /// The length of the longest probation.
 const MAX_PROBATION: Duration = Duration::from_mins(1);
 
-/// The time without a finding after which findings are forgotten.
-const FINDING_MEMORY: Duration = Duration::from_mins(10);
+/// The time without a quarantine after which quarantines are forgotten.
+const QUARANTINE_MEMORY: Duration = Duration::from_mins(10);
 
-/// The findings and the probation of a namespace.
+/// The quarantines and the probation of a namespace.
 #[derive(Debug, Default)]
 pub(super) struct ProbationRecord {
-    findings: u32,
-    /// The time of the last finding; `None` until the next tick.
+    quarantines: u32,
+    /// The time of the last quarantine; `None` until the next tick.
     last: Option<Instant>,
     held: Option<OnProbation>,
 }
@@ -52,7 +52,7 @@ pub(super) struct ProbationRecord {
 /// A probation.
 #[derive(Debug)]
 struct OnProbation {
-    /// The content that PingSIX accepted before the finding.
+    /// The content that PingSIX accepted before the quarantine.
     content: Content,
     message: Arc<str>,
     /// The end; `None` until the next tick.
@@ -70,7 +70,7 @@ const fn is_held(kind: Kind) -> bool {
         )
 }
 
-/// The namespaces that a finding in these parts is charged to: those of routes and Ingresses, because other tenants
+/// The namespaces that a quarantine in these parts is charged to: those of routes and Ingresses, because other tenants
 /// may own the referenced objects. Without routes and Ingresses, those of all parts.
 fn charged(parts: &BTreeSet<ObjectKey>) -> BTreeSet<Arc<str>> {
     let of = |is_meant: &dyn Fn(Kind) -> bool| -> BTreeSet<Arc<str>> {
@@ -81,16 +81,16 @@ fn charged(parts: &BTreeSet<ObjectKey>) -> BTreeSet<Arc<str>> {
 }
 
 impl Acceptance {
-    /// Charges a finding in these parts. `before` is accepted content without them.
+    /// Charges a quarantine in these parts. `before` is accepted content without them.
     pub(super) fn charge(&mut self, parts: &BTreeSet<ObjectKey>, message: &Arc<str>, before: &Content) {
         if self.accepted.is_none() {
             return;
         }
         for namespace in charged(parts) {
             let record = self.records.entry(namespace).or_default();
-            record.findings = record.findings.saturating_add(1);
+            record.quarantines = record.quarantines.saturating_add(1);
             record.last = None;
-            if record.findings > FREE_FINDINGS {
+            if record.quarantines > FREE_QUARANTINES {
                 record.held =
                     Some(OnProbation { content: before.clone(), message: message.clone(), end: None });
             }
@@ -102,13 +102,14 @@ impl Acceptance {
         let mut has_ended = false;
         self.records.retain(|_, record| {
             let last = *record.last.get_or_insert(now);
-            let time = doubled(FIRST_PROBATION, record.findings.saturating_sub(FREE_FINDINGS), MAX_PROBATION);
+            let time =
+                doubled(FIRST_PROBATION, record.quarantines.saturating_sub(FREE_QUARANTINES), MAX_PROBATION);
             let is_over = record.held.as_mut().is_some_and(|held| now >= *held.end.get_or_insert(now + time));
             if is_over {
                 record.held = None;
                 has_ended = true;
             }
-            record.held.is_some() || now.duration_since(last) < FINDING_MEMORY
+            record.held.is_some() || now.duration_since(last) < QUARANTINE_MEMORY
         });
         has_ended
     }
@@ -121,7 +122,7 @@ impl Acceptance {
         {
             let (namespace, OnProbation { content: before, message, .. }) = record;
             let mut parts = newest.differences(&before.snapshot);
-            // Accepted content of a search may have more sources in quarantine than the finding.
+            // Accepted content of a search may have more sources in quarantine than the newest search has found.
             parts.extend(before.quarantine.keys().map(|source| (*source.object).clone()));
             parts.retain(|part| {
                 is_held(part.kind) && part.name.namespace == *namespace && newest.has_part(part)

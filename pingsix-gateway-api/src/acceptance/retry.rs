@@ -1,5 +1,5 @@
-//! Periodic retries of unchanged objects in quarantine. A finding may be wrong, or its cause may be outside of the object,
-//! such as a name that does not resolve.
+//! Periodic retries of unchanged objects in quarantine. A quarantine may be wrong, or its cause may be outside of the
+//! object, such as a name that does not resolve.
 //!
 //! A retry is a trial with the content in force and one object of the quarantine. Meanwhile PingSIX keeps its
 //! configuration, and no other delivery is pending: a retry begins when the wanted content is in force, and any

@@ -2,7 +2,7 @@
 //!
 //! A search has content that PingSIX accepts, the **base**, and content that PingSIX refuses, the **goal**. The
 //! differences between the two are **steps**. A **trial** is the base with some of the steps. An accepted trial is the
-//! next base, and the fault is in one of the other steps. A refused trial contains the fault. Each trial halves the
+//! next base, and the culprit is in one of the other steps. A refused trial contains the culprit. Each trial halves the
 //! suspected steps, until one is left.
 //!
 //! A step replaces a group of parts of the snapshot, or releases a source from quarantine. A faulty group is searched
@@ -31,7 +31,7 @@ use super::sources::sources;
 enum TrialContent {
     /// The base alone.
     Base,
-    /// The base with the applied steps. The fault is in the applied steps or in the remaining ones.
+    /// The base with the applied steps. The culprit is in the applied steps or in the remaining ones.
     Steps { applied: Vec<Step>, remaining: Vec<Step> },
 }
 
@@ -45,7 +45,7 @@ pub(super) enum SearchOutcome {
     /// These parts are at fault, and contain no source for quarantine.
     Parts(BTreeSet<ObjectKey>),
     /// PingSIX refuses every publication, including one that it accepted before. No change is at fault.
-    NoFault,
+    NoCulprit,
     /// PingSIX accepts all content now.
     Accepted,
 }
@@ -88,7 +88,7 @@ pub(super) struct Search {
     base_check: BaseCheck,
     /// Sources in quarantine that were found by mistake if the base is refused.
     unproven: BTreeSet<Origin>,
-    /// The findings that turned out to be mistaken.
+    /// The quarantines that turned out to be mistaken.
     disproved: BTreeSet<Origin>,
     /// Whether PingSIX has accepted a trial since the begin of the search or of its repetition.
     has_accepted: bool,
@@ -121,7 +121,7 @@ pub(super) struct Evidence<'c> {
 }
 
 impl Search {
-    /// Begins the search for the fault in `goal`.
+    /// Begins the search for the culprit in `goal`.
     pub(super) fn new(goal: Content, evidence: Evidence<'_>) -> (Self, SearchOutcome) {
         let (base, fallback_base) = match evidence.accepted {
             Some(accepted) => (accepted.clone(), None),
@@ -148,7 +148,7 @@ impl Search {
             trials: 0,
         };
         if search.suspects.is_empty() {
-            return (search, SearchOutcome::NoFault);
+            return (search, SearchOutcome::NoCulprit);
         }
         let outcome = if search.fallback_base.is_some() {
             search.among_everything()
@@ -166,7 +166,7 @@ impl Search {
         (self.has_accepted, self.has_refused, self.before) = (false, false, None);
         // A publication with everything in quarantine would answer every request with an error, so other trials come first.
         if std::mem::take(&mut self.base_check) != BaseCheck::ConfirmOrRestart {
-            return SearchOutcome::NoFault;
+            return SearchOutcome::NoCulprit;
         }
         self.among_everything()
     }
@@ -184,7 +184,7 @@ impl Search {
         &self.goal
     }
 
-    /// The accepted content without the parts in the finding.
+    /// The accepted content without the parts in the quarantine.
     pub(super) fn before(&self) -> &Content {
         self.before.as_ref().unwrap_or(&self.base)
     }
@@ -226,7 +226,7 @@ impl Search {
     /// Handles a refused trial.
     pub(super) fn refused(&mut self, named: &BTreeSet<Origin>) -> SearchOutcome {
         if let Some(hypothesis) = self.hypothesis.take() {
-            // PingSIX names one of several faults at a time.
+            // PingSIX names one of several culprits at a time.
             if !named.is_subset(&hypothesis.quarantined) && named.is_disjoint(&hypothesis.absent) {
                 let quarantined = hypothesis.quarantined.union(named).cloned().collect();
                 self.hypotheses.push(Hypothesis { quarantined, ..hypothesis });
@@ -271,12 +271,12 @@ impl Search {
                     self.fallback_base = None;
                     return self.fall_back();
                 }
-                // The fault is in the matching of requests, which quarantine does not change.
+                // The cause is in the matching of requests, which quarantine does not change.
                 self.fallback_base = Some(FallbackBase::Empty);
                 let snapshot = self.goal.snapshot.without_routes();
                 self.base = Content { snapshot, quarantine: self.goal.quarantine.clone() };
                 self.suspects = steps(&self.base, &self.goal);
-                if self.suspects.is_empty() { SearchOutcome::NoFault } else { self.try_base() }
+                if self.suspects.is_empty() { SearchOutcome::NoCulprit } else { self.try_base() }
             }
         }
     }

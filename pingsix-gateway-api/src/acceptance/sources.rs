@@ -87,7 +87,7 @@ pub(super) fn all_sources(snapshot: &OwnerSnapshot) -> BTreeSet<Origin> {
     parts.iter().flat_map(|part| sources(snapshot, part)).collect()
 }
 
-/// The parts of a source. A finding about the source ends when one of them changes.
+/// The parts of a source. A quarantine about the source ends when one of them changes.
 pub(super) fn parts_of(source: &Origin) -> BTreeSet<ObjectKey> {
     let object = &*source.object;
     let slices = ObjectKey { kind: Kind::EndpointSlice, name: object.name.clone() };

@@ -1,8 +1,8 @@
 //! A model of PingSIX that refuses every document with poison.
 
-mod findings;
 mod instances;
 mod probation;
+mod quarantines;
 mod restarts;
 mod retries;
 mod searches;
@@ -380,7 +380,7 @@ fn ready(routes: usize) -> Simulation {
         simulation.route(&format!("good-{index}"), &[Good]);
     }
     assert_eq!(simulation.settle(), 1);
-    assert!(simulation.acceptance.fault().is_none());
+    assert!(simulation.acceptance.refusal().is_none());
     simulation
 }
 
@@ -437,7 +437,7 @@ fn in_any_history_what_is_found_is_what_is_poisoned() {
             let publications = simulation.settle();
             assert_eq!(simulation.quarantined(), simulation.poisoned(), "seed {seed}\n{}", simulation.log);
             assert_eq!(simulation.acceptance.held_back().count(), 0);
-            assert!(simulation.acceptance.fault().is_none());
+            assert!(simulation.acceptance.refusal().is_none());
             if !is_disturbed && had_accepted {
                 // Of each that is found after the first, the same is said, so that the one before is suspected once more.
                 // Then it is tried as well whether PingSIX still takes what it took.

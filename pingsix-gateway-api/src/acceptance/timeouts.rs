@@ -25,8 +25,8 @@ pub(super) struct TrialTimeout {
 }
 
 impl Acceptance {
-    /// Ends trials without a report, repeats searches without a finding, and retries objects in quarantine, each when
-    /// due. Callers repeat this every few seconds.
+    /// Ends trials without a report, repeats searches without a quarantine, and retries objects in quarantine, each
+    /// when due. Callers repeat this every few seconds.
     pub(crate) fn tick(&mut self, now: Instant) -> AcceptanceOutcome {
         let is_released = self.end_probations(now);
         if !self.is_busy() && !self.is_restoring {
@@ -34,7 +34,7 @@ impl Acceptance {
             if is_released {
                 return AcceptanceOutcome::Search;
             }
-            return if self.fault.is_some() { self.reconsider(now) } else { self.retry(now) };
+            return if self.refused_publication.is_some() { self.reconsider(now) } else { self.retry(now) };
         }
         let trial = (self.last_number, self.is_restoring);
         let trial_timeout = self.trial_timeout.filter(|trial_timeout| trial_timeout.trial == trial);
@@ -59,23 +59,25 @@ impl Acceptance {
         self.stop_retry();
         if self.search.take().is_some() {
             // A new instance may accept the content; a refusal would show again.
-            self.fault = None;
+            self.refused_publication = None;
             self.published.clear();
         }
         AcceptanceOutcome::Unanswered
     }
 
-    /// Repeats a search without a finding.
+    /// Repeats a search without a quarantine.
     fn reconsider(&mut self, now: Instant) -> AcceptanceOutcome {
-        let Some(fault) = self.fault.as_mut().filter(|fault| fault.given_up.is_some()) else {
+        let Some(publication) =
+            self.refused_publication.as_mut().filter(|publication| publication.given_up.is_some())
+        else {
             return AcceptanceOutcome::Nothing;
         };
-        if !fault.next_search.is_due(now) {
+        if !publication.next_search.is_due(now) {
             return AcceptanceOutcome::Nothing;
         }
-        fault.next_search.failed();
-        fault.given_up = None;
-        fault.suspects_accepted = true;
+        publication.next_search.failed();
+        publication.given_up = None;
+        publication.suspects_accepted = true;
         self.judge(&BTreeSet::new())
     }
 }

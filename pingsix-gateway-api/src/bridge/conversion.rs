@@ -12,7 +12,7 @@ use pingsix_translate::{Change, DataPlane, DataPlaneKey, ObjectKey, Options, Ori
 use super::quarantine::{QuarantineResult, quarantine};
 use super::{BridgeError, Bridged, origins_of, owner_of};
 
-/// Converts one data plane repeatedly, at the cost of the changed documents while the data plane has no faults.
+/// Converts one data plane repeatedly, at the cost of the changed documents while the data plane has no violations.
 #[derive(Debug, Default)]
 pub struct Bridge {
     conversion: Option<Conversion>,

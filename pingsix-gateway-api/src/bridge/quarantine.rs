@@ -66,7 +66,7 @@ pub(super) struct QuarantineResult {
 }
 
 impl QuarantineResult {
-    /// The result for a configuration without faults.
+    /// The result for a configuration without violations.
     pub(super) fn unchanged(config: &Config) -> Self {
         Self { config: config.clone(), quarantined: Vec::new(), refused: Vec::new(), remarks: Vec::new() }
     }
@@ -88,23 +88,23 @@ pub(super) fn quarantine(
     let mut taken: BTreeMap<DocumentKey, Quarantined> = BTreeMap::new();
     loop {
         let violations = check(&config);
-        let mut at_fault: BTreeMap<DocumentKey, &Violation> = BTreeMap::new();
+        let mut by_document: BTreeMap<DocumentKey, &Violation> = BTreeMap::new();
         for violation in &violations {
             if let (Subject::Document(key), true) = (&violation.subject, violation.is_refusal())
                 && key.kind != ResourceKind::GlobalRule
                 && config.contains(key)
             {
-                at_fault.entry(key.clone()).or_insert(violation);
+                by_document.entry(key.clone()).or_insert(violation);
             }
         }
-        if at_fault.is_empty() {
+        if by_document.is_empty() {
             let (refused, remarks): (Vec<_>, Vec<_>) =
                 violations.into_iter().partition(Violation::is_refusal);
             let remarks = remarks.into_iter().filter(|remark| !remark.is_intended()).map(remark).collect();
             let config = with_measures(given, &taken, &config);
             return QuarantineResult { config, quarantined: taken.into_values().collect(), refused, remarks };
         }
-        for (key, violation) in at_fault {
+        for (key, violation) in by_document {
             let status = status(&key);
             let earlier = taken.get(&key).map(|entry| entry.measure);
             let (measure, replacement) = next_measure(original, &key, status, earlier);
@@ -112,7 +112,7 @@ pub(super) fn quarantine(
                 Some(route) => config.insert(key.id.clone(), route),
                 None => config.remove(&key),
             };
-            // The first fault is the cause. Later faults come from the measures.
+            // The first violation is the cause. Later ones come from the measures.
             let entry = taken.entry(key.clone()).or_insert_with(|| {
                 let Violation { field, message, .. } = violation.clone();
                 Quarantined { key, measure, status, field, because: message }

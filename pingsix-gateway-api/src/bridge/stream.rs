@@ -16,8 +16,8 @@ use bytes::Bytes;
 use pingsix_sink::{Desired, Document, DocumentSet, Key, OrderHint, Owner, Scope, SinkError};
 use pingsix_translate::status::{Problem, Reason, Severity};
 use pingsix_translate::stream::{
-    ANY_NAME, Destination, Rejection, StreamConfig, StreamDocument, StreamKey, StreamProtocol, StreamRoute,
-    StreamTarget, StreamViolation, TlsMode, validate,
+    ANY_NAME, Destination, RejectReason, StreamConfig, StreamDocument, StreamKey, StreamProtocol,
+    StreamRoute, StreamTarget, StreamViolation, TlsMode, validate,
 };
 use pingsix_translate::{DataPlaneKey, Hostname, ObjectKey, Options, Origin, StreamPlane, StreamProvenance};
 
@@ -143,14 +143,14 @@ fn quarantine(original: &StreamConfig) -> (StreamConfig, Vec<QuarantinedStream>)
     let mut config = original.clone();
     let mut taken: BTreeMap<StreamKey, QuarantinedStream> = BTreeMap::new();
     loop {
-        let mut at_fault: BTreeMap<StreamKey, StreamViolation> = BTreeMap::new();
+        let mut by_document: BTreeMap<StreamKey, StreamViolation> = BTreeMap::new();
         for violation in validate(&config) {
-            at_fault.entry(violation.key.clone()).or_insert(violation);
+            by_document.entry(violation.key.clone()).or_insert(violation);
         }
-        if at_fault.is_empty() {
+        if by_document.is_empty() {
             return (config, taken.into_values().collect());
         }
-        for (key, violation) in at_fault {
+        for (key, violation) in by_document {
             let earlier = taken.get(&key).map(|entry| entry.measure);
             let (measure, replacement) = step(&config, &key, earlier);
             match replacement {
@@ -193,7 +193,7 @@ fn closed(route: &StreamRoute) -> StreamRoute {
         ssl_ids: Vec::new(),
         alpn: Vec::new(),
         client_auth: None,
-        targets: vec![StreamTarget { to: Destination::Reject(Rejection::Invalid), weight: 1 }],
+        targets: vec![StreamTarget { to: Destination::Reject(RejectReason::Invalid), weight: 1 }],
     }
 }
 

@@ -312,7 +312,7 @@ fn a_bridge_that_remembers_gives_what_a_fresh_one_does() {
     let (_, none, all) = check(&first);
     assert_eq!((none, check(&first).1), (0, all), "what is the same is shared");
 
-    // A route changes, then another one gets a fault, which its author mends.
+    // A route changes, then another one gets a violation, which its author mends.
     let mut plane = first.clone();
     let route = route_of(&plane.config, "shop.example.com", "/cart/1");
     damage(&mut plane, &route, |route| route.methods = vec!["GET".to_owned()]);

@@ -9,7 +9,7 @@ use pingsix_translate::status::Address;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::fault::Fault;
+use crate::api_error::ApiError;
 use crate::provision::addresses_of_service;
 
 /// The addresses at which clients reach data planes.
@@ -55,20 +55,20 @@ pub(super) fn start(
 async fn follow(client: Client, name: ObjectName, known: watch::Sender<Option<Vec<Address>>>) {
     let api: Api<Service> = Api::namespaced(client, &name.namespace);
     let mut versions = std::pin::pin!(watcher::watch_object(api, &name.name).default_backoff());
-    // The last complaint: a lasting fault is logged once.
+    // The last complaint: a lasting error is logged once.
     let mut complaint = None;
     while let Some(version) = versions.next().await {
-        let fault = match &version {
+        let error = match &version {
             Ok(Some(_)) => None,
             Ok(None) => Some("it does not exist".to_owned()),
-            Err(error) => Some(Fault::from(error).to_string()),
+            Err(error) => Some(ApiError::from(error).to_string()),
         };
-        if complaint != fault
-            && let Some(error) = &fault
+        if complaint != error
+            && let Some(error) = &error
         {
             tracing::warn!(service = %name, error, "the addresses of the Service cannot be published");
         }
-        complaint = fault;
+        complaint = error;
         // While it cannot be watched, the last known addresses stay.
         if let Ok(service) = version {
             let addresses = service.as_ref().map(addresses_of_service).unwrap_or_default();

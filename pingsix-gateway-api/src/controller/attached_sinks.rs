@@ -34,7 +34,7 @@ pub(super) enum AttachError {
         /// The parameters.
         proxy: ObjectName,
     },
-    /// The Secret has a fault.
+    /// The Secret has an error.
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
     /// The [`SinkOpener`] has refused.

@@ -11,7 +11,7 @@ use pingsix_translate::GATEWAY_GROUP;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::fault::Fault;
+use crate::api_error::ApiError;
 
 /// The annotation of a Gateway API CRD with its release.
 const VERSION_ANNOTATION: &str = "gateway.networking.k8s.io/bundle-version";
@@ -35,16 +35,16 @@ async fn follow(client: Client, known: watch::Sender<Bundles>) {
     let api: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
     let mut events = std::pin::pin!(watcher(api, watcher::Config::default()).default_backoff());
     let mut listing = BTreeMap::new();
-    // The last complaint: a lasting fault is logged once.
+    // The last complaint: a lasting error is logged once.
     let mut complaint = None;
     while let Some(event) = events.next().await {
-        let fault = event.as_ref().err().map(|error| Fault::from(error).to_string());
-        if complaint != fault
-            && let Some(error) = &fault
+        let error = event.as_ref().err().map(|error| ApiError::from(error).to_string());
+        if complaint != error
+            && let Some(error) = &error
         {
             tracing::warn!(error, "the CRDs cannot be watched; the versions of Gateway API are not known");
         }
-        complaint = fault;
+        complaint = error;
         match event {
             Ok(watcher::Event::Init) => listing = BTreeMap::new(),
             Ok(watcher::Event::InitApply(crd)) => {

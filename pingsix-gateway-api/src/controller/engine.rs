@@ -237,7 +237,7 @@ impl Engine {
             Message::Withdraw(orphans) => publish.withdraw(shared, ingest, orphans),
             Message::Readers(planes) => observe.refresh_readers(shared, planes),
             Message::AcceptanceChanged(owner) => {
-                observe.peers.report_findings(shared, &owner);
+                observe.peers.report_quarantines(shared, &owner);
                 report.update_delivery(shared, &owner);
                 // The next publication changes; the one in force stays.
                 vec![Message::Reconcile([owner].into())]

@@ -16,7 +16,7 @@ use super::poll_targets::{PageKey, PollTarget, StatusPages, TargetsByOwner};
 use super::request_limits::{RequestLimits, RequestSemaphores};
 use crate::delivery::Instances;
 use crate::delivery::status_page::{
-    InstancePages, PageFault, StatusClient, StatusPage, StatusPageError, StatusUrl,
+    InstancePages, PageError, StatusClient, StatusPage, StatusPageError, StatusUrl,
 };
 
 /// The interval of polls while a confirmation is pending.
@@ -114,25 +114,25 @@ impl Polls {
 struct PollOptions {
     client: StatusClient,
     semaphores: RequestSemaphores,
-    /// Whether faults contain the cause.
+    /// Whether errors contain the cause.
     shows_cause: bool,
 }
 
 impl PollOptions {
-    async fn read(&self, url: &StatusUrl) -> Result<StatusPage, PageFault> {
+    async fn read(&self, url: &StatusUrl) -> Result<StatusPage, PageError> {
         let _permits = self.semaphores.take().await;
         let read = self.client.read(url).await;
-        read.map_err(|error| self.fault(&error))
+        read.map_err(|error| self.failure(&error))
     }
 
-    fn fault(&self, error: &StatusPageError) -> PageFault {
-        if self.shows_cause { PageFault::Shown(error.to_string()) } else { PageFault::Withheld }
+    fn failure(&self, error: &StatusPageError) -> PageError {
+        if self.shows_cause { PageError::Shown(error.to_string()) } else { PageError::Withheld }
     }
 }
 
 /// The last result of an instance.
 struct InstanceState {
-    page: Result<StatusPage, PageFault>,
+    page: Result<StatusPage, PageError>,
     /// The number of failures in a row.
     failures: u32,
     /// The earliest time of the next poll.
@@ -170,7 +170,7 @@ impl Poll {
                 return;
             };
             self.ask().await;
-            let counts = |url: &StatusUrl, page: &Result<StatusPage, PageFault>| {
+            let counts = |url: &StatusUrl, page: &Result<StatusPage, PageError>| {
                 self.urls.contains(url) || page.as_ref().is_ok_and(|page| page.refusal().is_some())
             };
             let results = self.results.iter().filter(|(url, result)| counts(url, &result.page));
@@ -415,7 +415,7 @@ mod tests {
                 urls.insert(silent.start().await);
             }
             if gateway == 0 {
-                // No process listens at this port; the fault is left out.
+                // No process listens at this port; the error is left out.
                 urls.insert(format!("http://{}", pingsix_test_programs::free_address()).parse().unwrap());
             }
             let asked = StatusPages { urls, coming: BTreeSet::new(), key: PageKey::None };
@@ -450,7 +450,7 @@ mod tests {
                 let Instances::Pages(answer) = answer else { panic!("pages were asked") };
                 first.get_or_insert(plane.clone());
                 if plane != beside {
-                    let is_withheld = |page: Result<_, _>| page == Err(PageFault::Withheld);
+                    let is_withheld = |page: Result<_, _>| page == Err(PageError::Withheld);
                     assert!(answer.into_values().all(is_withheld), "one message for all");
                 }
                 planes.insert(plane);

@@ -6,7 +6,7 @@ use pingsix_translate::Kind;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::fault::FaultCategory;
+use crate::api_error::ApiErrorCategory;
 use crate::health::{Gate, Health};
 use crate::leader::Leadership;
 use crate::metrics::{Metrics, ReferencedTotals, WatchTotals};
@@ -52,9 +52,9 @@ pub(super) fn observe(metrics: &Metrics, watches: &Arc<WatchStats>, writer: &Sta
             kind: *kind,
             lists: stats.lists(*kind),
             watches: stats.watches(*kind),
-            faults: FaultCategory::ALL
+            errors: ApiErrorCategory::ALL
                 .iter()
-                .map(|category| (category.as_str(), stats.faults(*kind, *category)))
+                .map(|category| (category.as_str(), stats.errors(*kind, *category)))
                 .collect(),
         };
         Kind::ALL.iter().map(totals).collect()

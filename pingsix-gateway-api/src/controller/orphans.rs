@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::attached_sinks::{OpenSinks, SinkId};
 use super::{ControllerOptions, Progress, SinkRouter};
-use crate::fault::{Fault, within};
+use crate::api_error::{ApiError, within};
 use crate::leader::Leadership;
 use crate::watch::Namespaces;
 
@@ -76,7 +76,7 @@ pub(super) struct OrphanCollector {
 #[derive(Debug, thiserror::Error)]
 enum SearchError {
     #[error("the API server cannot be asked")]
-    ApiServer(#[from] Fault),
+    ApiServer(#[from] ApiError),
     #[error("a target cannot be asked")]
     Target(#[from] SinkError),
 }
@@ -140,7 +140,7 @@ impl OrphanCollector {
             match self.publisher().await {
                 Ok(Some(publisher)) => break publisher,
                 Ok(None) => tracing::debug!(namespace = CLUSTER, "the cluster has no name"),
-                Err(fault) => tracing::debug!(%fault, "the name of the cluster is not known yet"),
+                Err(error) => tracing::debug!(fault = %error, "the name of the cluster is not known yet"),
             }
             sleep(jittered(RETRY_DELAY)).await;
         };
@@ -162,14 +162,14 @@ impl OrphanCollector {
             if !found.is_empty() && events.send(CollectorEvent::Found(found)).await.is_err() {
                 return;
             }
-            let fault = error.as_ref().map(|error| {
+            let told = error.as_ref().map(|error| {
                 std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
             });
             // Logged once: publications to such a target fail, too, and are logged.
-            if let Some(error) = error.as_ref().filter(|_| complaint != fault) {
-                tracing::warn!(%error, fault, "cannot search targets for publications of an earlier process");
+            if let Some(error) = error.as_ref().filter(|_| complaint != told) {
+                tracing::warn!(%error, fault = told, "cannot search targets for publications of an earlier process");
             }
-            complaint = fault;
+            complaint = told;
             if error.is_some_and(|error| error.may_pass()) {
                 sleep(jittered(RETRY_DELAY * 6)).await;
                 continue;
@@ -182,7 +182,7 @@ impl OrphanCollector {
     }
 
     /// The mark of this controller in this cluster.
-    async fn publisher(&self) -> Result<Option<String>, Fault> {
+    async fn publisher(&self) -> Result<Option<String>, ApiError> {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let only = ListParams::default().fields(&format!("metadata.name={CLUSTER}"));
         let found = within(REQUEST_TIMEOUT, namespaces.list_metadata(&only)).await?;
@@ -205,13 +205,13 @@ impl OrphanCollector {
                     found.extend(planes.map(|data_plane| (data_plane, target)));
                     answered.push(target);
                 }
-                Err(fault) => {
-                    let fault = SearchError::from(fault);
+                Err(of_target) => {
+                    let of_target = SearchError::from(of_target);
                     // Another search of this target would fail in the same way.
-                    if !fault.may_pass() {
+                    if !of_target.may_pass() {
                         answered.push(target);
                     }
-                    error = error.filter(SearchError::may_pass).or(Some(fault));
+                    error = error.filter(SearchError::may_pass).or(Some(of_target));
                 }
             }
         }
@@ -229,7 +229,7 @@ impl OrphanCollector {
                 };
                 SearchResult { found: found.into_iter().map(orphan).collect(), error }
             }
-            Err(fault) => SearchResult { found: Vec::new(), error: Some(fault.into()) },
+            Err(error) => SearchResult { found: Vec::new(), error: Some(error.into()) },
         }
     }
 
@@ -244,14 +244,14 @@ impl OrphanCollector {
     }
 
     /// All Gateways and IngressClasses.
-    async fn owners(&self) -> Result<BTreeSet<ObjectKey>, Fault> {
+    async fn owners(&self) -> Result<BTreeSet<ObjectKey>, ApiError> {
         let mut owners = self.names::<Gateway>(Kind::Gateway).await?;
         owners.extend(self.names::<IngressClass>(Kind::IngressClass).await?);
         Ok(owners)
     }
 
     /// All objects of a kind, as the API server has them now.
-    async fn names<K>(&self, kind: Kind) -> Result<BTreeSet<ObjectKey>, Fault>
+    async fn names<K>(&self, kind: Kind) -> Result<BTreeSet<ObjectKey>, ApiError>
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
     {

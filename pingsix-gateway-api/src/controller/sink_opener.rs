@@ -8,7 +8,7 @@ use pingsix_sink::Target;
 use pingsix_sink::target::{CredentialPart, ServerCredentials, TargetError};
 use pingsix_translate::ObjectName;
 use pingsix_translate::infrastructure::{
-    CredentialsError, CredentialsFault, SinkCredentials, SinkParameters,
+    CredentialsError, CredentialsErrorKind, SinkCredentials, SinkParameters,
 };
 use thiserror::Error;
 
@@ -83,8 +83,8 @@ fn open_server(sink: &SinkParameters, credentials: &SinkCredentials) -> Result<S
     let target = Target::server(&sink.url, &credentials, sink.allow_plaintext);
     let target = target.map_err(|error| match (&error, &sink.credentials) {
         (TargetError::Unusable { part, problem }, Some(secret)) => {
-            let fault = CredentialsFault::Entry { entry: entry(*part), problem: (*problem).to_owned() };
-            CredentialsError { proxy: sink.proxy.clone(), secret: secret.clone(), fault }.into()
+            let kind = CredentialsErrorKind::Entry { entry: entry(*part), problem: (*problem).to_owned() };
+            CredentialsError { proxy: sink.proxy.clone(), secret: secret.clone(), kind }.into()
         }
         _ => unusable(&error),
     })?;
@@ -119,7 +119,7 @@ mod tests {
         }
     }
 
-    fn fault(url: &str, credentials: &SinkCredentials) -> String {
+    fn failure(url: &str, credentials: &SinkCredentials) -> String {
         SinkOpener::of_servers().open(&sink(url), credentials).unwrap_err().to_string()
     }
 
@@ -129,22 +129,24 @@ mod tests {
         let ca = SinkCredentials { ca: pem("CANARY"), ..SinkCredentials::default() };
         for url in ["etcds://etcd:2379", "admin+https://pingsix:9181"] {
             let api_key = Some("key".to_owned());
-            let fault = fault(url, &SinkCredentials { api_key, ..ca.clone() });
+            let error = failure(url, &SinkCredentials { api_key, ..ca.clone() });
             let expected =
                 "PingsixProxy infra/edge names for its sink Secret infra/login, whose entry \"ca.crt\" ";
-            assert_eq!(fault, format!("{expected}holds no certificate"), "{url}");
+            assert_eq!(error, format!("{expected}holds no certificate"), "{url}");
         }
         let api_key = Some("CANARY\u{7f}".to_owned());
-        let fault_of_key =
-            fault("admin+http://127.0.0.1:9181", &SinkCredentials { api_key, ..SinkCredentials::default() });
-        assert!(fault_of_key.contains("entry \"apiKey\" cannot be"), "{fault_of_key}");
-        assert!(!fault_of_key.contains("CANARY"), "{fault_of_key}");
+        let error_of_key = failure(
+            "admin+http://127.0.0.1:9181",
+            &SinkCredentials { api_key, ..SinkCredentials::default() },
+        );
+        assert!(error_of_key.contains("entry \"apiKey\" cannot be"), "{error_of_key}");
+        assert!(!error_of_key.contains("CANARY"), "{error_of_key}");
     }
 
     #[tokio::test]
     async fn plaintext_leaves_the_machine_only_if_that_is_allowed() {
-        let fault = fault("etcd://etcd:2379", &SinkCredentials::default());
-        assert!(fault.contains("PingsixProxy infra/edge") && fault.contains("plaintext"), "{fault}");
+        let error = failure("etcd://etcd:2379", &SinkCredentials::default());
+        assert!(error.contains("PingsixProxy infra/edge") && error.contains("plaintext"), "{error}");
         let allowed = SinkParameters { allow_plaintext: true, ..sink("etcd://etcd:2379") };
         let credentials = SinkCredentials {
             username: Some("gateway".to_owned()),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use pingsix_sink::error::SinkFault;
+use pingsix_sink::error::SinkErrorSource;
 use pingsix_sink::{Published, SinkError};
 
 /// Publications to some targets of a data plane failed.
@@ -29,7 +29,7 @@ impl SinksFailed {
     }
 }
 
-impl SinkFault for SinksFailed {
+impl SinkErrorSource for SinksFailed {
     fn category(&self) -> &'static str {
         "several"
     }

@@ -1,4 +1,4 @@
-//! A feed with faults on request, for tests.
+//! A feed with errors on request, for tests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

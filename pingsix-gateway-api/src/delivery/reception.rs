@@ -1,8 +1,8 @@
 //! The content of status pages over time: accepted revisions, and the refused one.
 //!
-//! PingSIX keeps the text of a fault until its next publication, and shows a revision as observed before it judges the
-//! revision (`src/core/status.rs`). So the page may show a new revision with an old fault for as long as PingSIX takes.
-//! The page has no time of the fault. A fault that appears after a moment without one is new. A fault that was there
+//! PingSIX keeps the text of an error until its next publication, and shows a revision as observed before it judges the
+//! revision (`src/core/status.rs`). So the page may show a new revision with an old error for as long as PingSIX takes.
+//! The page has no time of the error. An error that appears after a moment without one is new. An error that was there
 //! before counts for a later revision after a time longer than PingSIX was ever observed to take.
 
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ pub struct PageReader {
 
 #[derive(Clone, Debug, Default)]
 struct Instance {
-    fault: Option<Fault>,
+    error: Option<ReportedError>,
     last_read: Option<Instant>,
     /// The newest revision that it has observed.
     observed: i64,
@@ -49,12 +49,12 @@ struct Instance {
 }
 
 #[derive(Clone, Debug)]
-struct Fault {
+struct ReportedError {
     observed: i64,
     published: i64,
     message: Arc<str>,
     since: Instant,
-    /// Whether the fault was reported for an earlier revision too, and may be outdated.
+    /// Whether the error was reported for an earlier revision too, and may be outdated.
     is_older: bool,
 }
 
@@ -77,7 +77,7 @@ impl PageReader {
             let accepted = Revision::new(page.published_revision);
             let instance = self.instances.entry(url.clone()).or_default();
             let was_read = instance.time(page, now);
-            let refused = instance.fault(page, was_read, TIME_PER_DOCUMENT.saturating_mul(documents), now);
+            let refused = instance.failure(page, was_read, TIME_PER_DOCUMENT.saturating_mul(documents), now);
             reception = Some(match reception {
                 None => Reception { accepted, refused },
                 Some(others) => {
@@ -109,7 +109,7 @@ impl Instance {
         last_read.is_some()
     }
 
-    fn fault(
+    fn failure(
         &mut self,
         page: &StatusPage,
         was_read: bool,
@@ -117,28 +117,29 @@ impl Instance {
         now: Instant,
     ) -> Option<(Revision, Arc<str>)> {
         let Some(message) = page.refusal() else {
-            self.fault = None;
+            self.error = None;
             return None;
         };
         let (message, observed, published) =
             (shortened(message), page.observed_revision, page.published_revision);
-        let fault = match self.fault.take() {
+        let error = match self.error.take() {
             Some(before) if before.observed == observed && *before.message == *message => before,
             before => {
-                // A publication clears the fault, so a fault after it is new.
-                let stays = |before: &Fault| *before.message == *message && before.published == published;
+                // A publication clears the error, so an error after it is new.
+                let stays =
+                    |before: &ReportedError| *before.message == *message && before.published == published;
                 let is_older = before.as_ref().map_or(!was_read, stays);
-                Fault { observed, published, message: message.into(), since: now, is_older }
+                ReportedError { observed, published, message: message.into(), since: now, is_older }
             }
         };
-        let limit = if fault.is_older {
+        let limit = if error.is_older {
             expected.max(self.slowest.saturating_mul(TOLERATED_MULTIPLE)).clamp(MIN_STABLE_TIME, MAX_WAIT)
         } else {
             MIN_STABLE_TIME
         };
-        let is_judged = now.duration_since(fault.since) >= limit;
-        let refused = Revision::new(observed).filter(|_| is_judged).map(|at| (at, fault.message.clone()));
-        self.fault = Some(fault);
+        let is_judged = now.duration_since(error.since) >= limit;
+        let refused = Revision::new(observed).filter(|_| is_judged).map(|at| (at, error.message.clone()));
+        self.error = Some(error);
         if refused.is_some() {
             self.since = None;
         }
@@ -149,24 +150,24 @@ impl Instance {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::delivery::status_page::PageFault;
+    use crate::delivery::status_page::PageError;
 
     fn url(index: u16) -> StatusUrl {
         format!("http://127.0.0.1:{}", 7000 + index).parse().unwrap()
     }
 
     /// A readable page.
-    fn page(published: i64, observed: i64, fault: Option<&str>) -> StatusPage {
+    fn page(published: i64, observed: i64, error: Option<&str>) -> StatusPage {
         StatusPage {
             published_revision: published,
             observed_revision: observed,
-            error_kind: fault.map(|_| "candidate_invalid".to_owned()),
-            last_error: fault.map(ToOwned::to_owned),
+            error_kind: error.map(|_| "candidate_invalid".to_owned()),
+            last_error: error.map(ToOwned::to_owned),
             ..StatusPage::default()
         }
     }
 
-    /// The accepted revision, and the refused one with its fault.
+    /// The accepted revision, and the refused one with its error.
     type Read = (Option<i64>, Option<(i64, String)>);
 
     fn read(reader: &mut PageReader, pages: &[Option<StatusPage>], now: Instant) -> Option<Read> {
@@ -174,20 +175,20 @@ mod tests {
             .iter()
             .cloned()
             .enumerate()
-            .map(|(index, page)| (url(u16::try_from(index).unwrap()), page.ok_or(PageFault::Withheld)));
+            .map(|(index, page)| (url(u16::try_from(index).unwrap()), page.ok_or(PageError::Withheld)));
         let Reception { accepted, refused } = reader.read(&pages.collect(), now)?;
         Some((accepted.map(Revision::get), refused.map(|(at, message)| (at.get(), message.to_string()))))
     }
 
     #[test]
-    fn a_fault_counts_for_what_was_observed_when_it_has_stood_for_a_moment() {
+    fn an_error_counts_for_what_was_observed_when_it_has_stood_for_a_moment() {
         let (mut reader, start) = (PageReader::default(), Instant::now());
         let at = |millis| start + Duration::from_millis(millis);
         assert_eq!(read(&mut reader, &[Some(page(7, 7, None))], at(0)), Some((Some(7), None)));
         assert_eq!(read(&mut reader, &[Some(page(7, 9, Some("bad")))], at(100)), Some((Some(7), None)));
         let refused = Some((Some(7), Some((9, "bad".to_owned()))));
         assert_eq!(read(&mut reader, &[Some(page(7, 9, Some("bad")))], at(600)), refused);
-        // The page shows the next revision as observed, with the fault of the former one.
+        // The page shows the next revision as observed, with the error of the former one.
         assert_eq!(read(&mut reader, &[Some(page(7, 12, Some("bad")))], at(700)), Some((Some(7), None)));
         assert_eq!(read(&mut reader, &[Some(page(12, 12, None))], at(750)), Some((Some(12), None)));
         assert_eq!(read(&mut reader, &[Some(page(12, 13, Some("bad")))], at(800)), Some((Some(12), None)));
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_fault_counts_once_pingsix_has_had_the_time_to_judge() {
+    fn an_earlier_error_counts_once_pingsix_has_had_the_time_to_judge() {
         let at = |start: Instant, millis| start + Duration::from_millis(millis);
         let read_at = |reader: &mut PageReader, page: StatusPage, now| {
             read(reader, &[Some(page)], now).unwrap().1.map(|(revision, _)| revision)
@@ -228,14 +229,14 @@ mod tests {
             page_at(took / 2, page(7, 8, None));
             page_at(took, page(8, 8, None));
             let base = took + 1_000;
-            // The fault was absent before, so it is new.
+            // The error was absent before, so it is new.
             assert_eq!(page_at(base, page(8, 9, Some("bad"))), None);
             assert_eq!(page_at(base + 500, page(8, 9, Some("bad"))), Some(9));
             let base = base + 1_000;
             assert_eq!(page_at(base, page(8, 12, Some("bad"))), None);
             assert_eq!(page_at(base + limit - 1, page(8, 12, Some("bad"))), None, "{documents} {took}");
             assert_eq!(page_at(base + limit, page(8, 12, Some("bad"))), Some(12));
-            // PingSIX has published since, which has cleared the fault.
+            // PingSIX has published since, which has cleared the error.
             let base = base + limit + 1_000;
             assert_eq!(page_at(base, page(12, 13, Some("bad"))), None);
             assert_eq!(page_at(base + 500, page(12, 13, Some("bad"))), Some(13));
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_that_is_there_at_first_may_be_of_any_revision() {
+    fn an_error_that_is_there_at_first_may_be_of_any_revision() {
         let (mut reader, start) = (PageReader::default(), Instant::now());
         reader.expects(20_000);
         let refused = |reader: &mut PageReader, millis| {

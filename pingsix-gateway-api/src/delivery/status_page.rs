@@ -97,16 +97,16 @@ pub struct StatusPage {
     /// The revision that was read last, accepted or not; 0 before the first.
     #[serde(default, deserialize_with = "or_zero")]
     pub observed_revision: i64,
-    /// The kind of the last fault that still holds: `etcd_unavailable` or `candidate_invalid`.
+    /// The kind of the last error that still holds: `etcd_unavailable` or `candidate_invalid`.
     #[serde(default)]
     pub error_kind: Option<String>,
-    /// The message of the fault.
+    /// The message of the error.
     #[serde(default)]
     pub last_error: Option<String>,
     /// The parts of the revision that the instance cannot serve. Pages of PingSIX have none: it refuses a revision as a
     /// whole.
     #[serde(default)]
-    pub(crate) faults: Vec<ServiceFault>,
+    pub(crate) faults: Vec<ServeError>,
     /// Whether the instance reads from another replica, with other revisions. Not on the page; the replicas report
     /// it.
     #[serde(skip)]
@@ -157,7 +157,7 @@ impl PageDifference {
 /// A part of a revision that a sidecar cannot serve.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
-pub(crate) struct ServiceFault {
+pub(crate) struct ServeError {
     /// The key of the document at fault.
     #[serde(default)]
     pub(crate) document: Option<String>,
@@ -168,7 +168,7 @@ pub(crate) struct ServiceFault {
     pub(crate) message: String,
 }
 
-impl fmt::Display for ServiceFault {
+impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.document, self.port) {
             (Some(document), _) => write!(f, "{document}: {}", self.message),
@@ -184,7 +184,7 @@ fn or_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> 
 }
 
 impl StatusPage {
-    /// The fault for which the instance refuses the last revision; `None` if it does not.
+    /// The error for which the instance refuses the last revision; `None` if it does not.
     pub fn refusal(&self) -> Option<&str> {
         let refused = self.error_kind.as_deref() == Some("candidate_invalid");
         refused.then(|| self.last_error.as_deref().unwrap_or("it does not say why"))
@@ -225,7 +225,7 @@ pub enum StatusPageError {
 
 /// The status page of an instance is not read. Messages and statuses contain the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PageFault {
+pub enum PageError {
     /// The cause would tell the author of a Gateway which servers the controller can reach.
     #[error("its status page cannot be read")]
     Withheld,
@@ -235,7 +235,7 @@ pub enum PageFault {
 }
 
 /// The last status page of each instance of a data plane.
-pub type InstancePages = BTreeMap<StatusUrl, Result<StatusPage, PageFault>>;
+pub type InstancePages = BTreeMap<StatusUrl, Result<StatusPage, PageError>>;
 
 /// Reads status pages.
 #[derive(Clone)]

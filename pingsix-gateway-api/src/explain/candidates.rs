@@ -19,15 +19,15 @@ const MAX_SHOWN_CANDIDATES: usize = 20;
 pub struct RejectedMatch {
     /// The source of the match.
     pub source: Source,
-    /// The reason for the rejection.
+    /// Why it does not apply.
     #[serde(flatten)]
-    pub reason: RejectionReason,
+    pub reason: MissReason,
 }
 
-/// The reason for the rejection of a match, the nearest miss first.
+/// Why a match does not apply, the nearest miss first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "reason", rename_all = "camelCase")]
-pub enum RejectionReason {
+pub enum MissReason {
     /// Another match has precedence.
     Outranked {
         /// The advantage of the other match, in words.
@@ -71,7 +71,7 @@ pub(super) fn rejected(
     // A match for another host is shown only if its path is nearer than the path of the chosen Route.
     let winner = taken.and_then(|taken| plane.config.route(&taken.id));
     let shown_prefix = winner.map_or(0, |route| common_prefix(route, &request.path));
-    let mut nearest: BTreeMap<Source, (RejectionReason, usize)> = BTreeMap::new();
+    let mut nearest: BTreeMap<Source, (MissReason, usize)> = BTreeMap::new();
     for (key, route) in plane.config.routes() {
         let Some(Provenance::Rules { listener, host, decisions, redirect, shadowed }) =
             plane.provenance.get(key)
@@ -84,13 +84,13 @@ pub(super) fn rejected(
         let candidate = Candidate { key, route, host: host.as_ref().map(Hostname::as_str), elsewhere };
         let Some(reason) = reason(plane, request, taken, &candidate) else { continue };
         let common = common_prefix(route, &request.path);
-        if matches!(reason, RejectionReason::Host { .. }) && winner.is_some() && common <= shown_prefix {
+        if matches!(reason, MissReason::Host { .. }) && winner.is_some() && common <= shown_prefix {
             continue;
         }
         let decisive = decisions.iter().filter_map(|decision| decision.origin.as_ref());
         // A redirect of requests without TLS precedes all others of the Route, and does not apply to this request.
-        let passed = matches!(reason, RejectionReason::Outranked { .. }) && request.tls;
-        let of_redirect = if passed { RejectionReason::Plaintext {} } else { reason.clone() };
+        let passed = matches!(reason, MissReason::Outranked { .. }) && request.tls;
+        let of_redirect = if passed { MissReason::Plaintext {} } else { reason.clone() };
         let redirects = redirect.as_deref().into_iter().map(|origin| (origin, &of_redirect));
         let others = decisive.chain(shadowed).map(|origin| (origin, &reason));
         for (origin, reason) in redirects.chain(others) {
@@ -105,7 +105,7 @@ pub(super) fn rejected(
             }
         }
     }
-    let mut rejected: Vec<(Source, (RejectionReason, usize))> = nearest.into_iter().collect();
+    let mut rejected: Vec<(Source, (MissReason, usize))> = nearest.into_iter().collect();
     rejected
         .sort_by_cached_key(|(source, (reason, common))| (rank(reason), Reverse(*common), source.clone()));
     let more = rejected.len().saturating_sub(MAX_SHOWN_CANDIDATES);
@@ -113,14 +113,14 @@ pub(super) fn rejected(
     (rejected.into_iter().map(|(source, (reason, _))| RejectedMatch { source, reason }).collect(), more)
 }
 
-const fn rank(reason: &RejectionReason) -> u8 {
+const fn rank(reason: &MissReason) -> u8 {
     match reason {
-        RejectionReason::Outranked { .. } => 0,
-        RejectionReason::Plaintext {} => 1,
-        RejectionReason::Method { .. } => 2,
-        RejectionReason::Path { .. } => 3,
-        RejectionReason::Listener { .. } => 4,
-        RejectionReason::Host { .. } => 5,
+        MissReason::Outranked { .. } => 0,
+        MissReason::Plaintext {} => 1,
+        MissReason::Method { .. } => 2,
+        MissReason::Path { .. } => 3,
+        MissReason::Listener { .. } => 4,
+        MissReason::Host { .. } => 5,
     }
 }
 
@@ -139,20 +139,20 @@ fn reason(
     request: &Request,
     taken: Option<&DocumentKey>,
     candidate: &Candidate<'_>,
-) -> Option<RejectionReason> {
+) -> Option<MissReason> {
     let Candidate { key, route, host, elsewhere } = candidate;
     let of_host = serves_host(*host, request.routing_host().unwrap_or_default());
     let of_path = route.path_patterns().iter().any(|pattern| path_matches(pattern, &request.path));
     match (of_host, of_path, elsewhere) {
-        (true, true, Some(hostname)) => Some(RejectionReason::Listener { hostname: (*hostname).to_owned() }),
+        (true, true, Some(hostname)) => Some(MissReason::Listener { hostname: (*hostname).to_owned() }),
         (true, true, None) if !route.allows(&request.method) => {
-            Some(RejectionReason::Method { methods: route.methods.clone() })
+            Some(MissReason::Method { methods: route.methods.clone() })
         }
         (true, true, None) => {
-            Some(RejectionReason::Outranked { by: advantage(plane, taken, key, (route, *host)) })
+            Some(MissReason::Outranked { by: advantage(plane, taken, key, (route, *host)) })
         }
-        (true, false, None) => Some(RejectionReason::Path { path: path_in_words(route) }),
-        (false, true, _) => Some(RejectionReason::Host { host: host.unwrap_or("any host").to_owned() }),
+        (true, false, None) => Some(MissReason::Path { path: path_in_words(route) }),
+        (false, true, _) => Some(MissReason::Host { host: host.unwrap_or("any host").to_owned() }),
         (true, false, Some(_)) | (false, false, _) => None,
     }
 }

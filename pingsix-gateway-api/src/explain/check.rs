@@ -35,7 +35,7 @@ pub(super) fn checks(
     let service = route.service_id.as_deref().and_then(|id| plane.config.service(id));
     let plugins = Merged { of_route: &route.plugins, of_service: service.map(|service| &service.plugins) };
     let effects = [
-        (FaultInjection::NAME, plugins.get().and_then(delay_or_fault)),
+        (FaultInjection::NAME, plugins.get().and_then(delay_or_abort)),
         (Cors::NAME, plugins.get().map(|cors: Cors| origins(&cors))),
         (IpRestriction::NAME, plugins.get().map(addresses)),
         (Csrf::NAME, plugins.get().and_then(|csrf: Csrf| csrf_token(&csrf, request))),
@@ -72,14 +72,14 @@ impl Merged<'_> {
     }
 }
 
-fn delay_or_fault(fault: FaultInjection) -> Option<String> {
+fn delay_or_abort(injected: FaultInjection) -> Option<String> {
     let share = |percentage: Option<u32>| match percentage {
         None | Some(100..) => "every request".to_owned(),
         Some(share) => format!("{share} % of the requests"),
     };
     let delay =
-        fault.delay.map(|delay| format!("delays {} by {} s", share(delay.percentage), delay.duration));
-    let abort = fault.abort.map(|abort| format!("{} for {}", abort.http_status, share(abort.percentage)));
+        injected.delay.map(|delay| format!("delays {} by {} s", share(delay.percentage), delay.duration));
+    let abort = injected.abort.map(|abort| format!("{} for {}", abort.http_status, share(abort.percentage)));
     let effects: Vec<String> = delay.into_iter().chain(abort).collect();
     (!effects.is_empty()).then(|| effects.join(", "))
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use pingsix_translate::pingsix::Request;
 use pingsix_translate::status::{ListenerVerdict, Verdicts};
 use pingsix_translate::stream::{
-    Arrival, Destination, Rejection, StreamConfig, StreamKey, StreamKind, StreamTarget,
+    Arrival, Destination, RejectReason, StreamConfig, StreamKey, StreamKind, StreamTarget,
 };
 use pingsix_translate::{DataPlaneKey, ObjectKey, StreamProvenance};
 
-use super::candidates::{RejectedMatch, RejectionReason};
+use super::candidates::{MissReason, RejectedMatch};
 use super::decision::{Step, StepResult};
 use super::explanation::{Answer, Backend, Explanation, Target};
 use super::listener::{ClosedCause, Listener, not_served};
@@ -77,7 +77,7 @@ pub fn explain_connection(ports: &StreamPorts<'_>, request: &Request, port: u16)
     let by = "an older route, or one with a more specific hostname";
     let rejected = shadowed.iter().map(|origin| RejectedMatch {
         source: Source::of(origin),
-        reason: RejectionReason::Outranked { by: by.to_owned() },
+        reason: MissReason::Outranked { by: by.to_owned() },
     });
     Some(Explanation {
         rejected: rejected.collect(),
@@ -152,9 +152,9 @@ fn backend(
         }
         Destination::Reject(why) => {
             let rejected = match why {
-                Rejection::Invalid => "invalid",
-                Rejection::NoEndpoints => "no_endpoints",
-                Rejection::NoRoute => "no_route",
+                RejectReason::Invalid => "invalid",
+                RejectReason::NoEndpoints => "no_endpoints",
+                RejectReason::NoRoute => "no_route",
             };
             let target = Target::Rejected { rejected };
             Backend {

@@ -39,8 +39,8 @@ pub(super) fn policies(plane: &Plane<'_>, route: &Route) -> Vec<PolicyPlugins> {
     policies.iter().map(of_policy).collect()
 }
 
-/// The policy whose fault PingSIX injects into the requests of a Route.
-pub(super) fn fault_of_policy(plane: &Plane<'_>, route: &Route) -> Option<String> {
-    let has_fault = |policy: &PolicyPlugins| policy.plugins.iter().any(|name| name == FaultInjection::NAME);
-    policies(plane, route).into_iter().find(has_fault).map(|policy| policy.policy)
+/// The policy of the fault that PingSIX injects into the requests of a Route.
+pub(super) fn injecting_policy(plane: &Plane<'_>, route: &Route) -> Option<String> {
+    let injects = |policy: &PolicyPlugins| policy.plugins.iter().any(|name| name == FaultInjection::NAME);
+    policies(plane, route).into_iter().find(injects).map(|policy| policy.policy)
 }

@@ -154,7 +154,7 @@ fn a_listener_that_gives_way_to_a_narrower_one_is_named() {
     let fixture = Fixture::new(&[("any", any)]);
     let explanation = fixture.explain(&Request::get("shop.example.com", "/cart"));
     assert_eq!(cause(&explanation), NotFoundCause::Host);
-    assert_eq!(explanation.rejected[0].reason, RejectionReason::Listener { hostname: "any host".to_owned() });
+    assert_eq!(explanation.rejected[0].reason, MissReason::Listener { hostname: "any host".to_owned() });
     assert!(fixture.explain(&Request::get("shop.test", "/cart")).is_answered());
 }
 
@@ -165,10 +165,10 @@ fn losers_say_why_nearest_first() {
         json!({ "hostnames": ["shop.example.com"], "rules": [rule("/", "a"), rule("/cart", "b"), rule("/cart/x", "c")] }),
     )]);
     let explanation = fixture.explain(&Request::get("shop.example.com", "/cart"));
-    let reasons: Vec<&RejectionReason> =
+    let reasons: Vec<&MissReason> =
         explanation.rejected.iter().map(|rejected_match| &rejected_match.reason).collect();
-    let outranked = RejectionReason::Outranked { by: "the more specific path, prefix /cart".to_owned() };
-    assert_eq!(reasons, [&outranked, &RejectionReason::Path { path: "prefix /cart/x".to_owned() }]);
+    let outranked = MissReason::Outranked { by: "the more specific path, prefix /cart".to_owned() };
+    assert_eq!(reasons, [&outranked, &MissReason::Path { path: "prefix /cart/x".to_owned() }]);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn a_rule_behind_an_equal_one_is_named() {
     assert_eq!(source.field, "spec.rules[1].matches[0]");
     assert_eq!(
         *reason,
-        RejectionReason::Outranked { by: "an equal match of an older route or an earlier rule".to_owned() }
+        MissReason::Outranked { by: "an equal match of an older route or an earlier rule".to_owned() }
     );
 }
 

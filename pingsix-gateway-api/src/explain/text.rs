@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{
     Answer, Backend, Check, ClosedCause, Explanation, FailedCondition, HeaderChange, Listener, MatchedRoute,
-    PolicyPlugins, RejectedMatch, RejectionReason, Sent, Step, StepResult, Target,
+    MissReason, PolicyPlugins, RejectedMatch, Sent, Step, StepResult, Target,
 };
 
 /// The width of labels, in characters.
@@ -192,7 +192,7 @@ fn rejected_line(rejected_match: &RejectedMatch) -> String {
     format!("{} {}: {reason}", source.object, source.field)
 }
 
-impl fmt::Display for RejectionReason {
+impl fmt::Display for MissReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Outranked { by } => write!(f, "it matches, but comes after {by}"),

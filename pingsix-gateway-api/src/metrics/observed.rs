@@ -22,7 +22,7 @@ pub(crate) struct WatchTotals {
     /// The number of opened watches.
     pub(crate) watches: u64,
     /// The numbers of failures by category.
-    pub(crate) faults: Vec<(&'static str, u64)>,
+    pub(crate) errors: Vec<(&'static str, u64)>,
 }
 
 /// The watches of referenced objects.
@@ -62,13 +62,13 @@ impl Metrics {
                 of(|of| of.lists),
             )?;
             page.counters("watches", "Opened watches", of(|of| of.watches))?;
-            let faults = totals.iter().flat_map(|of| {
+            let errors = totals.iter().flat_map(|of| {
                 let labelled = |(category, count): &(&'static str, u64)| {
                     ([("kind", of.kind.as_str()), ("category", *category)], *count)
                 };
-                of.faults.iter().map(labelled).collect::<Vec<_>>()
+                of.errors.iter().map(labelled).collect::<Vec<_>>()
             });
-            page.counters("watch_errors", "Failures of lists and watches", faults)
+            page.counters("watch_errors", "Failures of lists and watches", errors)
         });
     }
 

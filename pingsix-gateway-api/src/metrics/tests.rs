@@ -62,7 +62,7 @@ async fn eventful() -> Metrics {
     metrics.problems([&problem(Severity::Error, Reason::Quarantined)]);
     metrics.leader(true);
     metrics.observe_watches(|| {
-        vec![WatchTotals { kind: Kind::Gateway, lists: 1, watches: 4, faults: vec![("expired", 2)] }]
+        vec![WatchTotals { kind: Kind::Gateway, lists: 1, watches: 4, errors: vec![("expired", 2)] }]
     });
     metrics.observe_referenced(|| ReferencedTotals { by_name: 6, wide: 2, versions: 700 });
     metrics.observe_world(&World::default());

@@ -1,4 +1,4 @@
-//! Dumps of the state of the controller, for the diagnosis of faults, and the model of the [pages](crate::view).
+//! Dumps of the state of the controller, for the diagnosis of errors, and the model of the [pages](crate::view).
 //!
 //! The task that owns the state answers without locks, so a dump shows one moment. Large parts are shown for one named
 //! object only.

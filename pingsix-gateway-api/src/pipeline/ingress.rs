@@ -4,13 +4,13 @@ use pingsix_translate::snapshot::{Ingress, Proxies, class_of_ingress, default_in
 use pingsix_translate::status::{Severity, judge_ingress_class};
 use pingsix_translate::{Kind, Object, ObjectKey, Objects, Options};
 
-use super::judge::{Fault, Judge, Translating, proxies};
+use super::judge::{FieldProblem, Judge, Translating, proxies};
 use super::reason;
 
 /// The outcome for an Ingress.
 enum Membership {
     Served,
-    Refused(Severity, Fault),
+    Refused(Severity, FieldProblem),
 }
 
 impl Translating<'_> {
@@ -33,11 +33,11 @@ impl Judge<'_> {
         let defaults = default_ingress_classes(objects.ingress_classes().map(|(_, class)| &**class));
         let default = defaults.first().map(|class| &**class);
         for (name, ingress) in objects.ingresses() {
-            if let Membership::Refused(severity, fault) =
+            if let Membership::Refused(severity, problem) =
                 membership(objects, &proxies, ingress, default, options)
             {
                 let object = ObjectKey { kind: Kind::Ingress, name: name.clone() };
-                self.report(&object, severity, fault);
+                self.report(&object, severity, problem);
             }
         }
     }
@@ -57,7 +57,7 @@ fn membership(
         Some(_) | None => "spec.ingressClassName",
     };
     let refused = |severity, reason, message| {
-        Membership::Refused(severity, Fault { field: field.to_owned(), reason, message })
+        Membership::Refused(severity, FieldProblem { field: field.to_owned(), reason, message })
     };
     let Some(wanted) = written.or(default) else {
         let message = "The Ingress names no IngressClass and none is the default, so it is not served.";

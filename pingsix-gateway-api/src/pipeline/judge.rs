@@ -27,7 +27,7 @@ pub(super) fn translate(
     caches.update(objects);
     let mut translating = Translating { objects, options, now, caches, output: Output::default() };
     for (name, gateway) in objects.gateways() {
-        if fault_of_class(objects, options, gateway).is_none() {
+        if problem_of_class(objects, options, gateway).is_none() {
             translating.add_gateway(name);
         }
     }
@@ -80,24 +80,28 @@ pub(super) fn proxies(objects: &Objects) -> Proxies {
     objects.proxies().map(|(name, proxy)| (name.clone(), proxy.clone())).collect()
 }
 
-/// The fault that prevents publication of an owner's data planes to the sink of its parameters.
-fn fault_of_sink(objects: &Objects, owner: &ObjectKey, sink: &SinkParameters) -> Option<Problem> {
+/// The problem that prevents publication of an owner's data planes to the sink of its parameters.
+fn problem_of_sink(objects: &Objects, owner: &ObjectKey, sink: &SinkParameters) -> Option<Problem> {
     let of_kind = |kind, name: &ObjectName| objects.get(&ObjectKey { kind, name: name.clone() });
     let secret = match sink.credentials.as_ref().and_then(|name| of_kind(Kind::Secret, name)) {
         Some(Object::Secret(secret)) => Some(secret),
         Some(_) | None => None,
     };
-    let fault = SinkCredentials::read(sink, secret.as_deref()).err()?;
+    let problem = SinkCredentials::read(sink, secret.as_deref()).err()?;
     let gateway = match of_kind(Kind::Gateway, &owner.name) {
         Some(Object::Gateway(gateway)) => Some(gateway),
         Some(_) | None => None,
     };
-    Some(sink.problem(owner, gateway.as_deref(), &fault.to_string()))
+    Some(sink.problem(owner, gateway.as_deref(), &problem.to_string()))
 }
 
-/// The fault of the class that a Gateway names, if the class is absent or belongs to another controller. Of parameters of the
-/// class that cannot be used, translation speaks.
-fn fault_of_class(objects: &Objects, options: &Options, gateway: &Gateway) -> Option<(Severity, Fault)> {
+/// The problem of the class that a Gateway names, if the class is absent or belongs to another controller. Of
+/// parameters of the class that cannot be used, translation speaks.
+fn problem_of_class(
+    objects: &Objects,
+    options: &Options,
+    gateway: &Gateway,
+) -> Option<(Severity, FieldProblem)> {
     let (wanted, ours) = (gateway.spec.gateway_class_name.as_str(), &options.controller_name);
     let (severity, reason, message) = match objects.get(&ObjectKey::new(Kind::GatewayClass, "", wanted)) {
         Some(Object::GatewayClass(class)) if class.spec.controller_name == *ours => return None,
@@ -116,7 +120,7 @@ fn fault_of_class(objects: &Objects, options: &Options, gateway: &Gateway) -> Op
             format!("GatewayClass \"{wanted}\" does not exist, so the Gateway is not served."),
         ),
     };
-    Some((severity, Fault { field: "spec.gatewayClassName".to_owned(), reason, message }))
+    Some((severity, FieldProblem { field: "spec.gatewayClassName".to_owned(), reason, message }))
 }
 
 impl Translating<'_> {
@@ -136,7 +140,7 @@ impl Translating<'_> {
             self.output.kept.insert(owner.clone());
         }
         let sink = translation.attached.as_ref().and_then(|attached| attached.sink.as_ref());
-        problems.extend(sink.and_then(|sink| fault_of_sink(self.objects, owner, sink)));
+        problems.extend(sink.and_then(|sink| problem_of_sink(self.objects, owner, sink)));
         for (key, data_plane) in translation.data_planes {
             problems.extend(self.now.into_iter().flat_map(|now| outdated_certificates(&data_plane, now)));
             let bridge = self.caches.bridges.entry(key.clone()).or_default();
@@ -164,9 +168,12 @@ impl Translating<'_> {
             Ok(bridged) => return Some(bridged),
             Err(error) => error,
         };
-        let fault =
-            Fault { field: String::new(), reason: reason::NOT_PUBLISHED, message: format!("{error}.") };
-        self.output.report(owner, Severity::Error, fault);
+        let problem = FieldProblem {
+            field: String::new(),
+            reason: reason::NOT_PUBLISHED,
+            message: format!("{error}."),
+        };
+        self.output.report(owner, Severity::Error, problem);
         None
     }
 }
@@ -196,8 +203,8 @@ impl Judge<'_> {
     fn check_gateways(&mut self) {
         let (objects, options) = (self.objects, self.options);
         for (name, gateway) in objects.gateways() {
-            if let Some((severity, fault)) = fault_of_class(objects, options, gateway) {
-                self.report(&ObjectKey { kind: Kind::Gateway, name: name.clone() }, severity, fault);
+            if let Some((severity, problem)) = problem_of_class(objects, options, gateway) {
+                self.report(&ObjectKey { kind: Kind::Gateway, name: name.clone() }, severity, problem);
             }
         }
     }
@@ -225,23 +232,23 @@ impl Judge<'_> {
         let object = route.key();
         let parents = route.parent_refs();
         if !parents.iter().any(|parent| parent.target(&object.name.namespace).is_some()) {
-            let fault = Fault {
+            let problem = FieldProblem {
                 field: "spec.parentRefs".to_owned(),
                 reason: reason::NO_PARENT,
                 message: "The route names no Gateway, so nothing serves it.".to_owned(),
             };
-            self.report(&object, Severity::Warning, fault);
+            self.report(&object, Severity::Warning, problem);
         }
         for parent_ref in &**parents {
             // Other kinds of parents are not ours to judge.
             let Some(parent) = parent_ref.target(&object.name.namespace) else { continue };
             if !self.objects.contains(&parent) {
-                let fault = Fault {
+                let problem = FieldProblem {
                     field: format!("spec.parentRefs[{}]", parent_ref.index),
                     reason: reason::PARENT_NOT_FOUND,
                     message: format!("{parent} does not exist."),
                 };
-                self.report(&object, Severity::Error, fault);
+                self.report(&object, Severity::Error, problem);
             }
         }
     }
@@ -263,8 +270,8 @@ impl Judge<'_> {
                 Some(_) => continue,
             };
             let object = ObjectKey { kind: Kind::ListenerSet, name: name.clone() };
-            let fault = Fault { field: "spec.parentRef".to_owned(), reason, message };
-            self.report(&object, Severity::Error, fault);
+            let problem = FieldProblem { field: "spec.parentRef".to_owned(), reason, message };
+            self.report(&object, Severity::Error, problem);
         }
     }
 
@@ -291,7 +298,7 @@ impl Judge<'_> {
         self.report(
             &object,
             Severity::Warning,
-            Fault {
+            FieldProblem {
                 field: "spec.targetRefs".to_owned(),
                 reason: reason::NO_TARGET,
                 message: if object.kind == Kind::BackendTrafficPolicy {
@@ -318,8 +325,8 @@ impl Judge<'_> {
         self.output.add_findings(problems);
     }
 
-    pub(super) fn report(&mut self, object: &ObjectKey, severity: Severity, fault: Fault) {
-        self.output.report(object, severity, fault);
+    pub(super) fn report(&mut self, object: &ObjectKey, severity: Severity, problem: FieldProblem) {
+        self.output.report(object, severity, problem);
     }
 }
 
@@ -328,13 +335,13 @@ impl Output {
         self.findings.extend(problems.iter().map(Finding::from));
     }
 
-    fn report(&mut self, object: &ObjectKey, severity: Severity, fault: Fault) {
-        let Fault { field, reason, message } = fault;
+    fn report(&mut self, object: &ObjectKey, severity: Severity, problem: FieldProblem) {
+        let FieldProblem { field, reason, message } = problem;
         self.findings.push(Finding { object: object.clone(), field, severity, reason, message });
     }
 }
 
-pub(super) struct Fault {
+pub(super) struct FieldProblem {
     pub(super) field: String,
     pub(super) reason: &'static str,
     pub(super) message: String,

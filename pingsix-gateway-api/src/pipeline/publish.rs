@@ -5,7 +5,7 @@ use std::fmt;
 
 use pingsix_sink::{Desired, Published, Scope, Sink, SinkError};
 use pingsix_translate::DataPlaneKey;
-use pingsix_translate::manifest::Fault;
+use pingsix_translate::manifest::ManifestProblem;
 
 use super::Output;
 
@@ -77,7 +77,7 @@ impl<S: Sink> Publisher<S> {
 pub enum PublishError {
     /// A manifest cannot be used. No function of this crate returns it: it is for programs that read manifests with
     /// [`Objects::try_from_yaml`](pingsix_translate::Objects::try_from_yaml) before they publish.
-    Manifest(Fault),
+    Manifest(ManifestProblem),
     /// Publications failed; the others were made.
     Sink(BTreeMap<DataPlaneKey, SinkError>),
 }
@@ -95,7 +95,7 @@ impl PublishError {
 impl fmt::Display for PublishError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Manifest(fault) => fault.fmt(f),
+            Self::Manifest(problem) => problem.fmt(f),
             Self::Sink(failures) => {
                 for (index, (key, error)) in failures.iter().enumerate() {
                     let separator = if index > 0 { "; " } else { "" };
@@ -109,8 +109,8 @@ impl fmt::Display for PublishError {
 
 impl std::error::Error for PublishError {}
 
-impl From<Fault> for PublishError {
-    fn from(fault: Fault) -> Self {
-        Self::Manifest(fault)
+impl From<ManifestProblem> for PublishError {
+    fn from(problem: ManifestProblem) -> Self {
+        Self::Manifest(problem)
     }
 }

@@ -8,8 +8,8 @@ use super::*;
 const SHOP: &str = include_str!("../../examples/shop.yaml");
 
 fn run(manifests: &str) -> Output {
-    let (objects, faults) = Objects::from_yaml(manifests);
-    assert!(faults.is_empty(), "{faults:?}");
+    let (objects, problems) = Objects::from_yaml(manifests);
+    assert!(problems.is_empty(), "{problems:?}");
     let options = Options { controller_name: "example.com/embedded".to_owned(), ..Options::default() };
     Pipeline::new(options).run(&objects)
 }
@@ -153,8 +153,8 @@ fn an_incremental_pipeline_has_the_outputs_of_a_pipeline() {
     let mut incremental = IncrementalPipeline::new(options.clone());
     let mut objects = Objects::default();
     for (number, manifests) in states.iter().enumerate() {
-        let (read, faults) = Objects::from_yaml(manifests);
-        assert!(faults.is_empty(), "{faults:?}");
+        let (read, problems) = Objects::from_yaml(manifests);
+        assert!(problems.is_empty(), "{problems:?}");
         replace(&mut objects, &read);
         let other = Pipeline::new(options.clone()).run(&objects);
         let desired = |output: &Output| {

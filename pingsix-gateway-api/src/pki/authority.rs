@@ -15,7 +15,7 @@ use rustls::pki_types::UnixTime;
 use rustls::server::WebPkiClientVerifier;
 
 use super::certificate::Certificate;
-use super::{IssueError, RecordFault};
+use super::{IssueError, RecordError};
 use crate::digest::short_digest;
 
 /// The most that a certificate is backdated, for clients with slow clocks.
@@ -75,17 +75,17 @@ impl Authority {
     }
 
     /// Puts one together again that [`new`](Self::new) made.
-    pub(super) fn read(certificate: &str, key: &str, names: [&'static str; 2]) -> Result<Self, RecordFault> {
+    pub(super) fn read(certificate: &str, key: &str, names: [&'static str; 2]) -> Result<Self, RecordError> {
         let [of_certificate, of_key] = names;
         let certificate = read_certificate(certificate, of_certificate)?;
-        let wrong = |problem| RecordFault { key: of_key, problem };
+        let wrong = |problem| RecordError { key: of_key, problem };
         let key = KeyPair::from_pem(key).map_err(|_| wrong("is not a private key in PEM (PKCS #8)"))?;
         if key.public_key_raw() != certificate.public_key() {
             return Err(wrong("is not the key of the certificate beside it"));
         }
         if !certificate.is_of(&subject(&key)) {
             let problem = "is not a certificate that this controller has made for an authority";
-            return Err(RecordFault { key: of_certificate, problem });
+            return Err(RecordError { key: of_certificate, problem });
         }
         Ok(Self { certificate, key: Arc::new(key) })
     }
@@ -149,8 +149,8 @@ pub(super) fn accepts_client<'a>(
 }
 
 /// Reads the certificate of an authority.
-pub(super) fn read_certificate(pem: &str, name: &'static str) -> Result<Certificate, RecordFault> {
-    let wrong = |problem| RecordFault { key: name, problem };
+pub(super) fn read_certificate(pem: &str, name: &'static str) -> Result<Certificate, RecordError> {
+    let wrong = |problem| RecordError { key: name, problem };
     let certificate = Certificate::read(pem).ok_or(wrong("is not one certificate in PEM"))?;
     let is_usable =
         certificate.is_authority() && RootCertStore::empty().add(certificate.der().clone()).is_ok();

@@ -19,7 +19,7 @@ use super::identity::{ClientIdentity, FeedIdentity};
 use super::options::AuthorityOptions;
 use super::rotation::Authorities;
 use super::{IssueError, MANAGED_BY, REQUEST_TIMEOUT, secret_metadata};
-use crate::fault::{Fault, within};
+use crate::api_error::{ApiError, within};
 
 /// The type of a Secret with a certificate.
 const TYPE: &str = "kubernetes.io/tls";
@@ -32,7 +32,7 @@ enum ClientError {
     #[error(transparent)]
     Issue(#[from] IssueError),
     #[error(transparent)]
-    Api(#[from] Fault),
+    Api(#[from] ApiError),
 }
 
 /// Writes the Secrets.
@@ -62,7 +62,7 @@ impl ClientSecrets {
                         held.as_ref().is_some_and(|held| authorities.waits_for(held, options.clock.now()));
                     (self.write_one(&api, name, scopes, authorities, (present, held)).await, waits)
                 }
-                Err(fault) => (Err(fault.into()), true),
+                Err(error) => (Err(error.into()), true),
             };
             let Err(error) = outcome else {
                 self.complaints.remove(name);

@@ -84,14 +84,14 @@ pub enum ClientIdentity {
     Write {
         /// The identity to write.
         identity: FeedIdentity,
-        /// The fault of the former identity.
-        because: IdentityFault,
+        /// The reason against the former identity.
+        because: ReissueReason,
     },
 }
 
-/// The fault of an identity.
+/// Why an identity is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IdentityFault {
+pub enum ReissueReason {
     /// There is no identity.
     Missing,
     /// The text is no certificate with its key.
@@ -106,7 +106,7 @@ pub enum IdentityFault {
     OtherBundle,
 }
 
-impl IdentityFault {
+impl ReissueReason {
     /// The text for logs and Events.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -138,13 +138,13 @@ impl Authorities {
         lifetimes: &Lifetimes,
     ) -> Result<ClientIdentity, IssueError> {
         let name = common_name(owner);
-        let fault = match in_force {
-            None => Some(IdentityFault::Missing),
-            Some(identity) => self.fault_of(identity, &name, uris, now),
+        let reason = match in_force {
+            None => Some(ReissueReason::Missing),
+            Some(identity) => self.reissue_reason(identity, &name, uris, now),
         };
-        let identity = match (fault, in_force) {
+        let identity = match (reason, in_force) {
             (None, _) => return Ok(ClientIdentity::Keep),
-            (Some(IdentityFault::OtherBundle), Some(good)) => {
+            (Some(ReissueReason::OtherBundle), Some(good)) => {
                 FeedIdentity { ca_bundle: self.bundle(), ..good.clone() }
             }
             (Some(_), _) => {
@@ -156,7 +156,7 @@ impl Authorities {
                 FeedIdentity { ca_bundle, certificate: issued.certificate, key: issued.key }
             }
         };
-        let because = fault.unwrap_or(IdentityFault::Missing);
+        let because = reason.unwrap_or(ReissueReason::Missing);
         Ok(ClientIdentity::Write { identity, because })
     }
 
@@ -169,29 +169,29 @@ impl Authorities {
                 .is_some_and(|certificate| self.accept_client(&certificate, now))
     }
 
-    fn fault_of(
+    fn reissue_reason(
         &self,
         identity: &FeedIdentity,
         name: &str,
         wanted: &BTreeSet<String>,
         now: Timestamp,
-    ) -> Option<IdentityFault> {
+    ) -> Option<ReissueReason> {
         let Some(certificate) = Certificate::read(&identity.certificate) else {
-            return Some(IdentityFault::Unusable);
+            return Some(ReissueReason::Unusable);
         };
         let is_its_key = KeyPair::from_pem(&identity.key)
             .is_ok_and(|key| key.public_key_raw() == certificate.public_key());
         let uris: BTreeSet<&String> = certificate.uris().iter().collect();
         if !is_its_key {
-            Some(IdentityFault::Unusable)
+            Some(ReissueReason::Unusable)
         } else if !uris.into_iter().eq(wanted) || !certificate.is_of(name) {
-            Some(IdentityFault::OtherPrefixes)
+            Some(ReissueReason::OtherPrefixes)
         } else if certificate.needs_renewal(now) && !certificate.has_expired(now) {
-            Some(IdentityFault::Renewal)
+            Some(ReissueReason::Renewal)
         } else if !self.signing().accepts_client(&certificate, now) {
-            Some(IdentityFault::OtherAuthority)
+            Some(ReissueReason::OtherAuthority)
         } else if identity.ca_bundle != self.bundle() {
-            Some(IdentityFault::OtherBundle)
+            Some(ReissueReason::OtherBundle)
         } else {
             None
         }

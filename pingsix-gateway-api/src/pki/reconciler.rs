@@ -20,8 +20,8 @@ use super::identity::{ClientIdentity, FeedIdentity};
 use super::options::AuthorityOptions;
 use super::record::{ROTATE, WAITS_FOR};
 use super::rotation::{Authorities, Edition};
-use super::{IssueError, REQUEST_TIMEOUT, RecordFault, secret_metadata};
-use crate::fault::{Fault, FaultCategory, within};
+use super::{IssueError, REQUEST_TIMEOUT, RecordError, secret_metadata};
+use crate::api_error::{ApiError, ApiErrorCategory, within};
 use crate::leader::Leadership;
 
 /// The number of checks per overlap. The longest pause bounds the interval.
@@ -60,7 +60,7 @@ enum WriteError {
     #[error(transparent)]
     Issue(#[from] IssueError),
     #[error(transparent)]
-    Api(#[from] Fault),
+    Api(#[from] ApiError),
 }
 
 /// No identity can be issued.
@@ -215,10 +215,10 @@ impl AuthorityReconciler {
                     states.send_replace(state);
                 }
                 Err(error) => {
-                    let fault = Fault::from(&error);
-                    if complaint.replace(fault.category) != Some(fault.category) {
-                        let category = fault.category.as_str();
-                        tracing::warn!(secret = %self.options.secret, category, error = %fault, "the Secret with the feed's authority cannot be watched");
+                    let error = ApiError::from(&error);
+                    if complaint.replace(error.category) != Some(error.category) {
+                        let category = error.category.as_str();
+                        tracing::warn!(secret = %self.options.secret, category, error = %error, "the Secret with the feed's authority cannot be watched");
                     }
                 }
             }
@@ -238,17 +238,17 @@ impl AuthorityReconciler {
                 });
                 SecretState::There(Box::new(ObservedSecret { secret, authorities }))
             }
-            Err(fault) => {
-                self.log_fault(fault, before);
+            Err(error) => {
+                self.log_error(error, before);
                 SecretState::Wrong
             }
         }
     }
 
-    fn log_fault(&self, fault: RecordFault, before: &SecretState) {
+    fn log_error(&self, error: RecordError, before: &SecretState) {
         if !matches!(before, SecretState::Wrong) {
             tracing::error!(
-                secret = %self.options.secret, error = %fault,
+                secret = %self.options.secret, error = %error,
                 "the Secret with the feed's authority cannot be used; the feed goes on with the one before. To delete the \
                  Secret is to get another authority"
             );
@@ -365,9 +365,9 @@ impl AuthorityReconciler {
                 Ok(true)
             }
             // Another client was faster, which the watch will observe.
-            Err(fault) if fault.category == FaultCategory::Conflict => Ok(true),
-            Err(fault) if fault.category == FaultCategory::NotFound && !is_new => Ok(true),
-            Err(fault) => Err(fault.into()),
+            Err(error) if error.category == ApiErrorCategory::Conflict => Ok(true),
+            Err(error) if error.category == ApiErrorCategory::NotFound && !is_new => Ok(true),
+            Err(error) => Err(error.into()),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::ByteString;
 use serde::{Deserialize, Serialize};
 
-use super::RecordFault;
+use super::RecordError;
 use super::authority::{Authority, read_certificate};
 use super::rotation::{Authorities, Phase, PhaseProgress};
 
@@ -74,15 +74,15 @@ impl Authorities {
     /// Reads the data of a Secret.
     ///
     /// # Errors
-    /// [`RecordFault`] names the key that is wrong.
-    pub fn from_data(data: &BTreeMap<String, ByteString>) -> Result<Self, RecordFault> {
+    /// [`RecordError`] names the key that is wrong.
+    pub fn from_data(data: &BTreeMap<String, ByteString>) -> Result<Self, RecordError> {
         let text = |key: &'static str| {
-            let bytes = data.get(key).ok_or(RecordFault { key, problem: "is missing" })?;
-            std::str::from_utf8(&bytes.0).map_err(|_| RecordFault { key, problem: "is not text" })
+            let bytes = data.get(key).ok_or(RecordError { key, problem: "is missing" })?;
+            std::str::from_utf8(&bytes.0).map_err(|_| RecordError { key, problem: "is not text" })
         };
         let authority = |names: [&'static str; 2]| Authority::read(text(names[0])?, text(names[1])?, names);
         let problem = "does not say where the rotation of authorities is";
-        let unclear = RecordFault { key: ROTATION, problem };
+        let unclear = RecordError { key: ROTATION, problem };
         let rotation: Rotation = serde_json::from_str(text(ROTATION)?).map_err(|_| unclear)?;
         let signing = authority(SIGNING)?;
         let phase = match (rotation.introducing, rotation.retiring) {

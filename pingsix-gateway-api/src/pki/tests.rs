@@ -48,7 +48,7 @@ fn decide(
     authorities: &Authorities,
     held: Option<&FeedIdentity>,
     now: Timestamp,
-) -> Option<(FeedIdentity, IdentityFault)> {
+) -> Option<(FeedIdentity, ReissueReason)> {
     let prefixes = prefixes(&["/pingsix/shop/web:80", "/pingsix/shop/web:443"]);
     let decided = authorities.client_identity("Gateway shop/web", &prefixes, held, now, &lifetimes());
     match decided.unwrap() {
@@ -92,7 +92,7 @@ fn a_server_has_names_and_addresses() {
 fn a_certificate_names_its_prefixes_and_is_valid_for_its_lifetime() {
     let authorities = Authorities::new(start(), None, &lifetimes()).unwrap();
     let (identity, because) = decide(&authorities, None, start()).unwrap();
-    assert_eq!(because, IdentityFault::Missing);
+    assert_eq!(because, ReissueReason::Missing);
     let certificate = Certificate::read(identity.certificate()).unwrap();
     let uris = ["pingsix-feed:///pingsix/shop/web:443", "pingsix-feed:///pingsix/shop/web:80"];
     assert_eq!(certificate.uris(), uris);
@@ -120,14 +120,14 @@ fn a_certificate_is_kept_for_two_thirds_of_its_time() {
         assert_eq!(decide(&authorities, Some(&identity), plus(start(), Duration::from_hours(hours))), None);
     }
     let (renewed, because) = decide(&authorities, Some(&identity), renewal).unwrap();
-    assert_eq!(because, IdentityFault::Renewal);
+    assert_eq!(because, ReissueReason::Renewal);
     assert_ne!(renewed.key(), identity.key(), "a key is never used again");
     assert_eq!(decide(&authorities, Some(&renewed), renewal), None);
     let expired = plus(start(), Duration::from_hours(241));
-    assert_eq!(decide(&authorities, Some(&identity), expired).unwrap().1, IdentityFault::OtherAuthority);
+    assert_eq!(decide(&authorities, Some(&identity), expired).unwrap().1, ReissueReason::OtherAuthority);
     // A clock that was set back far.
     let before = plus(start(), Duration::from_secs(0)) - SignedDuration::from_hours(24);
-    assert_eq!(decide(&authorities, Some(&identity), before).unwrap().1, IdentityFault::Renewal);
+    assert_eq!(decide(&authorities, Some(&identity), before).unwrap().1, ReissueReason::Renewal);
 }
 
 #[test]
@@ -168,16 +168,16 @@ fn a_faulty_identity_is_replaced() {
         FeedIdentity::from_data(&data).unwrap()
     };
     for (held, because) in [
-        (with("tls.key", &another), IdentityFault::Unusable),
-        (with("tls.crt", &another), IdentityFault::Unusable),
-        (text("tls.crt", "nonsense"), IdentityFault::Unusable),
-        (text("tls.key", ""), IdentityFault::Unusable),
-        (of_others.clone(), IdentityFault::OtherAuthority),
-        (with("ca.crt", &of_others), IdentityFault::OtherBundle),
+        (with("tls.key", &another), ReissueReason::Unusable),
+        (with("tls.crt", &another), ReissueReason::Unusable),
+        (text("tls.crt", "nonsense"), ReissueReason::Unusable),
+        (text("tls.key", ""), ReissueReason::Unusable),
+        (of_others.clone(), ReissueReason::OtherAuthority),
+        (with("ca.crt", &of_others), ReissueReason::OtherBundle),
     ] {
         let (identity, why) = decide(&authorities, Some(&held), start()).unwrap();
         assert_eq!(why, because);
-        assert_eq!(identity.certificate() == held.certificate(), because == IdentityFault::OtherBundle);
+        assert_eq!(identity.certificate() == held.certificate(), because == ReissueReason::OtherBundle);
         assert_eq!(decide(&authorities, Some(&identity), start()), None, "{because:?}");
     }
     for (owner, names) in [
@@ -191,7 +191,7 @@ fn a_faulty_identity_is_replaced() {
         let ClientIdentity::Write { identity, because } = decided.unwrap() else {
             panic!("{owner} {names:?}")
         };
-        assert_eq!(because, IdentityFault::OtherPrefixes);
+        assert_eq!(because, ReissueReason::OtherPrefixes);
         assert_ne!(identity.certificate(), good.certificate());
     }
     // The same prefixes of an owner with another UID are others.
@@ -213,7 +213,7 @@ fn a_faulty_identity_is_replaced() {
             )
         };
         let ClientIdentity::Write { identity, because } = decided().unwrap() else { panic!("{uid}") };
-        assert_eq!(because, IdentityFault::OtherPrefixes);
+        assert_eq!(because, ReissueReason::OtherPrefixes);
         held = identity;
         let decided = authorities.client_identity(
             "Gateway shop/web",
@@ -308,7 +308,7 @@ fn authorities_are_the_same_after_they_were_written_and_read() {
 }
 
 #[test]
-fn a_fault_of_a_secret_is_named_without_its_content() {
+fn an_error_of_a_secret_is_named_without_its_content() {
     let settled = Authorities::new(start(), None, &lifetimes()).unwrap();
     let introducing = settled.step(start(), Some("now"), &lifetimes()).unwrap().unwrap();
     let other = Authorities::new(start(), None, &lifetimes()).unwrap();
@@ -335,9 +335,9 @@ fn a_fault_of_a_secret_is_named_without_its_content() {
             None => data.remove(key),
             Some(content) => data.insert(key.to_owned(), ByteString(content.into_bytes())),
         };
-        let fault = Authorities::from_data(&data).unwrap_err();
-        let text = format!("{fault} {fault:?}");
-        assert!(fault.key == key && text.contains(problem), "{key}: {fault}");
+        let error = Authorities::from_data(&data).unwrap_err();
+        let text = format!("{error} {error:?}");
+        assert!(error.key == key && text.contains(problem), "{key}: {error}");
         assert!(!text.contains(&canary), "{text}");
     }
     assert!(Authorities::from_data(&BTreeMap::new()).is_err());
@@ -351,9 +351,9 @@ fn an_authority_that_somebody_else_made_is_refused() {
     let mut data = Authorities::new(start(), None, &lifetimes()).unwrap().to_data();
     data.insert("tls.crt".to_owned(), ByteString(params.self_signed(&key).unwrap().pem().into_bytes()));
     data.insert("tls.key".to_owned(), ByteString(key.serialize_pem().into_bytes()));
-    let fault = Authorities::from_data(&data).unwrap_err();
+    let error = Authorities::from_data(&data).unwrap_err();
     assert_eq!(
-        fault.to_string(),
+        error.to_string(),
         "its key tls.crt is not a certificate that this controller has made for an authority"
     );
 }
@@ -364,7 +364,7 @@ fn keys_are_never_shown() {
     let introducing = authorities.step(start(), Some("now"), &lifetimes()).unwrap().unwrap();
     let identity = written(&introducing, None, start());
     let server = server(&introducing, start());
-    let decision = ClientIdentity::Write { identity: identity.clone(), because: IdentityFault::Missing };
+    let decision = ClientIdentity::Write { identity: identity.clone(), because: ReissueReason::Missing };
     let shown = format!("{introducing:?} {identity:?} {server:?} {decision:?} {:?}", server.tls());
     let data = introducing.to_data();
     for key in [identity.key().as_bytes(), &data["tls.key"].0, &data["next.key"].0] {

@@ -9,7 +9,7 @@ use pingsix_translate::status::Address;
 
 /// Why a Gateway is not reached where it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum AddressFault {
+pub(crate) enum AddressProblem {
     /// There is none yet, or none of the type that is asked for.
     NotAssigned(String),
     /// The requested addresses are not available: others were assigned.
@@ -45,18 +45,18 @@ pub(crate) fn addresses_of_service(service: &Service) -> Vec<Address> {
 ///
 /// # Errors
 ///
-/// [`AddressFault`]: the Gateway is not programmed.
+/// [`AddressProblem`]: the Gateway is not programmed.
 pub(crate) fn judge_addresses(
     requested: &[RequestedAddress],
     assigned: &[Address],
     service: &str,
-) -> Result<(), AddressFault> {
+) -> Result<(), AddressProblem> {
     if assigned.is_empty() {
         let too_many = unavailable(requested);
         return Err(if too_many.is_empty() {
-            AddressFault::NotAssigned(format!("Service {service} has no address yet."))
+            AddressProblem::NotAssigned(format!("Service {service} has no address yet."))
         } else {
-            AddressFault::NotUsable(too_many.join(" "))
+            AddressProblem::NotUsable(too_many.join(" "))
         });
     }
     let (mut unusable, mut missing) = (Vec::new(), Vec::new());
@@ -75,10 +75,10 @@ pub(crate) fn judge_addresses(
         }
     }
     if !unusable.is_empty() {
-        return Err(AddressFault::NotUsable(unusable.join(" ")));
+        return Err(AddressProblem::NotUsable(unusable.join(" ")));
     }
     if !missing.is_empty() {
-        return Err(AddressFault::NotAssigned(missing.join(" ")));
+        return Err(AddressProblem::NotAssigned(missing.join(" ")));
     }
     Ok(())
 }
@@ -140,7 +140,7 @@ mod tests {
     fn judged(
         requested: &[(RequestedAddressKind, Option<&str>)],
         assigned: &[Address],
-    ) -> Result<(), AddressFault> {
+    ) -> Result<(), AddressProblem> {
         let requested = requested.iter().enumerate().map(|(index, (kind, value))| RequestedAddress {
             index,
             kind: *kind,
@@ -155,9 +155,9 @@ mod tests {
 
     #[test]
     fn without_an_address_nothing_is_assigned() {
-        let fault = AddressFault::NotAssigned("Service \"infra/web\" has no address yet.".to_owned());
-        assert_eq!(judged(&[], &[]), Err(fault.clone()));
-        assert_eq!(judged(&[(IP, Some("192.0.2.1"))], &[]), Err(fault));
+        let error = AddressProblem::NotAssigned("Service \"infra/web\" has no address yet.".to_owned());
+        assert_eq!(judged(&[], &[]), Err(error.clone()));
+        assert_eq!(judged(&[(IP, Some("192.0.2.1"))], &[]), Err(error));
         assert_eq!(judged(&[], &[ip()]), Ok(()));
     }
 
@@ -165,7 +165,7 @@ mod tests {
     fn of_two_addresses_of_a_family_one_is_never_had() {
         for addresses in [["192.0.2.1", "192.0.2.9"], ["2001:db8::1", "2001:db8::9"]] {
             let asked = addresses.map(|address| (IP, Some(address)));
-            let Err(AddressFault::NotUsable(message)) = judged(&asked, &[]) else { panic!() };
+            let Err(AddressProblem::NotUsable(message)) = judged(&asked, &[]) else { panic!() };
             assert_eq!(
                 message,
                 format!(
@@ -179,7 +179,7 @@ mod tests {
         for other in ["2001:db8::1", "192.0.2.1"] {
             let judged =
                 judged(&[(IP, Some("192.0.2.1")), (IP, Some(other)), (HOSTNAME, Some("a.example"))], &[]);
-            assert!(matches!(judged, Err(AddressFault::NotAssigned(_))), "{judged:?}");
+            assert!(matches!(judged, Err(AddressProblem::NotAssigned(_))), "{judged:?}");
         }
         // The requested address is usable after all.
         let both = [ip(), Address::Ip([192, 0, 2, 9].into())];
@@ -194,12 +194,12 @@ mod tests {
             Ok(())
         );
         assert_eq!(judged(&[(IP, None)], &[ip()]), Ok(()));
-        let Err(AddressFault::NotUsable(message)) = judged(&[(IP, None), (IP, Some("192.0.2.9"))], &[ip()])
+        let Err(AddressProblem::NotUsable(message)) = judged(&[(IP, None), (IP, Some("192.0.2.9"))], &[ip()])
         else {
             panic!()
         };
         assert_eq!(message, "spec.addresses[1].value: \"192.0.2.9\" was not given to Service \"infra/web\".");
-        let Err(AddressFault::NotAssigned(message)) = judged(&[(IP, None)], &[name]) else { panic!() };
+        let Err(AddressProblem::NotAssigned(message)) = judged(&[(IP, None)], &[name]) else { panic!() };
         assert_eq!(message, "spec.addresses[0]: Service \"infra/web\" was given no address of this type.");
     }
 

@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 use super::children::{ChildChange, ChildKey, Observed, ObservedVersion, scaled_by};
 use super::object::encoded;
 use super::{Child, ChildKind, Objects, certificate};
+use crate::api_error::{ApiError, ApiErrorCategory, within};
 use crate::digest::short_digest;
-use crate::fault::{Fault, FaultCategory, within};
 use crate::leader::Leadership;
 
 /// The number of attempts of a write after conflicts.
@@ -65,7 +65,7 @@ pub(super) struct Outcome {
     /// The applied objects, of this pass and before.
     pub(super) applied: BTreeMap<ChildKey, Applied>,
     /// The reason for which the pass stopped.
-    pub(super) fault: Option<PassError>,
+    pub(super) error: Option<PassError>,
 }
 
 /// The reason for which a pass stopped.
@@ -74,20 +74,20 @@ pub(super) enum PassError {
     /// An object of this name has another owner.
     Foreign { kind: ChildKind, name: String, uid: String },
     /// A request failed.
-    Request { verb: &'static str, kind: ChildKind, name: String, fault: Fault },
+    Request { verb: &'static str, kind: ChildKind, name: String, error: ApiError },
     /// A certificate cannot be made.
     Certificate,
     /// Another replica holds the Lease.
     Led,
     /// The holder of the Lease could not be confirmed.
-    Unconfirmed(Fault),
+    Unconfirmed(ApiError),
 }
 
 impl PassError {
     /// The delay that the API server asks for.
     pub(super) const fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Request { fault, .. } | Self::Unconfirmed(fault) => fault.retry_after,
+            Self::Request { error, .. } | Self::Unconfirmed(error) => error.retry_after,
             Self::Foreign { .. } | Self::Certificate | Self::Led => None,
         }
     }
@@ -96,7 +96,7 @@ impl PassError {
     pub(super) const fn category(&self) -> &'static str {
         match self {
             Self::Foreign { .. } => "foreign",
-            Self::Request { fault, .. } | Self::Unconfirmed(fault) => fault.category.as_str(),
+            Self::Request { error, .. } | Self::Unconfirmed(error) => error.category.as_str(),
             Self::Certificate => "certificate",
             Self::Led => "led",
         }
@@ -114,36 +114,36 @@ impl fmt::Display for PassError {
                  does not change the object."
                 )
             }
-            Self::Request { verb, kind, name, fault } if fault.category == FaultCategory::Forbidden => {
+            Self::Request { verb, kind, name, error } if error.category == ApiErrorCategory::Forbidden => {
                 write!(
                     f,
                     "The controller is not allowed to {verb} {kind} \"{name}\": {}. The manifests in \
                      deploy/data-planes grant the permission.",
-                    sentence(fault)
+                    sentence(error)
                 )
             }
-            Self::Request { verb, kind, name, fault } => {
-                write!(f, "The controller cannot {verb} {kind} \"{name}\": {}.", sentence(fault))
+            Self::Request { verb, kind, name, error } => {
+                write!(f, "The controller cannot {verb} {kind} \"{name}\": {}.", sentence(error))
             }
             Self::Certificate => f.write_str("A certificate cannot be made."),
             Self::Led => f.write_str("Another replica of the controller leads."),
-            Self::Unconfirmed(fault) => {
-                write!(f, "The controller cannot confirm that it leads: {}.", sentence(fault))
+            Self::Unconfirmed(error) => {
+                write!(f, "The controller cannot confirm that it leads: {}.", sentence(error))
             }
         }
     }
 }
 
-fn sentence(fault: &Fault) -> String {
-    fault.to_string().trim_end_matches('.').to_owned()
+fn sentence(error: &ApiError) -> String {
+    error.to_string().trim_end_matches('.').to_owned()
 }
 
 impl PassInput {
-    /// Applies and deletes objects until the first fault.
+    /// Applies and deletes objects until the first error.
     pub(super) async fn pass(mut self, hand: &ApiWriter) -> Outcome {
         let mut seen = Vec::new();
-        let fault = self.try_pass(hand, &mut seen).await.err();
-        Outcome { seen, applied: self.applied, fault }
+        let error = self.try_pass(hand, &mut seen).await.err();
+        Outcome { seen, applied: self.applied, error }
     }
 
     async fn try_pass(
@@ -248,7 +248,7 @@ impl ApiWriter {
         request: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, PassError> {
         let answer = within(self.timeout, request).await;
-        answer.map_err(|fault| PassError::Request { verb, kind, name: name.to_string(), fault })
+        answer.map_err(|error| PassError::Request { verb, kind, name: name.to_string(), error })
     }
 
     /// Confirms once in a pass that this replica leads.
@@ -277,7 +277,7 @@ impl ApiWriter {
     ) -> Result<Observed, PassError> {
         for _ in 1..MAX_ATTEMPTS {
             match self.apply(child, there).await {
-                Err(PassError::Request { fault, .. }) if fault.category == FaultCategory::Conflict => {}
+                Err(PassError::Request { error, .. }) if error.category == ApiErrorCategory::Conflict => {}
                 outcome => return outcome,
             }
             there = self.get(child, uid).await?;
@@ -357,8 +357,8 @@ impl ApiWriter {
         let api = self.api(kind, &name.namespace);
         for attempt in 1..=MAX_ATTEMPTS {
             match self.delete(key, there.clone()).await {
-                Err(PassError::Request { fault, .. })
-                    if fault.category == FaultCategory::Conflict && attempt < MAX_ATTEMPTS => {}
+                Err(PassError::Request { error, .. })
+                    if error.category == ApiErrorCategory::Conflict && attempt < MAX_ATTEMPTS => {}
                 outcome => return outcome,
             }
             let found = self.ask("get", (kind, name), api.get_opt(&name.name)).await?;

@@ -15,8 +15,8 @@ use serde_json::Value;
 use super::addresses::addresses_of_service;
 use super::keys::{KeyRecord, Rollout};
 use super::{ChildKind, MANAGED_BY};
+use crate::api_error::{ApiError, ApiErrorCategory};
 use crate::digest::short_digest;
-use crate::fault::{Fault, FaultCategory};
 use crate::pki::FeedIdentity;
 use crate::watch::Namespaces;
 
@@ -168,8 +168,8 @@ struct Watch {
     is_forbidden: bool,
     /// The newest delivered version.
     newest: u64,
-    /// The last complaint: a lasting fault is logged once.
-    complaint: Option<FaultCategory>,
+    /// The last complaint: a lasting error is logged once.
+    complaint: Option<ApiErrorCategory>,
 }
 
 impl Children {
@@ -278,11 +278,11 @@ impl Children {
         let event = match event {
             Ok(event) => event,
             Err(error) => {
-                let fault = Fault::from(&error);
+                let error = ApiError::from(&error);
                 // An object without permission to watch is read before each write; changes by others are not observed.
-                watch.is_forbidden |= fault.category == FaultCategory::Forbidden;
+                watch.is_forbidden |= error.category == ApiErrorCategory::Forbidden;
                 watch.is_listed |= watch.is_forbidden;
-                watch.log_fault(&fault);
+                watch.log_error(&error);
                 return Vec::new();
             }
         };
@@ -355,12 +355,12 @@ impl Children {
 }
 
 impl Watch {
-    fn log_fault(&mut self, fault: &Fault) {
-        if self.complaint.replace(fault.category) == Some(fault.category) {
+    fn log_error(&mut self, error: &ApiError) {
+        if self.complaint.replace(error.category) == Some(error.category) {
             return;
         }
         let (resource, namespace) = (self.kind.resource(), self.namespace.as_deref().unwrap_or("*"));
-        tracing::warn!(resource, namespace, error = %fault, "the objects of managed data planes cannot be watched");
+        tracing::warn!(resource, namespace, error = %error, "the objects of managed data planes cannot be watched");
     }
 }
 

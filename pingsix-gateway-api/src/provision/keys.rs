@@ -45,7 +45,7 @@ pub(crate) enum DeployedKeys {
 /// The keys of parameters are not available.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub(crate) enum KeyringFault {
+pub(crate) enum MissingKeysError {
     /// The Secret does not exist.
     #[error("Secret \"{0}\" with the keyring does not exist.")]
     NoSecret(ObjectName),
@@ -66,9 +66,9 @@ pub(crate) enum KeyringFault {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyPlan {
     /// The encrypting key, or `None` for plaintext; an error if the documents must not be published.
-    pub(crate) seal: Result<Option<String>, KeyringFault>,
+    pub(crate) seal: Result<Option<String>, MissingKeysError>,
     /// The keys for processes that start from now on, or the reason for which they stay.
-    pub(crate) processes: Result<Keyring, KeyringFault>,
+    pub(crate) processes: Result<Keyring, MissingKeysError>,
 }
 
 impl KeyPlan {
@@ -92,7 +92,7 @@ impl KeyPlan {
 /// - If processes have no key at all, they read plaintext until all of them have one.
 /// - Without encryption, documents are plaintext at once, before the processes lose their keys.
 /// - While the requested keys are not available, processes keep their keys, and documents their encryption.
-pub(crate) fn plan(asked: Option<&Result<Keyring, KeyringFault>>, deployed: &DeployedKeys) -> KeyPlan {
+pub(crate) fn plan(asked: Option<&Result<Keyring, MissingKeysError>>, deployed: &DeployedKeys) -> KeyPlan {
     let none = Keyring::default();
     let (has_processes, deployed) = match deployed {
         DeployedKeys::NoProcess => (false, &none),

@@ -25,7 +25,7 @@ use tracing::{Instrument as _, info_span};
 
 use super::apply::{ApiWriter, Applied, Outcome, PassError, PassInput};
 use super::children::{ChildKey, Children};
-use super::keys::{KeyringFault, Rollout};
+use super::keys::{MissingKeysError, Rollout};
 use super::{
     ChildKind, DeployedKeys, DesiredInfrastructure, InfrastructureNeed, Installation, InstallationKey,
     KeyRecord, Keyring, PlaneSecrets, Provisioned, ProvisionedOwners, names, objects, service_name,
@@ -81,7 +81,7 @@ struct OwnerState {
     is_running: bool,
     pace: Pace,
     applied: BTreeMap<ChildKey, Applied>,
-    fault: Option<String>,
+    error: Option<String>,
     /// The time of the next check, for another identity or the end of Pods.
     renewal: Option<Instant>,
     /// The time since which all Pods have the template, and the generation of the Deployment.
@@ -228,17 +228,17 @@ impl Provisioner {
                     }));
                 }
                 Ok(None) => {
-                    state.fault = None;
+                    state.error = None;
                     state.pace.settled();
                     if state.need.is_none() {
                         self.owners.remove(&owner);
                     }
                 }
-                Err(fault) => {
+                Err(error) => {
                     // A fact that is unknown at the start, or while a Secret follows its reference, is usually known a
                     // moment later. The status must not change for that moment.
                     if state.pace.has_failed() {
-                        state.fault = Some(fault.to_string());
+                        state.error = Some(error.to_string());
                     }
                     state.pace.failed(now, None, &Pacing::default());
                     state.is_due = true;
@@ -260,7 +260,7 @@ impl Provisioner {
         let mut observed: BTreeMap<_, _> =
             of_owner.map(|(key, child)| (key.clone(), child.clone())).collect();
         let Some(need) = need else {
-            // The need of an owner before its first pass, or with a fault, is unknown.
+            // The need of an owner before its first pass, or with an error, is unknown.
             let is_unwanted = is_unwanted && !observed.is_empty();
             let work = PassInput { uid: None, objects: None, observed, applied };
             return Ok(is_unwanted.then_some(Prepared { work, renewal: None, edition: None }));
@@ -381,7 +381,7 @@ impl Provisioner {
     }
 
     fn conclude(&mut self, owner: &ObjectKey, outcome: Outcome) {
-        let Outcome { seen, applied, fault } = outcome;
+        let Outcome { seen, applied, error } = outcome;
         for (key, observed) in seen {
             self.children.note(key, observed);
         }
@@ -389,9 +389,9 @@ impl Provisioner {
         let Some(state) = self.owners.get_mut(owner) else { return };
         state.is_running = false;
         state.applied = applied;
-        match &fault {
+        match &error {
             None => {
-                if state.fault.take().is_some() {
+                if state.error.take().is_some() {
                     tracing::info!(%owner, "data planes are provisioned now");
                 }
                 state.edition = state.running_edition.take();
@@ -400,16 +400,16 @@ impl Provisioner {
                     self.owners.remove(owner);
                 }
             }
-            Some(fault) => {
-                let (message, category) = (fault.to_string(), fault.category());
-                if state.fault.as_ref() != Some(&message) {
+            Some(error) => {
+                let (message, category) = (error.to_string(), error.category());
+                if state.error.as_ref() != Some(&message) {
                     tracing::warn!(%owner, category, error = message, "data planes cannot be provisioned; retrying");
                 }
-                state.pace.failed(now, fault.retry_after(), &Pacing::default());
-                (state.is_due, state.fault) = (true, Some(message));
+                state.pace.failed(now, error.retry_after(), &Pacing::default());
+                (state.is_due, state.error) = (true, Some(message));
             }
         }
-        if let Some(PassError::Foreign { uid, .. }) = fault {
+        if let Some(PassError::Foreign { uid, .. }) = error {
             tracing::debug!(%owner, uid, "name taken by a foreign object; retrying");
         }
     }
@@ -425,9 +425,9 @@ impl Provisioner {
             let uid = need.infrastructure.uid.as_deref().unwrap_or_default();
             let child = self.children.get(&service).filter(|child| child.is_owned_by(uid));
             let addresses = child.map(|child| child.addresses.clone()).unwrap_or_default();
-            let fault = self.owners.get(owner).and_then(|state| state.fault.clone());
+            let error = self.owners.get(owner).and_then(|state| state.error.clone());
             let keys = self.deployed_keys(&need.infrastructure);
-            (owner.clone(), Provisioned { addresses, fault, keys })
+            (owner.clone(), Provisioned { addresses, error, keys })
         };
         let provisioned: ProvisionedOwners = wanted.needs.iter().map(provisioned).collect();
         self.parts.provisioned.send_if_modified(|last| {
@@ -448,7 +448,7 @@ enum PrepareError {
     #[error("The authority for certificates is still unknown.")]
     UnknownAuthority,
     #[error(transparent)]
-    Keyring(#[from] KeyringFault),
+    Keyring(#[from] MissingKeysError),
     /// The prefix of a data plane is invalid.
     #[error("{0}.")]
     Scope(#[from] SinkError),

@@ -18,7 +18,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::{InstallationKey, MANAGED_BY};
-use crate::fault::{Fault, FaultCategory, within};
+use crate::api_error::{ApiError, ApiErrorCategory, within};
 
 /// The key of the Secret's data.
 const KEY: &str = "diagnostics";
@@ -58,37 +58,38 @@ async fn follow(
     let (mut complaint, mut is_absent) = (None, false);
     loop {
         let seen = tokio::select! {
-            Some(version) = versions.next() => version.map_err(|error| Fault::from(&error)),
+            Some(version) = versions.next() => version.map_err(|error| ApiError::from(&error)),
             // Several replicas may try; one succeeds, and the others observe its key.
             () = sleep(RETRY_DELAY), if is_absent => Ok(None),
             // The channel stays open, because its end would look like a change.
             else => return std::future::pending().await,
         };
         is_absent = matches!(seen, Ok(None));
-        let fault = match seen {
+        let error = match seen {
             Ok(Some(secret)) => take(secret, known).err(),
             Ok(None) => make(api, name, managed_by).await.err(),
-            Err(fault) => Some(fault),
+            Err(error) => Some(error),
         };
-        let Some(fault) = fault else {
+        let Some(error) = error else {
             complaint = None;
             continue;
         };
         // Another replica was faster.
-        if fault.category != FaultCategory::Conflict
-            && complaint.replace(fault.category) != Some(fault.category)
+        if error.category != ApiErrorCategory::Conflict
+            && complaint.replace(error.category) != Some(error.category)
         {
-            let category = fault.category.as_str();
-            tracing::warn!(secret = %name, category, error = %fault, "the key of status pages cannot be read or made; trying again");
+            let category = error.category.as_str();
+            tracing::warn!(secret = %name, category, error = %error, "the key of status pages cannot be read or made; trying again");
         }
     }
 }
 
 /// Reads the key in a Secret.
-fn take(secret: Secret, known: &watch::Sender<Option<InstallationKey>>) -> Result<(), Fault> {
+fn take(secret: Secret, known: &watch::Sender<Option<InstallationKey>>) -> Result<(), ApiError> {
     let bytes = secret.data.unwrap_or_default().remove(KEY).unwrap_or_default();
     let message = format!("its entry {KEY} has fewer than 32 bytes");
-    let key = InstallationKey::new(&bytes.0).ok_or_else(|| Fault::new(FaultCategory::Malformed, &message))?;
+    let key =
+        InstallationKey::new(&bytes.0).ok_or_else(|| ApiError::new(ApiErrorCategory::Malformed, &message))?;
     known.send_if_modified(|known| {
         let is_new = known.as_ref() != Some(&key);
         *known = Some(key);
@@ -98,8 +99,9 @@ fn take(secret: Secret, known: &watch::Sender<Option<InstallationKey>>) -> Resul
 }
 
 /// Creates a Secret with a key; its watch delivers it.
-async fn make(api: &Api<Secret>, name: &ObjectName, managed_by: &str) -> Result<(), Fault> {
-    let bytes = random().ok_or_else(|| Fault::new(FaultCategory::Malformed, "there is no randomness"))?;
+async fn make(api: &Api<Secret>, name: &ObjectName, managed_by: &str) -> Result<(), ApiError> {
+    let bytes =
+        random().ok_or_else(|| ApiError::new(ApiErrorCategory::Malformed, "there is no randomness"))?;
     let secret = Secret {
         metadata: ObjectMeta {
             name: Some(name.name.to_string()),

@@ -7,7 +7,7 @@ use pingsix_translate::ObjectKey;
 use pingsix_translate::infrastructure::Infrastructure;
 use pingsix_translate::status::Address;
 
-use super::{DeployedKeys, Keyring, KeyringFault};
+use super::{DeployedKeys, Keyring, MissingKeysError};
 
 /// The desired infrastructure of an owner.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,7 +15,7 @@ pub(crate) struct InfrastructureNeed {
     /// The infrastructure from the translation.
     pub(crate) infrastructure: Arc<Infrastructure>,
     /// The keys for its processes, or the reason for their absence.
-    pub(crate) keyring: Result<Keyring, KeyringFault>,
+    pub(crate) keyring: Result<Keyring, MissingKeysError>,
 }
 
 /// The desired infrastructure, by owner.
@@ -87,7 +87,7 @@ pub(crate) struct Provisioned {
     /// The addresses of its Service; none before they are assigned.
     pub(crate) addresses: Vec<Address>,
     /// The reason for a difference from the desired state, in full sentences. Only the leader has the reason.
-    pub(crate) fault: Option<String>,
+    pub(crate) error: Option<String>,
     /// The keys that its processes have.
     pub(crate) keys: DeployedKeys,
 }

@@ -48,7 +48,7 @@ impl Reconciler {
         Some(&self.owners.get(owner)?.acceptance)
     }
 
-    /// Ends the search for faults of an owner, because no instance reports any more. Returns whether a search ended.
+    /// Ends the search for errors of an owner, because no instance reports any more. Returns whether a search ended.
     pub(crate) fn give_up(&mut self, owner: &ObjectKey) -> bool {
         self.owners.get_mut(owner).is_some_and(|entry| entry.acceptance.give_up())
     }

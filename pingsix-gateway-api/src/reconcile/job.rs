@@ -69,7 +69,7 @@ pub(super) enum JobOutput {
     /// The trial, for the data planes of the owner.
     Trial(BTreeMap<DataPlaneKey, DataPlane>),
     /// A trial that cannot be published.
-    UnusableTrial,
+    InvalidTrial,
     /// The parameters cannot be used, so the previous publication stays.
     Kept(Box<Verdicts>),
     /// The translation, apart from the parts in [`JobResult::bridged`].
@@ -98,7 +98,7 @@ impl Job {
         let translation = translator.translate_owner(&snapshot);
         let mut bridged = BridgeOutput::default();
         let output = match (&trial, translation.has_unusable_parameters) {
-            (Some(_), true) => JobOutput::UnusableTrial,
+            (Some(_), true) => JobOutput::InvalidTrial,
             (Some(_), false) => {
                 let mut planes = translation.data_planes;
                 planes.retain(|key, _| before.contains_key(key));

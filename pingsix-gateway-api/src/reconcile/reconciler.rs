@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::owner_entry::OwnerEntry;
 use super::owner_index::OwnerIndex;
-use crate::acceptance::Findings;
+use crate::acceptance::Quarantines;
 use crate::world::{Effects, Event, World};
 
 /// Holds the world of objects and the last translation of each owner.
@@ -30,8 +30,8 @@ pub struct Reconciler {
     pub(super) answered: BTreeSet<ObjectKey>,
     /// Whether the references have changed since the last call.
     pub(super) references_changed: bool,
-    /// The findings of other replicas.
-    pub(super) findings: Findings,
+    /// The quarantines of other replicas.
+    pub(super) quarantines: Quarantines,
     /// Whether a label selector may hide objects that exist.
     hides_objects: bool,
 }
@@ -47,7 +47,7 @@ impl Reconciler {
             owner_index: OwnerIndex::default(),
             answered: BTreeSet::new(),
             references_changed: false,
-            findings: Findings::new(),
+            quarantines: Quarantines::new(),
             hides_objects: false,
         }
     }
@@ -125,17 +125,18 @@ impl Reconciler {
         effects
     }
 
-    /// Applies the findings of other replicas. Returns the owners that they concern.
-    pub(crate) fn apply_findings(&mut self, findings: Findings) -> BTreeSet<ObjectKey> {
-        let before = std::mem::replace(&mut self.findings, findings);
+    /// Applies the quarantines of other replicas. Returns the owners that they concern.
+    pub(crate) fn apply_quarantines(&mut self, quarantines: Quarantines) -> BTreeSet<ObjectKey> {
+        let before = std::mem::replace(&mut self.quarantines, quarantines);
         let owners: BTreeSet<&ObjectKey> =
-            before.values().chain(self.findings.values()).flat_map(BTreeMap::keys).collect();
-        let of = |findings: &Findings, owner: &ObjectKey| -> Vec<_> {
-            let of =
-                findings.iter().filter_map(|(replica, of)| Some((replica.clone(), of.get(owner)?.clone())));
+            before.values().chain(self.quarantines.values()).flat_map(BTreeMap::keys).collect();
+        let of = |quarantines: &Quarantines, owner: &ObjectKey| -> Vec<_> {
+            let of = quarantines
+                .iter()
+                .filter_map(|(replica, of)| Some((replica.clone(), of.get(owner)?.clone())));
             of.collect()
         };
-        let changed = owners.into_iter().filter(|owner| of(&before, owner) != of(&self.findings, owner));
+        let changed = owners.into_iter().filter(|owner| of(&before, owner) != of(&self.quarantines, owner));
         changed.cloned().collect()
     }
 

@@ -119,7 +119,7 @@ impl Reconciler {
             let prior_statuses = PriorStatuses::of(&snapshot, &self.options.controller_name, status);
             entry.acceptance.set_prior_statuses(prior_statuses);
         }
-        entry.acceptance.apply_findings(owner, &self.findings, &snapshot);
+        entry.acceptance.apply_quarantines(owner, &self.quarantines, &snapshot);
         let draft = entry.acceptance.draft(entry.translated_snapshot.insert(snapshot));
         Job {
             owner: owner.clone(),
@@ -143,7 +143,7 @@ impl Reconciler {
             return None;
         }
         let reconciled = match output {
-            JobOutput::UnusableTrial => bridged.reconciled(),
+            JobOutput::InvalidTrial => bridged.reconciled(),
             JobOutput::Trial(planes) => {
                 // A trial changes neither the statuses of the owner nor data planes outside of the trial.
                 entry.tried = planes;

@@ -17,8 +17,8 @@ use super::membership::RENEWAL_INTERVAL;
 use super::record::{Record, annotation, encoded_readers};
 use super::report::{ReplicaReport, confirmed, found};
 use super::{Inner, Replicas, follow};
+use crate::api_error::{ApiError, ApiErrorCategory, within};
 use crate::digest::short_digest;
-use crate::fault::{Fault, FaultCategory, within};
 use crate::leader::Leadership;
 
 /// The timeout of a write.
@@ -109,10 +109,10 @@ impl Inner {
                     // Up to a tenth sooner, so that replicas do not keep step.
                     (RENEWAL_INTERVAL.mul_f64(1.0 - 0.1 * fastrand::f64()), MIN_WRITE_INTERVAL)
                 }
-                Err(fault) => {
-                    if complaint.replace(fault.category) != Some(fault.category) {
-                        let category = fault.category.as_str();
-                        tracing::warn!(lease = self.name, category, error = %fault, "cannot report to other replicas; retrying");
+                Err(error) => {
+                    if complaint.replace(error.category) != Some(error.category) {
+                        let category = error.category.as_str();
+                        tracing::warn!(lease = self.name, category, error = %error, "cannot report to other replicas; retrying");
                     }
                     (jittered(RETRY_DELAY), RETRY_DELAY)
                 }
@@ -158,7 +158,7 @@ impl Inner {
         readers: &BTreeMap<Scope, usize>,
         report: &ReplicaReport,
         leadership: &Leadership,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ApiError> {
         let record = self.record(times, readers, report);
         let mut annotations = BTreeMap::from([(self.own(), serde_json::to_string(&record).ok())]);
         if leadership.is_held() {
@@ -167,7 +167,7 @@ impl Inner {
             annotations.extend(forgotten.iter().map(|replica| (annotation(replica), None)));
         }
         match self.patch(WRITE_TIMEOUT, &annotations).await {
-            Err(fault) if fault.category == FaultCategory::NotFound => {}
+            Err(error) if error.category == ApiErrorCategory::NotFound => {}
             written => return written,
         }
         let there = annotations.into_iter().filter_map(|(name, text)| Some((name, text?))).collect();
@@ -181,7 +181,7 @@ impl Inner {
         &self,
         limit: Duration,
         annotations: &BTreeMap<String, Option<String>>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ApiError> {
         let patch = Patch::Merge(json!({ "metadata": { "annotations": annotations } }));
         within(limit, self.api.patch(&self.name, &PatchParams::default(), &patch)).await.map(drop)
     }
@@ -189,8 +189,8 @@ impl Inner {
     /// Removes the record, so that its readers no longer count.
     async fn leave(&self) {
         match self.patch(SHUTDOWN_TIMEOUT, &BTreeMap::from([(self.own(), None)])).await {
-            Err(fault) if fault.category != FaultCategory::NotFound => {
-                tracing::warn!(lease = self.name, error = %fault, "cannot remove the record of this replica; other replicas count its readers until the record expires");
+            Err(error) if error.category != ApiErrorCategory::NotFound => {
+                tracing::warn!(lease = self.name, error = %error, "cannot remove the record of this replica; other replicas count its readers until the record expires");
             }
             _ => {}
         }

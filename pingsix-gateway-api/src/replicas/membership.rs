@@ -90,7 +90,7 @@ impl Membership {
                 (None, None) => false,
                 (Some(_), None) | (None, Some(_)) => true,
             };
-            // The findings of the replica count from now on.
+            // The quarantines of the replica count from now on.
             change.is_change |= known.is_some_and(|known| !known.is_live);
             let is_live = known.is_some();
             let other =

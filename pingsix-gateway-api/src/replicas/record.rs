@@ -33,7 +33,7 @@ pub(super) struct Record {
     /// The confirmations of instances that read from it, by the same names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) confirmed: BTreeMap<String, Confirmed>,
-    /// The findings of refused objects.
+    /// The quarantines of refused objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) found: Vec<Written>,
 }

@@ -9,22 +9,22 @@ use serde::{Deserialize, Serialize};
 
 use super::name_of;
 use super::turns::{group_of, in_turns};
-use crate::acceptance::{Culprit, Finding};
+use crate::acceptance::{Culprit, Quarantine};
 
 /// Maximum number of instances in a report: 15 KB at most. Further ones are left out; namespaces take turns.
 const MAX_INSTANCES: usize = 200;
 
-/// The size limit of the findings in a report, in bytes. The rest waits until reported findings end. Namespaces take
-/// turns, and in each turn the shorter findings come first.
-const MAX_FINDING_BYTES: usize = 12_000;
+/// The size limit of the quarantines in a report, in bytes. The rest waits until reported quarantines end. Namespaces
+/// take turns, and in each turn the shorter quarantines come first.
+const MAX_QUARANTINE_BYTES: usize = 12_000;
 
 /// The report of a replica beside its readers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReplicaReport {
     /// The confirmations of instances that read from it.
     pub(crate) confirmed: BTreeMap<Scope, Confirmed>,
-    /// The findings of these instances, by owner.
-    pub(crate) found: BTreeMap<ObjectKey, Vec<Finding>>,
+    /// The quarantines of these instances, by owner.
+    pub(crate) found: BTreeMap<ObjectKey, Vec<Quarantine>>,
 }
 
 /// The confirmations of instances.
@@ -36,7 +36,7 @@ pub(crate) struct Confirmed {
     pub(crate) by: BTreeSet<String>,
 }
 
-/// A finding as it is written.
+/// A quarantine as it is written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Written {
     /// The owner.
@@ -69,9 +69,9 @@ pub(super) fn confirmed(report: &ReplicaReport) -> BTreeMap<String, Confirmed> {
     written
 }
 
-/// The findings in a report.
+/// The quarantines in a report.
 pub(super) fn found(report: &ReplicaReport) -> Vec<Written> {
-    let mut left = MAX_FINDING_BYTES;
+    let mut left = MAX_QUARANTINE_BYTES;
     let mut all: Vec<(&str, (usize, Written))> = Vec::new();
     for (owner, of) in &report.found {
         all.extend(of.iter().map(|one| {
@@ -95,7 +95,7 @@ fn escaped(text: &str) -> usize {
 }
 
 impl Written {
-    fn of(owner: &ObjectKey, Finding { culprit, message, version }: &Finding) -> Self {
+    fn of(owner: &ObjectKey, Quarantine { culprit, message, version }: &Quarantine) -> Self {
         let (message, version, of) = (message.to_string(), version.clone(), text_of(owner));
         let (what, absent, at) = match culprit {
             Culprit::Source(source) => (vec![text_of(&source.object)], vec![], Some(at(source.section))),
@@ -106,8 +106,8 @@ impl Written {
         Self { of, what, absent, at, message, version }
     }
 
-    /// Owner and finding; `None` when this is not one of ours.
-    pub(super) fn read(&self) -> Option<(ObjectKey, Finding)> {
+    /// Owner and quarantine; `None` when this is not one of ours.
+    pub(super) fn read(&self) -> Option<(ObjectKey, Quarantine)> {
         let keys = |texts: &[String]| -> Option<BTreeSet<ObjectKey>> {
             texts.iter().map(|text| object(text)).collect()
         };
@@ -118,9 +118,9 @@ impl Written {
             }
             None => Culprit::Parts { served: keys(&self.what)?, absent: keys(&self.absent)? },
         };
-        let finding =
-            Finding { culprit, message: self.message.as_str().into(), version: self.version.clone() };
-        Some((object(&self.of)?, finding))
+        let quarantine =
+            Quarantine { culprit, message: self.message.as_str().into(), version: self.version.clone() };
+        Some((object(&self.of)?, quarantine))
     }
 }
 
@@ -165,13 +165,13 @@ mod tests {
         ObjectKey::new(Kind::Gateway, "infra", format!("web-{index}"))
     }
 
-    fn finding(culprit: Culprit) -> Finding {
+    fn quarantine(culprit: Culprit) -> Quarantine {
         let message = "\"unknown\" plugin: ".repeat(20).into();
-        Finding { culprit, message, version: "0123456789abcdef".to_owned() }
+        Quarantine { culprit, message, version: "0123456789abcdef".to_owned() }
     }
 
     #[test]
-    fn a_finding_is_read_as_it_was_written() {
+    fn a_quarantine_is_read_as_it_was_written() {
         let route = ObjectKey::new(Kind::HttpRoute, "infra", "cart");
         let class = ObjectKey::new(Kind::GatewayClass, "", "pingsix");
         let sections = [
@@ -182,12 +182,12 @@ mod tests {
             Section::Tls(4),
         ];
         let sources = sections
-            .map(|section| finding(Culprit::Source(Origin { object: Arc::new(route.clone()), section })));
+            .map(|section| quarantine(Culprit::Source(Origin { object: Arc::new(route.clone()), section })));
         let parts = Culprit::Parts { served: [route.clone()].into(), absent: [class].into() };
-        for finding in sources.into_iter().chain([finding(parts)]) {
-            let written = serde_json::to_string(&Written::of(&owner(0), &finding)).unwrap();
+        for quarantine in sources.into_iter().chain([quarantine(parts)]) {
+            let written = serde_json::to_string(&Written::of(&owner(0), &quarantine)).unwrap();
             let read: Written = serde_json::from_str(&written).unwrap();
-            assert_eq!(read.read(), Some((owner(0), finding)));
+            assert_eq!(read.read(), Some((owner(0), quarantine)));
         }
         for (what, at) in
             [("HTTPRoute/infra", "rule/1"), ("Fleet/infra/a", "rule/1"), ("Secret/a/b", "rule/x")]
@@ -204,7 +204,7 @@ mod tests {
         for index in 0..2_000 {
             let object = Arc::new(ObjectKey::new(Kind::HttpRoute, "infra", format!("route-{index}")));
             let culprit = Culprit::Source(Origin { object, section: Section::Rule(0) });
-            report.found.insert(owner(index), vec![finding(culprit)]);
+            report.found.insert(owner(index), vec![quarantine(culprit)]);
             let scope = Scope::new(format!("/pingsix/infra/{index}")).unwrap();
             let content = "0123456789abcdef0123456789abcdef".to_owned();
             report.confirmed.insert(scope, Confirmed { content, by: [format!("{index:016x}")].into() });
@@ -227,12 +227,12 @@ mod tests {
             let culprit =
                 Culprit::Parts { served: (0..objects).map(route).collect(), absent: BTreeSet::new() };
             let of = ObjectKey::new(Kind::Gateway, namespace, format!("web-{index}"));
-            report.found.insert(of, vec![finding(culprit)]);
+            report.found.insert(of, vec![quarantine(culprit)]);
             let scope = Scope::new(format!("/pingsix/{namespace}/web-{index}")).unwrap();
             let by = (0..50).map(|instance| format!("{namespace}{index}{instance:08x}")).collect();
             report.confirmed.insert(scope, Confirmed { content: content.clone(), by });
         };
-        // One finding that fills most of the record, and a hundred more.
+        // One quarantine that fills most of the record, and a hundred more.
         add("aaa", 0, 350);
         (1..100).for_each(|index| add("aaa", index, 1));
         add("shop", 0, 1);

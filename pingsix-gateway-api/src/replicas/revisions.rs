@@ -11,8 +11,8 @@ use pingsix_sink::Revision;
 use pingsix_sink::embedded::revisions::{Block, Reservations, ReserveError, Reserving, SharedTime};
 use tokio::time::{Instant, sleep};
 
+use crate::api_error::{ApiError, ApiErrorCategory, within};
 use crate::clock::Clock;
-use crate::fault::{Fault, FaultCategory, within};
 
 /// The annotation with the highest reserved revision.
 const CEILING: &str = "pingsix.io/reserved-revision";
@@ -87,7 +87,7 @@ impl LeaseReservations {
                     let written = within(left(), replace).await.map_err(as_race);
                     written.map(|stored| (stored, block))
                 }
-                Err(fault) if fault.category == FaultCategory::NotFound => {
+                Err(error) if error.category == ApiErrorCategory::NotFound => {
                     // The Lease has no ceiling, or an old one.
                     let now = self.clock_revision().unwrap_or(at_least);
                     let block = Block::above(self.time.now(), at_least.max(now), count)?;
@@ -97,25 +97,25 @@ impl LeaseReservations {
                     let create = self.api.create(&parameters, &lease);
                     within(left(), create).await.map(|stored| (stored, block))
                 }
-                Err(fault) => Err(fault),
+                Err(error) => Err(error),
             };
             match written {
                 Ok((stored, block)) => {
                     *self.known.lock() = Some(stored);
                     return Ok(block);
                 }
-                Err(fault) if fault.category == FaultCategory::Conflict && !left().is_zero() => {
+                Err(error) if error.category == ApiErrorCategory::Conflict && !left().is_zero() => {
                     sleep(MAX_CONFLICT_DELAY.mul_f64(fastrand::f64())).await;
                 }
-                Err(fault) => return Err(ReserveError::Store(Box::new(fault))),
+                Err(error) => return Err(ReserveError::Store(Box::new(error))),
             }
         }
     }
 }
 
 /// In tests: another client removes the Lease before the write.
-fn as_race(fault: Fault) -> Fault {
-    if fault.category == FaultCategory::NotFound { Fault::conflict() } else { fault }
+fn as_race(error: ApiError) -> ApiError {
+    if error.category == ApiErrorCategory::NotFound { ApiError::conflict() } else { error }
 }
 
 impl Reservations for LeaseReservations {

@@ -193,9 +193,9 @@ async fn a_report_is_heard_soon_and_that_of_an_ended_replica_does_not_count() {
     let three = Running::start(&api, "three", &no_leader());
     for _ in 0..40 {
         sleep(Duration::from_millis(100)).await;
-        assert!(!hears(&three, "99") && three.replicas.findings().len() <= 1);
+        assert!(!hears(&three, "99") && three.replicas.quarantines().len() <= 1);
     }
-    assert_eq!(three.replicas.findings().len(), 1, "the first is there");
+    assert_eq!(three.replicas.quarantines().len(), 1, "the first is there");
 }
 
 #[tokio::test(start_paused = true)]

@@ -24,8 +24,8 @@ use super::board::StatusBoard;
 use super::live::{LiveObject, Readers};
 use super::pace::Pacing;
 use super::wanted::StatusEntry;
+use crate::api_error::{ApiError, ApiErrorCategory, within};
 use crate::clock::Clock;
-use crate::fault::{Fault, FaultCategory, within};
 use crate::leader::Leadership;
 
 /// The number of merges after conflicts before the write counts as a failure.
@@ -228,13 +228,13 @@ impl StatusWriter {
     }
 
     /// Merges the newest wanted status and writes it. Conflicts repeat the merge, up to a limit.
-    async fn try_write(&self, key: &ObjectKey, mut live: LiveObject) -> Result<Outcome, Fault> {
+    async fn try_write(&self, key: &ObjectKey, mut live: LiveObject) -> Result<Outcome, ApiError> {
         let Some(api) = self.readers.api(&self.client, key) else { return Ok(Outcome::Abandoned) };
         let mut conflict = None;
         for _ in 0..MAX_MERGES {
-            if let Some(fault) = conflict {
+            if let Some(error) = conflict {
                 count(&self.counters.conflicts);
-                debug!(error = %fault, "conflict with another writer; merging again");
+                debug!(error = %error, "conflict with another writer; merging again");
                 live = LiveObject::of(within(self.options.timeout, api.get(&key.name.name)).await?);
             }
             let Some(entry) = self.board.entry(key) else { return Ok(Outcome::Abandoned) };
@@ -245,11 +245,11 @@ impl StatusWriter {
                     debug!("status written");
                     return Ok(Outcome::Stored { sent: status, stored: LiveObject::of(object) });
                 }
-                Err(fault) if fault.category == FaultCategory::Conflict => conflict = Some(fault),
-                Err(fault) => return Err(fault),
+                Err(error) if error.category == ApiErrorCategory::Conflict => conflict = Some(error),
+                Err(error) => return Err(error),
             }
         }
-        Err(conflict.unwrap_or_else(Fault::conflict))
+        Err(conflict.unwrap_or_else(ApiError::conflict))
     }
 
     /// Replaces the status alone. A PUT would need fields that the store drops, and a merge patch cannot remove entries
@@ -274,9 +274,9 @@ impl StatusWriter {
 
     fn finish(&self, queue: &mut StatusQueue, key: ObjectKey, outcome: Outcome) {
         let now = Instant::now();
-        if let Outcome::Failed(fault) = &outcome {
+        if let Outcome::Failed(error) = &outcome {
             count(&self.counters.failures);
-            self.log_failure(queue, &key, fault);
+            self.log_failure(queue, &key, error);
         }
         // A deleted object needs no retry. An object in the store may exist in spite of a 404.
         let is_gone = self.readers.live(&key).is_none();
@@ -291,18 +291,18 @@ impl StatusWriter {
     }
 
     /// Logs a failure. Repetitions for other objects of the kind have the level `debug`.
-    fn log_failure(&self, queue: &mut StatusQueue, key: &ObjectKey, fault: &Fault) {
-        let category = fault.category.as_str();
-        let is_first = queue.is_first_failure(key.kind, fault.category);
-        if fault.category == FaultCategory::NotFound || !is_first {
-            debug!(object = %key, category, error = %fault, "the status was not written");
-        } else if fault.category == FaultCategory::Forbidden {
+    fn log_failure(&self, queue: &mut StatusQueue, key: &ObjectKey, error: &ApiError) {
+        let category = error.category.as_str();
+        let is_first = queue.is_first_failure(key.kind, error.category);
+        if error.category == ApiErrorCategory::NotFound || !is_first {
+            debug!(object = %key, category, error = %error, "the status was not written");
+        } else if error.category == ApiErrorCategory::Forbidden {
             let resource = self.readers.resource(key.kind);
             let resource =
                 resource.map_or_else(String::new, |resource| format!("{}/status", resource.plural));
-            warn!(object = %key, %resource, error = %fault, "not allowed to patch statuses of this kind");
+            warn!(object = %key, %resource, error = %error, "not allowed to patch statuses of this kind");
         } else {
-            warn!(object = %key, category, error = %fault, "the status was not written; trying again");
+            warn!(object = %key, category, error = %error, "the status was not written; trying again");
         }
     }
 }

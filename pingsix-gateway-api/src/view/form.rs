@@ -27,8 +27,8 @@ pub(super) struct Form {
     pub(super) owner: Option<ObjectKey>,
     /// A pasted text that is no request.
     pub(super) pasted: String,
-    /// The fault of that text.
-    pub(super) fault: Option<String>,
+    /// The error of that text.
+    pub(super) error: Option<String>,
 }
 
 impl Form {
@@ -59,7 +59,7 @@ impl Form {
     pub(super) fn inquiry(&self) -> Result<Inquiry, String> {
         let headers: Vec<(String, String)> = self
             .header_lines()
-            .map(|line| parse_header(line).map_err(|fault| format!("Headers: \"{}\": {fault}.", cut(line))))
+            .map(|line| parse_header(line).map_err(|error| format!("Headers: \"{}\": {error}.", cut(line))))
             .collect::<Result<_, _>>()?;
         if headers.len() > MAX_HEADERS {
             return Err(format!("Headers: there are more than {MAX_HEADERS}."));
@@ -73,7 +73,7 @@ impl Form {
             return Err(format!("{owner} is neither a Gateway nor an IngressClass."));
         }
         let inquiry = Inquiry::new(&self.method, &self.url, options, self.owner.clone());
-        inquiry.map_err(|fault| format!("Method and URL: {fault}."))
+        inquiry.map_err(|error| format!("Method and URL: {error}."))
     }
 
     /// The arguments of `pingsix-gatewayctl explain` for the same answer.

@@ -80,7 +80,7 @@ pub struct Instance {
     pub revision: Option<i64>,
     /// The state in words, such as the reason for which the instance refuses a revision. Empty without anything to add.
     pub remark: String,
-    /// Whether the remark is a fault.
+    /// Whether the remark is an error.
     pub is_faulty: bool,
 }
 

@@ -88,7 +88,7 @@ pub(super) fn document(title: &str, entry: Option<Entry>, search: &str, body: &M
 }
 
 /// A page with an error.
-pub(super) fn fault(title: &str, message: &str) -> String {
+pub(super) fn error_page(title: &str, message: &str) -> String {
     document(title, None, "", &html! { p { (cut(message)) } p { a href=(ROOT) { "Go to the overview" } } })
 }
 

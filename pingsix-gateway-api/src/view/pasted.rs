@@ -14,8 +14,8 @@ pub(super) fn parse(text: &str) -> Result<Form, String> {
     if let Some(form) = head(text) {
         return form;
     }
-    curl::parse(text).map_err(|fault| {
-        if fault == curl::CurlError::NotCurl { EXPECTED.to_owned() } else { fault.to_string() }
+    curl::parse(text).map_err(|error| {
+        if error == curl::CurlError::NotCurl { EXPECTED.to_owned() } else { error.to_string() }
     })
 }
 

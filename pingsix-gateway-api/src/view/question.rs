@@ -72,16 +72,21 @@ pub fn question<B>(request: &Request<B>) -> Result<Question, Box<Response<String
             Ok((form, None)) => Ok(Asked::Explain(form)),
             // The address of the answer has the parts of the request, so that the reader can share and change it.
             Ok((_, Some(location))) => return Err(redirect(&location)),
-            Err(fault) => Err(fault),
+            Err(error) => Err(error),
         },
         "/" | "/view/" => return Err(redirect(ROOT)),
         "/view/style.css" => return Err(file("text/css; charset=utf-8", STYLE)),
         "/view/script.js" => return Err(file("text/javascript; charset=utf-8", SCRIPT)),
         "/view/icon.svg" => return Err(file("image/svg+xml", ICON)),
-        _ => return Err(html(StatusCode::NOT_FOUND, page::fault("No such page", "There is no such page."))),
+        _ => {
+            return Err(html(
+                StatusCode::NOT_FOUND,
+                page::error_page("No such page", "There is no such page."),
+            ));
+        }
     };
     let checked = asked.and_then(|asked| parameters.end().map(|()| Question(asked)));
-    checked.map_err(|fault| html(StatusCode::BAD_REQUEST, page::fault("Unusable address", &fault)))
+    checked.map_err(|error| html(StatusCode::BAD_REQUEST, page::error_page("Unusable address", &error)))
 }
 
 impl Question {
@@ -93,7 +98,8 @@ impl Question {
             Asked::Findings(part) => (StatusCode::OK, pages::findings::page(model, *part)),
             Asked::Routes(filter, part) => (StatusCode::OK, pages::routes::page(model, filter, *part)),
             Asked::Object(key, part) => {
-                let missing = || page::fault("Not found", &format!("{key} does not exist, or has no page."));
+                let missing =
+                    || page::error_page("Not found", &format!("{key} does not exist, or has no page."));
                 let page = pages::object(model, key, *part);
                 page.map_or_else(|| (StatusCode::NOT_FOUND, missing()), |page| (StatusCode::OK, page))
             }
@@ -175,7 +181,7 @@ impl Parameters {
             http2: self.flag("http2")?,
             owner: self.key("owner")?,
             pasted: String::new(),
-            fault: None,
+            error: None,
         };
         let Some(text) = pasted else { return Ok((form, None)) };
         match pasted::parse(&text) {
@@ -184,8 +190,8 @@ impl Parameters {
                 let location = form.address();
                 Ok((form, Some(location)))
             }
-            Err(fault) => {
-                form.fault = Some(fault);
+            Err(error) => {
+                form.error = Some(error);
                 form.pasted = text;
                 Ok((form, None))
             }

@@ -508,7 +508,7 @@ fn the_text_of_an_answer_is_that_of_the_command() {
 }
 
 #[test]
-fn a_fault_of_the_form_names_the_field() {
+fn an_error_of_the_form_names_the_field() {
     let model = model(&shop());
     for (field, value, message) in [
         ("url", "ftp://a/", "Method and URL: \"ftp://a/\" is neither an http nor an https URL."),

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use kube::{Client, Resource as _};
 
-use super::fault::{Step, WatchFault};
+use super::error::{Step, WatchError};
 use super::object::WatchedKind;
-use crate::fault::{FaultCategory, within};
+use crate::api_error::{ApiErrorCategory, within};
 
 /// The availability of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,31 +29,31 @@ pub enum Availability {
     },
     /// The API server does not answer, or the answer is invalid. The known objects stay.
     Unreachable {
-        /// The fault.
+        /// The error.
         message: String,
     },
 }
 
 impl Availability {
     /// The availability after a failure; `None` if the next attempt is expected to succeed.
-    pub(super) fn after(fault: &WatchFault) -> Option<Self> {
-        let message = fault.to_string();
-        match (fault.step, fault.category()) {
-            (Step::Read, _) | (_, FaultCategory::Expired) => None,
-            (Step::Discovery | Step::List | Step::Open, FaultCategory::Forbidden) => {
+    pub(super) fn after(error: &WatchError) -> Option<Self> {
+        let message = error.to_string();
+        match (error.step, error.category()) {
+            (Step::Read, _) | (_, ApiErrorCategory::Expired) => None,
+            (Step::Discovery | Step::List | Step::Open, ApiErrorCategory::Forbidden) => {
                 Some(Self::Forbidden { message })
             }
             (
                 Step::Discovery | Step::List | Step::Open,
-                FaultCategory::Unauthorized
-                | FaultCategory::NotFound
-                | FaultCategory::Conflict
-                | FaultCategory::Throttled
-                | FaultCategory::Refused
-                | FaultCategory::Server
-                | FaultCategory::Timeout
-                | FaultCategory::Transport
-                | FaultCategory::Malformed,
+                ApiErrorCategory::Unauthorized
+                | ApiErrorCategory::NotFound
+                | ApiErrorCategory::Conflict
+                | ApiErrorCategory::Throttled
+                | ApiErrorCategory::Refused
+                | ApiErrorCategory::Server
+                | ApiErrorCategory::Timeout
+                | ApiErrorCategory::Transport
+                | ApiErrorCategory::Malformed,
             ) => Some(Self::Unreachable { message }),
         }
     }
@@ -69,8 +69,8 @@ pub(super) enum Discovery {
 pub(super) async fn discover<K: WatchedKind>(
     client: &Client,
     limit: Duration,
-) -> Result<Discovery, WatchFault> {
-    within(limit, request::<K>(client)).await.map_err(|fault| WatchFault::at(Step::Discovery, fault))
+) -> Result<Discovery, WatchError> {
+    within(limit, request::<K>(client)).await.map_err(|error| WatchError::at(Step::Discovery, error))
 }
 
 async fn request<K: WatchedKind>(client: &Client) -> Result<Discovery, kube::Error> {

@@ -11,13 +11,13 @@ use tokio::sync::{mpsc, watch};
 
 use super::backoff::Backoff;
 use super::discovery::{Availability, Discovery, discover};
-use super::fault::{Step, WatchFault};
+use super::error::{Step, WatchError};
 use super::input::{Closed, Input, WorldKind, send};
 use super::kinds::{Presence, presence};
 use super::merge::EventMerger;
 use super::options::{Namespaces, SecretWatch, WatchOptions};
 use super::stream::{Selection, StreamItem, WatchContext, list_watch};
-use crate::fault::FaultCategory;
+use crate::api_error::ApiErrorCategory;
 
 /// Watches one kind, and sends its objects and its availability.
 pub(super) struct Lifecycle<K> {
@@ -60,13 +60,13 @@ impl<K: WorldKind> Lifecycle<K> {
             return Err(Closed);
         }
         loop {
-            let fault = self.watch().await?;
-            self.handle_not_found(fault).await?;
+            let error = self.watch().await?;
+            self.handle_not_found(error).await?;
         }
     }
 
     /// Watches until the API server answers a list with 404.
-    async fn watch(&mut self) -> Result<WatchFault, Closed> {
+    async fn watch(&mut self) -> Result<WatchError, Closed> {
         let mut parts: SelectAll<_> = self
             .selections
             .iter()
@@ -87,13 +87,13 @@ impl<K: WorldKind> Lifecycle<K> {
                 StreamItem::Opened => {
                     availabilities.insert(part, Availability::Watching);
                 }
-                StreamItem::Failed(fault)
-                    if fault.step == Step::List && fault.category() == FaultCategory::NotFound =>
+                StreamItem::Failed(error)
+                    if error.step == Step::List && error.category() == ApiErrorCategory::NotFound =>
                 {
-                    return Ok(fault);
+                    return Ok(error);
                 }
-                StreamItem::Failed(fault) => {
-                    if let Some(availability) = Availability::after(&fault) {
+                StreamItem::Failed(error) => {
+                    if let Some(availability) = Availability::after(&error) {
                         availabilities.insert(part, self.in_namespace(part, availability));
                     }
                 }
@@ -103,11 +103,11 @@ impl<K: WorldKind> Lifecycle<K> {
             }
         }
         // There is at least one stream, and streams never end.
-        Ok(WatchFault::ended(Step::List))
+        Ok(WatchError::ended(Step::List))
     }
 
     /// Finds the cause of a 404 for a list, and returns when a new list may succeed.
-    async fn handle_not_found(&mut self, fault: WatchFault) -> Result<(), Closed> {
+    async fn handle_not_found(&mut self, error: WatchError) -> Result<(), Closed> {
         let mut was_absent = false;
         loop {
             let limit = self.context.options.request_timeout;
@@ -115,7 +115,7 @@ impl<K: WorldKind> Lifecycle<K> {
                 Ok(Discovery::Served) if was_absent => return Ok(()),
                 Ok(Discovery::Served) => {
                     // The definition was created or deleted between the two answers.
-                    let message = format!("{fault}, although discovery shows the kind");
+                    let message = format!("{error}, although discovery shows the kind");
                     self.report(Availability::Unreachable { message }).await?;
                     let pause = self.backoff.failed(None);
                     self.pause(pause).await;
@@ -131,12 +131,12 @@ impl<K: WorldKind> Lifecycle<K> {
                     }
                     self.pause(jittered(self.context.options.discovery_interval)).await;
                 }
-                Err(fault) => {
-                    self.context.stats.failed(K::KIND, fault.category());
-                    if let Some(availability) = Availability::after(&fault) {
+                Err(error) => {
+                    self.context.stats.failed(K::KIND, error.category());
+                    if let Some(availability) = Availability::after(&error) {
                         self.report(availability).await?;
                     }
-                    let pause = self.backoff.failed(fault.cause.retry_after);
+                    let pause = self.backoff.failed(error.cause.retry_after);
                     self.pause(pause).await;
                     // The permission to list does not include the permission to discover.
                     return Ok(());

@@ -9,12 +9,12 @@ use kube_runtime::watcher;
 use pingsix_translate::{ObjectKey, ObjectName, is_dns_label, is_dns_subdomain};
 use tokio::sync::Semaphore;
 
-use super::fault::Step;
+use super::error::Step;
 use super::input::{Input, WorldKind};
 use super::stream::{Selection, StreamItem, WatchContext, list_watch};
 use super::watch_plan::{KindInNamespace, Quota};
 use super::wide::{Scope, State, Version};
-use crate::fault::FaultCategory;
+use crate::api_error::ApiErrorCategory;
 
 /// The referenced objects of one kind in one namespace.
 #[derive(Default)]
@@ -109,10 +109,10 @@ pub(super) fn named_events<K: WorldKind>(
             StreamItem::Event(watcher::Event::InitDone | watcher::Event::Delete(_)) => {
                 Some(NamedEvent::Absent)
             }
-            StreamItem::Failed(fault)
-                if fault.step == Step::List && fault.category() == FaultCategory::Forbidden =>
+            StreamItem::Failed(error)
+                if error.step == Step::List && error.category() == ApiErrorCategory::Forbidden =>
             {
-                Some(NamedEvent::Forbidden(fault.cause.message))
+                Some(NamedEvent::Forbidden(error.cause.message))
             }
             // Without permission to watch, each new list reports the object.
             StreamItem::Opened | StreamItem::Failed(_) => None,

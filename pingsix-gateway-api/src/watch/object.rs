@@ -30,8 +30,8 @@ impl<K> WatchedKind for K where
 {
 }
 
-/// An object, or its decoding fault. An undecodable object has a name and takes part in lists and events: a failed list
-/// would lose all other objects, and a dropped event would keep the old version forever.
+/// An object, or its decoding problem. An undecodable object has a name and takes part in lists and events: a failed
+/// list would lose all other objects, and a dropped event would keep the old version forever.
 ///
 /// The controller holds one for each watched object, so the type is small.
 #[derive(Clone)]
@@ -53,7 +53,7 @@ enum Content<K> {
     Undecodable(Arc<Undecodable>),
 }
 
-/// The decoding fault of an object.
+/// The decoding problem of an object.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Undecodable {
@@ -63,7 +63,7 @@ pub struct Undecodable {
     pub generation: i64,
     /// The invalid field; `.` for the whole object.
     pub field: FieldPath,
-    /// The fault of the field.
+    /// The problem of the field.
     pub message: String,
 }
 
@@ -97,11 +97,11 @@ impl<K: WatchedKind> Watched<K> {
         }
     }
 
-    /// The decoding fault, if any.
+    /// The decoding problem, if any.
     pub fn undecodable(&self) -> Option<&Undecodable> {
         match &self.content {
             Content::Decoded(_) => None,
-            Content::Undecodable(fault) => Some(fault),
+            Content::Undecodable(problem) => Some(problem),
         }
     }
 
@@ -109,7 +109,7 @@ impl<K: WatchedKind> Watched<K> {
     pub fn name(&self) -> ObjectName {
         match &self.content {
             Content::Decoded(object) => object.name(),
-            Content::Undecodable(fault) => fault.name.clone(),
+            Content::Undecodable(problem) => problem.name.clone(),
         }
     }
 
@@ -122,7 +122,7 @@ impl<K: WatchedKind> Watched<K> {
     pub fn generation(&self) -> i64 {
         match &self.content {
             Content::Decoded(object) => object.generation(),
-            Content::Undecodable(fault) => fault.generation,
+            Content::Undecodable(problem) => problem.generation,
         }
     }
 
@@ -210,7 +210,7 @@ impl<K: WatchedKind> DecodedObject<K> {
         }
         (facts.project)(&mut object);
         let digest = digest(&object);
-        // An object without a name is a fault of the server.
+        // An object without a name is a problem of the server.
         let mut metadata: ObjectMeta =
             serde_json::from_value(object.get("metadata").cloned().unwrap_or_default())?;
         if metadata.name.is_none() {
@@ -342,9 +342,9 @@ mod tests {
         let broken: Watched<HttpRoute> = read(route("1", &json!({"rules": [{"matches": 7}]})));
         assert_eq!(broken.key().to_string(), "HTTPRoute shop/cart");
         assert!(broken.object().is_none());
-        let fault = broken.undecodable().unwrap();
-        assert_eq!(fault.field.as_str(), "spec.rules[0].matches");
-        let problem = fault.problem(broken.key());
+        let problem = broken.undecodable().unwrap();
+        assert_eq!(problem.field.as_str(), "spec.rules[0].matches");
+        let problem = problem.problem(broken.key());
         assert_eq!(
             problem.message,
             "The HTTPRoute cannot be decoded, and counts as not there: invalid type: integer `7`, expected a sequence."

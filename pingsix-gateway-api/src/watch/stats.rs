@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pingsix_translate::Kind;
 
-use crate::fault::FaultCategory;
+use crate::api_error::ApiErrorCategory;
 
 /// The counters of watches since their start, by kind.
 #[derive(Debug)]
@@ -21,14 +21,14 @@ pub struct WatchStats {
 struct KindStats {
     lists: AtomicU64,
     watches: AtomicU64,
-    faults: BTreeMap<FaultCategory, AtomicU64>,
+    errors: BTreeMap<ApiErrorCategory, AtomicU64>,
 }
 
 impl Default for WatchStats {
     fn default() -> Self {
-        let faults = || FaultCategory::ALL.iter().map(|category| (*category, AtomicU64::new(0))).collect();
+        let errors = || ApiErrorCategory::ALL.iter().map(|category| (*category, AtomicU64::new(0))).collect();
         let kinds =
-            Kind::ALL.iter().map(|kind| (*kind, KindStats { faults: faults(), ..KindStats::default() }));
+            Kind::ALL.iter().map(|kind| (*kind, KindStats { errors: errors(), ..KindStats::default() }));
         Self {
             kinds: kinds.collect(),
             by_name: AtomicU64::new(0),
@@ -50,8 +50,8 @@ impl WatchStats {
     }
 
     /// The number of failures of a category.
-    pub(crate) fn faults(&self, kind: Kind, category: FaultCategory) -> u64 {
-        let count = self.kinds.get(&kind).and_then(|stats| stats.faults.get(&category));
+    pub(crate) fn errors(&self, kind: Kind, category: ApiErrorCategory) -> u64 {
+        let count = self.kinds.get(&kind).and_then(|stats| stats.errors.get(&category));
         count.map_or(0, |count| count.load(Ordering::Relaxed))
     }
 
@@ -79,8 +79,8 @@ impl WatchStats {
         self.count(kind, |stats| Some(&stats.watches));
     }
 
-    pub(super) fn failed(&self, kind: Kind, category: FaultCategory) {
-        self.count(kind, |stats| stats.faults.get(&category));
+    pub(super) fn failed(&self, kind: Kind, category: ApiErrorCategory) {
+        self.count(kind, |stats| stats.errors.get(&category));
     }
 
     pub(super) fn watching_referenced(&self, by_name: usize, wide: usize, versions: usize) {

@@ -11,11 +11,11 @@ use tokio::time::Instant;
 
 use super::backoff::Backoff;
 use super::connector::WatchConnector;
-use super::fault::{Step, WatchFault};
+use super::error::{Step, WatchError};
 use super::object::{DecodedObject, Watched, WatchedKind};
 use super::options::WatchOptions;
 use super::stats::WatchStats;
-use crate::fault::Fault;
+use crate::api_error::ApiError;
 
 /// The watched objects of a kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(super) enum StreamItem<K> {
     /// The watch after a list is open.
     Opened,
     /// The watch failed, and restarts after a delay.
-    Failed(WatchFault),
+    Failed(WatchError),
 }
 
 /// The shared context of watches.
@@ -114,7 +114,7 @@ impl<K: WatchedKind> ListWatch<K> {
             self.events = Some(watcher(self.api.clone(), self.config.clone()).boxed());
             self.is_listing = true;
         }
-        let Some(events) = &mut self.events else { return self.failed(WatchFault::ended(Step::List)) };
+        let Some(events) = &mut self.events else { return self.failed(WatchError::ended(Step::List)) };
         let event = tokio::select! {
             biased;
             Ok(()) = self.opened.changed() => {
@@ -138,30 +138,30 @@ impl<K: WatchedKind> ListWatch<K> {
                 }
                 StreamItem::Event(kept(event))
             }
-            Err(fault) => self.failed(fault),
+            Err(error) => self.failed(error),
         }
     }
 
-    fn failed(&mut self, fault: WatchFault) -> StreamItem<K> {
-        self.stats.failed(K::KIND, fault.category());
+    fn failed(&mut self, error: WatchError) -> StreamItem<K> {
+        self.stats.failed(K::KIND, error.category());
         self.list_permit = None;
-        if self.is_listing || !fault.is_resumable() {
+        if self.is_listing || !error.is_resumable() {
             // The watcher itself would continue in more cases: with a version that the API server refuses forever, and
             // after an undecodable event, which leaves the old version of its object in place.
             self.events = None;
         }
-        let pause = self.backoff.failed(fault.cause.retry_after);
+        let pause = self.backoff.failed(error.cause.retry_after);
         tracing::debug!(
             kind = %K::KIND,
             namespace = self.api.namespace(),
             selector = self.config.field_selector.as_deref(),
-            category = fault.category().as_str(),
-            error = %fault,
+            category = error.category().as_str(),
+            error = %error,
             ?pause,
             "watch failed"
         );
         self.pause = Some(pause);
-        StreamItem::Failed(fault)
+        StreamItem::Failed(error)
     }
 }
 
@@ -180,17 +180,17 @@ fn kept<K>(event: watcher::Event<DecodedObject<K>>) -> watcher::Event<Watched<K>
 async fn next_within<T>(
     events: &mut BoxStream<'static, watcher::Result<T>>,
     limit: Option<Duration>,
-) -> Result<T, WatchFault> {
+) -> Result<T, WatchError> {
     let event = match limit {
         Some(limit) => match tokio::time::timeout(limit, events.next()).await {
             Ok(event) => event,
-            Err(_) => return Err(WatchFault::at(Step::List, Fault::timeout())),
+            Err(_) => return Err(WatchError::at(Step::List, ApiError::timeout())),
         },
         None => events.next().await,
     };
     match event {
         Some(Ok(event)) => Ok(event),
-        Some(Err(error)) => Err(WatchFault::from(&error)),
-        None => Err(WatchFault::ended(Step::Read)),
+        Some(Err(error)) => Err(WatchError::from(&error)),
+        None => Err(WatchError::ended(Step::Read)),
     }
 }

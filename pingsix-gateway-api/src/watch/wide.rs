@@ -11,11 +11,11 @@ use kube_runtime::watcher;
 use pingsix_translate::{Kind, ObjectName};
 use tokio::sync::Semaphore;
 
-use super::fault::Step;
+use super::error::Step;
 use super::input::{Input, WorldKind};
 use super::stream::{Selection, StreamItem, WatchContext, list_watch};
 use super::watch_plan::KindInNamespace;
-use crate::fault::FaultCategory;
+use crate::api_error::ApiErrorCategory;
 
 /// The scope of a wide watch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -180,12 +180,12 @@ pub(super) fn wide_events<K: WorldKind>(
             }
             StreamItem::Event(watcher::Event::InitDone) => Some(WideEvent::ListDone),
             StreamItem::Event(watcher::Event::Delete(object)) => Some(WideEvent::Deleted(object.name())),
-            StreamItem::Failed(fault)
-                if fault.step == Step::List && fault.category() == FaultCategory::Forbidden =>
+            StreamItem::Failed(error)
+                if error.step == Step::List && error.category() == ApiErrorCategory::Forbidden =>
             {
-                Some(WideEvent::ListForbidden(fault.cause.message))
+                Some(WideEvent::ListForbidden(error.cause.message))
             }
-            StreamItem::Failed(fault) if fault.step == Step::List => Some(WideEvent::ListFailed),
+            StreamItem::Failed(error) if error.step == Step::List => Some(WideEvent::ListFailed),
             StreamItem::Opened | StreamItem::Failed(_) => None,
         })
     })

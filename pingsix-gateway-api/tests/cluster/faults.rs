@@ -1,4 +1,4 @@
-//! Faults of the API server, its store and the controller: the served documents stay, and the controller catches up
+//! Errors of the API server, its store and the controller: the served documents stay, and the controller catches up
 //! with missed changes.
 
 use std::path::Path;
@@ -26,7 +26,7 @@ use crate::test_env::readers::{FeedObservers, Served};
 use crate::test_env::shop::{self, GATEWAY, PLANE, ROUTE, SERVICE};
 use crate::test_env::{Running, TestEnv, WAIT_TIMEOUT, eventually, fast_retries, roles};
 
-/// A fault of the API server.
+/// An error of the API server.
 #[derive(Clone, Copy, Debug)]
 enum Outage {
     Killed,
@@ -99,7 +99,7 @@ async fn outages(outages: &[Outage]) {
         test_env
             .wait_for_condition(Kind::HttpRoute, "default", &name, "/parents/0", "Accepted=True/Accepted")
             .await;
-        assert_eq!(observers.faults(), Vec::<String>::new(), "{outage:?}");
+        assert_eq!(observers.errors(), Vec::<String>::new(), "{outage:?}");
     }
     // The resource version is unchanged too: no write happened, not even back and forth.
     let after = test_env.object(Kind::HttpRoute, "default", "cart").await;
@@ -141,7 +141,7 @@ async fn a_controller_that_is_killed_at_any_moment_withdraws_nothing() {
         running.kill().await;
         served.stop().await;
         drop(etcd);
-        assert_eq!(observers.faults(), Vec::<String>::new(), "round {round}");
+        assert_eq!(observers.errors(), Vec::<String>::new(), "round {round}");
     }
     assert!(observers.is_some_and(|observers| observers.counts().0 > 15));
 }
@@ -270,7 +270,7 @@ async fn an_expired_token_takes_nothing_away_and_the_next_one_catches_up() {
     test_env
         .wait_for_condition(Kind::HttpRoute, "default", "meanwhile", "/parents/0", "Accepted=True/Accepted")
         .await;
-    assert_eq!(observers.faults(), Vec::<String>::new());
+    assert_eq!(observers.errors(), Vec::<String>::new());
     let after = test_env.object(Kind::HttpRoute, "default", "cart").await;
     assert_eq!(after, before, "a status has moved though nothing about its object had changed");
     drop(observers);

@@ -164,32 +164,32 @@ impl HistoryWriter {
     }
 }
 
-/// The present faults of the cluster and the servers.
-async fn faults(client: &Client, writer: &HistoryWriter, etcds: &[&EmbeddedEtcd]) -> Vec<String> {
+/// The present errors of the cluster and the servers.
+async fn errors(client: &Client, writer: &HistoryWriter, etcds: &[&EmbeddedEtcd]) -> Vec<String> {
     let dump = Dump::of(client).await;
     let expected_state = ExpectedState::of(&dump, &options("expected").translation, &addresses());
-    let mut faults = writer.lost(&dump);
+    let mut errors = writer.lost(&dump);
     for (replica, etcd) in etcds.iter().enumerate() {
-        faults.extend(
+        errors.extend(
             expected_state.wrong_documents(etcd).into_iter().map(|what| format!("replica {replica}: {what}")),
         );
     }
-    faults.extend(expected_state.wrong_statuses(&dump));
-    faults
+    errors.extend(expected_state.wrong_statuses(&dump));
+    errors
 }
 
 async fn wait_until_settled(when: &str, client: &Client, writer: &HistoryWriter, etcds: &[&EmbeddedEtcd]) {
     let deadline = Instant::now() + WAIT_TIMEOUT;
     loop {
-        let faults = faults(client, writer, etcds).await;
-        if faults.is_empty() {
+        let errors = errors(client, writer, etcds).await;
+        if errors.is_empty() {
             return;
         }
         assert!(
             Instant::now() < deadline,
             "{when}: {} are wrong, among them\n{}",
-            faults.len(),
-            faults[..faults.len().min(4)].join("\n")
+            errors.len(),
+            errors[..errors.len().min(4)].join("\n")
         );
         sleep(Duration::from_millis(200)).await;
     }

@@ -101,7 +101,7 @@ async fn run(test: &str, changes: usize, kills: usize) {
     print_message(&summary(test, kills, took, &counts, &tally));
     print_message(&latencies(test, &environment.subjects));
     let logs = || format!("{test}, LOAD_SEED={seed}\n{}", environment::end_of(&environment.controller.log()));
-    assert!(tally.wrong.is_empty() && tally.failed.is_empty(), "{}{}", tally.faults(), logs());
+    assert!(tally.wrong.is_empty() && tally.failed.is_empty(), "{}{}", tally.errors(), logs());
     assert_eq!(open, Vec::<String>::new(), "{}", logs());
     assert_eq!(refusals, Vec::<String>::new(), "{}", logs());
     assert!(counts.len() == 10, "everything was changed: {counts:?}");
@@ -135,7 +135,7 @@ async fn kill(
     }
 }
 
-/// The refusals of PingSIX. A missing feed counts as a fault unless the test allows it.
+/// The refusals of PingSIX. A missing feed counts as an error unless the test allows it.
 async fn refusals(environment: &Environment, may_be_alone: bool, over: &CancellationToken) -> Vec<String> {
     let mut refusals = Vec::new();
     while over.run_until_cancelled(sleep(Duration::from_millis(50))).await.is_some() {

@@ -64,13 +64,13 @@ fn the_dashboard_conforms_to_the_schema_of_grafana() {
         (output.status.success(), String::from_utf8(output.stderr).unwrap())
     };
     let file = folder().join("dashboard.json");
-    let (conforms, faults) = check(&file);
-    assert!(conforms, "{faults}");
+    let (conforms, errors) = check(&file);
+    assert!(conforms, "{errors}");
     let misspelt = std::fs::read_to_string(&file).unwrap().replacen("\"fillOpacity\"", "\"opacity\"", 1);
     let scratch = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&scratch, misspelt).unwrap();
-    let (conforms, faults) = check(scratch.path());
-    assert!(!conforms && faults.contains("unexpected field 'opacity'"), "{faults}");
+    let (conforms, errors) = check(scratch.path());
+    assert!(!conforms && errors.contains("unexpected field 'opacity'"), "{errors}");
 }
 
 #[test]
@@ -281,7 +281,7 @@ async fn each_query_has_data_from_real_programs() {
         let expression = alert["expr"].as_str().unwrap();
         assert!(prometheus.query(expression).await.is_some(), "{expression}");
     }
-    // Without a fault no alert fires.
+    // Without an error no alert fires.
     let firing = prometheus.query("ALERTS{alertstate=\"firing\"}").await.unwrap();
     assert!(firing.is_empty(), "{firing:?}");
 }

@@ -93,7 +93,7 @@ async fn a_process_killed_during_a_sync_withdraws_nothing_and_catches_up() {
         let lists = observers.counts().0;
         let have_looked = || observers.counts().0 > lists + 3;
         eventually("what the readers see afterwards", have_looked).await;
-        assert_eq!(observers.faults(), Vec::<String>::new(), "round {round}");
+        assert_eq!(observers.errors(), Vec::<String>::new(), "round {round}");
     }
     // The number of watch events depends on the number of combined changes.
     let (_, watches, events) = observers.counts();
@@ -168,7 +168,7 @@ async fn a_leader_that_is_paused_is_replaced_and_writes_nothing_when_it_goes_on(
     assert_eq!(statuses(&test_env).await, written, "a status was written again");
     assert_eq!(test_env.object(Kind::HttpRoute, "default", "cart").await, before, "a status has moved");
     for (whose, observers) in [("the leader's", of_leader), ("the other's", of_standby)] {
-        assert_eq!(observers.faults(), Vec::<String>::new(), "of {whose} feed");
+        assert_eq!(observers.errors(), Vec::<String>::new(), "of {whose} feed");
         assert!(observers.counts().0 > 20, "of {whose} feed: {:?}", observers.counts());
     }
 }

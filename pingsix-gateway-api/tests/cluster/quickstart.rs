@@ -109,7 +109,7 @@ async fn each_symptom_has_a_command_that_works() {
     assert!(commands.len() > 15);
     for command in commands {
         let output = reader.look(command).await;
-        // The cluster has no fault, so these commands alone may print nothing.
+        // The cluster has no error, so these commands alone may print nothing.
         let may_be_empty = ["get events", "check"].iter().any(|part| command.contains(part));
         assert!(may_be_empty || !output.is_empty(), "{command} prints nothing");
     }

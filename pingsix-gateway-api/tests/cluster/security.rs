@@ -48,7 +48,7 @@ spec:
 const OF_INGRESS: &str = "{group: networking.k8s.io, kind: Ingress, name: cart}";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_policy_of_an_ingress_has_its_class_as_ancestor_and_faults_as_events() {
+async fn a_policy_of_an_ingress_has_its_class_as_ancestor_and_errors_as_events() {
     let Some(env) = TestEnv::start().await else { return };
     for manifests in [SERVICE, INGRESS, &policy("keys", OF_INGRESS)] {
         env.apply(manifests).await;

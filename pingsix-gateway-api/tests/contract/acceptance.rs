@@ -131,7 +131,7 @@ fn violations(scope: &str, documents: &Documents) -> Vec<Violation> {
     validate_pairs(pairs, &options(scope))
 }
 
-/// Whether the rules report a fault that depends on the order of insertion.
+/// Whether the rules report an error that depends on the order of insertion.
 fn depends_on_order(violations: &[Violation]) -> bool {
     violations.iter().all(|violation| {
         !violation.is_refusal() || matches!(violation.rule, Rule::Pattern | Rule::PatternConflict)

@@ -110,8 +110,8 @@ impl Comparison {
         })
     }
 
-    /// The fault of an answer; `None` for a right one.
-    fn fault(
+    /// The error of an answer; `None` for a right one.
+    fn failure(
         &self,
         port: Option<u16>,
         decided: &Decided,
@@ -176,9 +176,9 @@ impl Comparison {
             if decided.redirects() && probe.tls != request.tls {
                 continue;
             }
-            if let Some(fault) = self.fault(port, &decided, (probe, request), reply) {
+            if let Some(error) = self.failure(port, &decided, (probe, request), reply) {
                 panic!(
-                    "port {port:?}: {fault}\n  {request:?}\n  the oracle: {decided:#?}\n  PingSIX: {reply:?}\n  {}",
+                    "port {port:?}: {error}\n  {request:?}\n  the oracle: {decided:#?}\n  PingSIX: {reply:?}\n  {}",
                     String::from_utf8_lossy(&reply.body)
                 );
             }

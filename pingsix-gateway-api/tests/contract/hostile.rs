@@ -5,16 +5,16 @@
 //! `judge.rs`). A request that got further fails the test, unless `limits.yaml` lists its spelling.
 //!
 //! `HOSTILE_REQUESTS` is the number of requests, and `CONTRACT_SEED` decides about all of them. `HOSTILE_SITE` is the
-//! first site, so that a finding is seen again at once.
+//! first site, so that a violation is seen again at once.
 
 mod attack;
 mod backend;
 mod bench;
-mod finding;
 mod judge;
 mod limits;
 mod manifests;
 mod reading;
+mod reported;
 mod site;
 mod spellings;
 mod wire;
@@ -25,8 +25,8 @@ use std::env;
 
 use attack::Attack;
 use bench::Bench;
-use finding::Finding;
 use limits::{known, limits};
+use reported::ReportedViolation;
 use site::{PathMatch, Site};
 
 use crate::client::Protocol;
@@ -39,8 +39,9 @@ const REQUESTS_PER_SITE: usize = 150;
 /// From so many requests on, each limit of the list has to be seen.
 const LONG_RUN_REQUESTS: usize = 50_000;
 
-/// The number of requests for which it is enough that each finding is reported; the smallest form of more is not sought.
-const MAX_MINIMIZED_FINDINGS: usize = 12;
+/// The number of requests for which it is enough that each violation is reported; the smallest form of more is not
+/// sought.
+const MAX_MINIMIZED_VIOLATIONS: usize = 12;
 
 #[derive(Debug, Default)]
 struct Tally {
@@ -68,7 +69,7 @@ async fn no_request_without_the_demanded_credentials_reaches_a_protected_part() 
     let first_site = number("HOSTILE_SITE", 0);
     let mut bench = Bench::start(&binary).await;
     let mut tally = Tally::default();
-    let mut findings: BTreeMap<String, Finding> = BTreeMap::new();
+    let mut reported: BTreeMap<String, ReportedViolation> = BTreeMap::new();
     while tally.requests < wanted {
         let at = first_site + tally.sites;
         let mut rng = SeededRng::new(seed(), at);
@@ -78,7 +79,7 @@ async fn no_request_without_the_demanded_credentials_reaches_a_protected_part() 
         for _ in 0..REQUESTS_PER_SITE {
             let attack = Attack::draw(&mut rng, &site);
             tally.requests += 1;
-            let Some((exchange, fault, is_mixed_up)) = bench.attack(&site, &attack).await else {
+            let Some((exchange, violation, is_mixed_up)) = bench.attack(&site, &attack).await else {
                 tally.unsendable += 1;
                 continue;
             };
@@ -88,40 +89,42 @@ async fn no_request_without_the_demanded_credentials_reaches_a_protected_part() 
             }
             tally.reached += usize::from(exchange.received.is_some());
             if is_mixed_up {
-                let finding = Finding::new("the backend answers another request", &site, &attack, &exchange);
-                findings.entry(format!("mixed up: {:?}", attack.names())).or_insert(finding);
+                let violation_report =
+                    ReportedViolation::new("the backend answers another request", &site, &attack, &exchange);
+                reported.entry(format!("mixed up: {:?}", attack.names())).or_insert(violation_report);
             }
             let visitor = attack.draft(&site).visitor;
-            let Some(fault) = fault.filter(|_| !exchange.is_fault_of_earlier(&site, &visitor)) else {
+            let Some(violation) = violation.filter(|_| !exchange.is_violation_of_earlier(&site, &visitor))
+            else {
                 continue;
             };
             let service = exchange.received.unwrap().service;
-            let (attack, fault, service) = reduce(&mut bench, &site, attack, (fault, service)).await;
-            if let Some(limit) = known(&limits, &site, &attack, &fault, &service) {
+            let (attack, violation, service) = reduce(&mut bench, &site, attack, (violation, service)).await;
+            if let Some(limit) = known(&limits, &site, &attack, &violation, &service) {
                 *tally.limits.entry(limit.name.clone()).or_default() += 1;
                 continue;
             }
-            let key = Finding::key(&site, &attack, &fault);
-            if let Some(finding) = findings.get_mut(&key) {
-                finding.seen += 1;
+            let key = ReportedViolation::key(&site, &attack, &violation);
+            if let Some(violation_report) = reported.get_mut(&key) {
+                violation_report.seen += 1;
                 continue;
             }
-            let finding = if findings.len() < MAX_MINIMIZED_FINDINGS {
-                let finding = smallest(&mut bench, &site, &attack).await;
+            let violation_report = if reported.len() < MAX_MINIMIZED_VIOLATIONS {
+                let violation_report = smallest(&mut bench, &site, &attack).await;
                 bench.publish(&site).await;
-                finding
+                violation_report
             } else {
                 bench
                     .attack(&site, &attack)
                     .await
-                    .map(|(exchange, ..)| Finding::new(&key, &site, &attack, &exchange))
+                    .map(|(exchange, ..)| ReportedViolation::new(&key, &site, &attack, &exchange))
             };
-            if let Some(mut finding) = finding {
-                finding.place = format!("seed {}, site {at}, request {}", seed(), tally.requests);
-                findings.insert(key, finding);
+            if let Some(mut violation_report) = violation_report {
+                violation_report.place = format!("seed {}, site {at}, request {}", seed(), tally.requests);
+                reported.insert(key, violation_report);
             }
         }
-        check_controls(&mut bench, &mut rng, &site, &mut tally, &mut findings).await;
+        check_controls(&mut bench, &mut rng, &site, &mut tally, &mut reported).await;
     }
     let unseen: Vec<&str> = limits
         .iter()
@@ -129,8 +132,9 @@ async fn no_request_without_the_demanded_credentials_reaches_a_protected_part() 
         .filter(|name| !tally.limits.contains_key(*name))
         .collect();
     print_message(&format!("{TEST}: {tally:?}, limits not seen: {unseen:?}, seed {}", seed()));
-    let report: Vec<String> = findings.iter().map(|(key, finding)| format!("## {key}\n{finding}")).collect();
-    assert!(findings.is_empty(), "{} findings:\n{}", findings.len(), report.join("\n"));
+    let report: Vec<String> =
+        reported.iter().map(|(key, violation_report)| format!("## {key}\n{violation_report}")).collect();
+    assert!(reported.is_empty(), "{} findings:\n{}", reported.len(), report.join("\n"));
     assert!(
         wanted < LONG_RUN_REQUESTS || unseen.is_empty(),
         "limits that nothing shows any more: {unseen:?}"
@@ -138,18 +142,18 @@ async fn no_request_without_the_demanded_credentials_reaches_a_protected_part() 
     assert!(tally.controls > 0 && tally.reached > 0, "{tally:?}");
 }
 
-/// The attack with those spellings alone that it needs, and its fault.
+/// The attack with those spellings alone that it needs, and its violation.
 async fn reduce(
     bench: &mut Bench,
     site: &Site,
     mut attack: Attack,
-    (mut fault, mut service): (judge::Fault, String),
-) -> (Attack, judge::Fault, String) {
+    (mut violation, mut service): (judge::Violation, String),
+) -> (Attack, judge::Violation, String) {
     // A cache would answer shorter requests with the response to a longer one.
     if site.cached
         && let Some((exchange, Some(still), _)) = bench.attack(site, &attack.fresh()).await
     {
-        (attack, fault, service) = (attack.fresh(), still, exchange.received.unwrap().service);
+        (attack, violation, service) = (attack.fresh(), still, exchange.received.unwrap().service);
     }
     let mut spelling = 0;
     while spelling < attack.spellings.len() {
@@ -168,15 +172,15 @@ async fn reduce(
         }
         match fewer {
             // Without this one, an earlier one may be needless too.
-            Some(fewer) => ((attack, fault, service), spelling) = (fewer, 0),
+            Some(fewer) => ((attack, violation, service), spelling) = (fewer, 0),
             None => spelling += 1,
         }
     }
-    (attack, fault, service)
+    (attack, violation, service)
 }
 
-/// The attack on the smallest site that shows a fault of it.
-async fn smallest(bench: &mut Bench, site: &Site, attack: &Attack) -> Option<Finding> {
+/// The attack on the smallest site that shows a violation of it.
+async fn smallest(bench: &mut Bench, site: &Site, attack: &Attack) -> Option<ReportedViolation> {
     let (mut site, mut attack) = (site.clone(), attack.clone());
     let mut part = 0;
     while part < site.parts.len() {
@@ -193,8 +197,8 @@ async fn smallest(bench: &mut Bench, site: &Site, attack: &Attack) -> Option<Fin
         part += 1;
     }
     bench.publish(&site).await;
-    let (exchange, fault, _) = bench.attack(&site, &attack).await?;
-    Some(Finding::new(&format!("{fault:?}"), &site, &attack, &exchange))
+    let (exchange, violation, _) = bench.attack(&site, &attack).await?;
+    Some(ReportedViolation::new(&format!("{violation:?}"), &site, &attack, &exchange))
 }
 
 /// Clients that meet the demands are served as they ask, also after all attacks: by the Service, the host and the path of
@@ -204,7 +208,7 @@ async fn check_controls(
     rng: &mut SeededRng,
     site: &Site,
     tally: &mut Tally,
-    findings: &mut BTreeMap<String, Finding>,
+    reported: &mut BTreeMap<String, ReportedViolation>,
 ) {
     for (index, part) in site.parts.iter().enumerate() {
         // PingSIX serves no expressions, and nothing under a demand that it cannot check.
@@ -228,8 +232,8 @@ async fn check_controls(
             });
             if !is_right {
                 let key = format!("an ordinary client is not served: {:?} {:?}", site.dialect, part.path);
-                let finding = Finding::of_control(site, &draft, &exchange, index);
-                findings.entry(key).or_insert(finding);
+                let violation_report = ReportedViolation::of_control(site, &draft, &exchange, index);
+                reported.entry(key).or_insert(violation_report);
             }
         }
     }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use kube_runtime::watcher;
 use pingsix_gateway_api::acceptance::{AcceptanceOutcome, Reception};
 use pingsix_gateway_api::delivery::reception::PageReader;
-use pingsix_gateway_api::delivery::status_page::{PageFault, StatusClient, StatusUrl};
+use pingsix_gateway_api::delivery::status_page::{PageError, StatusClient, StatusUrl};
 use pingsix_gateway_api::reconcile::{ReconcileOutcome, Reconciler};
 use pingsix_gateway_api::world::Event;
 use pingsix_sink::embedded::EmbeddedEtcd;
@@ -264,7 +264,7 @@ impl RecoveryEnv {
     async fn reception(&mut self) -> Option<Reception> {
         let url = self.url.as_ref()?;
         let page = StatusClient::new(None).read(url).await;
-        let page = page.map_err(|error| PageFault::Shown(error.to_string()));
+        let page = page.map_err(|error| PageError::Shown(error.to_string()));
         self.pages.read(&[(url.clone(), page)].into(), tokio::time::Instant::now())
     }
 
@@ -286,7 +286,7 @@ impl RecoveryEnv {
                 heard = self.reconciler.record_reception(&plane(), reception);
                 let acceptance = self.reconciler.acceptance(&owner()).unwrap();
                 if heard == AcceptanceOutcome::Nothing
-                    && acceptance.fault().is_none()
+                    && acceptance.refusal().is_none()
                     && accepted >= self.revision
                 {
                     break;
@@ -403,7 +403,7 @@ async fn get_over(binary: &std::path::Path, poison: Poison, new: usize) -> Heali
         env.route("later", "later.test", &["/"]);
         assert_eq!(env.settle().await.publications, 0);
         assert_eq!(status(pingsix.address, "later.test", "/").await, 200);
-        // A change removes the fault.
+        // A change removes the error.
         env.route("poison", "fine.test", &["/"]);
         assert_eq!(env.settle().await.publications, 0);
         assert_eq!(status(pingsix.address, "fine.test", "/").await, 200);
@@ -426,7 +426,7 @@ async fn pingsix_says_on_its_status_page_what_it_refuses_and_that_is_found() {
         assert!(healing.noticed <= Duration::from_secs(5), "{healing:?}");
         // PingSIX looks again every three seconds, and names are given a second to resolve.
         assert!(healing.healed <= Duration::from_secs(5) + WAIT_TIMEOUT * healing.count(), "{healing:?}");
-        // A fault in a match is found twice: before quarantine proves insufficient, and after.
+        // An error in a match is found twice: before quarantine proves insufficient, and after.
         let searches = if poison == Pattern { 2 } else { 1 };
         assert!(healing.publications <= searches * (halves(NEW) + 3), "{healing:?}");
     }

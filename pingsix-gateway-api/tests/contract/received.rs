@@ -17,7 +17,7 @@ struct ReceivedRequest {
     headers: Headers,
 }
 
-/// The fault of a request that reached a backend; `None` without one.
+/// The error of a request that reached a backend; `None` without one.
 pub(crate) fn difference(expected: &Effect, request: &Request, reply: &Reply) -> Option<String> {
     let seen: ReceivedRequest = serde_json::from_slice(&reply.body).unwrap();
     let mut received = collect(&reply.headers);

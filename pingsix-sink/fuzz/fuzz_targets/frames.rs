@@ -16,6 +16,6 @@ thread_local! {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let faults = TARGET.with_borrow_mut(|target| target.run(bytes));
-    assert!(faults.is_empty(), "{faults:#?}");
+    let errors = TARGET.with_borrow_mut(|target| target.run(bytes));
+    assert!(errors.is_empty(), "{errors:#?}");
 });

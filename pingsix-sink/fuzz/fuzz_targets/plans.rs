@@ -10,6 +10,6 @@ mod input;
 mod plans;
 
 fuzz_target!(|bytes: &[u8]| {
-    let faults = plans::run(bytes);
-    assert!(faults.is_empty(), "{faults:#?}");
+    let errors = plans::run(bytes);
+    assert!(errors.is_empty(), "{errors:#?}");
 });

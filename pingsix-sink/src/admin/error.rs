@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use super::{AdminUrl, MAX_BODY_BYTES};
 use crate::document::{Key, Owner};
-use crate::error::SinkFault;
+use crate::error::SinkErrorSource;
 use crate::resource::ResourceKind;
 
 /// A publication to the Admin API failed. Messages never contain a key or a value.
@@ -27,7 +27,7 @@ pub enum AdminError {
     Ca {
         /// The file, if one was configured.
         file: Option<PathBuf>,
-        /// The fault; the text continues a sentence that begins with the file.
+        /// The error; the text continues a sentence that begins with the file.
         problem: &'static str,
     },
     /// The client certificate or its key cannot be used.
@@ -37,7 +37,7 @@ pub enum AdminError {
         part: &'static str,
         /// The file, if one was configured.
         file: Option<PathBuf>,
-        /// The fault; the text continues a sentence that begins with the part.
+        /// The error; the text continues a sentence that begins with the part.
         problem: &'static str,
     },
     /// The response timed out.
@@ -58,7 +58,7 @@ pub enum AdminError {
     /// The API rejected the key.
     #[error("the Admin API does not accept the API key")]
     ApiKey,
-    /// The API responded with a status of a server fault.
+    /// The API responded with a status of a server error.
     #[error("{request} was answered {status}")]
     Status {
         /// Method and resource.
@@ -124,7 +124,7 @@ impl AdminError {
     }
 }
 
-impl SinkFault for AdminError {
+impl SinkErrorSource for AdminError {
     fn is_retryable(&self) -> bool {
         match self {
             Self::PlaintextBeyondLoopback { .. } | Self::TooLarge { .. } => false,

@@ -4,7 +4,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::AdminError;
-use crate::pem::{IdentityFault, PemSource, authorities, identity};
+use crate::pem::{IdentityError, PemSource, authorities, identity};
 
 fn read(source: &PemSource) -> Result<Vec<u8>, &'static str> {
     source.read().map_err(|_| "cannot be read")
@@ -35,8 +35,8 @@ impl Tls {
             None => None,
             Some((chain, key)) => {
                 let chain = read(chain)
-                    .map_err(|problem| self.identity_error(IdentityFault::Certificate(problem)))?;
-                let key = read(key).map_err(|problem| self.identity_error(IdentityFault::Key(problem)))?;
+                    .map_err(|problem| self.identity_error(IdentityError::Certificate(problem)))?;
+                let key = read(key).map_err(|problem| self.identity_error(IdentityError::Key(problem)))?;
                 Some((chain, key))
             }
         };
@@ -47,7 +47,7 @@ impl Tls {
     pub(super) fn config(&self, credentials: Option<&TlsCredentials>) -> Result<ClientConfig, AdminError> {
         let roots = match credentials {
             Some(credentials) => {
-                authorities(&credentials.ca).map_err(|fault| self.ca_error(fault.as_str()))?
+                authorities(&credentials.ca).map_err(|error| self.ca_error(error.as_str()))?
             }
             None => RootCertStore::empty(),
         };
@@ -58,8 +58,8 @@ impl Tls {
         match credentials.and_then(|credentials| credentials.identity.as_ref()) {
             None => Ok(config.with_no_client_auth()),
             Some((chain, key)) => {
-                let (chain, key) = identity(chain, key).map_err(|fault| self.identity_error(fault))?;
-                let unusable = |_| self.identity_error(IdentityFault::Certificate("cannot be used"));
+                let (chain, key) = identity(chain, key).map_err(|error| self.identity_error(error))?;
+                let unusable = |_| self.identity_error(IdentityError::Certificate("cannot be used"));
                 config.with_client_auth_cert(chain, key).map_err(unusable)
             }
         }
@@ -69,14 +69,14 @@ impl Tls {
         AdminError::Ca { file: self.ca.as_ref().and_then(PemSource::file), problem }
     }
 
-    fn identity_error(&self, fault: IdentityFault) -> AdminError {
+    fn identity_error(&self, error: IdentityError) -> AdminError {
         let (chain, key) =
             self.identity.as_ref().map_or((None, None), |(chain, key)| (chain.file(), key.file()));
-        match fault {
-            IdentityFault::Certificate(problem) => {
+        match error {
+            IdentityError::Certificate(problem) => {
                 AdminError::Identity { part: "certificate", file: chain, problem }
             }
-            IdentityFault::Key(problem) => AdminError::Identity { part: "key", file: key, problem },
+            IdentityError::Key(problem) => AdminError::Identity { part: "key", file: key, problem },
         }
     }
 }

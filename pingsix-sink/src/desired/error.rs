@@ -2,7 +2,7 @@
 
 use super::Scope;
 use crate::document::{Key, Owner};
-use crate::error::SinkFault;
+use crate::error::SinkErrorSource;
 
 /// A scope or a set of documents is invalid for this target or for all targets.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +54,7 @@ pub enum DesiredError {
     },
 }
 
-impl SinkFault for DesiredError {
+impl SinkErrorSource for DesiredError {
     fn category(&self) -> &'static str {
         match self {
             Self::InvalidScope { .. } => "invalid_scope",

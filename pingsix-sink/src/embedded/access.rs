@@ -33,7 +33,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub(super) use certificate::Certificate;
-pub use clients::{Clients, ClientsError, ClientsProblem};
+pub use clients::{Clients, ClientsError, ClientsErrorKind};
 pub(super) use live::{Denied, LiveAccess, Reader};
 pub use uri::{feed_uri, feed_uri_of_owner};
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use super::access::ClientsError;
 use super::revisions::ReserveError;
 use super::tls::TlsError;
-use crate::error::SinkFault;
+use crate::error::SinkErrorSource;
 
 /// An embedded server cannot start, serve or publish.
 #[derive(Debug, thiserror::Error)]
@@ -35,12 +35,12 @@ pub enum EmbeddedError {
     /// The listener failed.
     #[error("cannot serve on the listener")]
     Listener(#[source] std::io::Error),
-    /// The server ended with a fault.
+    /// The server ended with an error.
     #[error("the server failed")]
     Serve(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-impl SinkFault for EmbeddedError {
+impl SinkErrorSource for EmbeddedError {
     fn category(&self) -> &'static str {
         match self {
             Self::Revisions(_) => "revisions",

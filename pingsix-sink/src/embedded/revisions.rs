@@ -202,7 +202,7 @@ pub enum ReserveError {
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// The fault.
+        /// The error.
         problem: &'static str,
     },
     /// Another process holds the state file.

@@ -54,7 +54,7 @@ pub struct ScopeSize {
 
 /// Reason why a range or a watch is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum StoreError {
     /// The first complete publication is pending.
     NotComplete,
     /// No known scope has a key in the range.
@@ -274,21 +274,21 @@ impl Store {
     }
 
     /// Checks that the gate is open and `range` overlaps a known scope.
-    pub(super) fn admit(&self, range: &KeyRange) -> Result<(), Refusal> {
+    pub(super) fn admit(&self, range: &KeyRange) -> Result<(), StoreError> {
         if !self.complete {
-            Err(Refusal::NotComplete)
+            Err(StoreError::NotComplete)
         } else if self.overlapping(range).next().is_some() {
             Ok(())
         } else {
-            Err(Refusal::UnknownScope)
+            Err(StoreError::UnknownScope)
         }
     }
 
     /// The records of `range` as of `revision`, or the current ones.
-    pub(super) fn select(&self, range: &KeyRange, revision: Option<i64>) -> Result<Selection, Refusal> {
+    pub(super) fn select(&self, range: &KeyRange, revision: Option<i64>) -> Result<Selection, StoreError> {
         match revision {
-            Some(revision) if revision > self.header => return Err(Refusal::Future),
-            Some(revision) if revision < self.opened => return Err(Refusal::Compacted),
+            Some(revision) if revision > self.header => return Err(StoreError::Future),
+            Some(revision) if revision < self.opened => return Err(StoreError::Compacted),
             Some(_) | None => {}
         }
         let mut selection = Selection::default();
@@ -298,7 +298,7 @@ impl Store {
                 Some(revision) => Some(revision).filter(known).and_then(|revision| log.at(revision)),
                 None => Some(&log.current),
             };
-            let records = state.ok_or(Refusal::Compacted)?.records();
+            let records = state.ok_or(StoreError::Compacted)?.records();
             selection.scopes += 1;
             let ranks = range.of(records);
             if !ranks.is_empty() {

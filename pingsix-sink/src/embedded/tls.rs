@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! files ─► read until settled ─► material ─► current configuration ─► each new connection's handshake
-//!            every few seconds     (or a fault: the current one stays)
+//!            every few seconds     (or an error: the current one stays)
 //! ```
 //!
 //! - **Rotation.** Files are read again every few seconds and compared by content, because a mounted Secret is
 //!   replaced by a change of a symbolic link. A connection keeps its configuration (but see
 //!   [`Access::certificate_uris`](super::Access::certificate_uris)); new connections get the new one. Files that
 //!   cannot be used, such as a certificate whose key has not arrived yet, change nothing: a log line names the file
-//!   and the fault, once.
+//!   and the error, once.
 //! - **From memory.** A program with certificates of its own supplies them by
 //!   [`EmbeddedEtcd::replace_tls`](super::EmbeddedEtcd::replace_tls), and may start a server before it has any.
 //! - **Clients.** With a client CA, only clients with a certificate of it are served. Sessions are never resumed, so
@@ -18,14 +18,14 @@
 //!   address with the most is aborted in favour of the newest: a good one takes milliseconds.
 //! - **Protocol.** TLS 1.2 and 1.3, with HTTP/2 as the application protocol.
 
-mod fault;
+mod error;
 mod live;
 mod sources;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use fault::{TlsError, TlsFault, TlsPart};
+pub use error::{TlsError, TlsErrorKind, TlsPart};
 pub(super) use live::LiveTls;
 use sources::Sources;
 

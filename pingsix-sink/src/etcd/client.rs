@@ -12,7 +12,7 @@ use tonic::transport::Channel;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::endpoints::Endpoints;
-use super::error::{EtcdError, Fault};
+use super::error::{EtcdError, RequestError};
 use super::single_connection::SingleConnection;
 use crate::desired::Scope;
 use crate::proto::etcdserverpb::auth_client::AuthClient;
@@ -85,7 +85,7 @@ impl Connection<'_> {
         send: impl Fn(Channel, Request<I>) -> A,
     ) -> Result<O, EtcdError> {
         let answer = self.client.send(&self.channel, message, send).await;
-        answer.map_err(|fault| fault.about(scope))
+        answer.map_err(|error| error.about(scope))
     }
 }
 
@@ -97,7 +97,7 @@ pub(super) fn received(
     match message {
         Ok(Some(response)) => Ok(response),
         Ok(None) => Err(EtcdError::Unavailable("the watch ended".to_owned())),
-        Err(status) => Err(Fault::of(&status).about(scope)),
+        Err(status) => Err(RequestError::of(&status).about(scope)),
     }
 }
 
@@ -195,7 +195,7 @@ impl Client {
         self.call(scope, create, |channel, create| open_watch(channel, create, MAX_LIST_BYTES)).await
     }
 
-    /// The fault of a cancelled watch. There is none if the watch is compacted, because a new list replaces it.
+    /// The error of a cancelled watch. There is none if the watch is compacted, because a new list replaces it.
     pub(super) fn cancelled(&self, scope: &Scope, response: &WatchResponse) -> Result<(), EtcdError> {
         if response.compact_revision > 0 {
             tracing::debug!(%scope, response.compact_revision, "the watch is compacted");
@@ -221,7 +221,7 @@ impl Client {
         let connecting = endpoint.connect_with_connector(SingleConnection::new());
         let channel = connecting.await.map_err(|error| {
             let status = Status::from_error(error.into());
-            Fault::of(&status).about(scope)
+            RequestError::of(&status).about(scope)
         })?;
         Ok(Connection { client: self, channel: Arc::new(channel) })
     }
@@ -241,11 +241,11 @@ impl Client {
         let mut endpoints = self.endpoints.count();
         loop {
             let channel = self.endpoints.channel()?;
-            let fault = match self.send(&channel, message.clone(), &send).await {
+            let error = match self.send(&channel, message.clone(), &send).await {
                 Ok(answer) => return Ok(answer),
-                Err(fault) => fault,
+                Err(error) => error,
             };
-            if let Fault::Endpoint(error) = &fault {
+            if let RequestError::Endpoint(error) = &error {
                 self.endpoints.fail_over(&channel);
                 endpoints -= 1;
                 if endpoints > 0 {
@@ -253,7 +253,7 @@ impl Client {
                     continue;
                 }
             }
-            return Err(fault.about(scope));
+            return Err(error.about(scope));
         }
     }
 
@@ -263,9 +263,9 @@ impl Client {
         channel: &Arc<Channel>,
         message: I,
         send: impl Fn(Channel, Request<I>) -> A,
-    ) -> Result<O, Fault> {
+    ) -> Result<O, RequestError> {
         match self.try_once(channel, message.clone(), &send).await {
-            Err(Fault::Token(_)) if self.credentials.is_some() => {
+            Err(RequestError::Token(_)) if self.credentials.is_some() => {
                 self.forget_token();
                 self.try_once(channel, message, send).await
             }
@@ -278,7 +278,7 @@ impl Client {
         channel: &Arc<Channel>,
         message: I,
         send: impl Fn(Channel, Request<I>) -> A,
-    ) -> Result<O, Fault> {
+    ) -> Result<O, RequestError> {
         let mut request = Request::new(message);
         // With this header, a member without a leader refuses requests and ends watches instead of staying silent.
         request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
@@ -288,7 +288,7 @@ impl Client {
         self.with_timeout(send(Channel::clone(channel), request)).await
     }
 
-    async fn token(&self, channel: &Arc<Channel>) -> Result<Option<Token>, Fault> {
+    async fn token(&self, channel: &Arc<Channel>) -> Result<Option<Token>, RequestError> {
         let Some(Credentials { user, password }) = &self.credentials else { return Ok(None) };
         if let Some(token) = self.token.lock().clone() {
             return Ok(Some(token));
@@ -297,7 +297,7 @@ impl Client {
         let mut auth = AuthClient::new(Channel::clone(channel));
         let answer = self.with_timeout(auth.authenticate(request)).await?;
         let mut token: Token = answer.token.parse().map_err(|_| {
-            Fault::Answer(EtcdError::Authentication("its token is no text for a header".to_owned()))
+            RequestError::Answer(EtcdError::Authentication("its token is no text for a header".to_owned()))
         })?;
         token.set_sensitive(true);
         *self.token.lock() = Some(token.clone());
@@ -307,11 +307,11 @@ impl Client {
     async fn with_timeout<O>(
         &self,
         answer: impl Future<Output = Result<Response<O>, Status>>,
-    ) -> Result<O, Fault> {
+    ) -> Result<O, RequestError> {
         match tokio::time::timeout(self.timeout, answer).await {
             Ok(Ok(answer)) => Ok(answer.into_inner()),
-            Ok(Err(status)) => Err(Fault::of(&status)),
-            Err(_) => Err(Fault::Endpoint(EtcdError::Timeout(self.timeout))),
+            Ok(Err(status)) => Err(RequestError::of(&status)),
+            Err(_) => Err(RequestError::Endpoint(EtcdError::Timeout(self.timeout))),
         }
     }
 }

@@ -114,14 +114,14 @@ impl Endpoints {
         let Some(tls) = &self.tls else { return Ok(endpoint) };
         endpoint.tls_config(tls.load()?).map_err(|error| {
             let cause = std::error::Error::source(&error);
-            tls.fault(&cause.map_or_else(|| error.to_string(), ToString::to_string))
+            tls.failure(&cause.map_or_else(|| error.to_string(), ToString::to_string))
         })
     }
 }
 
 fn parse(address: &str, tls: bool) -> Result<Uri, EtcdError> {
     let scheme = if tls { "https" } else { "http" };
-    let fault = |value: &str, problem: &str| EtcdError::Option {
+    let failure = |value: &str, problem: &str| EtcdError::Option {
         option: "endpoint",
         value: value.to_owned(),
         problem: problem.to_owned(),
@@ -129,10 +129,10 @@ fn parse(address: &str, tls: bool) -> Result<Uri, EtcdError> {
     // A password in the wrong place must not be shown.
     if address.contains('@') {
         let (_, host) = address.rsplit_once('@').unwrap_or_default();
-        return Err(fault(host, "user and password are options of their own"));
+        return Err(failure(host, "user and password are options of their own"));
     }
     let full = if address.contains("://") { address.to_owned() } else { format!("{scheme}://{address}") };
-    let uri: Uri = full.parse().map_err(|_| fault(address, "it is not host:port"))?;
+    let uri: Uri = full.parse().map_err(|_| failure(address, "it is not host:port"))?;
     let problem = match uri.scheme_str() {
         Some("https") if !tls => "it asks for TLS, and no CA is given",
         Some("http") if tls => "it is plaintext, and TLS options are given",
@@ -145,13 +145,13 @@ fn parse(address: &str, tls: bool) -> Result<Uri, EtcdError> {
         Some("http" | "https") => return Ok(uri),
         Some(_) | None => "it is neither http nor https",
     };
-    Err(fault(address, problem))
+    Err(failure(address, problem))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::SinkFault as _;
+    use crate::error::SinkErrorSource as _;
 
     #[test]
     fn addresses_are_hosts_with_ports() {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fault_of_a_file_is_retryable_and_a_fault_of_options_is_not() {
+    async fn an_error_of_a_file_is_retryable_and_an_error_of_options_is_not() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         let issue = || rcgen::generate_simple_self_signed(["client".to_owned()]).unwrap();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tonic::{Code, Status};
 
 use crate::desired::Scope;
-use crate::error::SinkFault;
+use crate::error::SinkErrorSource;
 
 /// An etcd is unreachable, refused a request, or has content that must not be overwritten.
 ///
@@ -22,7 +22,7 @@ pub enum EtcdError {
         option: &'static str,
         /// Its value without secrets.
         value: String,
-        /// The fault.
+        /// The error.
         problem: String,
     },
     /// A file of the TLS options cannot be used now: it is unreadable, or is being replaced.
@@ -32,7 +32,7 @@ pub enum EtcdError {
         option: &'static str,
         /// The file.
         file: PathBuf,
-        /// The fault.
+        /// The error.
         problem: String,
     },
     /// A plaintext connection to another machine.
@@ -110,7 +110,7 @@ pub enum EtcdError {
     },
 }
 
-impl SinkFault for EtcdError {
+impl SinkErrorSource for EtcdError {
     fn is_retryable(&self) -> bool {
         match self {
             // An operator mends users, roles, alarms and the guard in etcd and replaces files while the sink retries.
@@ -155,7 +155,7 @@ impl SinkFault for EtcdError {
 
 /// Failure of one request.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum RequestError {
     /// Another endpoint may succeed.
     Endpoint(EtcdError),
     /// The token is invalid or has expired.
@@ -166,7 +166,7 @@ pub(super) enum Fault {
     Answer(EtcdError),
 }
 
-impl Fault {
+impl RequestError {
     /// Classifies etcd's status. Codes alone do not distinguish its errors; its messages are the same in all
     /// versions.
     pub(super) fn of(status: &Status) -> Self {
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     fn messages(status: &Status) -> EtcdError {
-        Fault::of(status).about(&Scope::new("/p/web").unwrap())
+        RequestError::of(status).about(&Scope::new("/p/web").unwrap())
     }
 
     #[test]

@@ -167,7 +167,7 @@ impl EtcdUser {
 
 /// The error does not quote the text, because a misplaced password may be in it.
 fn endpoint(scheme: &'static str, number: usize, text: &str) -> Result<Endpoint, TargetError> {
-    let fault = |problem: &str| TargetError::part(scheme, &format!("host {number}"), problem);
+    let failure = |problem: &str| TargetError::part(scheme, &format!("host {number}"), problem);
     // A DNS name and an IPv4 address have no colon, and an IPv6 address has brackets.
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
@@ -177,7 +177,7 @@ fn endpoint(scheme: &'static str, number: usize, text: &str) -> Result<Endpoint,
         None => PORT,
         Some(port) => match port.parse() {
             Ok(port) if port > 0 => port,
-            Ok(_) | Err(_) => return Err(fault("its port is not a number from 1 to 65535")),
+            Ok(_) | Err(_) => return Err(failure("its port is not a number from 1 to 65535")),
         },
     };
     let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
@@ -189,7 +189,7 @@ fn endpoint(scheme: &'static str, number: usize, text: &str) -> Result<Endpoint,
         }
     };
     if !valid {
-        return Err(fault("expected HOST or HOST:PORT, IPv6 addresses in brackets"));
+        return Err(failure("expected HOST or HOST:PORT, IPv6 addresses in brackets"));
     }
     Ok(Endpoint { host: host.to_owned(), port })
 }

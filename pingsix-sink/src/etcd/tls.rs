@@ -8,7 +8,7 @@ use super::error::EtcdError;
 use crate::pem::{PemSource, authorities};
 
 fn read(source: &PemSource, option: &'static str) -> Result<Vec<u8>, EtcdError> {
-    source.read().map_err(|error| fault(source, option, &error.to_string()))
+    source.read().map_err(|error| failure(source, option, &error.to_string()))
 }
 
 /// Reads certificates, at least one. The error prevents that an unreadable certificate is ignored silently.
@@ -16,12 +16,12 @@ fn read_certificates(source: &PemSource, option: &'static str) -> Result<Vec<u8>
     let pem = read(source, option)?;
     match authorities(&pem) {
         Ok(_) => Ok(pem),
-        Err(problem) => Err(fault(source, option, problem.as_str())),
+        Err(problem) => Err(failure(source, option, problem.as_str())),
     }
 }
 
 /// The error of an option, or the retryable error of a file, which may be replaced.
-fn fault(source: &PemSource, option: &'static str, problem: &str) -> EtcdError {
+fn failure(source: &PemSource, option: &'static str, problem: &str) -> EtcdError {
     let problem = problem.to_owned();
     match source {
         PemSource::Pem(_) => EtcdError::Option { option, value: "in the options".to_owned(), problem },
@@ -73,14 +73,14 @@ impl ClientTls {
     }
 
     /// The error of the options as a whole, for instance a certificate and a key of different editions.
-    pub(super) fn fault(&self, problem: &str) -> EtcdError {
+    pub(super) fn failure(&self, problem: &str) -> EtcdError {
         let (option, pem) = match &self.identity {
             // One of the two may be a file and the other bytes.
             Some((certificate @ PemSource::File(_), _)) => ("client certificate", certificate),
             Some((_, key)) => ("client key", key),
             None => ("CA", &self.ca),
         };
-        fault(pem, option, problem)
+        failure(pem, option, problem)
     }
 
     /// Client configuration from the current files. They are small and read only for a new connection.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::error::{CredentialError, CredentialPart, TargetError};
-use crate::pem::{IdentityFault, PemSource, authorities, identity};
+use crate::pem::{IdentityError, PemSource, authorities, identity};
 
 /// The location of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,13 +104,13 @@ impl ServerCredentials {
     pub(crate) fn tls(&self) -> Result<TargetTls, TargetError> {
         let unusable = |part, problem| TargetError::Unusable { part, problem };
         let ca = self.ca.clone().ok_or(TargetError::Missing(CredentialPart::Ca))?;
-        authorities(&ca).map_err(|fault| unusable(CredentialPart::Ca, fault.as_str()))?;
+        authorities(&ca).map_err(|error| unusable(CredentialPart::Ca, error.as_str()))?;
         let certificate = (CredentialPart::Certificate, &self.certificate);
         let client = paired(certificate, (CredentialPart::Key, &self.key))?;
         if let Some((certificate, key)) = &client {
-            identity(certificate, key).map_err(|fault| match fault {
-                IdentityFault::Certificate(problem) => unusable(CredentialPart::Certificate, problem),
-                IdentityFault::Key(problem) => unusable(CredentialPart::Key, problem),
+            identity(certificate, key).map_err(|error| match error {
+                IdentityError::Certificate(problem) => unusable(CredentialPart::Certificate, problem),
+                IdentityError::Key(problem) => unusable(CredentialPart::Key, problem),
             })?;
         }
         let client = client.map(|(certificate, key)| (PemSource::Pem(certificate), PemSource::Pem(key)));

@@ -57,10 +57,10 @@ impl<'a> Parameters<'a> {
         tls_scheme: &'static str,
         key: &'static str,
     ) -> Result<Option<TargetTls>, TargetError> {
-        let fault = |name, problem| Err(TargetError::parameter(self.scheme, name, problem));
+        let failure = |name, problem| Err(TargetError::parameter(self.scheme, name, problem));
         if self.scheme != tls_scheme {
             let given = ["ca", "cert", key].into_iter().find(|name| self.values.contains_key(name));
-            return given.map_or(Ok(None), |name| fault(name, format!("only {tls_scheme} has one")));
+            return given.map_or(Ok(None), |name| failure(name, format!("only {tls_scheme} has one")));
         }
         if let Some(credentials) = self.credentials {
             return credentials.tls().map(Some);
@@ -68,15 +68,15 @@ impl<'a> Parameters<'a> {
         let (ca, cert, key_file) = (self.path("ca")?, self.path("cert")?, self.path(key)?);
         let missing =
             "missing: name a file with the authorities that the server's certificate is verified with";
-        let fault = |name, problem: &str| Err(TargetError::parameter(self.scheme, name, problem));
-        let Some(ca) = ca.map(PemSource::File) else { return fault("ca", missing) };
+        let failure = |name, problem: &str| Err(TargetError::parameter(self.scheme, name, problem));
+        let Some(ca) = ca.map(PemSource::File) else { return failure("ca", missing) };
         match (cert, key_file) {
             (Some(cert), Some(key)) => {
                 Ok(Some(TargetTls { ca, client: Some((PemSource::File(cert), PemSource::File(key))) }))
             }
             (None, None) => Ok(Some(TargetTls { ca, client: None })),
-            (Some(_), None) => fault(key, "missing beside cert"),
-            (None, Some(_)) => fault("cert", &format!("missing beside {key}")),
+            (Some(_), None) => failure(key, "missing beside cert"),
+            (None, Some(_)) => failure("cert", &format!("missing beside {key}")),
         }
     }
 

@@ -26,17 +26,17 @@ impl Base {
             action: "read",
             source,
         })?;
-        let fault = |line, problem| FileError::Base { path: path.to_owned(), line, problem };
+        let failure = |line, problem| FileError::Base { path: path.to_owned(), line, problem };
         let mut settings = match decode(&text) {
             Ok(Value::Object(settings)) => settings,
             // An empty file is an empty configuration.
             Ok(Value::Null) => Map::new(),
-            Ok(_) => return Err(fault(None, "is no mapping")),
-            Err(line) => return Err(fault(line, "is not YAML, or several documents of it")),
+            Ok(_) => return Err(failure(None, "is no mapping")),
+            Err(line) => return Err(failure(line, "is not YAML, or several documents of it")),
         };
         if settings.get("pingsix").and_then(|pingsix| pingsix.get("etcd")).is_some_and(|etcd| !etcd.is_null())
         {
-            return Err(fault(
+            return Err(failure(
                 None,
                 "has pingsix.etcd, and with it PingSIX ignores every resource in the file",
             ));
@@ -48,7 +48,7 @@ impl Base {
                 Some(Value::Array(list)) => {
                     lists.insert(kind, list);
                 }
-                Some(_) => return Err(fault(None, "has resources that are no list")),
+                Some(_) => return Err(failure(None, "has resources that are no list")),
             }
         }
         Ok(Self { path: path.to_owned(), settings, lists })

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::desired::Scope;
 use crate::document::{Key, Owner};
-use crate::error::SinkFault;
+use crate::error::SinkErrorSource;
 
 /// A file cannot be published to. Messages never contain the content of a file.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +29,7 @@ pub enum FileError {
         path: PathBuf,
         /// The line at fault, from 1, if known.
         line: Option<u64>,
-        /// The fault; its text continues a sentence that begins with the file.
+        /// The error; its text continues a sentence that begins with the file.
         problem: &'static str,
     },
     /// A document has the id of a resource in the base configuration.
@@ -74,7 +74,7 @@ pub enum FileError {
     Yaml,
 }
 
-impl SinkFault for FileError {
+impl SinkErrorSource for FileError {
     fn is_retryable(&self) -> bool {
         match self {
             Self::Io { .. }

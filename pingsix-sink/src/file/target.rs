@@ -32,22 +32,22 @@ impl SinkFactory for FileTarget {
         location: &str,
         parameters: &mut Parameters<'_>,
     ) -> Result<Self, TargetError> {
-        let fault = |part, problem| TargetError::part(scheme, part, problem);
+        let failure = |part, problem| TargetError::part(scheme, part, problem);
         // `file:///path` equals `file:/path`; an authority would be another machine.
         let path = match location.strip_prefix("//") {
             Some(path) if path.starts_with('/') => path,
             Some(_) => {
-                return Err(fault("host", "files of this machine alone can be written; use file:/PATH"));
+                return Err(failure("host", "files of this machine alone can be written; use file:/PATH"));
             }
             None => location,
         };
-        let path = decoded(path).ok_or_else(|| fault("path", "its percent-encoding is not UTF-8"))?;
+        let path = decoded(path).ok_or_else(|| failure("path", "its percent-encoding is not UTF-8"))?;
         // Two slashes at the beginning would be displayed as an authority.
         let rooted = path.trim_start_matches('/');
         let path = if rooted.len() < path.len() { format!("/{rooted}") } else { path };
         let location = match path.trim_end_matches('/') {
-            "" if path.is_empty() => return Err(fault("path", "missing")),
-            "" => return Err(fault("path", "the root directory is no place for them")),
+            "" if path.is_empty() => return Err(failure("path", "missing")),
+            "" => return Err(failure("path", "the root directory is no place for them")),
             directory if directory.len() < path.len() => FileLocation::Directory(directory.into()),
             file => FileLocation::File(file.into()),
         };

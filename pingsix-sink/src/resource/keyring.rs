@@ -59,7 +59,7 @@ pub enum KeyringError {
     Entry {
         /// The number of the entry, from 1.
         number: usize,
-        /// The fault.
+        /// The error.
         problem: &'static str,
     },
 }

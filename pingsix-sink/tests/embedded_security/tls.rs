@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::authority::{Authority, Pair, Prober, channel, client};
 use crate::wire::{Served, WAIT_TIMEOUT, Watcher, events, pairs, under, watch_under};
 use pingsix_sink::contract::documents::desired;
-use pingsix_sink::embedded::{Builder, EmbeddedError, ServerTls, TlsFault, TlsPart};
+use pingsix_sink::embedded::{Builder, EmbeddedError, ServerTls, TlsErrorKind, TlsPart};
 use pingsix_sink::{EmbeddedEtcd, Sink};
 use pingsix_test_programs::proto::etcdserverpb::MemberListRequest;
 use pingsix_test_programs::proto::etcdserverpb::cluster_client::ClusterClient;
@@ -261,8 +261,8 @@ async fn a_shutdown_does_not_wait_for_handshakes() {
     assert!(closed(&mut silent).await);
 }
 
-/// Starts a server with a certificate, key and CA in files, and expects this fault.
-async fn fault(certificate: &[u8], key: &[u8], ca: &[u8]) -> (String, TlsPart, &'static TlsFault) {
+/// Starts a server with a certificate, key and CA in files, and expects this error.
+async fn failure(certificate: &[u8], key: &[u8], ca: &[u8]) -> (String, TlsPart, &'static TlsErrorKind) {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     for (name, content) in [("crt", certificate), ("key", key), ("ca", ca)] {
@@ -287,7 +287,7 @@ async fn fault(certificate: &[u8], key: &[u8], ca: &[u8]) -> (String, TlsPart, &
         TlsPart::ClientCa => "ca",
     };
     assert_eq!(error.file, Some(path(file)));
-    (text.replace(&format!("{}/", directory.path().display()), ""), error.part, &error.fault)
+    (text.replace(&format!("{}/", directory.path().display()), ""), error.part, &error.kind)
 }
 
 #[tokio::test]
@@ -297,7 +297,7 @@ async fn an_unusable_part_is_named_with_its_file() {
     let (crt, key, ca) = (good.certificate.as_bytes(), good.key.as_bytes(), authority.pem());
     let ca = ca.as_bytes();
     let message = async |certificate: &[u8], key: &[u8], ca: &[u8], expected: &str| {
-        let (text, ..) = fault(certificate, key, ca).await;
+        let (text, ..) = failure(certificate, key, ca).await;
         assert!(text.starts_with(expected), "{text}\nexpected: {expected}");
     };
     message(b"missing", key, ca, "the TLS certificate crt cannot be read: No such file").await;
@@ -330,7 +330,7 @@ async fn an_unusable_part_is_named_with_its_file() {
 }
 
 #[tokio::test]
-async fn a_fault_of_bytes_has_no_file_and_is_not_retryable() {
+async fn an_error_of_bytes_has_no_file_and_is_not_retryable() {
     let authority = Authority::new("server");
     let (good, other) = (authority.issue(1), authority.issue(2));
     let tls = ServerTls::from_pem(good.certificate.as_str(), other.key.as_str());

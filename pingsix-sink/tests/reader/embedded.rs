@@ -1,6 +1,6 @@
 //! The embedded server.
 
-use pingsix_sink::error::SinkFault as _;
+use pingsix_sink::error::SinkErrorSource as _;
 use pingsix_sink::etcd::ClientTls;
 use pingsix_sink::{EmbeddedEtcd, Sink as _};
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use pingsix_sink::error::SinkFault as _;
+use pingsix_sink::error::SinkErrorSource as _;
 use pingsix_sink::etcd::ClientTls;
 use pingsix_sink::{EtcdSink, Sink as _};
 use pingsix_test_programs::proto::etcdserverpb::kv_client::KvClient;

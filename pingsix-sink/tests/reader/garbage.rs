@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::stream::{self, BoxStream, StreamExt as _};
 use parking_lot::Mutex;
-use pingsix_sink::error::SinkFault as _;
+use pingsix_sink::error::SinkErrorSource as _;
 use pingsix_sink::etcd::{EtcdError, EtcdReader};
 use pingsix_test_programs::proto::etcdserverpb::kv_server::{Kv, KvServer};
 use pingsix_test_programs::proto::etcdserverpb::watch_server::{Watch, WatchServer};

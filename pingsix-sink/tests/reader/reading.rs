@@ -25,20 +25,20 @@ pub(crate) async fn next(reader: &mut EtcdReader) -> Result<KeyValues, EtcdError
     changed.expect("it is read in time").cloned()
 }
 
-/// The next content, without a fault before it.
+/// The next content, without an error before it.
 pub(crate) async fn content(reader: &mut EtcdReader) -> (i64, Vec<(String, String)>) {
     shown(&next(reader).await.unwrap())
 }
 
-/// Reads until the content has these keys and values, over faults. Returns the categories of the faults.
+/// Reads until the content has these keys and values, over errors. Returns the categories of the errors.
 pub(crate) async fn until(reader: &mut EtcdReader, expected: &[(&str, &str)]) -> Vec<&'static str> {
-    use pingsix_sink::error::SinkFault as _;
-    let mut faults = Vec::new();
+    use pingsix_sink::error::SinkErrorSource as _;
+    let mut errors = Vec::new();
     loop {
         match next(reader).await {
-            Ok(content) if shown(&content).1 == owned(expected) => return faults,
+            Ok(content) if shown(&content).1 == owned(expected) => return errors,
             Ok(_) => {}
-            Err(error) => faults.push(error.category()),
+            Err(error) => errors.push(error.category()),
         }
     }
 }

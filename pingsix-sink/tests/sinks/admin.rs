@@ -367,7 +367,7 @@ async fn https_is_verified_with_the_authorities_that_are_given() {
 }
 
 #[tokio::test]
-async fn each_connection_reads_the_files_again_and_their_faults_are_retryable() {
+async fn each_connection_reads_the_files_again_and_their_errors_are_retryable() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     let write = |name: &str, text: &str| std::fs::write(path(name), text).unwrap();

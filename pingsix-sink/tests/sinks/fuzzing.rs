@@ -96,8 +96,8 @@ proptest! {
         let mut target = frames::Target::start();
         for actions in actions {
             let bytes = actions.concat();
-            let faults = target.run(&bytes);
-            prop_assert!(faults.is_empty(), "{:#?} after {:?}", faults, bytes);
+            let errors = target.run(&bytes);
+            prop_assert!(errors.is_empty(), "{:#?} after {:?}", errors, bytes);
         }
     }
 }
@@ -105,7 +105,7 @@ proptest! {
 proptest! {
     #[test]
     fn a_plan_is_valid_at_every_step(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        let faults = plans::run(&bytes);
-        prop_assert!(faults.is_empty(), "{:#?}", faults);
+        let errors = plans::run(&bytes);
+        prop_assert!(errors.is_empty(), "{:#?}", errors);
     }
 }

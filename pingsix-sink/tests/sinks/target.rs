@@ -151,7 +151,7 @@ fn a_url_means_one_target_and_is_shown_as_it() {
 }
 
 #[test]
-fn a_fault_of_a_url_names_the_part() {
+fn an_error_of_a_url_names_the_part() {
     for (url, problem) in [
         (
             "",

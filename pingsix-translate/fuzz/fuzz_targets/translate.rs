@@ -8,6 +8,6 @@ use libfuzzer_sys::fuzz_target;
 mod garbage;
 
 fuzz_target!(|bytes: &[u8]| {
-    let faults = garbage::exercise(bytes);
-    assert!(faults.is_empty(), "{faults:#?}");
+    let violations = garbage::exercise(bytes);
+    assert!(violations.is_empty(), "{violations:#?}");
 });

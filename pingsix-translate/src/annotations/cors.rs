@@ -99,7 +99,7 @@ fn origins(values: &mut Values<'_>, is_known: impl Fn(&str) -> bool) -> Option<V
     let mut origins = match values.list(NAME) {
         Some(origins) => origins,
         // A value that cannot be read must not admit any origin.
-        None if values.text(NAME).is_some() || values.has_fault(NAME) => return None,
+        None if values.text(NAME).is_some() || values.has_problem(NAME) => return None,
         None => vec!["*"],
     };
     origins.retain(|origin| {

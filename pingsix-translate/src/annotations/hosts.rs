@@ -45,7 +45,7 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
                     values.refuse("server-alias", message);
                 }
                 Ok(alias) => read.aliases.push(alias),
-                Err(flaw) => values.refuse("server-alias", format!("\"{alias}\" is no hostname: {flaw}.")),
+                Err(error) => values.refuse("server-alias", format!("\"{alias}\" is no hostname: {error}.")),
             }
         }
     }

@@ -82,8 +82,8 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     let mut filters = Filters { is_grpc, is_redirected, of_location, ..Filters::default() };
     // nginx asks the server before a location.
     for name in [SERVER, LOCATION] {
-        if let Err(fault) = read_snippet(name, values, read, &mut filters) {
-            values.refuse(name, fault);
+        if let Err(problem) = read_snippet(name, values, read, &mut filters) {
+            values.refuse(name, problem);
         }
     }
     let Filters { redirect, headers, .. } = filters;

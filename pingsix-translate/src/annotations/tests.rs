@@ -21,7 +21,7 @@ fn read_in(dialect: AnnotationDialect, annotations: &[(&str, &str)]) -> IngressA
 fn messages(read: &IngressAnnotations) -> Vec<String> {
     let key = Arc::new(ObjectKey::new(Kind::Ingress, "infra", "web"));
     let brief = |problem: Problem| problem.message.replace(CLOSED, " CLOSED");
-    read.problems(&key).into_iter().map(brief).collect()
+    read.problems_of(&key).into_iter().map(brief).collect()
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn an_unusable_protecting_annotation_closes_the_ingress() {
 
 /// Blank values that the other controllers ignore.
 #[test]
-fn a_blank_value_that_asks_for_nothing_has_no_finding() {
+fn a_blank_value_that_asks_for_nothing_has_no_problem() {
     let blank = [
         "auth-secret",
         "auth-secret-type",
@@ -153,7 +153,7 @@ fn truth_values_are_those_of_the_other_controller() {
     }
     let with_newline = read(&[("canary", "true\n"), ("enable-modsecurity", "false\n")]);
     assert!(with_newline.canary.is_some() && !with_newline.is_closed());
-    assert!(with_newline.faults().iter().all(|fault| fault.is_honoured));
+    assert!(with_newline.problems().iter().all(|problem| problem.is_honoured));
 }
 
 #[test]
@@ -244,7 +244,10 @@ fn a_value_that_the_other_controller_ignores_loses_nothing() {
     ] {
         let read = read(&[(name, value)]);
         assert!(!read.is_closed(), "{name}");
-        assert!(read.faults().len() == 1 && read.faults().iter().all(|fault| fault.is_ignored), "{name}");
+        assert!(
+            read.problems().len() == 1 && read.problems().iter().all(|problem| problem.is_ignored),
+            "{name}"
+        );
     }
     for (name, value) in [
         ("proxy-read-timeout", "0"),
@@ -253,12 +256,12 @@ fn a_value_that_the_other_controller_ignores_loses_nothing() {
         ("enable-modsecurity", "yes"),
         ("app-root", "/app?a=b"),
     ] {
-        assert!(read(&[(name, value)]).faults().iter().all(|fault| !fault.is_ignored), "{name}");
+        assert!(read(&[(name, value)]).problems().iter().all(|problem| !problem.is_ignored), "{name}");
     }
     // The controller of APISIX gives up all settings of upstreams then.
     for name in ["upstream-read-timeout", "upstream-retries", "upstream-scheme"] {
         let read = read_in(AnnotationDialect::Apisix, &[(name, "many")]);
-        assert!(read.faults().iter().all(|fault| !fault.is_ignored), "{name}");
+        assert!(read.problems().iter().all(|problem| !problem.is_ignored), "{name}");
     }
 }
 
@@ -267,7 +270,7 @@ fn a_time_beyond_the_longest_of_pingsix_is_the_longest() {
     let read = read(&[("proxy-read-timeout", "3600000"), ("proxy-send-timeout", "86400")]);
     let timeout = read.backend_traffic.timeout.unwrap();
     assert_eq!((timeout.read.as_deref(), timeout.send.as_deref()), (Some("86400s"), Some("86400s")));
-    assert!(read.faults.len() == 1 && read.faults[0].is_honoured);
+    assert!(read.problems.len() == 1 && read.problems[0].is_honoured);
 }
 
 #[test]
@@ -580,11 +583,11 @@ fn a_rewrite_to_a_url_is_a_redirect() {
     }
 }
 
-/// The filters of a snippet in short, or the fault.
+/// The filters of a snippet in short, or the problem.
 fn snippet(text: &str) -> Result<String, String> {
     let read = read(&[("configuration-snippet", text)]);
-    if let Some(fault) = read.faults().iter().find(|fault| fault.purpose == Purpose::Protects) {
-        return Err(fault.message.clone());
+    if let Some(problem) = read.problems().iter().find(|problem| problem.purpose == Purpose::Protects) {
+        return Err(problem.message.clone());
     }
     let mut brief = Vec::new();
     for filter in &read.filters {
@@ -656,9 +659,9 @@ fn a_snippet_with_another_directive_closes_the_ingress_and_names_its_line() {
         ("rewrite ^/(.*)$ https://a.test/b/$1 permanent;", 1, "rewrite"),
         ("return 301 https://a.test/; return 302 https://b.test/;", 1, "return"),
     ] {
-        let fault = snippet(text).unwrap_err();
+        let problem = snippet(text).unwrap_err();
         let expected = format!("Line {line}: PingSIX has no counterpart of {label}: ");
-        assert!(fault.starts_with(&expected) && !fault.contains("hunter2"), "{text}: {fault}");
+        assert!(problem.starts_with(&expected) && !problem.contains("hunter2"), "{text}: {problem}");
     }
     assert_eq!(snippet("a b"), Err("Line 1 is no directive of nginx.".to_owned()));
     assert!(snippet(&"proxy_hide_header X;".repeat(65)).unwrap_err().contains("more than 64"));
@@ -675,8 +678,8 @@ fn a_body_may_be_larger_than_its_limit_and_a_lowered_limit_is_lost() {
         ("", false, 0),
     ] {
         let read = read(&[("proxy-body-size", value)]);
-        assert_eq!(read.faults().len(), count, "{value}");
-        assert_eq!(read.faults().iter().any(|fault| !fault.is_honoured), is_lost, "{value}");
+        assert_eq!(read.problems().len(), count, "{value}");
+        assert_eq!(read.problems().iter().any(|problem| !problem.is_honoured), is_lost, "{value}");
         assert!(!read.is_closed());
     }
 }

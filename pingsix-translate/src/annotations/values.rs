@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Annotation, Fault, Purpose, Support, Unless, annotation, ignored};
+use super::{Annotation, AnnotationProblem, Purpose, Support, Unless, annotation, ignored};
 use crate::crd::AnnotationDialect;
 use crate::model::Hostname;
 
@@ -50,14 +50,14 @@ impl Unless {
     }
 }
 
-/// The annotations of one dialect that an Ingress has, and their faults.
+/// The annotations of one dialect that an Ingress has, and their problems.
 pub(super) struct Values<'a> {
     dialect: AnnotationDialect,
     /// The namespace of the Ingress.
     namespace: &'a str,
     /// The values as they are written.
     by_name: BTreeMap<&'static str, (&'static Annotation, &'a str)>,
-    faults: Vec<Fault>,
+    problems: Vec<AnnotationProblem>,
     /// Whether the Ingress has an annotation of the dialect, with an effect or not.
     has_any: bool,
 }
@@ -71,7 +71,7 @@ impl<'a> Values<'a> {
     ) -> Self {
         let ignored = ignored(annotations);
         let mut values =
-            Self { dialect, namespace, by_name: BTreeMap::new(), faults: Vec::new(), has_any: false };
+            Self { dialect, namespace, by_name: BTreeMap::new(), problems: Vec::new(), has_any: false };
         for (annotation, value) in annotations {
             let name = match annotation.split_once('/') {
                 Some((domain, name)) if domain == dialect.domain() => name,
@@ -118,9 +118,15 @@ impl<'a> Values<'a> {
         annotation(self.dialect, name)
     }
 
-    fn fault(&self, name: &str, purpose: Purpose, message: impl Into<String>) -> Fault {
+    fn problem(&self, name: &str, purpose: Purpose, message: impl Into<String>) -> AnnotationProblem {
         let annotation = Some(self.whole_name(name));
-        Fault { annotation, purpose, message: message.into(), is_honoured: false, is_ignored: false }
+        AnnotationProblem {
+            annotation,
+            purpose,
+            message: message.into(),
+            is_honoured: false,
+            is_ignored: false,
+        }
     }
 
     /// The namespace of the Ingress.
@@ -142,13 +148,13 @@ impl<'a> Values<'a> {
     pub(super) fn refuse(&mut self, name: &str, message: impl Into<String>) {
         let purpose = self.known(name).map(|known| known.purpose);
         // A name that is missing in the table closes the Ingress, so that a mistake there opens nothing.
-        self.faults.push(self.fault(name, purpose.unwrap_or(Purpose::Protects), message));
+        self.problems.push(self.problem(name, purpose.unwrap_or(Purpose::Protects), message));
     }
 
     /// Notes that the other controller ignores an annotation, so that nothing is lost without it.
     pub(super) fn ignore(&mut self, name: &str, message: impl Into<String>) {
-        let ignored = self.fault(name, Purpose::Tunes, message);
-        self.faults.push(Fault { is_ignored: true, ..ignored });
+        let ignored = self.problem(name, Purpose::Tunes, message);
+        self.problems.push(AnnotationProblem { is_ignored: true, ..ignored });
     }
 
     /// Notes that an annotation has a value that the other controller cannot read, either. One that protects the Ingress closes
@@ -162,7 +168,7 @@ impl<'a> Values<'a> {
 
     /// Notes that the Ingress is closed, because an annotation cannot be honoured.
     pub(super) fn close(&mut self, name: &str, message: impl Into<String>) {
-        self.faults.push(self.fault(name, Purpose::Protects, message));
+        self.problems.push(self.problem(name, Purpose::Protects, message));
     }
 
     /// Notes the difference with which an annotation is honoured.
@@ -174,16 +180,16 @@ impl<'a> Values<'a> {
 
     /// Notes a difference with which an annotation is honoured.
     pub(super) fn differ(&mut self, name: &str, difference: impl Into<String>) {
-        let difference = self.fault(name, Purpose::Tunes, difference);
-        self.faults.push(Fault { is_honoured: true, ..difference });
+        let difference = self.problem(name, Purpose::Tunes, difference);
+        self.problems.push(AnnotationProblem { is_honoured: true, ..difference });
     }
 
-    /// Whether an annotation has a fault.
-    pub(super) fn has_fault(&self, name: &str) -> bool {
+    /// Whether an annotation has a problem.
+    pub(super) fn has_problem(&self, name: &str) -> bool {
         let name = self.whole_name(name);
-        self.faults
+        self.problems
             .iter()
-            .any(|fault| !fault.is_honoured && fault.annotation.as_deref() == Some(name.as_str()))
+            .any(|problem| !problem.is_honoured && problem.annotation.as_deref() == Some(name.as_str()))
     }
 
     /// The value of an annotation without the white space around it; `None` if it is missing or blank.
@@ -272,7 +278,7 @@ impl<'a> Values<'a> {
     }
 
     /// The annotations that are not honoured as they are written.
-    pub(super) fn finish(self) -> Vec<Fault> {
-        self.faults
+    pub(super) fn finish(self) -> Vec<AnnotationProblem> {
+        self.problems
     }
 }

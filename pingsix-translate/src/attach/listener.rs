@@ -7,7 +7,7 @@ use super::allowed_routes::AllowedNamespaces;
 use super::front::Front;
 use super::overlap::Overlap;
 use super::protocol::{Protocol, TlsMode};
-use crate::model::{Age, FieldPath, Hostname, Kind, Limitation, ObjectKey, Refusal, RouteKind};
+use crate::model::{Age, FieldPath, Hostname, Kind, ObjectKey, Refusal, RouteKind};
 use crate::references::Certificate;
 use crate::stream::front_address;
 
@@ -38,7 +38,7 @@ pub(crate) struct Listener {
     pub(crate) unresolved: Vec<Refusal>,
     /// Differences between the served listener and its spec; empty for a listener that is not served. Lowering adds
     /// to it.
-    pub(crate) limitations: Vec<Limitation>,
+    pub(crate) limitations: Vec<Refusal>,
     /// The listeners with shared hosts.
     pub(crate) overlap: Option<Overlap>,
     /// Kinds of routes that may attach.

@@ -10,7 +10,7 @@ use super::listener_source::{ListenerSource, Origins};
 use super::protocol::{Protocol, TlsMode};
 use super::stream;
 use super::tls::{JudgedValidation, judge_validation, refuse_tls, resolve_certificates, tls_mode};
-use crate::model::{Capability, FieldPath, Hostname, HostnameFlaw, Limitation, Reason, Refusal};
+use crate::model::{Capability, FieldPath, Hostname, HostnameError, Reason, Refusal};
 use crate::snapshot::ExtraListenerFields;
 
 /// Judges a listener by itself.
@@ -96,12 +96,12 @@ fn refuse_protocol(
         .then(|| Capability::StreamProtocol.refuse_with(at.child("protocol"), &[&listener.protocol]))
 }
 
-fn refuse_hostname(listener: &api::GatewayListeners, flaw: HostnameFlaw, at: &FieldPath) -> Refusal {
+fn refuse_hostname(listener: &api::GatewayListeners, error: HostnameError, at: &FieldPath) -> Refusal {
     let text = listener.hostname.as_deref().unwrap_or_default();
     Refusal::new(
         at.child("hostname"),
         Reason::UnsupportedValue,
-        format!("\"{text}\" is not a hostname: {flaw}."),
+        format!("\"{text}\" is not a hostname: {error}."),
     )
 }
 
@@ -125,10 +125,10 @@ fn refuse_filters(extra: &ExtraListenerFields, at: &FieldPath) -> Option<Refusal
 }
 
 /// Names the ignored options of TLS.
-fn options_limitation(listener: &api::GatewayListeners, at: &FieldPath) -> Option<Limitation> {
+fn options_limitation(listener: &api::GatewayListeners, at: &FieldPath) -> Option<Refusal> {
     let options = listener.tls.as_ref()?.options.as_ref().filter(|options| !options.is_empty())?;
     let keys: Vec<&str> = options.keys().map(String::as_str).collect();
-    Some(Limitation::new(
+    Some(Refusal::limited(
         at.child("tls").child("options"),
         format!("There are no options for TLS, so these are not looked at: {}.", keys.join(", ")),
     ))

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::{Listener, ListenerState, Protocol};
-use crate::model::{Hostname, Limitation};
+use crate::model::{Hostname, Refusal};
 use crate::references::Certificate;
 
 /// The server name in a TLS handshake. Displays as PingSIX writes it.
@@ -55,7 +55,7 @@ impl Listener {
     }
 
     /// The limitations for certificates that clients see in part or not at all.
-    pub(super) fn certificate_limitations(&self) -> Vec<Limitation> {
+    pub(super) fn certificate_limitations(&self) -> Vec<Refusal> {
         if self.protocol == Some(Protocol::Tls) || self.is_fronted() {
             // The stream proxy terminates TLS here, with whole chains and all certificates.
             return Vec::new();
@@ -68,7 +68,7 @@ impl Listener {
         &self,
         certificate: &Certificate,
         shown_for: &BTreeSet<ServerName>,
-    ) -> Option<Limitation> {
+    ) -> Option<Refusal> {
         let secret = &certificate.secret;
         let message = if !shown_for.is_empty() {
             return certificate.chain_limitation();
@@ -83,7 +83,7 @@ impl Listener {
                  too."
             )
         };
-        Some(Limitation::new(certificate.at.clone(), message))
+        Some(Refusal::limited(certificate.at.clone(), message))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::protocol::Protocol;
 use super::{Listener, ListenerState};
 use crate::model::{FieldPath, Reason, Refusal};
-use crate::pingsix::validate::{Fault, check_for_sidecar};
+use crate::pingsix::validate::{CertificateError, check_for_sidecar};
 use crate::references::Certificate;
 
 impl Listener {
@@ -24,10 +24,10 @@ impl Listener {
 pub(super) fn check_pair(certificate: Certificate) -> Result<Certificate, Refusal> {
     let message = match check_for_sidecar(certificate.chain(), certificate.private_key()) {
         Ok(()) => return Ok(certificate),
-        Err(fault @ Fault::Sidecar) => {
-            format!("Secret {} cannot be used here: {fault}.", certificate.secret)
+        Err(error @ CertificateError::Sidecar) => {
+            format!("Secret {} cannot be used here: {error}.", certificate.secret)
         }
-        // The leaf and the key are good for PingSIX, so the fault is in the certificates behind the leaf.
+        // The leaf and the key are good for PingSIX, so the error is in the certificates behind the leaf.
         Err(_) => {
             format!("Secret {} cannot be used: its chain holds a malformed certificate.", certificate.secret)
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use super::service::Unusable;
+use super::service::PortRefusal;
 use super::{Action, AppProtocol, Endpoints, Target};
 use crate::model::{
     BackendAddresses, Capability, FieldPath, Hostname, Kind, ObjectKey, ObjectName, Problem, Reason, Refusal,
@@ -80,7 +80,7 @@ enum PortLookup {
         refused: Option<Box<RefusedEndpoints>>,
     },
     NoEndpoints,
-    Refused(Box<Unusable>),
+    Refused(Box<PortRefusal>),
 }
 
 /// Endpoints of a port that no backend may have.
@@ -108,7 +108,7 @@ impl RefusedEndpoints {
         Some(Self { address: *address, reason: *reason, count: refused.len() })
     }
 
-    /// The fault, as a sentence.
+    /// The problem, as a sentence.
     fn message(&self, service: &ObjectName) -> String {
         let Self { address, reason, count } = self;
         let others = match count {
@@ -489,7 +489,7 @@ impl References<'_> {
                 }
                 Destination::Backend(*index)
             }
-            Some(PortLookup::Refused(unusable)) => return Err(Unusable::clone(unusable).at(&at())),
+            Some(PortLookup::Refused(refusal)) => return Err(PortRefusal::clone(refusal).at(&at())),
             Some(PortLookup::NoEndpoints) | None => Destination::NoEndpoints(key),
         };
         Ok(Resolved { to, policies: used })
@@ -523,7 +523,7 @@ impl References<'_> {
         let port = match &backend.port {
             Some(BackendPort::Number(port)) => *port,
             Some(BackendPort::Name(port)) => {
-                self.port_named(&service, port, route.traffic).map_err(|unusable| unusable.at(&at()))?
+                self.port_named(&service, port, route.traffic).map_err(|refusal| refusal.at(&at()))?
             }
             None => {
                 return Err(Refusal::new(
@@ -534,7 +534,7 @@ impl References<'_> {
             }
         };
         let found = self.service_port(&service, port, route.traffic);
-        let service_port = found.map_err(|unusable| unusable.at(&at()))?;
+        let service_port = found.map_err(|refusal| refusal.at(&at()))?;
         Ok((service, port, service_port))
     }
 
@@ -545,8 +545,8 @@ impl References<'_> {
         backends: &mut Backends,
     ) -> PortLookup {
         let BackendKey { service: name, port, usage } = &**key;
-        let unusable =
-            |field, reason, message| PortLookup::Refused(Box::new(Unusable { field, reason, message }));
+        let refuse =
+            |field, reason, message| PortLookup::Refused(Box::new(PortRefusal { field, reason, message }));
         let written = service_port.app_protocol.as_deref().unwrap_or_default();
         let Some(protocol) = AppProtocol::of(written, usage.traffic, usage.tls.is_some()) else {
             let cannot = match (usage.traffic, written) {
@@ -554,7 +554,7 @@ impl References<'_> {
                 (_, "https" | "kubernetes.io/wss") => "needs a BackendTLSPolicy that says what to verify",
                 _ => "is not supported",
             };
-            return unusable(
+            return refuse(
                 "port",
                 Reason::UnsupportedProtocol,
                 format!("Port {port} of Service {name} has appProtocol {written}, which {cannot}."),
@@ -584,8 +584,8 @@ impl References<'_> {
                 let index = backends.add(Backend { key: key.clone(), protocol, endpoints });
                 PortLookup::Backend { index, refused: refused.map(Box::new) }
             }
-            (None, Some(refused)) => unusable("name", Reason::UnsupportedValue, refused.message(name)),
-            (None, None) if Endpoints::are_names(slices) => unusable(
+            (None, Some(lack)) => refuse("name", Reason::UnsupportedValue, lack.message(name)),
+            (None, None) if Endpoints::are_names(slices) => refuse(
                 "name",
                 Reason::UnsupportedValue,
                 match usage.traffic {
@@ -617,7 +617,7 @@ impl References<'_> {
     }
 }
 
-/// The fault of a rule whose requests go nowhere, because no backend has a weight.
+/// The problem of a rule whose requests go nowhere, because no backend has a weight.
 fn without_backends(route: &Route, rule: &Rule) -> Option<Problem> {
     let is_without = rule.backends.iter().all(|backend| backend.weight == 0);
     let is_asked = route.part == Part::Whole && rule.role == RuleRole::Written;

@@ -36,15 +36,15 @@ impl AppProtocol {
     }
 }
 
-/// The reason why a Service port cannot be used, and the field of the reference at fault.
+/// The refusal of a Service port, before the path of the reference is known.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Unusable {
+pub(super) struct PortRefusal {
     pub(super) field: &'static str,
     pub(super) reason: Reason,
     pub(super) message: String,
 }
 
-impl Unusable {
+impl PortRefusal {
     fn missing(service: &ObjectName) -> Self {
         let message = format!("Service {service} does not exist.");
         Self { field: "name", reason: Reason::BackendNotFound, message }
@@ -94,18 +94,18 @@ impl References<'_> {
         service: &ObjectName,
         port: &str,
         traffic: Traffic,
-    ) -> Result<i32, Unusable> {
-        let unusable = |reason, message| Unusable { field: "port", reason, message };
-        let object = self.referents().services.get(service).ok_or_else(|| Unusable::missing(service))?;
+    ) -> Result<i32, PortRefusal> {
+        let refuse = |reason, message| PortRefusal { field: "port", reason, message };
+        let object = self.referents().services.get(service).ok_or_else(|| PortRefusal::missing(service))?;
         let mut ports = object.ports.iter();
         match ports.find(|candidate| candidate.name.as_deref() == Some(port)) {
             // The lookup by number refuses it.
             _ if object.is_external_name => Ok(0),
-            None => Err(unusable(
+            None => Err(refuse(
                 Reason::BackendNotFound,
                 format!("Service {service} has no port named \"{port}\"."),
             )),
-            Some(named) if named.protocol.as_str() != traffic.transport() => Err(unusable(
+            Some(named) if named.protocol.as_str() != traffic.transport() => Err(refuse(
                 Reason::UnsupportedProtocol,
                 format!("Port \"{port}\" of Service {service} is not a {} port.", traffic.transport()),
             )),
@@ -119,20 +119,20 @@ impl References<'_> {
         name: &ObjectName,
         port: i32,
         traffic: Traffic,
-    ) -> Result<&ServicePort, Unusable> {
-        let unusable = |field, reason, message| Err(Unusable { field, reason, message });
+    ) -> Result<&ServicePort, PortRefusal> {
+        let refuse = |field, reason, message| Err(PortRefusal { field, reason, message });
         let Some(service) = self.referents().services.get(name) else {
-            return Err(Unusable::missing(name));
+            return Err(PortRefusal::missing(name));
         };
         // Stream connections do not pass PingSIX, so its quarantine has no effect on them.
         if traffic.has_requests() && !self.referents().quarantine.is_empty() {
             let key = ObjectKey { kind: Kind::Service, name: name.clone() };
             if let Some(message) = refuse_service(&self.referents().quarantine, &key) {
-                return unusable("name", Reason::Quarantined, message);
+                return refuse("name", Reason::Quarantined, message);
             }
         }
         if service.is_external_name {
-            return unusable(
+            return refuse(
                 "name",
                 Reason::UnsupportedValue,
                 match traffic {
@@ -147,12 +147,12 @@ impl References<'_> {
         let with_number = || service.ports.iter().filter(|candidate| candidate.port == port);
         match with_number().find(|port| port.protocol.as_str() == transport) {
             Some(service_port) => Ok(service_port),
-            None if with_number().next().is_some() => unusable(
+            None if with_number().next().is_some() => refuse(
                 "port",
                 Reason::UnsupportedProtocol,
                 format!("Port {port} of Service {name} is not a {transport} port."),
             ),
-            None => unusable("port", Reason::BackendNotFound, format!("Service {name} has no port {port}.")),
+            None => refuse("port", Reason::BackendNotFound, format!("Service {name} has no port {port}.")),
         }
     }
 }

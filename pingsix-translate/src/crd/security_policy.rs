@@ -358,7 +358,7 @@ mod tests {
 
     fn read(spec: Value) -> (SecurityPolicySpec, Vec<String>) {
         let spec: SecurityPolicySpec = serde_json::from_value(spec).unwrap();
-        let fields = spec.unreadable.iter().map(|fault| fault.field.clone()).collect();
+        let fields = spec.unreadable.iter().map(|unread| unread.field.clone()).collect();
         (spec, fields)
     }
 
@@ -381,14 +381,14 @@ mod tests {
             "cors": {"allowOrigins": ["*"]},
             "csrf": {"secretRef": reference},
         });
-        let (spec, faults) = read(written.clone());
-        assert_eq!(faults, [""; 0]);
+        let (spec, unread) = read(written.clone());
+        assert_eq!(unread, [""; 0]);
         assert_eq!(serde_json::to_value(&spec).unwrap(), written);
     }
 
     #[test]
-    fn a_fault_in_one_field_leaves_the_targets_and_the_other_fields() {
-        let (spec, faults) = read(json!({
+    fn an_unreadable_field_leaves_the_targets_and_the_other_fields() {
+        let (spec, unread) = read(json!({
             "targetRefs": [{"kind": 7}, targets()[0]],
             "strategy": "Merge",
             "authorization": {"allow": ["10.0.0.0/8", 4]},
@@ -400,7 +400,7 @@ mod tests {
         assert_eq!(spec.target_refs.len(), 1);
         assert!(spec.cors.is_some());
         assert_eq!(
-            faults,
+            unread,
             [
                 "targetRefs[0].kind",
                 "strategy",

@@ -400,7 +400,7 @@ mod tests {
 
     fn read(spec: Value) -> (TrafficPolicySpec, Vec<String>) {
         let spec: TrafficPolicySpec = serde_json::from_value(spec).unwrap();
-        let fields = spec.unreadable.iter().map(|fault| fault.field.clone()).collect();
+        let fields = spec.unreadable.iter().map(|unread| unread.field.clone()).collect();
         (spec, fields)
     }
 
@@ -424,17 +424,17 @@ mod tests {
             },
             "cache": {"ttl": "5s", "methods": ["GET"], "statuses": [200, 404]},
         });
-        let (spec, faults) = read(written.clone());
-        assert_eq!(faults, [""; 0]);
+        let (spec, unread) = read(written.clone());
+        assert_eq!(unread, [""; 0]);
         assert_eq!(serde_json::to_value(&spec).unwrap(), written);
     }
 
     #[test]
     fn a_limit_has_defaults() {
-        let (spec, faults) = read(json!({
+        let (spec, unread) = read(json!({
             "targetRefs": [], "rateLimit": {"local": {"limit": {"requests": 3, "unit": "Second"}}},
         }));
-        assert_eq!(faults, [""; 0]);
+        assert_eq!(unread, [""; 0]);
         let LocalRateLimit { key, on_missing_key, reject_code, quota_headers, .. } =
             spec.rate_limit.unwrap().local;
         assert_eq!(key, RateLimitKey { r#type: RateLimitKeyType::RemoteAddress, name: None });
@@ -442,8 +442,8 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_in_one_field_leaves_the_others() {
-        let (spec, faults) = read(json!({
+    fn an_unreadable_field_leaves_the_others() {
+        let (spec, unread) = read(json!({
             "targetRefs": [],
             "rateLimit": {"global": {}},
             "compression": [{"type": "Zstd"}],
@@ -455,7 +455,7 @@ mod tests {
         }));
         assert!(spec.request_id.is_some() && spec.rate_limit.is_none());
         assert_eq!(
-            faults,
+            unread,
             [
                 "rateLimit.global",
                 "rateLimit",

@@ -27,20 +27,20 @@ pub struct SinkCredentials {
 
 /// The credentials of a sink cannot be used: half a sentence for the author of the parameters, which quotes no entry.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("PingsixProxy {proxy} names for its sink Secret {secret}, {fault}")]
+#[error("PingsixProxy {proxy} names for its sink Secret {secret}, {kind}")]
 pub struct CredentialsError {
     /// The parameters.
     pub proxy: ObjectName,
     /// The Secret that the parameters name.
     pub secret: ObjectName,
-    /// The fault of the Secret.
-    pub fault: CredentialsFault,
+    /// The reason.
+    pub kind: CredentialsErrorKind,
 }
 
-/// The fault of a Secret with [`SinkCredentials`].
+/// The reason why a Secret with [`SinkCredentials`] cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum CredentialsFault {
+pub enum CredentialsErrorKind {
     /// The Secret does not exist.
     #[error("which does not exist")]
     NoSecret,
@@ -91,11 +91,11 @@ impl SinkCredentials {
     /// [`CredentialsError`]: the Secret does not exist, or has not the entries that the sink needs.
     pub fn read(sink: &SinkParameters, secret: Option<&Secret>) -> Result<Self, CredentialsError> {
         let Some(name) = &sink.credentials else { return Ok(Self::default()) };
-        let read = secret.ok_or(CredentialsFault::NoSecret).and_then(|secret| Self::of(sink, secret));
-        read.map_err(|fault| CredentialsError { proxy: sink.proxy.clone(), secret: name.clone(), fault })
+        let read = secret.ok_or(CredentialsErrorKind::NoSecret).and_then(|secret| Self::of(sink, secret));
+        read.map_err(|kind| CredentialsError { proxy: sink.proxy.clone(), secret: name.clone(), kind })
     }
 
-    fn of(sink: &SinkParameters, secret: &Secret) -> Result<Self, CredentialsFault> {
+    fn of(sink: &SinkParameters, secret: &Secret) -> Result<Self, CredentialsErrorKind> {
         let entries = Entries(secret);
         let mut read = Self::default();
         if sink.is_admin() {
@@ -123,12 +123,12 @@ struct Entries<'a>(&'a Secret);
 
 impl Entries<'_> {
     /// An entry, without the line end that may follow it.
-    fn text(self, entry: &'static str) -> Result<Option<String>, CredentialsFault> {
+    fn text(self, entry: &'static str) -> Result<Option<String>, CredentialsErrorKind> {
         // In a manifest, `stringData` overrides `data`.
         let written = self.0.string_data.as_ref().and_then(|data| data.get(entry)).map(String::as_bytes);
         let stored = self.0.data.as_ref().and_then(|data| data.get(entry)).map(|bytes| &*bytes.0);
         let Some(bytes) = written.or(stored) else { return Ok(None) };
-        let unusable = |problem: &str| CredentialsFault::Entry { entry, problem: problem.to_owned() };
+        let unusable = |problem: &str| CredentialsErrorKind::Entry { entry, problem: problem.to_owned() };
         let text = std::str::from_utf8(bytes).map_err(|_| unusable("is not UTF-8"))?;
         match text.trim_end_matches(['\n', '\r']) {
             "" => Err(unusable("is empty")),
@@ -136,8 +136,8 @@ impl Entries<'_> {
         }
     }
 
-    fn required(self, entry: &'static str) -> Result<String, CredentialsFault> {
-        self.text(entry)?.ok_or(CredentialsFault::NoEntry(entry))
+    fn required(self, entry: &'static str) -> Result<String, CredentialsErrorKind> {
+        self.text(entry)?.ok_or(CredentialsErrorKind::NoEntry(entry))
     }
 }
 
@@ -145,10 +145,10 @@ impl Entries<'_> {
 fn check_pair(
     (one, entry): (&Option<String>, &'static str),
     (other, other_entry): (&Option<String>, &'static str),
-) -> Result<(), CredentialsFault> {
+) -> Result<(), CredentialsErrorKind> {
     match (one, other) {
-        (Some(_), None) => Err(CredentialsFault::Unpaired { present: entry, missing: other_entry }),
-        (None, Some(_)) => Err(CredentialsFault::Unpaired { present: other_entry, missing: entry }),
+        (Some(_), None) => Err(CredentialsErrorKind::Unpaired { present: entry, missing: other_entry }),
+        (None, Some(_)) => Err(CredentialsErrorKind::Unpaired { present: other_entry, missing: entry }),
         (Some(_), Some(_)) | (None, None) => Ok(()),
     }
 }
@@ -219,16 +219,16 @@ mod tests {
             ("admin+http://a", without("apiKey"), "which has no entry \"apiKey\""),
             ("admin+http://a", with("apiKey", "\r\n"), "whose entry \"apiKey\" is empty"),
         ] {
-            let fault = read(url, &entries).unwrap_err().to_string();
+            let error = read(url, &entries).unwrap_err().to_string();
             let expected =
                 format!("PingsixProxy infra/edge names for its sink Secret infra/login, {problem}");
-            assert_eq!(fault, expected, "{url}");
+            assert_eq!(error, expected, "{url}");
         }
         let secret: Secret =
             serde_json::from_value(json!({"data": {"username": "/w==", "password": "/w=="}})).unwrap();
-        let fault = SinkCredentials::read(&sink("etcd://a"), Some(&secret)).unwrap_err().to_string();
-        assert!(fault.ends_with("whose entry \"username\" is not UTF-8"), "{fault}");
-        let fault = SinkCredentials::read(&sink("etcd://a"), None).unwrap_err().to_string();
-        assert!(fault.ends_with("Secret infra/login, which does not exist"), "{fault}");
+        let error = SinkCredentials::read(&sink("etcd://a"), Some(&secret)).unwrap_err().to_string();
+        assert!(error.ends_with("whose entry \"username\" is not UTF-8"), "{error}");
+        let error = SinkCredentials::read(&sink("etcd://a"), None).unwrap_err().to_string();
+        assert!(error.ends_with("Secret infra/login, which does not exist"), "{error}");
     }
 }

@@ -29,7 +29,6 @@ use self::placement::PlacementIndex;
 use self::write::Documents;
 use super::budget::Admission;
 use super::closure::Closed;
-use super::document::is_limitation;
 use super::lowering::Lowering;
 use super::naming::Naming;
 use super::plane::{Plane, RuleRef};
@@ -172,7 +171,7 @@ impl LoweredPlane {
         let input = &routes[route];
         let rules = self.refused.range(RuleRef { route, rule: 0 }..=RuleRef { route, rule: usize::MAX });
         let first = |by_key: &BTreeMap<Arc<TableKey>, Refusal>| {
-            by_key.values().min_by_key(|refusal| is_limitation(refusal)).cloned()
+            by_key.values().min_by_key(|refusal| refusal.is_limited()).cloned()
         };
         let rules = rules.filter_map(|(rule, by_key)| Some((*rule, first(by_key)?)));
         let mut rules: Vec<(RuleRef, Refusal)> = rules.collect();

@@ -63,9 +63,9 @@ impl<'a> Writer<'a, '_> {
                     (Action::status(self.failure(row)), None)
                 }
                 Ok(chain) => (lowering.routes[row.rule.route].rules[row.rule.rule].action.clone(), chain),
-                Err(fault) => {
+                Err(error) => {
                     response = None;
-                    self.refuse_for_fault(row, &fault);
+                    self.refuse_for_chain(row, &error);
                     (Action::status(self.failure(row)), None)
                 }
             },
@@ -100,16 +100,16 @@ impl<'a> Writer<'a, '_> {
     }
 
     /// Refuses a rule whose policies PingSIX cannot honour.
-    fn refuse_for_fault(&mut self, row: &Row<'_>, fault: &ChainError<'_>) {
+    fn refuse_for_chain(&mut self, row: &Row<'_>, error: &ChainError<'_>) {
         let failure = self.failure(row);
-        let message = match fault {
+        let message = match error {
             ChainError::Broken(BrokenPolicy { policy, .. }) if !policy.is_known_to(row.route) => format!(
                 "{} applies to this rule and cannot be honoured, so its requests are answered with {failure}.",
                 policy.introduced_to(row.route)
             ),
-            ChainError::Broken(BrokenPolicy { policy, flaw }) => format!(
+            ChainError::Broken(BrokenPolicy { policy, refusal }) => format!(
                 "{policy} applies to this rule and cannot be honoured ({}), so its requests are answered with {failure}.",
-                flaw.trim_end_matches('.')
+                refusal.trim_end_matches('.')
             ),
             ChainError::DifferentListeners => {
                 return self.lacks(row, Capability::PoliciesOfPorts, &[&failure.to_string()]);

@@ -12,7 +12,7 @@ use super::room::Room;
 use super::service::ServiceKey;
 use super::table::{Answer, Groups, RowIndex, TableKey, TableRoute};
 use super::upstream::Uses;
-use crate::model::{Hostname, Origin, Provenance, Reason, Refusal};
+use crate::model::{Hostname, Origin, Provenance, Refusal};
 use crate::normalise::PathKind;
 use crate::pingsix::{self, DocumentKey, ResourceKind, RoutePatterns};
 use thin_vec::ThinVec;
@@ -45,11 +45,6 @@ pub(super) struct RouteDraft {
     pub(super) service: Option<ServiceKey>,
     pub(super) has_spellings: bool,
     pub(super) refused: ThinVec<(RuleRef, Refusal)>,
-}
-
-/// Whether a refusal says that a rule is served with a limitation.
-pub(super) fn is_limitation(refusal: &Refusal) -> bool {
-    refusal.reason == Reason::Limited
 }
 
 impl TableRoute {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use super::id::{Ids, Name};
 use crate::attach::{Listener, ServerName};
 use crate::bounds;
-use crate::model::{Age, Capability, CertificateReference, Hostname, Limitation, ObjectName, Provenance};
+use crate::model::{Age, Capability, CertificateReference, Hostname, ObjectName, Provenance, Refusal};
 use crate::pingsix::{FRAMING, Ssl};
 use crate::references::Certificate;
 
@@ -56,7 +56,7 @@ pub(crate) struct ServedCertificates {
     /// Sorted by name, one per name.
     pub(crate) served: Vec<ServedCertificate>,
     /// Certificates that are not shown because of other listeners: index of the listener, limitation.
-    pub(crate) limitations: Vec<(usize, Limitation)>,
+    pub(crate) limitations: Vec<(usize, Refusal)>,
 }
 
 /// Bytes of the names in each document, which are bounded by [`bounds::NAME_BYTES`].
@@ -184,8 +184,8 @@ impl Selection {
     }
 }
 
-fn taken_by_narrower(certificate: &Certificate) -> Limitation {
-    Limitation::new(
+fn taken_by_narrower(certificate: &Certificate) -> Refusal {
+    Refusal::limited(
         certificate.at.clone(),
         format!(
             "The certificate of Secret {} is not shown, because each of its names selects a more specific listener.",
@@ -194,14 +194,14 @@ fn taken_by_narrower(certificate: &Certificate) -> Limitation {
     )
 }
 
-fn taken(certificate: &Certificate, names: &FirstNames, provider: &Listener) -> Limitation {
+fn taken(certificate: &Certificate, names: &FirstNames, provider: &Listener) -> Refusal {
     let values =
         [&certificate.secret.to_string(), &names.to_string(), &*provider.name, &provider.port.to_string()];
     Capability::CertificateOfPort.limit_with(certificate.at.clone(), &values)
 }
 
-fn beyond_bytes(certificate: &Certificate, names: &FirstNames) -> Limitation {
-    Limitation::new(certificate.at.clone(), beyond_name_bytes(&certificate.secret, names))
+fn beyond_bytes(certificate: &Certificate, names: &FirstNames) -> Refusal {
+    Refusal::limited(certificate.at.clone(), beyond_name_bytes(&certificate.secret, names))
 }
 
 /// Says that a certificate is not shown for some names, because its document has no room for them.

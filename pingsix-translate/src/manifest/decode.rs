@@ -7,8 +7,8 @@ use base64::Engine as _;
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
-use super::fault::{Fault, FaultReason};
-use super::misread::metadata_fault;
+use super::misread::metadata_problem;
+use super::problem::{ManifestProblem, ManifestReason};
 use super::yaml::unquoted;
 use crate::for_each_kind;
 use crate::model::{GATEWAY_GROUP, Kind, ObjectKey};
@@ -35,7 +35,7 @@ pub enum Decoded {
         kind: String,
     },
     /// A value that is no object, or an object that cannot be used.
-    Fault(Fault),
+    Problem(ManifestProblem),
 }
 
 impl fmt::Debug for Decoded {
@@ -49,7 +49,7 @@ impl fmt::Debug for Decoded {
             Self::UnknownKind { group, kind } => {
                 f.debug_struct("UnknownKind").field("group", group).field("kind", kind).finish()
             }
-            Self::Fault(fault) => f.debug_tuple("Fault").field(fault).finish(),
+            Self::Problem(problem) => f.debug_tuple("Problem").field(problem).finish(),
         }
     }
 }
@@ -57,8 +57,8 @@ impl fmt::Debug for Decoded {
 /// The namespace of a manifest that names none.
 pub(super) const DEFAULT_NAMESPACE: &str = "default";
 
-fn fault(object: &str, field: &str, reason: FaultReason, message: impl Into<String>) -> Decoded {
-    Decoded::Fault(Fault {
+fn problem(object: &str, field: &str, reason: ManifestReason, message: impl Into<String>) -> Decoded {
+    Decoded::Problem(ManifestProblem {
         line: None,
         object: object.to_owned(),
         key: None,
@@ -92,7 +92,7 @@ fn decode_with(value: Value, ignored: Ignored) -> Decoded {
         Value::Object(fields) => fields,
         Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
             let message = "A manifest is an object with apiVersion and kind.";
-            return fault("", "", FaultReason::NotAManifest, message);
+            return problem("", "", ManifestReason::NotAManifest, message);
         }
     };
     let text = |field: &str| fields.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -102,10 +102,10 @@ fn decode_with(value: Value, ignored: Ignored) -> Decoded {
         let message = format!("A manifest needs {missing}.");
         // A chart's description has an apiVersion, and its values and a kustomization may have neither.
         if kind.is_empty() && !fields.contains_key("metadata") {
-            return fault("", missing, FaultReason::NotAManifest, message);
+            return problem("", missing, ManifestReason::NotAManifest, message);
         }
         let object = format!("{kind} {}", shown_name(&fields));
-        return fault(object.trim(), missing, FaultReason::NotAnObject, message);
+        return problem(object.trim(), missing, ManifestReason::NotAnObject, message);
     }
     if kind.ends_with("List")
         && let Some(items) = fields.get_mut("items")
@@ -114,7 +114,7 @@ fn decode_with(value: Value, ignored: Ignored) -> Decoded {
             Value::Array(items) => Decoded::List(with_type(std::mem::take(items), &api_version, &kind)),
             Value::Null => Decoded::List(Vec::new()),
             Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
-                fault(&kind, "items", FaultReason::NotAnObject, "The items of a list are an array.")
+                problem(&kind, "items", ManifestReason::NotAnObject, "The items of a list are an array.")
             }
         };
     }
@@ -129,18 +129,18 @@ fn decode_with(value: Value, ignored: Ignored) -> Decoded {
                     known.api_version(),
                     advice(known)
                 );
-                fault(
+                problem(
                     &format!("{kind} {}", shown_name(&fields)),
                     "apiVersion",
-                    FaultReason::UnsupportedVersion,
+                    ManifestReason::UnsupportedVersion,
                     message,
                 )
             }
             // An API server refuses the object, whose author expects an effect.
-            Some(_) | None if group == GATEWAY_GROUP => fault(
+            Some(_) | None if group == GATEWAY_GROUP => problem(
                 format!("{kind} {}", shown_name(&fields)).trim(),
                 "kind",
-                FaultReason::UnsupportedKind,
+                ManifestReason::UnsupportedKind,
                 format!("Gateway API has no kind {kind}, or it is not known here, so the object is ignored."),
             ),
             Some(_) | None => Decoded::UnknownKind { group: group.to_owned(), kind },
@@ -149,10 +149,10 @@ fn decode_with(value: Value, ignored: Ignored) -> Decoded {
     let is_supported = known.versions().contains(&version);
     if is_supported
         && let Some((field, message)) =
-            metadata_fault(known.as_str(), known.is_namespaced(), fields.get("metadata"))
+            metadata_problem(known.as_str(), known.is_namespaced(), fields.get("metadata"))
     {
         let object = format!("{kind} {}", shown_name(&fields));
-        return fault(object.trim(), field, FaultReason::NotAnObject, message);
+        return problem(object.trim(), field, ManifestReason::NotAnObject, message);
     }
     let string_data = if known == Kind::Secret { merge_string_data(&mut fields) } else { Ok(()) };
     as_stored(known, &mut fields);
@@ -162,32 +162,32 @@ fn decode_with(value: Value, ignored: Ignored) -> Decoded {
             known.api_version(),
             advice(known)
         );
-        return fault_of(
+        return problem_of(
             known,
             fields.get("metadata"),
             "apiVersion",
-            FaultReason::UnsupportedVersion,
+            ManifestReason::UnsupportedVersion,
             message,
         );
     }
     if let Err(field) = string_data {
         let message = "The object does not decode: the value is no string.".to_owned();
-        return fault_of(known, fields.get("metadata"), &field, FaultReason::DoesNotDecode, message);
+        return problem_of(known, fields.get("metadata"), &field, ManifestReason::DoesNotDecode, message);
     }
     decode_as(known, fields, ignored)
 }
 
-/// The fault of an object of a known kind with this metadata.
-fn fault_of(
+/// The problem of an object of a known kind with this metadata.
+fn problem_of(
     kind: Kind,
     metadata: Option<&Value>,
     field: &str,
-    reason: FaultReason,
+    reason: ManifestReason,
     message: String,
 ) -> Decoded {
     let text = |field: &str| metadata.and_then(|metadata| metadata.get(field)).and_then(Value::as_str);
     let key = ObjectKey::new(kind, text("namespace").unwrap_or_default(), text("name").unwrap_or_default());
-    Decoded::Fault(Fault {
+    Decoded::Problem(ManifestProblem {
         line: None,
         object: key.to_string(),
         key: Some(key).filter(|key| !key.name.name.is_empty()),
@@ -310,7 +310,7 @@ fn typed<K: Identified>(
 ) -> Decoded {
     let kind = K::KIND;
     let value = Value::Object(fields);
-    // The path of a fault is found by a second attempt, because most objects have none.
+    // The path of a problem is found by a second attempt, because most objects have none.
     let decoded = K::Wire::deserialize(&value).or_else(|_| serde_path_to_error::deserialize(&value));
     match decoded {
         Ok(decoded) => {
@@ -335,7 +335,7 @@ fn typed<K: Identified>(
             // The decoder's word for a value of an enumeration.
             let message = message.replacen("unknown variant", "unknown value", 1);
             let message = format!("The object does not decode: {message}.");
-            fault_of(kind, value.get("metadata"), &field, FaultReason::DoesNotDecode, message)
+            problem_of(kind, value.get("metadata"), &field, ManifestReason::DoesNotDecode, message)
         }
     }
 }

@@ -11,9 +11,9 @@ use super::yaml;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct YamlError {
-    /// The line of the fault in the stream, from 1; the first line of the document if the fault has no line.
+    /// The line of the problem in the stream, from 1; the first line of the document if the problem has no line.
     pub line: usize,
-    /// The fault in words.
+    /// The problem in words.
     pub message: String,
 }
 
@@ -89,7 +89,7 @@ impl Document<'_> {
 }
 
 /// The documents of a stream of YAML or JSON. Document markers, which YAML forbids inside of a document, end each of
-/// them, so a fault in one document does not affect the others. Documents without content are left out.
+/// them, so a problem in one document does not affect the others. Documents without content are left out.
 pub fn documents(stream: &str) -> Vec<Document<'_>> {
     let mut chunks = Vec::new();
     let (mut start, mut first_line, mut at) = (0, 1, 0);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_have_a_line_and_quote_nothing() {
+    fn problems_have_a_line_and_quote_nothing() {
         let error = |text| documents(text)[0].decode().unwrap_err();
         assert!(!error("a: 1\nkey: \"hunter2\nb: [\n").message.contains("hunter2"));
         let twice = error("# a comment\n\na: 1\na: 2\n");

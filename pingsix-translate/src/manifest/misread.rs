@@ -16,8 +16,8 @@ pub const fn type_in_words(value: &Value) -> &'static str {
     }
 }
 
-/// The fault of the name or the namespace of an object, with its field. A namespace may be absent.
-pub fn metadata_fault(
+/// The problem of the name or the namespace of an object, with its field. A namespace may be absent.
+pub fn metadata_problem(
     kind: &str,
     is_namespaced: bool,
     metadata: Option<&Value>,
@@ -83,11 +83,11 @@ mod tests {
                 ),
             ),
         ] {
-            let message = metadata_fault("Ingress", true, Some(&metadata)).map(|(_, message)| message);
+            let message = metadata_problem("Ingress", true, Some(&metadata)).map(|(_, message)| message);
             assert_eq!(message.as_deref(), expected, "{metadata}");
         }
         assert!(
-            metadata_fault("IngressClass", false, Some(&json!({ "name": "a", "namespace": 1 }))).is_none()
+            metadata_problem("IngressClass", false, Some(&json!({ "name": "a", "namespace": 1 }))).is_none()
         );
     }
 }

@@ -11,8 +11,8 @@ metadata: { name: web, namespace: shop }
 spec: { gatewayClassName: pingsix, listeners: [{ name: http, port: 80, protocol: HTTP }] }
 ";
 
-fn reasons(faults: &[Fault]) -> Vec<(Option<usize>, FaultReason)> {
-    faults.iter().map(|fault| (fault.line, fault.reason)).collect()
+fn reasons(problems: &[ManifestProblem]) -> Vec<(Option<usize>, ManifestReason)> {
+    problems.iter().map(|problem| (problem.line, problem.reason)).collect()
 }
 
 fn dynamic(value: serde_json::Value) -> DynamicObject {
@@ -20,21 +20,21 @@ fn dynamic(value: serde_json::Value) -> DynamicObject {
 }
 
 #[test]
-fn a_fault_costs_its_document_and_no_other_one() {
+fn a_problem_costs_its_document_and_no_other_one() {
     let text = format!(
         "- a list\n---\n{GATEWAY}---\n{GATEWAY}---\nkind: Gateway\n---\napiVersion: apps/v1\nkind: Deployment\n---\na: [\n"
     );
-    let (objects, faults) = Objects::from_yaml(&text);
+    let (objects, problems) = Objects::from_yaml(&text);
     assert_eq!(objects.gateways().count(), 1);
     let expected = [
-        (Some(1), FaultReason::NotAManifest),
-        (Some(8), FaultReason::Duplicate),
-        (Some(13), FaultReason::NotAnObject),
-        (Some(15), FaultReason::UnknownKind),
+        (Some(1), ManifestReason::NotAManifest),
+        (Some(8), ManifestReason::Duplicate),
+        (Some(13), ManifestReason::NotAnObject),
+        (Some(15), ManifestReason::UnknownKind),
     ];
-    assert_eq!(reasons(&faults[..4]), expected);
-    assert_eq!(faults[4].reason, FaultReason::NotYaml);
-    assert_eq!(faults[3].severity(), Severity::Warning);
+    assert_eq!(reasons(&problems[..4]), expected);
+    assert_eq!(problems[4].reason, ManifestReason::NotYaml);
+    assert_eq!(problems[3].severity(), Severity::Warning);
 }
 
 #[test]
@@ -43,8 +43,8 @@ fn lists_in_lists_are_bounded() {
     for _ in 0..20 {
         list = json!({ "apiVersion": "v1", "kind": "List", "items": [list] });
     }
-    let (_, faults) = Objects::from_yaml(&list.to_string());
-    assert_eq!(reasons(&faults), [(Some(1), FaultReason::NotAManifest)]);
+    let (_, problems) = Objects::from_yaml(&list.to_string());
+    assert_eq!(reasons(&problems), [(Some(1), ManifestReason::NotAManifest)]);
 }
 
 #[test]
@@ -60,8 +60,11 @@ fn an_object_is_applied_and_deleted() {
     assert_eq!(key.to_string(), "Service shop/cart");
     assert!(objects.contains(&key));
     // An object that no longer decodes is absent.
-    let fault = objects.apply(service(json!("eighty"))).unwrap_err();
-    assert_eq!((fault.reason, fault.field.as_str()), (FaultReason::DoesNotDecode, "spec.ports[0].port"));
+    let problem = objects.apply(service(json!("eighty"))).unwrap_err();
+    assert_eq!(
+        (problem.reason, problem.field.as_str()),
+        (ManifestReason::DoesNotDecode, "spec.ports[0].port")
+    );
     assert!(!objects.contains(&key));
     objects.apply(service(json!(81))).unwrap();
     assert!(objects.delete(&service(json!(81))));
@@ -69,7 +72,7 @@ fn an_object_is_applied_and_deleted() {
     let other =
         dynamic(json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "a" } }));
     assert!(!objects.delete(&other));
-    assert_eq!(objects.apply(other).unwrap_err().reason, FaultReason::UnknownKind);
+    assert_eq!(objects.apply(other).unwrap_err().reason, ManifestReason::UnknownKind);
 }
 
 #[test]
@@ -93,17 +96,17 @@ fn the_items_of_a_list_have_the_types_of_their_resource() {
 fn a_text_counts_as_a_whole_or_not_at_all() {
     let warnings = format!("{GATEWAY}---\napiVersion: apps/v1\nkind: Deployment\n");
     assert_eq!(Objects::try_from_yaml(&warnings).unwrap().gateways().count(), 1);
-    let fault = Objects::try_from_yaml(&format!("{warnings}---\nkind: [\n")).unwrap_err();
-    assert_eq!(fault.reason, FaultReason::NotYaml);
+    let problem = Objects::try_from_yaml(&format!("{warnings}---\nkind: [\n")).unwrap_err();
+    assert_eq!(problem.reason, ManifestReason::NotYaml);
 }
 
 #[test]
-fn a_fault_of_an_object_with_a_name_has_its_key() {
+fn a_problem_of_an_object_with_a_name_has_its_key() {
     let texts = "apiVersion: v1\nkind: Secret\nmetadata: { name: s }\nstringData: { a: 1 }\n---\n\
                  apiVersion: gateway.networking.k8s.io/v9\nkind: Gateway\nmetadata: { name: web, namespace: shop }\n---\n\
                  apiVersion: v1\nkind: Service\nmetadata: { name: cart }\nspec: []\n";
-    let (_, faults) = Objects::from_yaml(texts);
-    let keys = faults.iter().map(|fault| fault.key.as_ref().unwrap().to_string());
+    let (_, problems) = Objects::from_yaml(texts);
+    let keys = problems.iter().map(|problem| problem.key.as_ref().unwrap().to_string());
     let keys: Vec<String> = keys.collect();
     assert_eq!(keys, ["Secret default/s", "Gateway shop/web", "Service default/cart"]);
 }
@@ -123,12 +126,12 @@ fn the_data_of_a_secret_is_in_no_debug_text() {
 }
 
 #[test]
-fn the_data_of_a_secret_is_in_no_fault() {
+fn the_data_of_a_secret_is_in_no_problem() {
     let secret = "apiVersion: v1\nkind: Secret\nmetadata: { name: s }\ndata: { tls.key: [hunter2] }\n---\n\
                   kind: Secret\nstringData: { key: \"hunter2\nx: {\n";
-    let (_, faults) = Objects::from_yaml(secret);
-    assert_eq!(faults.len(), 2);
-    assert!(!format!("{faults:?}").contains("hunter2"), "{faults:?}");
+    let (_, problems) = Objects::from_yaml(secret);
+    assert_eq!(problems.len(), 2);
+    assert!(!format!("{problems:?}").contains("hunter2"), "{problems:?}");
 }
 
 #[test]
@@ -141,10 +144,10 @@ fn values_that_may_be_secret_are_quoted_nowhere() {
                  apiVersion: v1\nkind: Secret\nmetadata: { name: s }\nstringData: { a: b, c: 918273646 }\n---\n\
                  apiVersion: v1\nkind: Secret\nmetadata: { name: t }\nstringData: [918273646]\n---\n\
                  apiVersion: v1\nkind: List\nitems: { a: 918273646 }\n---\napiVersion: v1\nkind: List\nitems:\n";
-    let (_, faults) = Objects::from_yaml(texts);
-    let fields: Vec<&str> = faults.iter().map(|fault| &*fault.field).collect();
+    let (_, problems) = Objects::from_yaml(texts);
+    let fields: Vec<&str> = problems.iter().map(|problem| &*problem.field).collect();
     let set = "spec.rules[0].filters[0].requestHeaderModifier.set";
     let value = format!("{set}[0].value");
     assert_eq!(fields, ["data.password", &*value, set, "stringData.c", "stringData", "items"]);
-    assert!(!format!("{faults:?}").contains("918273646"), "{faults:?}");
+    assert!(!format!("{problems:?}").contains("918273646"), "{problems:?}");
 }

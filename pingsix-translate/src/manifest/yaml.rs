@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_saphyr::Error;
 use serde_saphyr::budget::BudgetBreach;
 
-/// A line of the text, from 1, and the fault there.
+/// A line of the text, from 1, and the problem there.
 pub(super) type TextError = (Option<usize>, String);
 
 /// The most bytes of content that the aliases of a document stand for.

@@ -11,7 +11,7 @@ pub struct Hostname(Arc<str>);
 
 /// Reason why a text is no hostname.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HostnameFlaw {
+pub enum HostnameError {
     /// Empty, or longer than 253 characters.
     Length,
     /// A label is empty, too long, or starts or ends with a hyphen.
@@ -24,7 +24,7 @@ pub enum HostnameFlaw {
     IpAddress,
 }
 
-impl fmt::Display for HostnameFlaw {
+impl fmt::Display for HostnameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Length => "it is empty or longer than 253 characters",
@@ -36,30 +36,30 @@ impl fmt::Display for HostnameFlaw {
     }
 }
 
-impl std::error::Error for HostnameFlaw {}
+impl std::error::Error for HostnameError {}
 
 impl Hostname {
     /// Parses a hostname; upper case is accepted and lowered.
     ///
     /// # Errors
-    /// The fault of the text.
-    pub fn parse(text: &str) -> Result<Self, HostnameFlaw> {
+    /// Why the text is no hostname.
+    pub fn parse(text: &str) -> Result<Self, HostnameError> {
         if text.is_empty() || text.len() > 253 {
-            return Err(HostnameFlaw::Length);
+            return Err(HostnameError::Length);
         }
         let domain = text.strip_prefix("*.").unwrap_or(text);
         if domain.contains('*') || domain.is_empty() {
-            return Err(HostnameFlaw::Wildcard);
+            return Err(HostnameError::Wildcard);
         }
         if domain.parse::<std::net::IpAddr>().is_ok() {
-            return Err(HostnameFlaw::IpAddress);
+            return Err(HostnameError::IpAddress);
         }
         for label in domain.split('.') {
             if label.bytes().any(|byte| !byte.is_ascii_alphanumeric() && byte != b'-') {
-                return Err(HostnameFlaw::Character);
+                return Err(HostnameError::Character);
             }
             if label.is_empty() || label.len() > 63 || label.starts_with('-') || label.ends_with('-') {
-                return Err(HostnameFlaw::Label);
+                return Err(HostnameError::Label);
             }
         }
         Ok(Self(Arc::from(text.to_ascii_lowercase())))
@@ -206,21 +206,21 @@ mod tests {
 
     #[test]
     fn impossible_conditions_are_refused() {
-        for (text, flaw) in [
-            ("", HostnameFlaw::Length),
-            ("*", HostnameFlaw::Wildcard),
-            ("*.", HostnameFlaw::Wildcard),
-            ("a.*.com", HostnameFlaw::Wildcard),
-            ("*a.com", HostnameFlaw::Wildcard),
-            ("10.0.0.1", HostnameFlaw::IpAddress),
-            ("::1", HostnameFlaw::IpAddress),
-            ("a_b.com", HostnameFlaw::Character),
-            ("a.com:80", HostnameFlaw::Character),
-            ("a.com.", HostnameFlaw::Label),
-            ("-a.com", HostnameFlaw::Label),
-            ("a..com", HostnameFlaw::Label),
+        for (text, error) in [
+            ("", HostnameError::Length),
+            ("*", HostnameError::Wildcard),
+            ("*.", HostnameError::Wildcard),
+            ("a.*.com", HostnameError::Wildcard),
+            ("*a.com", HostnameError::Wildcard),
+            ("10.0.0.1", HostnameError::IpAddress),
+            ("::1", HostnameError::IpAddress),
+            ("a_b.com", HostnameError::Character),
+            ("a.com:80", HostnameError::Character),
+            ("a.com.", HostnameError::Label),
+            ("-a.com", HostnameError::Label),
+            ("a..com", HostnameError::Label),
         ] {
-            assert_eq!(Hostname::parse(text), Err(flaw), "{text}");
+            assert_eq!(Hostname::parse(text), Err(error), "{text}");
         }
     }
 }

@@ -18,7 +18,7 @@ impl Network {
     ///
     /// # Errors
     ///
-    /// The flaw, as the end of a sentence about the text.
+    /// What is wrong, as the end of a sentence about the text.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let network = Self::read(text)?;
         if network.masked() == network {
@@ -32,7 +32,7 @@ impl Network {
     ///
     /// # Errors
     ///
-    /// The flaw, as the end of a sentence about the text.
+    /// What is wrong, as the end of a sentence about the text.
     pub fn parse_masked(text: &str) -> Result<Self, &'static str> {
         Self::read(text).map(Self::masked)
     }
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_behind_the_prefix_are_a_flaw_or_dropped() {
+    fn bits_behind_the_prefix_are_an_error_or_dropped() {
         for (written, masked) in [
             ("193.243.131.172/24", "193.243.131.0/24"),
             ("10.0.0.1/0", "0.0.0.0/0"),

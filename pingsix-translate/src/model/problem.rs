@@ -1,4 +1,4 @@
-//! Problems: faults of objects, with field and sentence.
+//! Problems: what is wrong with objects, with field and sentence.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,15 +27,15 @@ impl Severity {
 /// Something wrong with an object. Displays as `HTTPRoute shop/cart: spec.rules[0]: message`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
-    /// The object at fault.
+    /// The object.
     pub object: Arc<ObjectKey>,
-    /// The field at fault.
+    /// The field.
     pub field: FieldPath,
     /// The severity.
     pub severity: Severity,
     /// The reason in the vocabulary of conditions.
     pub reason: Reason,
-    /// One full sentence with the fault.
+    /// One full sentence.
     pub message: String,
 }
 

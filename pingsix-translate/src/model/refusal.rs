@@ -1,17 +1,20 @@
-//! Refusals: parts of an object that cannot be honoured, with field and reason.
+//! Refusals: parts of an object that translation does not honour, with field and reason.
 
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use super::{Capability, FieldPath, ObjectKey, Problem, Reason, Severity};
 
-/// Reason why a part of an object cannot be honoured. Displays as `spec.rules[0]: Sentence.`
+/// Reason why a part of an object is not honoured. Displays as `spec.rules[0]: Sentence.`
+///
+/// A refusal with [`Reason::Limited`] is a **limitation**: the part is served, with a difference from the author's
+/// intent. With every other reason, the part is not served.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Refusal {
     pub(crate) at: FieldPath,
     pub(crate) reason: Reason,
     pub(crate) message: String,
-    /// The missing capability; `None` if the input itself is at fault.
+    /// The missing capability; `None` for another cause.
     pub(crate) capability: Option<Capability>,
 }
 
@@ -20,12 +23,22 @@ impl Refusal {
         Self { at, reason, message: message.into(), capability: None }
     }
 
+    /// A limitation.
+    pub(crate) fn limited(at: FieldPath, message: impl Into<String>) -> Self {
+        Self::new(at, Reason::Limited, message)
+    }
+
+    /// Whether this is a limitation.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.reason == Reason::Limited
+    }
+
     /// The problem of an object with this refusal.
     pub(crate) fn of(&self, object: &Arc<ObjectKey>) -> Problem {
         Problem {
             object: object.clone(),
             field: self.at.clone(),
-            severity: Severity::Error,
+            severity: if self.is_limited() { Severity::Warning } else { Severity::Error },
             reason: self.reason,
             message: self.message.clone(),
         }
@@ -43,6 +56,16 @@ impl Capability {
         let refusal = Refusal::new(at, self.row().reason, self.message(values));
         Refusal { capability: Some(self), ..refusal }
     }
+
+    /// The limitation of a field whose message has no values.
+    pub(crate) fn limit(self, at: FieldPath) -> Refusal {
+        self.limit_with(at, &[])
+    }
+
+    /// The limitation of a field. The values replace the placeholders of the message.
+    pub(crate) fn limit_with(self, at: FieldPath, values: &[&str]) -> Refusal {
+        Refusal { reason: Reason::Limited, ..self.refuse_with(at, values) }
+    }
 }
 
 impl fmt::Display for Refusal {
@@ -51,15 +74,15 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Several refusals or limitations as one message.
-pub(crate) fn joined<'a, T: fmt::Display + 'a>(sentences: impl IntoIterator<Item = &'a T>) -> String {
+/// Several refusals as one message.
+pub(crate) fn joined<'a>(refusals: impl IntoIterator<Item = &'a Refusal>) -> String {
     let mut message = String::new();
-    for sentence in sentences {
+    for refusal in refusals {
         if !message.is_empty() {
             message.push(' ');
         }
         // Writing to a String cannot fail.
-        let _ = write!(message, "{sentence}");
+        let _ = write!(message, "{refusal}");
     }
     message
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{BackendRef, Hostnames, Part, Route, Rule};
-use crate::model::{FieldPath, Hostname, Limitation, ObjectKey, ObjectName, Reason, Refusal};
+use crate::model::{FieldPath, Hostname, ObjectKey, ObjectName, Reason, Refusal};
 use crate::snapshot::{OfKind, RouteObject, RouteSpec};
 
 /// A route's spec without parents and rules.
@@ -31,7 +31,7 @@ where
     let mut refusals = Vec::new();
     let hostnames = normalise_hostnames(header.hostnames, &mut refusals);
     let default_gateways = header.uses_default_gateways.then(|| {
-        Limitation::new(
+        Refusal::limited(
             FieldPath::new("spec").child("useDefaultGateways"),
             "There are no default Gateways; only those that parentRefs name serve the route.",
         )
@@ -70,10 +70,10 @@ fn normalise_hostnames(names: Option<&[String]>, refusals: &mut Vec<Refusal>) ->
             Ok(hostname) => {
                 usable.insert(hostname);
             }
-            Err(flaw) => refusals.push(Refusal::new(
+            Err(error) => refusals.push(Refusal::new(
                 FieldPath::new("spec").child("hostnames").index(index),
                 Reason::UnsupportedValue,
-                format!("\"{name}\" is not a hostname a request could have: {flaw}."),
+                format!("\"{name}\" is not a hostname a request could have: {error}."),
             )),
         }
     }

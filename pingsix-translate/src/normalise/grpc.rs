@@ -166,12 +166,12 @@ fn normalise_method(
         (PathKind::Exact, format!("/{service}/{method}"))
     };
     // A name that is none has been refused; where its path can be matched all the same, it is.
-    let (path, flaw) = Path::parse(kind, &text);
+    let (path, problem) = Path::parse(kind, &text);
     if path.is_none() && text.len() > MAX_PATH {
         let message = format!("The path of the call, /service/method, is longer than {MAX_PATH} characters.");
         refusals.push(invalid(at(), message));
     }
-    path.map(|path| path.with_spellings(&text, flaw))
+    path.map(|path| path.with_spellings(&text, problem))
 }
 
 /// Identifiers joined by dots, with one in front for a name that is fully qualified (Gateway API,

@@ -139,12 +139,12 @@ fn normalise_path(
         }
     };
     let text = path.value.as_deref().unwrap_or("/");
-    let (path, flaw) = Path::parse(kind, text);
-    if let Some(flaw) = flaw {
-        let message = flaw.message(text, "Gateway API does not allow in paths");
+    let (path, problem) = Path::parse(kind, text);
+    if let Some(problem) = problem {
+        let message = problem.message(text, "Gateway API does not allow in paths");
         refusals.push(Refusal::new(at().child("value"), Reason::UnsupportedValue, message));
     }
-    path.map(|path| path.with_spellings(text, flaw)).ok_or_else(|| Path::in_place_of(text))
+    path.map(|path| path.with_spellings(text, problem)).ok_or_else(|| Path::in_place_of(text))
 }
 
 const fn method_name(method: &api::HttpRouteRulesMatchesMethod) -> &'static str {

@@ -13,8 +13,8 @@ use super::{
 };
 use crate::annotations::{self, AllowedMethods, HostRedirect, IngressAnnotations, MoreHosts, PathChange};
 use crate::model::{
-    Age, Capability, FieldPath, Hostname, Limitation, ObjectKey, ObjectName, Problem, Reason, Refusal,
-    Severity, Traffic, field,
+    Age, Capability, FieldPath, Hostname, ObjectKey, ObjectName, Problem, Reason, Refusal, Severity, Traffic,
+    field,
 };
 use crate::responder::{RedirectScheme, RedirectStatus};
 use crate::snapshot::Ingress;
@@ -344,7 +344,7 @@ impl Reader<'_> {
         }
         let matches = paths.into_iter().map(|path| Match { path, ..everything() });
         let closing = closing.into_iter().map(|path| Match { path, ..everything() });
-        let limitation = limitation.map(|message| Limitation::new(at.child("path"), message));
+        let limitation = limitation.map(|message| Refusal::limited(at.child("path"), message));
         let content = Rule {
             limitations: limitation.into_iter().collect(),
             closing: closing.collect(),
@@ -608,8 +608,8 @@ fn hostnames_of(index: usize, rule: &api::IngressRule) -> (Hostnames, Option<Ref
 fn normalise_host(host: &str, at: &FieldPath) -> (Hostnames, Option<Refusal>) {
     match Hostname::parse(host) {
         Ok(hostname) => (Hostnames::Named(Box::new([hostname])), None),
-        Err(flaw) => {
-            let message = format!("\"{host}\" is not a hostname a request could have: {flaw}.");
+        Err(error) => {
+            let message = format!("\"{host}\" is not a hostname a request could have: {error}.");
             let refusal = Refusal::new(at.child("host"), Reason::UnsupportedValue, message);
             (Hostnames::Named(Box::default()), Some(refusal))
         }
@@ -637,12 +637,12 @@ fn normalise_path(
         }
     };
     let text = path.filter(|path| !path.is_empty()).unwrap_or("/");
-    let (path, flaw) = Path::parse(kind, text);
-    if let Some(flaw) = flaw {
-        let message = flaw.message(text, "cannot be matched; it is no pattern");
+    let (path, problem) = Path::parse(kind, text);
+    if let Some(problem) = problem {
+        let message = problem.message(text, "cannot be matched; it is no pattern");
         refusals.push(Refusal::new(at.child("path"), Reason::UnsupportedValue, message));
     }
-    path.map(|path| path.with_spellings(text, flaw)).unwrap_or_default()
+    path.map(|path| path.with_spellings(text, problem)).unwrap_or_default()
 }
 
 /// The role of a rule in the place of another one.

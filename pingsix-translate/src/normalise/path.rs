@@ -35,9 +35,9 @@ pub(crate) struct Path {
 /// Longest path that still fits the priority (CRDs allow 1024 characters).
 pub(crate) const MAX_PATH: usize = 2046;
 
-/// The fault of a path, which may be usable nevertheless.
+/// The problem of a path, which may be usable nevertheless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PathFlaw {
+pub(crate) enum PathProblem {
     /// The path has no leading slash: no request can have it, so it cannot be matched.
     NotAbsolute,
     /// The path is longer than [`MAX_PATH`], so it cannot be matched.
@@ -46,8 +46,8 @@ pub(crate) enum PathFlaw {
     Forbidden(&'static str),
 }
 
-impl PathFlaw {
-    /// The fault of a path in one sentence; `forbidden` ends the sentence for a path that its API does not allow.
+impl PathProblem {
+    /// The problem of a path in one sentence; `forbidden` ends the sentence for a path that its API does not allow.
     pub(crate) fn message(self, path: &str, forbidden: &str) -> String {
         match self {
             Self::NotAbsolute => {
@@ -102,24 +102,25 @@ impl Path {
         }
     }
 
-    /// Reads a path as written. With a flaw that leaves it usable, the path is there as well.
-    pub(crate) fn parse(kind: PathKind, text: &str) -> (Option<Self>, Option<PathFlaw>) {
+    /// Reads a path as written. With a problem that leaves it usable, the path is there as well.
+    pub(crate) fn parse(kind: PathKind, text: &str) -> (Option<Self>, Option<PathProblem>) {
         if !text.starts_with('/') {
-            return (None, Some(PathFlaw::NotAbsolute));
+            return (None, Some(PathProblem::NotAbsolute));
         }
         if text.len() > MAX_PATH {
-            return (None, Some(PathFlaw::TooLong));
+            return (None, Some(PathProblem::TooLong));
         }
         if kind == PathKind::Prefix && text.ends_with("//") {
             // An empty element at the end: as a prefix it would be one of everything below its parent.
-            return (None, Some(PathFlaw::Forbidden("//")));
+            return (None, Some(PathProblem::Forbidden("//")));
         }
-        let flaw = forbidden_sequence(text).or_else(|| forbidden_character(text)).map(PathFlaw::Forbidden);
-        let text = if flaw.is_some() { encode(text) } else { text.to_owned() };
+        let problem =
+            forbidden_sequence(text).or_else(|| forbidden_character(text)).map(PathProblem::Forbidden);
+        let text = if problem.is_some() { encode(text) } else { text.to_owned() };
         if text.len() > MAX_PATH {
-            return (None, Some(PathFlaw::TooLong));
+            return (None, Some(PathProblem::TooLong));
         }
-        (Some(Self { kind, text: Arc::from(text) }), flaw)
+        (Some(Self { kind, text: Arc::from(text) }), problem)
     }
 
     /// Whether it matches every path.
@@ -267,13 +268,13 @@ mod tests {
 
     #[test]
     fn braces_are_matched_as_clients_send_them() {
-        let (path, flaw) = Path::parse(PathKind::Exact, "/a/{id}");
+        let (path, problem) = Path::parse(PathKind::Exact, "/a/{id}");
         assert_eq!(&*path.unwrap().text, "/a/%7Bid%7D");
-        assert_eq!(flaw, Some(PathFlaw::Forbidden("{")));
+        assert_eq!(problem, Some(PathProblem::Forbidden("{")));
     }
 
     #[test]
     fn a_relative_path_cannot_be_matched() {
-        assert_eq!(Path::parse(PathKind::Prefix, "foo"), (None, Some(PathFlaw::NotAbsolute)));
+        assert_eq!(Path::parse(PathKind::Prefix, "foo"), (None, Some(PathProblem::NotAbsolute)));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{BackendRef, Filters, Match, Mirror, TimeoutsAndRetries};
 use crate::model::{Age, FieldPath, Hostname, ObjectKey, ObjectName, Section, compare_age, field};
-use crate::model::{Capability, Executors, Limitation, ParentRef, Refusal, Traffic};
+use crate::model::{Capability, Executors, ParentRef, Refusal, Traffic};
 use thin_vec::ThinVec;
 
 /// A route of any kind.
@@ -27,7 +27,7 @@ pub(crate) struct Route {
     /// Refusals besides rules: hostnames.
     pub(crate) refusals: ThinVec<Refusal>,
     /// Limits besides rules.
-    pub(crate) limitations: ThinVec<Limitation>,
+    pub(crate) limitations: ThinVec<Refusal>,
 }
 
 /// The part of an object that a route implements. An Ingress becomes several routes, because each of its rules has its
@@ -191,7 +191,7 @@ pub(crate) struct Rule {
     /// The settings of backends by annotations of an Ingress. In a box, because hardly any rule has them.
     pub(crate) backend_settings: Option<Box<BackendSettings>>,
     /// The limitations of the served parts.
-    pub(crate) limitations: ThinVec<Limitation>,
+    pub(crate) limitations: ThinVec<Refusal>,
     /// The refusals. With any, the rule's matches answer [`Traffic::failure`].
     pub(crate) refusals: ThinVec<Refusal>,
     pub(crate) role: RuleRole,

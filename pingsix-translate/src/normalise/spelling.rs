@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use regex_syntax::hir::literal::Extractor;
 
-use super::path::{MAX_PATH, PathFlaw, encode};
+use super::path::{MAX_PATH, PathProblem, encode};
 use super::{Path, PathKind};
 
 /// The beginnings of elements that normalising backends drop, or take for other elements. Encoded slashes and backslashes
@@ -72,8 +72,8 @@ impl Path {
     }
 
     /// The paths of a match: every spelling of a path that is refused, or the path alone.
-    pub(super) fn with_spellings(self, written: &str, flaw: Option<PathFlaw>) -> Vec<Self> {
-        if flaw.is_some() { all_spellings(&self, written) } else { vec![self] }
+    pub(super) fn with_spellings(self, written: &str, problem: Option<PathProblem>) -> Vec<Self> {
+        if problem.is_some() { all_spellings(&self, written) } else { vec![self] }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use gateway_api::experimental::httproutes as api;
 
-use crate::model::{Capability, Limitation, Reason, Refusal, field};
+use crate::model::{Capability, Reason, Refusal, field};
 
 /// The connection settings of a rule's backends, where its author sets them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,7 +25,7 @@ impl TimeoutsAndRetries {
         rule: usize,
         timeouts: Option<&api::HttpRouteRulesTimeouts>,
         retry: Option<&api::HttpRouteRulesRetry>,
-        limitations: &mut Vec<Limitation>,
+        limitations: &mut Vec<Refusal>,
         refusals: &mut Vec<Refusal>,
     ) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl TimeoutsAndRetries {
 fn read_timeouts(
     rule: usize,
     timeouts: &api::HttpRouteRulesTimeouts,
-    limitations: &mut Vec<Limitation>,
+    limitations: &mut Vec<Refusal>,
     refusals: &mut Vec<Refusal>,
 ) -> Option<u32> {
     let at = field::rule(rule).child("timeouts");
@@ -75,7 +75,7 @@ fn read_timeouts(
 fn read_retry(
     rule: usize,
     retry: &api::HttpRouteRulesRetry,
-    limitations: &mut Vec<Limitation>,
+    limitations: &mut Vec<Refusal>,
     refusals: &mut Vec<Refusal>,
 ) -> Option<u32> {
     let at = field::rule(rule).child("retry");

@@ -23,7 +23,7 @@ pub(super) fn read(
     for (proxy, (index, url)) in
         urls.into_iter().flat_map(|(proxy, urls)| urls.iter().enumerate().map(move |url| (proxy, url)))
     {
-        let fault = match (layout.unwrap_or(options.layout), url.port) {
+        let cause = match (layout.unwrap_or(options.layout), url.port) {
             (Layout::Shared, Some(_)) => "one process serves all ports, so that no port can be named",
             (Layout::PerPort, None) => "there is a process for each port, so that one has to be named",
             (Layout::Shared, None) | (Layout::PerPort, Some(_)) => {
@@ -32,7 +32,7 @@ pub(super) fn read(
             }
         };
         return Err(format!(
-            "PingsixProxy {proxy} cannot be used: spec.attached.statusUrls[{index}].port: With this layout, {fault}."
+            "PingsixProxy {proxy} cannot be used: spec.attached.statusUrls[{index}].port: With this layout, {cause}."
         ));
     }
     let sink =

@@ -53,7 +53,7 @@ fn service(managed: &Layers<'_, Managed>) -> Result<ServiceParameters, String> {
         load_balancer_class: service.first(|service| service.load_balancer_class.as_ref()),
         external_traffic_policy: service.first(|service| service.external_traffic_policy.as_ref()),
     };
-    match super::flaws::service(
+    match super::refusals::service(
         parameters.kind,
         parameters.load_balancer_class.is_some(),
         parameters.external_traffic_policy.is_some(),
@@ -71,7 +71,7 @@ fn scheduling(managed: &Layers<'_, Managed>) -> SchedulingParameters {
     SchedulingParameters {
         node_selector: scheduling.map(|scheduling| Some(&scheduling.node_selector)),
         tolerations: scheduling.list(|scheduling| &scheduling.tolerations),
-        // An affinity that cannot be decoded is a flaw and is ignored here.
+        // An affinity that cannot be decoded is refused, and is ignored here.
         affinity: affinity
             .and_then(|affinity| serde_json::from_value::<Affinity>(Value::Object(affinity.0)).ok()),
         topology_spread_constraints: scheduling.list(|scheduling| &scheduling.topology_spread_constraints),

@@ -9,7 +9,7 @@ use http::Uri;
 
 use super::NamedProxy;
 use crate::crd::{Managed, Override, OverrideBounds, PingsixProxy, PingsixProxySpec, Scheduling};
-use crate::model::{FieldPath, Kind, Limitation};
+use crate::model::{FieldPath, Kind, Refusal};
 
 /// The prefix of priority classes for the cluster's own Pods.
 const SYSTEM_PREFIX: &str = "system-";
@@ -20,7 +20,7 @@ pub(super) fn trim(
     own: NamedProxy<'_>,
     class: Option<NamedProxy<'_>>,
     at: &FieldPath,
-) -> (PingsixProxy, Vec<Limitation>) {
+) -> (PingsixProxy, Vec<Refusal>) {
     let mut proxy = own.proxy.clone();
     let mut limitations = Vec::new();
     let spec = class.map(|class| &class.proxy.spec);
@@ -39,7 +39,7 @@ pub(super) fn trim(
             if let Some(why) = excess
                 && (overridable.remove)(managed)
             {
-                limitations.push(Limitation::new(
+                limitations.push(Refusal::limited(
                     at.clone(),
                     format!(
                         "{} {} sets spec.managed.{}, which is not used and the class's value counts: {why}.",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::reference::{named_by_class, named_by_gateway, named_by_ingress_class};
 use super::telemetry::{TelemetryRule, rule};
-use super::{NamedProxy, ProxyLayers, flaws};
+use super::{NamedProxy, ProxyLayers, refusals};
 use crate::crd::SharedCache;
 use crate::model::{Kind, ObjectName, Options};
 use crate::snapshot::{Gateway, GatewayClass, IngressClass, Proxies, key_of};
@@ -70,9 +70,9 @@ fn shared_cache(name: Option<&ObjectName>, proxies: &Proxies) -> Option<SharedCa
     proxies.get(name?)?.spec.shared_cache
 }
 
-/// The PingsixProxy, unless it has flaws.
+/// The PingsixProxy, unless it is refused.
 fn usable<'a>(name: Option<&'a ObjectName>, proxies: &'a Proxies) -> Option<NamedProxy<'a>> {
     let name = name?;
     let proxy = proxies.get(name)?;
-    flaws(proxy).is_empty().then_some(NamedProxy { name, proxy })
+    refusals(proxy).is_empty().then_some(NamedProxy { name, proxy })
 }

@@ -1,4 +1,4 @@
-//! The flaw of the sink in parameters.
+//! The refusal of the sink in parameters.
 
 use std::net::IpAddr;
 
@@ -7,8 +7,8 @@ use http::uri::Authority;
 
 use crate::crd::AttachedSink;
 
-/// A field of the sink with its flaw.
-pub(super) fn flaw(sink: &AttachedSink) -> Option<(&'static str, &'static str)> {
+/// A field of the sink with its refusal.
+pub(super) fn refusal(sink: &AttachedSink) -> Option<(&'static str, &'static str)> {
     // The validation of the field reports an invalid URL.
     let (scheme, hosts) = sink.url.split_once("://").filter(|_| sink.validate().is_ok())?;
     let hosts: Vec<&str> = hosts.strip_suffix('/').unwrap_or(hosts).split(',').collect();

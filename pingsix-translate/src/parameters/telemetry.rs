@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue};
 
+use super::ProxyLayers;
 use super::layers::Layers;
-use super::{Flaw, ProxyLayers};
+use super::refusals::invalid;
 use crate::crd::{AccessLog, PingsixProxy, RequestIdHeader, RequestMetrics, ResponseHeader, Telemetry};
-use crate::model::{FieldPath, Kind, ObjectKey, ObjectName};
+use crate::model::{FieldPath, Kind, ObjectKey, ObjectName, Refusal};
 use crate::pingsix::plugin::{
     EXPANDED_IN_HEADERS, FileLogger, Prometheus, RequestId, ResponseHeaders, ResponseRewrite,
 };
@@ -131,12 +132,12 @@ fn response_rewrite(headers: &[ResponseHeader]) -> ResponseRewrite {
     ResponseRewrite { headers: Some(headers), ..ResponseRewrite::default() }
 }
 
-/// Flaws of the telemetry of a PingsixProxy, beyond those of the schema.
-pub(super) fn flaws(proxy: &PingsixProxy) -> Vec<Flaw> {
-    let mut flaws = Vec::new();
-    let Some(telemetry) = &proxy.spec.telemetry else { return flaws };
+/// Refusals of the telemetry of a PingsixProxy, beyond those of the schema.
+pub(super) fn refusals(proxy: &PingsixProxy) -> Vec<Refusal> {
+    let mut refusals = Vec::new();
+    let Some(telemetry) = &proxy.spec.telemetry else { return refusals };
     let at = FieldPath::new("spec").child("telemetry");
-    let mut add = |at: FieldPath, message: String| flaws.push(Flaw { at, message });
+    let mut add = |at: FieldPath, message: String| refusals.push(invalid(at, message));
     if let Some(format) = telemetry.access_log.as_ref().and_then(|log| log.format.as_deref()) {
         let at = at.child("accessLog").child("format");
         if format.contains(char::is_control) {
@@ -177,7 +178,7 @@ pub(super) fn flaws(proxy: &PingsixProxy) -> Vec<Flaw> {
             add(at.child("value"), message);
         }
     }
-    flaws
+    refusals
 }
 
 /// The names of variables, as PingSIX finds them: `$` with letters, digits and underscores.

@@ -599,8 +599,8 @@ fn parameters_that_do_not_fit_the_ports_of_an_ingress_class_are_refused() {
 }
 
 #[test]
-fn every_flaw_names_its_field() {
-    let flaws = [
+fn every_refusal_names_its_field() {
+    let refusals = [
         (json!({}), "spec"),
         (json!({"attached": {}, "managed": {}}), "spec"),
         (json!({"attached": {"addresses": [{"value": "lb.example"}]}}), "spec.attached.addresses[0].value"),
@@ -665,7 +665,7 @@ fn every_flaw_names_its_field() {
             "spec.managed.process.dataEncryption.keyringSecretRef.name",
         ),
     ];
-    for (spec, field) in flaws {
+    for (spec, field) in refusals {
         let proxy: PingsixProxy = serde_json::from_value(proxy("infra/own", &spec)).unwrap();
         let verdict = judge_pingsix_proxy(&proxy);
         let found: Vec<String> = verdict.problems.iter().map(|problem| problem.field.to_string()).collect();

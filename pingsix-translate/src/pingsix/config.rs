@@ -194,7 +194,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`StaticConfigError`] for the first fault with which PingSIX would refuse to start.
+    /// [`StaticConfigError`] for the first violation for which PingSIX would refuse to start.
     pub fn from_static(value: &Value) -> Result<Self, StaticConfigError> {
         let mut config = Self::new();
         for kind in ResourceKind::ALL {

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 pub use self::outcome::Outcome;
-pub use self::pattern::{PatternFault, PatternShape, inspect_pattern, reverse_host};
+pub use self::pattern::{PatternError, PatternShape, inspect_pattern, reverse_host};
 pub use self::request::{Request, conditions_hold};
 pub use self::sent::SentRequest;
 pub use self::split::{Candidate, UpstreamRef};
@@ -185,21 +185,21 @@ impl<'c> Router<'c> {
             return insert_paths(&mut self.any_host, index, row, None, rows);
         }
         for (host, reversed) in &row.hosts {
-            let fault = |cause| InsertionError {
+            let error = |cause| InsertionError {
                 route: row.key.clone(),
                 host: None,
                 pattern: (*host).to_owned(),
                 cause,
             };
             if self.hosts.at(reversed).is_err() {
-                inspect_pattern(reversed).map_err(|cause| fault(InsertionFault::Pattern(cause)))?;
+                inspect_pattern(reversed).map_err(|cause| error(InsertionCause::Pattern(cause)))?;
                 self.hosts
                     .insert(reversed.as_str(), PathRouter::new())
-                    .map_err(|error| fault(conflict(&error)))?;
+                    .map_err(|conflicting| error(conflict(&conflicting)))?;
             }
             // PingSIX looks the new entry up again and panics without a result. This happens for patterns with escaped
             // braces, which are stored unescaped.
-            let paths = self.hosts.at_mut(reversed).map_err(|_| fault(InsertionFault::Unfindable))?;
+            let paths = self.hosts.at_mut(reversed).map_err(|_| error(InsertionCause::Unfindable))?;
             insert_paths(paths.value, index, row, Some(host), rows)?;
         }
         Ok(())
@@ -221,22 +221,22 @@ fn insert_paths(
             entry.value.insert(at, index);
             continue;
         }
-        let fault = |cause| InsertionError {
+        let error = |cause| InsertionError {
             route: row.key.clone(),
             host: host.map(str::to_owned),
             pattern: pattern.clone(),
             cause,
         };
-        inspect_pattern(pattern).map_err(|cause| fault(InsertionFault::Pattern(cause)))?;
+        inspect_pattern(pattern).map_err(|cause| error(InsertionCause::Pattern(cause)))?;
         paths
             .insert(pattern.as_str(), Entry::from_slice(&[index]))
-            .map_err(|error| fault(conflict(&error)))?;
+            .map_err(|conflicting| error(conflict(&conflicting)))?;
     }
     Ok(())
 }
 
-fn conflict(error: &matchit::InsertError) -> InsertionFault {
-    InsertionFault::Conflict { with: error.to_string() }
+fn conflict(error: &matchit::InsertError) -> InsertionCause {
+    InsertionCause::Conflict { with: error.to_string() }
 }
 
 /// A pattern that PingSIX fails to insert. PingSIX refuses the whole configuration then.
@@ -250,17 +250,17 @@ pub struct InsertionError {
     pub host: Option<String>,
     /// The host or path pattern as written.
     pub pattern: String,
-    /// The fault of the pattern.
+    /// The reason.
     #[source]
-    pub cause: InsertionFault,
+    pub cause: InsertionCause,
 }
 
-/// The fault of a pattern that cannot be inserted.
+/// The reason why a pattern cannot be inserted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InsertionFault {
+pub enum InsertionCause {
     /// The pattern is invalid by itself.
     #[error(transparent)]
-    Pattern(PatternFault),
+    Pattern(PatternError),
     /// The pattern conflicts with another one.
     #[error("{with}")]
     Conflict {

@@ -18,8 +18,8 @@ pub struct Summary {
     /// The matcher entries of a Route, without the hosts of its service: hosts times paths.
     pub matcher_entries: usize,
     /// Whether PingSIX would refuse or misinterpret the document, regardless of other documents.
-    pub(crate) is_faulty: bool,
-    /// Whether other documents may decide about a fault in another way than by their presence: patterns that may
+    pub(crate) has_violations: bool,
+    /// Whether other documents may decide about a violation in another way than by their presence: patterns that may
     /// conflict, and services with hosts.
     pub(crate) is_entangled: bool,
 }

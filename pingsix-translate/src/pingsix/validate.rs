@@ -1,12 +1,12 @@
-//! PingSIX's acceptance rules: the faults that PingSIX refuses, and the configurations that PingSIX accepts and then
-//! misinterprets.
+//! PingSIX's acceptance rules: the violations for which PingSIX refuses a configuration, and the configurations that
+//! PingSIX accepts and then misinterprets.
 //!
-//! PingSIX validates the whole prefix and drops the whole update for one fault, so a sink must never write a document
-//! with a fault. A violation names the document, the field, and the mirrored source file of PingSIX. The rules of
-//! single fields are `garde` attributes of the types; all other rules are below this module.
+//! PingSIX validates the whole prefix and drops the whole update for one violation, so a sink must never write a
+//! document with a violation. A violation names the document, the field, and the mirrored source file of PingSIX. The
+//! rules of single fields are `garde` attributes of the types; all other rules are below this module.
 //!
 //! [`validate`] checks a typed [`Config`]. [`validate_raw`], [`validate_pairs`] and [`validate_static`] check any
-//! PingSIX configuration in its stored form. They also report faults that the types cannot express: wrong types,
+//! PingSIX configuration in its stored form. They also report violations that the types cannot express: wrong types,
 //! nulls, integers written as `1.0`, and ignored fields. [`AcceptanceCheck`] checks the changed documents of a configuration alone.
 //! [`order_dependence`] finds tables whose answers depend on
 //! PingSIX's random order of insertion.
@@ -34,8 +34,8 @@ use self::context::Context;
 pub(crate) use self::inspect::encode;
 pub use self::inspect::summary;
 pub(crate) use self::pem::{
-    Fault, check_authorities, check_for_sidecar, check_leaf_and_key, read_authorities, read_certificates,
-    read_public_key, write_section,
+    CertificateError, check_authorities, check_for_sidecar, check_leaf_and_key, read_authorities,
+    read_certificates, read_public_key, write_section,
 };
 pub use self::raw::{validate_pairs, validate_raw, validate_static};
 pub use self::violation::{Severity, Subject, Violation, is_refused, is_unfit};
@@ -93,9 +93,9 @@ pub enum Encryption {
     Literal,
 }
 
-/// Every fault of a configuration, in the order of its documents.
+/// Every violation of a configuration, in the order of its documents.
 ///
-/// A [`Config`] lacks the faults that only raw JSON can express.
+/// A [`Config`] lacks the violations that only raw JSON can express.
 pub fn validate(config: &Config, options: &ValidateOptions) -> Vec<Violation> {
     validate_known(config, &BTreeSet::new(), config.size_in_bytes(&options.prefix), options)
 }

@@ -11,8 +11,8 @@ use crate::backends::{AppProtocol, Backends, ResolvedRule, Target};
 use crate::infrastructure::Infrastructure;
 use crate::lower::{Attachments, Plane, RouteInput, StreamListeners, planes};
 use crate::model::{
-    Capability, Executors, FieldPath, Kind, Layout, Limitation, ObjectKey, Options, Problem, Reason, Refusal,
-    Severity, Traffic,
+    Capability, Executors, FieldPath, Kind, Layout, ObjectKey, Options, Problem, Reason, Refusal, Severity,
+    Traffic,
 };
 use crate::normalise::Route;
 use crate::parameters::{self, Parameters, PlaneSettings};
@@ -37,7 +37,7 @@ pub(super) struct GatewayContext {
     pub(super) refused: Option<Refusal>,
     pub(super) infrastructure: Option<Arc<Infrastructure>>,
     /// The settings that the Gateway asks for and does not get.
-    limitations: Vec<Limitation>,
+    limitations: Vec<Refusal>,
     layout: Layout,
     /// Whether a data plane has ports with TLS and others, so that one process of PingSIX may serve both.
     mixes_tls: bool,

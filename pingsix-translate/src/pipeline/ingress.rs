@@ -478,7 +478,7 @@ impl IngressClassOwner {
             annotations.lose_https_redirect();
         }
         add_custom_headers(&mut annotations, key, &snapshot.referents);
-        problems.extend(annotations.problems(key));
+        problems.extend(annotations.problems_of(key));
         if annotations.canary.is_some() {
             let sharing = self.hosts.sharing(&key.name.namespace, ingress);
             let sharing: Vec<&Ingress> =
@@ -565,7 +565,7 @@ impl IngressClassOwner {
     }
 }
 
-/// The annotations of an Ingress, with the faults of the policies that they stand for.
+/// The annotations of an Ingress, with the problems of the policies that they stand for.
 fn annotations_of(
     context: &ClassContext,
     policies: &ClassPolicies,
@@ -573,10 +573,10 @@ fn annotations_of(
     ingress: &Ingress,
 ) -> IngressAnnotations {
     let Annotated { mut annotations, .. } = context.annotated(ingress);
-    for (protects, flaw) in policies.policies.flaws_of_annotations(key) {
-        let field = flaw.at.to_string();
+    for (protects, refusal) in policies.policies.refusals_of_annotations(key) {
+        let field = refusal.at.to_string();
         let field = field.split(['.', '[']).nth(1).unwrap_or_default();
-        annotations.add_flaw(protects, field, flaw.message.clone());
+        annotations.add_problem(protects, field, refusal.message.clone());
     }
     if context.parameters.hides_clients() {
         annotations.limit_addresses();

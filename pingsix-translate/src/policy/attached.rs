@@ -7,9 +7,7 @@ use std::sync::Arc;
 use kube::Resource;
 
 use super::chain::Credentials;
-use crate::model::{
-    Age, FieldPath, Kind, Limitation, ObjectKey, ObjectName, Reason, Refusal, Section, compare_age,
-};
+use crate::model::{Age, FieldPath, Kind, ObjectKey, ObjectName, Reason, Refusal, Section, compare_age};
 use crate::quarantine::message_of;
 use crate::references::References;
 use crate::shared_map::SharedMap;
@@ -46,7 +44,7 @@ pub(crate) struct PolicySpec<P> {
     pub(crate) unapplied: Vec<Refusal>,
     /// References that lead nowhere.
     pub(crate) unresolved: Vec<Refusal>,
-    pub(crate) limitations: Vec<Limitation>,
+    pub(crate) limitations: Vec<Refusal>,
     /// Whether the policy fails closed: traffic is denied if PingSIX cannot honour the policy.
     pub(crate) protects: bool,
 }
@@ -142,7 +140,7 @@ pub(crate) struct AttachedPolicy<P> {
 }
 
 impl<P: PolicyEffect> AttachedPolicy<P> {
-    /// Reads a policy. Never fails: its faults are part of the result.
+    /// Reads a policy. Never fails: its refusals are part of the result.
     fn read(object: &P::Object, references: &References<'_>) -> Self {
         let key = key_of(P::Object::KIND, object.meta());
         let at = FieldPath::new("spec").child("targetRefs");
@@ -198,7 +196,7 @@ impl<P: PolicyEffect> AttachedPolicy<P> {
     }
 
     /// The reasons why PingSIX cannot honour the policy or some of its fields.
-    pub(crate) fn flaws(&self) -> impl Iterator<Item = &Refusal> {
+    pub(crate) fn refusals(&self) -> impl Iterator<Item = &Refusal> {
         self.spec.effect.as_ref().err().into_iter().flatten().chain(&self.spec.unapplied)
     }
 }
@@ -309,13 +307,13 @@ impl<P: PolicyEffect> AttachedPolicies<P> {
         self.list.get(*index)
     }
 
-    /// The flaws of the policy at a target, each with whether the policy fails closed.
-    pub(super) fn flaws_at<'s>(
+    /// The refusals of the policy at a target, each with whether the policy fails closed.
+    pub(super) fn refusals_at<'s>(
         &'s self,
         target: &PolicyTarget,
     ) -> impl Iterator<Item = (bool, &'s Refusal)> + use<'s, P> {
         let policy = self.winner(target).into_iter();
-        policy.flat_map(|policy| policy.flaws().map(|flaw| (policy.spec.protects, flaw)))
+        policy.flat_map(|policy| policy.refusals().map(|refusal| (policy.spec.protects, refusal)))
     }
 
     /// The policy that counts at a target.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gateway_api::backendtlspolicies::BackendTlsPolicyValidation as Validation;
 
 use super::attached::{PolicyEffect, PolicySpec, UnsupportedTraffic};
-use crate::model::{Capability, FieldPath, Hostname, Limitation, Reason, Refusal};
+use crate::model::{Capability, FieldPath, Hostname, Reason, Refusal};
 use crate::references::References;
 use crate::snapshot::{AuthorityRef, BackendTlsPolicy};
 
@@ -75,8 +75,8 @@ fn verified_name(
     unresolved: usize,
     at: &FieldPath,
 ) -> Result<Hostname, Vec<Refusal>> {
-    let mut flaws = Vec::new();
-    let flaw = |field: &str, reason, message: String| {
+    let mut refusals = Vec::new();
+    let refusal = |field: &str, reason, message: String| {
         let at = if field.is_empty() { at.clone() } else { at.child(field) };
         Refusal::new(at, reason, message)
     };
@@ -85,23 +85,23 @@ fn verified_name(
     if !references.is_empty() {
         if unresolved == references.len() {
             let message = "None of the references resolves to a CA certificate.".to_owned();
-            flaws.push(flaw("caCertificateRefs", Reason::NoValidCaCertificate, message));
+            refusals.push(refusal("caCertificateRefs", Reason::NoValidCaCertificate, message));
         } else if well_known.is_none() {
-            flaws.push(Capability::BackendAuthorities.refuse(at.child("caCertificateRefs")));
+            refusals.push(Capability::BackendAuthorities.refuse(at.child("caCertificateRefs")));
         }
     }
-    flaws.extend(match (references, well_known) {
-        ([], None) => Some(flaw(
+    refusals.extend(match (references, well_known) {
+        ([], None) => Some(refusal(
             "",
             Reason::Invalid,
             "Either caCertificateRefs or wellKnownCACertificates has to be set.".to_owned(),
         )),
-        ([_, ..], Some(_)) => Some(flaw(
+        ([_, ..], Some(_)) => Some(refusal(
             "wellKnownCACertificates",
             Reason::Invalid,
             "Only one of caCertificateRefs and wellKnownCACertificates may be set.".to_owned(),
         )),
-        ([], Some(other)) if other != SYSTEM => Some(flaw(
+        ([], Some(other)) if other != SYSTEM => Some(refusal(
             "wellKnownCACertificates",
             Reason::Invalid,
             format!("\"{other}\" is not a known set of CA certificates; the only one is {SYSTEM}."),
@@ -109,30 +109,30 @@ fn verified_name(
         ([], Some(_)) | ([_, ..], None) => None,
     });
     if validation.subject_alt_names.as_deref().is_some_and(|names| !names.is_empty()) {
-        flaws.push(Capability::BackendAlternativeNames.refuse(at.child("subjectAltNames")));
+        refusals.push(Capability::BackendAlternativeNames.refuse(at.child("subjectAltNames")));
     }
     let hostname = match Hostname::parse(&validation.hostname) {
         Ok(hostname) if !hostname.is_wildcard() => Some(hostname),
         Ok(_) => {
             let message = format!("\"{}\" is a wildcard; one name is needed.", validation.hostname);
-            flaws.push(flaw("hostname", Reason::Invalid, message));
+            refusals.push(refusal("hostname", Reason::Invalid, message));
             None
         }
-        Err(flaw_of_name) => {
-            let message = format!("\"{}\" is not a hostname: {flaw_of_name}.", validation.hostname);
-            flaws.push(flaw("hostname", Reason::Invalid, message));
+        Err(error) => {
+            let message = format!("\"{}\" is not a hostname: {error}.", validation.hostname);
+            refusals.push(refusal("hostname", Reason::Invalid, message));
             None
         }
     };
-    hostname.filter(|_| flaws.is_empty()).ok_or(flaws)
+    hostname.filter(|_| refusals.is_empty()).ok_or(refusals)
 }
 
 fn ignored_options<'a>(
     options: Option<&'a BTreeMap<String, String>>,
     at: &'a FieldPath,
-) -> impl Iterator<Item = Limitation> + 'a {
+) -> impl Iterator<Item = Refusal> + 'a {
     options
         .into_iter()
         .flat_map(BTreeMap::keys)
-        .map(|name| Limitation::new(at.clone(), format!("Option \"{name}\" is unknown and has no effect.")))
+        .map(|name| Refusal::limited(at.clone(), format!("Option \"{name}\" is unknown and has no effect.")))
 }

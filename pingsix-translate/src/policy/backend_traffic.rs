@@ -28,7 +28,7 @@ impl PolicyEffect for BackendTrafficEffect {
 
     fn read(policy: &BackendTrafficPolicy, references: &References<'_>) -> PolicySpec<Self> {
         let spec = &policy.spec;
-        let mut reader = Reader { at: FieldPath::new("spec"), flaws: Vec::new() };
+        let mut reader = Reader { at: FieldPath::new("spec"), refusals: Vec::new() };
         if spec.session_persistence.is_some() {
             reader.lacks("sessionPersistence", Capability::SessionsOfServices, &[]);
         }
@@ -64,10 +64,14 @@ impl PolicyEffect for BackendTrafficEffect {
                 Err(refusal) => unresolved.push(refusal),
             }
         }
-        let mut flaws = reader.flaws;
-        flaws.extend(unresolved.iter().cloned());
+        let mut refusals = reader.refusals;
+        refusals.extend(unresolved.iter().cloned());
         PolicySpec {
-            effect: if flaws.is_empty() { Ok(Self { settings: Arc::new(settings) }) } else { Err(flaws) },
+            effect: if refusals.is_empty() {
+                Ok(Self { settings: Arc::new(settings) })
+            } else {
+                Err(refusals)
+            },
             unapplied: Vec::new(),
             unresolved,
             limitations: Vec::new(),
@@ -94,7 +98,7 @@ impl PolicyEffect for BackendTrafficEffect {
 /// Reads the fields of a spec, and collects those that PingSIX cannot honour.
 struct Reader {
     at: FieldPath,
-    flaws: Vec<Refusal>,
+    refusals: Vec<Refusal>,
 }
 
 impl Reader {
@@ -103,12 +107,12 @@ impl Reader {
     }
 
     fn refuse(&mut self, field: &str, reason: Reason, message: impl Into<String>) {
-        self.flaws.push(Refusal::new(self.path(field), reason, message));
+        self.refusals.push(Refusal::new(self.path(field), reason, message));
     }
 
     /// PingSIX lacks the feature.
     fn lacks(&mut self, field: &str, capability: Capability, values: &[&str]) {
-        self.flaws.push(capability.refuse_with(self.path(field), values));
+        self.refusals.push(capability.refuse_with(self.path(field), values));
     }
 
     fn balancing(&mut self, balancer: &LoadBalancer) -> Option<Balancing> {
@@ -176,7 +180,7 @@ impl Reader {
     }
 
     fn check(&mut self, check: &ActiveHealthCheck) -> Option<HealthProbe> {
-        let before = self.flaws.len();
+        let before = self.refusals.len();
         let interval = self.seconds("healthCheck.active.interval", Some(&check.interval)).unwrap_or(1);
         for (field, value) in [
             ("healthCheck.active.healthyThreshold", check.healthy_threshold),
@@ -211,7 +215,7 @@ impl Reader {
                 self.refuse("healthCheck.active.http.expectedStatuses", Reason::Invalid, message);
             }
         }
-        (self.flaws.len() == before).then(|| HealthProbe {
+        (self.refusals.len() == before).then(|| HealthProbe {
             http: http.map(|http| (http.path, http.hostname, http.expected_statuses)),
             interval,
             healthy: check.healthy_threshold,

@@ -75,8 +75,8 @@ impl EvaluatedChain {
     /// The chain where PingSIX sees the address of the sidecar in place of the client's. Fails if a policy needs that.
     pub(super) fn without_addresses(self) -> Result<Self, BrokenPolicy> {
         let Some((policy, field)) = self.facts.by_address else { return Ok(self) };
-        let flaw = Capability::AddressPolicyBehindFront.message(&[field]);
-        Err(BrokenPolicy { policy, flaw: flaw.into() })
+        let refusal = Capability::AddressPolicyBehindFront.message(&[field]);
+        Err(BrokenPolicy { policy, refusal: refusal.into() })
     }
 }
 
@@ -101,8 +101,8 @@ impl EvaluatedChain {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct BrokenPolicy {
     pub(crate) policy: Arc<ObjectKey>,
-    /// The first flaw of the policy.
-    pub(crate) flaw: Arc<str>,
+    /// The first refusal of the policy.
+    pub(crate) refusal: Arc<str>,
 }
 
 impl BrokenPolicy {

@@ -6,16 +6,16 @@
 //! one that sets the field (GEP-713).
 //!
 //! A contributor may have an invalid value of a field that must fail closed. The rule then answers an error
-//! ([`InheritedEffect::flaw`]).
+//! ([`InheritedEffect::refusal`]).
 //!
 //! A policy that contributes no field is left out of the [`PolicyChain`]. The others, in order, choose the same fields again, so a
 //! chain determines its plugins.
 
-mod flaws;
+mod refusals;
 
 use std::sync::Arc;
 
-pub(crate) use self::flaws::{acceptance_flaws, target_flaws, unreadable_flaw};
+pub(crate) use self::refusals::{acceptance_refusals, target_refusals, unreadable_refusal};
 use super::attached::{AttachedPolicies, AttachedPolicy, PolicyEffect, PolicyTarget};
 use super::chain::{BrokenPolicy, ChainFacts, Credentials, PolicyChain, are_protecting};
 pub(crate) use crate::crd::MergeStrategy;
@@ -30,7 +30,7 @@ pub(crate) trait InheritedEffect: PolicyEffect + 'static {
     fn strategy(&self) -> MergeStrategy;
 
     /// The reason why PingSIX cannot honour a field without which every request must fail.
-    fn flaw(&self, _field: &'static str) -> Option<&Arc<str>> {
+    fn refusal(&self, _field: &'static str) -> Option<&Arc<str>> {
         None
     }
 
@@ -64,7 +64,7 @@ pub(crate) struct Field<P> {
 pub(crate) fn merge_alike<P: InheritedEffect>(one: &P, other: &P) -> bool {
     let is_alike = |field: &Field<P>| {
         (field.plugins)(one) == (field.plugins)(other)
-            && one.flaw(field.name) == other.flaw(field.name)
+            && one.refusal(field.name) == other.refusal(field.name)
             && one.needs_address(field.name) == other.needs_address(field.name)
     };
     one.strategy() == other.strategy() && P::FIELDS.iter().all(is_alike)
@@ -151,9 +151,9 @@ impl<P: InheritedEffect> AttachedPolicies<P> {
                     keys.push(&policy.key);
                     effects.push(effect);
                 }
-                Err(flaws) if policy.spec.protects => {
-                    let flaw = flaws.first().map(ToString::to_string).unwrap_or_default();
-                    return Err(BrokenPolicy { policy: policy.key.clone(), flaw: flaw.into() });
+                Err(refusals) if policy.spec.protects => {
+                    let refusal = refusals.first().map(ToString::to_string).unwrap_or_default();
+                    return Err(BrokenPolicy { policy: policy.key.clone(), refusal: refusal.into() });
                 }
                 // Requests may pass without the policy.
                 Err(_) => {}
@@ -164,8 +164,8 @@ impl<P: InheritedEffect> AttachedPolicies<P> {
         for (field, contributor) in P::FIELDS.iter().zip(&contributors) {
             let Some(index) = *contributor else { continue };
             let policy = effects[index];
-            if let Some(flaw) = policy.flaw(field.name) {
-                return Err(BrokenPolicy { policy: keys[index].clone(), flaw: flaw.clone() });
+            if let Some(refusal) = policy.refusal(field.name) {
+                return Err(BrokenPolicy { policy: keys[index].clone(), refusal: refusal.clone() });
             }
             let plugins = (field.plugins)(policy).unwrap_or_default();
             let refines_nothing =

@@ -107,11 +107,11 @@ impl<'a> RoutePolicies<'a> {
             // would change the request, so both have to be equal from the start.
             Ok(BackendTlsEffect { hostname }) if host == Some(hostname) => Ok(hostname),
             Ok(BackendTlsEffect { hostname }) => Err(other_host(&self.named(&policy.key), service, hostname)),
-            Err(flaws) => Err(format!(
+            Err(refusals) => Err(format!(
                 "{} for Service {service} cannot be honoured{}. This share of requests is answered with an error, \
                      because a connection to the backend would be unverified.",
                 self.named(&policy.key),
-                self.flaw(&policy.key, flaws),
+                self.refusal(&policy.key, refusals),
             )),
         };
         Some(TlsRequirement { policy: &policy.key, tls })
@@ -136,7 +136,9 @@ impl<'a> RoutePolicies<'a> {
         let settings = match &policy.spec.effect {
             // A policy without protection has no effect if PingSIX cannot honour it.
             Err(_) if !policy.spec.protects => return None,
-            Err(flaws) => Err(unhonoured(&self.named(&policy.key), service, &self.flaw(&policy.key, flaws))),
+            Err(refusals) => {
+                Err(unhonoured(&self.named(&policy.key), service, &self.refusal(&policy.key, refusals)))
+            }
             Ok(_) if policy.spec.protects && !encrypted => {
                 Err(no_certificate(&self.named(&policy.key), service))
             }
@@ -155,16 +157,16 @@ impl RoutePolicies<'_> {
         policy.introduced_to(self.reader)
     }
 
-    /// The first flaw of a policy in parentheses. A flaw of a policy of another namespace may name objects there.
-    fn flaw(&self, policy: &ObjectKey, flaws: &[Refusal]) -> String {
-        let flaw = flaws.first().filter(|_| policy.is_known_to(self.reader)).map(ToString::to_string);
-        flaw.map(|flaw| format!(" ({})", flaw.trim_end_matches('.'))).unwrap_or_default()
+    /// The first refusal of a policy in parentheses. A refusal of a policy of another namespace may name objects there.
+    fn refusal(&self, policy: &ObjectKey, refusals: &[Refusal]) -> String {
+        let refusal = refusals.first().filter(|_| policy.is_known_to(self.reader)).map(ToString::to_string);
+        refusal.map(|refusal| format!(" ({})", refusal.trim_end_matches('.'))).unwrap_or_default()
     }
 }
 
-fn unhonoured(policy: &str, service: &ObjectName, flaw: &str) -> String {
+fn unhonoured(policy: &str, service: &ObjectName, refusal: &str) -> String {
     format!(
-        "{policy} requires a client certificate for Service {service} and cannot be honoured{flaw}. This share of traffic \
+        "{policy} requires a client certificate for Service {service} and cannot be honoured{refusal}. This share of traffic \
          is answered with an error."
     )
 }

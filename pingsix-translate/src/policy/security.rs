@@ -6,10 +6,11 @@ mod authentication;
 use self::authentication::Authentication;
 use super::attached::{PolicyEffect, PolicySpec, UnsupportedTraffic};
 use super::inherited::{
-    Field, InheritedEffect, MergeStrategy, acceptance_flaws, merge_alike, target_flaws, unreadable_flaw,
+    Field, InheritedEffect, MergeStrategy, acceptance_refusals, merge_alike, target_refusals,
+    unreadable_refusal,
 };
 use crate::crd::{self, PolicyTargetReference, SecurityPolicySpec};
-use crate::model::{FieldPath, Kind, Limitation, ObjectKey, Reason, Refusal};
+use crate::model::{FieldPath, Kind, ObjectKey, Reason, Refusal};
 use crate::normalise::{Cors, admits_any_origin};
 use crate::pingsix::Plugins;
 use crate::pingsix::plugin::{Cors as CorsPlugin, Csrf, IpRestriction, PluginConfig as _, RequestId};
@@ -39,14 +40,15 @@ impl PolicyEffect for SecurityEffect {
     fn read(policy: &SecurityPolicy, references: &References<'_>) -> PolicySpec<Self> {
         let key = key_of(Kind::SecurityPolicy, &policy.metadata);
         let sanitizes = policy.spec.target_refs.iter().any(PolicyTargetReference::is_wide);
-        let mut reader = Reader { key, references, sanitizes, flaws: Vec::new(), unresolved: Vec::new() };
+        let mut reader = Reader { key, references, sanitizes, refusals: Vec::new(), unresolved: Vec::new() };
         let effect = reader.read(&policy.spec);
-        let Reader { mut flaws, unresolved, .. } = reader;
+        let Reader { mut refusals, unresolved, .. } = reader;
         // A reference that leads nowhere makes the policy unusable, and its condition `ResolvedRefs` has the reason.
-        flaws.extend(unresolved.iter().map(|refusal| Refusal { reason: Reason::Invalid, ..refusal.clone() }));
+        refusals
+            .extend(unresolved.iter().map(|refusal| Refusal { reason: Reason::Invalid, ..refusal.clone() }));
         let limitations = limitations(&policy.spec, sanitizes);
         PolicySpec {
-            effect: if flaws.is_empty() { Ok(effect) } else { Err(flaws) },
+            effect: if refusals.is_empty() { Ok(effect) } else { Err(refusals) },
             unapplied: Vec::new(),
             unresolved,
             limitations,
@@ -148,17 +150,17 @@ struct Reader<'r> {
     references: &'r References<'r>,
     /// Whether backends get no credentials by default. Gateways and ListenerSets may have routes of others.
     sanitizes: bool,
-    flaws: Vec<Refusal>,
+    refusals: Vec<Refusal>,
     unresolved: Vec<Refusal>,
 }
 
 impl<'r> Reader<'r> {
     fn read(&mut self, spec: &SecurityPolicySpec) -> SecurityEffect {
         let at = FieldPath::new("spec");
-        self.flaws.extend(spec.unreadable.iter().map(unreadable_flaw));
-        self.flaws.extend(target_flaws(&spec.target_refs, spec.strategy));
+        self.refusals.extend(spec.unreadable.iter().map(unreadable_refusal));
+        self.refusals.extend(target_refusals(&spec.target_refs, spec.strategy));
         if spec.strategy == MergeStrategy::Overrides && spec.anonymous.is_some() {
-            self.flaw(at.child("strategy"), "The field anonymous overrides no authentication.");
+            self.refuse(at.child("strategy"), "The field anonymous overrides no authentication.");
         }
         let security = SecurityEffect {
             strategy: spec.strategy,
@@ -169,18 +171,18 @@ impl<'r> Reader<'r> {
             csrf: spec.csrf.as_ref().and_then(|csrf| self.csrf(csrf, &at.child("csrf"))),
         };
         self.check_addresses(spec, &at);
-        if self.flaws.is_empty() && self.unresolved.is_empty() {
-            self.flaws.extend(acceptance_flaws(SecurityEffect::plugins(|_| Some(&security)), &at));
+        if self.refusals.is_empty() && self.unresolved.is_empty() {
+            self.refusals.extend(acceptance_refusals(SecurityEffect::plugins(|_| Some(&security)), &at));
         }
         security
     }
 
-    fn flaw(&mut self, at: FieldPath, message: impl Into<String>) {
-        self.flaws.push(Refusal::new(at, Reason::Invalid, message));
+    fn refuse(&mut self, at: FieldPath, message: impl Into<String>) {
+        self.refusals.push(Refusal::new(at, Reason::Invalid, message));
     }
 
     fn cors(&mut self, cors: &crd::Cors, at: &FieldPath) -> CorsPlugin {
-        Cors::of_policy(cors, at, &mut self.flaws).lower()
+        Cors::of_policy(cors, at, &mut self.refusals).lower()
     }
 
     fn csrf(&mut self, csrf: &crd::Csrf, at: &FieldPath) -> Option<Csrf> {
@@ -215,17 +217,17 @@ impl<'r> Reader<'r> {
         referent.map_err(|refusal| self.unresolved.push(refusal)).ok()
     }
 
-    /// The value; `None` after noting its flaw.
+    /// The value; `None` after noting its refusal.
     fn valid<T>(&mut self, value: Result<T, String>, at: &FieldPath) -> Option<T> {
-        value.map_err(|message| self.flaw(at.clone(), message)).ok()
+        value.map_err(|message| self.refuse(at.clone(), message)).ok()
     }
 }
 
-fn limitations(spec: &SecurityPolicySpec, sanitizes: bool) -> Vec<Limitation> {
+fn limitations(spec: &SecurityPolicySpec, sanitizes: bool) -> Vec<Refusal> {
     let mut limitations = authentication::limitations(spec, sanitizes);
     limitations.extend(addresses::limitations(spec));
     if spec.cors.as_ref().is_some_and(|cors| cors.allow_credentials && admits_any_origin(cors)) {
-        limitations.push(Limitation::new(
+        limitations.push(Refusal::limited(
             FieldPath::new("spec").child("cors").child("allowCredentials"),
             "Scripts may not send credentials, because any origin is allowed. List the origins that may.",
         ));

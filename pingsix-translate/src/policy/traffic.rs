@@ -9,8 +9,10 @@ use std::sync::Arc;
 
 use self::reader::Reader;
 use super::attached::{PolicyEffect, PolicySpec, UnsupportedTraffic};
-use super::inherited::{Field, InheritedEffect, MergeStrategy, merge_alike, target_flaws, unreadable_flaw};
-use crate::model::{Capability, FieldPath, Limitation, Refusal};
+use super::inherited::{
+    Field, InheritedEffect, MergeStrategy, merge_alike, target_refusals, unreadable_refusal,
+};
+use crate::model::{Capability, FieldPath, Refusal};
 use crate::pingsix::Plugins;
 use crate::pingsix::plugin::{
     Brotli, Cache, FaultInjection, GrpcWeb, Gzip, LimitCount, PluginConfig as _, RequestId, ResponseRewrite,
@@ -75,7 +77,7 @@ impl TrafficEffect {
 }
 
 /// The limitation of a policy whose cache is left out.
-pub(super) fn forbidden_cache() -> Limitation {
+pub(super) fn forbidden_cache() -> Refusal {
     Capability::SharedCache.limit(cache_field())
 }
 
@@ -92,18 +94,18 @@ impl PolicyEffect for TrafficEffect {
         let (of_whole, of_unknown) =
             spec.unreadable
                 .iter()
-                .filter(|fault| !is_of_field(fault.top_level()))
-                .partition::<Vec<_>, _>(|fault| ["targetRefs", "strategy"].contains(&fault.top_level()));
-        let mut flaws: Vec<Refusal> = of_whole.into_iter().map(unreadable_flaw).collect();
-        flaws.extend(target_flaws(&spec.target_refs, spec.strategy));
+                .filter(|field| !is_of_field(field.top_level()))
+                .partition::<Vec<_>, _>(|field| ["targetRefs", "strategy"].contains(&field.top_level()));
+        let mut refusals: Vec<Refusal> = of_whole.into_iter().map(unreadable_refusal).collect();
+        refusals.extend(target_refusals(&spec.target_refs, spec.strategy));
         let mut reader = Reader::new(&spec.unreadable);
         let effect = reader.read(spec);
         let protects = effect.rate_limit.is_some();
         let mut unapplied = reader.finish();
-        unapplied.extend(of_unknown.into_iter().map(unreadable_flaw));
+        unapplied.extend(of_unknown.into_iter().map(unreadable_refusal));
         let limitations = limitations(&effect);
         PolicySpec {
-            effect: if flaws.is_empty() { Ok(effect) } else { Err(flaws) },
+            effect: if refusals.is_empty() { Ok(effect) } else { Err(refusals) },
             unapplied,
             unresolved: Vec::new(),
             limitations,
@@ -158,7 +160,7 @@ impl InheritedEffect for TrafficEffect {
         self.strategy
     }
 
-    fn flaw(&self, field: &'static str) -> Option<&Arc<str>> {
+    fn refusal(&self, field: &'static str) -> Option<&Arc<str>> {
         self.rate_limit.as_ref().filter(|_| field == RATE_LIMIT)?.as_ref().err()
     }
 
@@ -179,8 +181,8 @@ impl InheritedEffect for TrafficEffect {
         if let Some(request_id) = of(REQUEST_ID).and_then(|policy| policy.request_id.as_ref()) {
             plugins.insert(request_id);
         }
-        if let Some(fault) = of(FAULT_INJECTION).and_then(|policy| policy.fault_injection.as_ref()) {
-            plugins.insert(fault);
+        if let Some(injected) = of(FAULT_INJECTION).and_then(|policy| policy.fault_injection.as_ref()) {
+            plugins.insert(injected);
         }
         if let Some(grpc_web) = of(GRPC_WEB).and_then(|policy| policy.grpc_web.as_ref()) {
             plugins.insert(grpc_web);
@@ -195,7 +197,7 @@ impl InheritedEffect for TrafficEffect {
     }
 }
 
-fn limitations(effect: &TrafficEffect) -> Vec<Limitation> {
+fn limitations(effect: &TrafficEffect) -> Vec<Refusal> {
     let codings = effect.compression.as_ref();
     let has_brotli = codings.is_some_and(|codings| codings.brotli.is_some());
     let of_brotli =

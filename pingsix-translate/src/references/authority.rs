@@ -7,7 +7,7 @@ use super::References;
 use super::cache::not_read_yet;
 use crate::bounds;
 use crate::model::{FieldPath, Kind, ObjectKey, ObjectName, Reason, Refusal, article};
-use crate::pingsix::validate::{Fault, check_authorities, read_authorities, write_section};
+use crate::pingsix::validate::{CertificateError, check_authorities, read_authorities, write_section};
 use crate::snapshot::AuthorityRef;
 
 /// CA certificates of a ConfigMap. `Debug` shows the number of certificates alone.
@@ -120,7 +120,7 @@ impl References<'_> {
         &self,
         name: &ObjectName,
         at: &FieldPath,
-        read: impl FnOnce(&str) -> Result<A, Fault>,
+        read: impl FnOnce(&str) -> Result<A, CertificateError>,
     ) -> Result<A, Refusal> {
         let invalid =
             |message: String| Refusal::new(at.child("name"), Reason::InvalidCaCertificateRef, message);
@@ -137,6 +137,6 @@ impl References<'_> {
             .and_then(|data| data.get(ENTRY))
             .ok_or_else(|| invalid(format!("ConfigMap {name} has no entry {ENTRY}.")))?;
         read(text)
-            .map_err(|fault| invalid(format!("Entry {ENTRY} of ConfigMap {name} cannot be used: {fault}.")))
+            .map_err(|error| invalid(format!("Entry {ENTRY} of ConfigMap {name} cannot be used: {error}.")))
     }
 }

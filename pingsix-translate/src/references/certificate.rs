@@ -13,9 +13,7 @@ use chain::CertificateChain;
 pub use chain::certificate_validity;
 
 use super::References;
-use crate::model::{
-    Capability, FieldPath, Hostname, Kind, Limitation, ObjectKey, ObjectName, Reason, Refusal,
-};
+use crate::model::{Capability, FieldPath, Hostname, Kind, ObjectKey, ObjectName, Reason, Refusal};
 use crate::pingsix::validate::{check_leaf_and_key, read_certificates, write_section};
 use crate::snapshot::Secret;
 
@@ -67,7 +65,7 @@ impl Certificate {
     }
 
     /// The limitation for a chain with intermediate certificates, which PingSIX does not send.
-    pub(crate) fn chain_limitation(&self) -> Option<Limitation> {
+    pub(crate) fn chain_limitation(&self) -> Option<Refusal> {
         (self.pair.intermediates > 0).then(|| {
             Capability::IntermediateCertificates.limit_with(self.at.clone(), &[&self.secret.to_string()])
         })
@@ -163,13 +161,13 @@ impl KeyPair {
                 .ok_or_else(|| format!("Secret {name} has no entry {entry}."))?;
             str::from_utf8(bytes).map_err(|_| format!("Entry {entry} of Secret {name} is not PEM."))
         };
-        let unusable = |fault: &dyn fmt::Display| format!("Secret {name} cannot be used: {fault}.");
+        let unusable = |error: &dyn fmt::Display| format!("Secret {name} cannot be used: {error}.");
         let (chain, key) = (text("tls.crt")?, text("tls.key")?);
         // One bad pair would block every route of the data plane.
-        let key = check_leaf_and_key(chain, key).map_err(|fault| unusable(&fault))?;
+        let key = check_leaf_and_key(chain, key).map_err(|error| unusable(&error))?;
         let chain = read_certificates(chain);
         let CertificateChain { names, intermediates } =
-            CertificateChain::read(&chain).map_err(|fault| unusable(&fault))?;
+            CertificateChain::read(&chain).map_err(|error| unusable(&error))?;
         let mut certificates = chain.iter().map(|der| write_section("CERTIFICATE", der));
         let mut chain = certificates.next().ok_or_else(|| unusable(&"it holds no certificate"))?;
         let leaf = chain.len();

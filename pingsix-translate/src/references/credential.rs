@@ -24,7 +24,7 @@ impl<'a> References<'a> {
     }
 
     /// Resolves the reference of a policy to the public key in an entry of a ConfigMap or Secret, as canonical PEM. The inner
-    /// error describes a fault of the object in one sentence, without a quotation of its content.
+    /// error describes the object in one sentence, without a quotation of its content.
     pub(crate) fn public_key(
         &self,
         referrer: &ObjectKey,
@@ -42,7 +42,7 @@ impl<'a> References<'a> {
             text.ok_or_else(|| format!("{key} has no entry {name}."))
         };
         Ok(text.and_then(|text| {
-            read_public_key(text).map_err(|fault| format!("Entry {name} of {key} {fault}."))
+            read_public_key(text).map_err(|error| format!("Entry {name} of {key} {error}."))
         }))
     }
 

@@ -9,7 +9,7 @@ use super::listener::{GatewayState, unserved};
 use super::{Condition, ConditionContent, ConditionStatus, Conditions, GatewayVerdict, ListenerSetVerdict};
 use crate::attach::Listener;
 use crate::model::{
-    Capability, ConditionType, FieldPath, Hostname, Limitation, ObjectKey, Problem, Reason, Refusal, joined,
+    Capability, ConditionType, FieldPath, Hostname, ObjectKey, Problem, Reason, Refusal, joined,
 };
 use crate::references::{CertificateRef, References};
 use crate::snapshot::{FrontendValidation, Gateway};
@@ -55,7 +55,7 @@ pub(crate) fn judge_gateway(
         ));
     }
     if gateway.spec.extra.default_scope.is_some() {
-        limitations.push(Limitation::new(
+        limitations.push(Refusal::limited(
             FieldPath::new("spec").child("defaultScope"),
             "There are no default Gateways; only routes that name this one attach to it.",
         ));
@@ -89,7 +89,7 @@ pub(crate) fn judge_gateway(
     }
 }
 
-/// Refuses a whole Gateway for a fault outside of its listeners and parameters.
+/// Refuses a whole Gateway for a cause outside of its listeners and parameters.
 pub(crate) fn refuse_gateway(gateway: &Gateway) -> Option<Refusal> {
     let spec = FieldPath::new("spec");
     gateway.spec.addresses.iter().flatten().enumerate().find_map(|(index, address)| {
@@ -142,7 +142,7 @@ fn judge_client_certificate(
     gateway: &Gateway,
     state: &GatewayState<'_>,
     references: &References<'_>,
-    limitations: &mut Vec<Limitation>,
+    limitations: &mut Vec<Refusal>,
     problems: &mut Vec<Problem>,
 ) -> Option<ConditionContent> {
     let owner = &state.listeners.gateway;

@@ -5,7 +5,7 @@ use super::route::Refusals;
 use super::{Condition, ConditionStatus, Conditions, ListenerFront, ListenerVerdict, RouteVerdict};
 use crate::attach::{Listener, ListenerOwner, ListenerState, Listeners};
 use crate::lower::{RouteInput, data_plane_of};
-use crate::model::{ConditionType, DataPlaneKey, Layout, Limitation, Reason, Refusal, joined};
+use crate::model::{ConditionType, DataPlaneKey, Layout, Reason, Refusal, joined};
 use crate::small_set::SmallSet;
 
 /// The state by which Gateways and ListenerSets are judged.
@@ -18,7 +18,7 @@ pub(crate) struct GatewayState<'a> {
     /// The refusal of the whole Gateway.
     pub(crate) refused: Option<&'a Refusal>,
     /// The limitations of the Gateway itself.
-    pub(crate) limitations: &'a [Limitation],
+    pub(crate) limitations: &'a [Refusal],
 }
 
 impl GatewayState<'_> {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{Condition, ConditionStatus, Conditions};
 use crate::crd::PingsixProxy;
-use crate::model::{ConditionType, Kind, ObjectKey, Problem, Reason, Severity, joined};
-use crate::parameters::flaws;
+use crate::model::{ConditionType, Kind, ObjectKey, Problem, Reason, joined};
+use crate::parameters::refusals;
 use crate::snapshot::key_of;
 
 /// Verdict on a PingsixProxy.
@@ -27,11 +27,11 @@ pub struct PingsixProxyVerdict {
 pub fn judge_pingsix_proxy(proxy: &PingsixProxy) -> PingsixProxyVerdict {
     let key = Arc::new(key_of(Kind::PingsixProxy, &proxy.metadata));
     let generation = proxy.metadata.generation.unwrap_or_default();
-    let flaws = flaws(proxy);
-    let (status, reason, message) = if flaws.is_empty() {
+    let refusals = refusals(proxy);
+    let (status, reason, message) = if refusals.is_empty() {
         (ConditionStatus::True, Reason::Accepted, "The parameters are accepted.".to_owned())
     } else {
-        (ConditionStatus::False, Reason::InvalidParameters, joined(&flaws))
+        (ConditionStatus::False, Reason::InvalidParameters, joined(&refusals))
     };
     let kind = ConditionType::Accepted;
     let conditions =
@@ -41,13 +41,6 @@ pub fn judge_pingsix_proxy(proxy: &PingsixProxy) -> PingsixProxyVerdict {
         (None, Some(_)) => Some("Managed"),
         (Some(_), Some(_)) | (None, None) => None,
     };
-    let problems = flaws.into_iter().map(|flaw| Problem {
-        object: key.clone(),
-        field: flaw.at,
-        severity: Severity::Error,
-        reason: Reason::InvalidParameters,
-        message: flaw.message,
-    });
-    let problems = problems.collect();
+    let problems = refusals.iter().map(|refusal| refusal.of(&key)).collect();
     PingsixProxyVerdict { key, generation, mode, conditions, problems }
 }

@@ -10,7 +10,7 @@ use super::{Ancestor, Condition, ConditionStatus, Conditions, PolicyVerdict};
 use crate::attach::Listener;
 use crate::infrastructure::HIDDEN_CLIENTS;
 use crate::lower::RouteInput;
-use crate::model::{ConditionType, FieldPath, Kind, Limitation, ObjectKey, Problem, Reason, Refusal, joined};
+use crate::model::{ConditionType, FieldPath, Kind, ObjectKey, Problem, Reason, Refusal, joined};
 use crate::normalise::Rule;
 use crate::policy::{
     AttachedPolicies, AttachedPolicy, InheritedEffect, Overridden, Policies, PolicyEffect, PolicyTarget,
@@ -139,12 +139,12 @@ struct OwnerOfPolicies<'a> {
 struct Inheritance {
     /// The fields that wider policies override for some requests.
     overridden: Vec<Overridden>,
-    limitations: Vec<Limitation>,
+    limitations: Vec<Refusal>,
 }
 
 impl Inheritance {
     /// No policy is wider than one of an Ingress.
-    const fn limited(limitations: Vec<Limitation>) -> Self {
+    const fn limited(limitations: Vec<Refusal>) -> Self {
         Self { overridden: Vec::new(), limitations }
     }
 }
@@ -172,7 +172,7 @@ impl OwnerOfPolicies<'_> {
             if !policy.targets.iter().flatten().any(|target| self.targets.contains(&target.object)) {
                 continue;
             }
-            let faults = self.target_faults(policy, policies, references);
+            let refusals = self.target_refusals(policy, policies, references);
             let uses = self.uses.get(&policy.key);
             let unsupported = match (&policy.spec.effect, uses) {
                 (Ok(effect), Some(uses)) => effect.refuse(&uses.unsupported),
@@ -181,14 +181,14 @@ impl OwnerOfPolicies<'_> {
             let Inheritance { overridden, limitations } = inheritance(policy);
             let limitations = || policy.spec.limitations.iter().chain(&limitations);
             let mut conditions =
-                conditions(policy, &faults, &unsupported, uses.is_some_and(|uses| uses.honoured));
+                conditions(policy, &refusals, &unsupported, uses.is_some_and(|uses| uses.honoured));
             let of_owner =
                 [overridden_condition(&overridden, policy), limited(limitations(), policy.generation)];
             for condition in of_owner.into_iter().flatten() {
                 conditions.set(condition);
             }
             let refused =
-                faults.iter().chain(policy.flaws()).chain(&policy.spec.unresolved).chain(&unsupported);
+                refusals.iter().chain(policy.refusals()).chain(&policy.spec.unresolved).chain(&unsupported);
             problems.extend(refused.map(|refusal| refusal.of(&policy.key)));
             problems.extend(limitations().map(|limitation| limitation.of(&policy.key)));
             let verdict = PolicyVerdict {
@@ -202,14 +202,14 @@ impl OwnerOfPolicies<'_> {
     }
 
     /// The refusals of a policy for targets that it does not apply to.
-    fn target_faults<P: PolicyEffect>(
+    fn target_refusals<P: PolicyEffect>(
         &self,
         policy: &AttachedPolicy<P>,
         policies: &AttachedPolicies<P>,
         references: &References<'_>,
     ) -> Vec<Refusal> {
         let at = FieldPath::new("spec").child("targetRefs");
-        let faults = policy.targets.iter().enumerate().filter_map(|(position, target)| match target {
+        let refusals = policy.targets.iter().enumerate().filter_map(|(position, target)| match target {
             Err(refusal) => Some(refusal.clone()),
             // The snapshot lacks objects that no route uses.
             Ok(target) if !self.targets.contains(&target.object) => None,
@@ -225,15 +225,15 @@ impl OwnerOfPolicies<'_> {
                 self.missing(target, references, &at).or_else(|| policies.conflict(policy, target, at))
             }
         });
-        faults.collect()
+        refusals.collect()
     }
 }
 
 impl OwnerOfPolicies<'_> {
     /// The limitations of fields that need the addresses of clients.
-    fn hidden_clients<P: InheritedEffect>(&self, policy: &AttachedPolicy<P>) -> Vec<Limitation> {
+    fn hidden_clients<P: InheritedEffect>(&self, policy: &AttachedPolicy<P>) -> Vec<Refusal> {
         let fields = policy.fields_by_address().filter(|_| self.hides_clients);
-        fields.map(|field| Limitation::new(FieldPath::new("spec").child(field), HIDDEN_CLIENTS)).collect()
+        fields.map(|field| Refusal::limited(FieldPath::new("spec").child(field), HIDDEN_CLIENTS)).collect()
     }
 
     /// The fields of a policy that wider policies override for some requests.
@@ -327,7 +327,7 @@ fn overridden_condition<P: PolicyEffect>(
 
 fn conditions<P: PolicyEffect>(
     policy: &AttachedPolicy<P>,
-    faults: &[Refusal],
+    refusals: &[Refusal],
     unsupported: &[Refusal],
     honoured: bool,
 ) -> Conditions {
@@ -339,7 +339,7 @@ fn conditions<P: PolicyEffect>(
     // has one entry for all targets, so a policy that loses one of them is not accepted. The policy still counts for the
     // others, and the message has the field.
     let against: Vec<&Refusal> =
-        faults.iter().chain(policy.flaws()).chain(unsupported.iter().filter(|_| !honoured)).collect();
+        refusals.iter().chain(policy.refusals()).chain(unsupported.iter().filter(|_| !honoured)).collect();
     if let Some(first) = against.first() {
         let message = joined(against.iter().copied());
         set(ConditionType::Accepted, ConditionStatus::False, first.reason, message);

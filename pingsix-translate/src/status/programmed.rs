@@ -156,11 +156,11 @@ fn programmed(delivery: &Delivery) -> ConditionContent {
             Reason::Programmed,
             "Every known PingSIX instance has published the configuration.".to_owned(),
         ),
-        Delivery::ConfirmedInPart(faults) => (
+        Delivery::ConfirmedInPart(unserved) => (
             ConditionStatus::True,
             Reason::Programmed,
             format!(
-                "Every known instance has published the configuration, and cannot serve all of it: {faults}"
+                "Every known instance has published the configuration, and cannot serve all of it: {unserved}"
             ),
         ),
         Delivery::ConfirmedByOtherVersion(version) => (

@@ -9,7 +9,7 @@ use crate::attach::{Attachment, Listener};
 use crate::backends::ResolvedRule;
 use crate::lower::{RouteInput, RuleRef, ZoneRefusal, ZoneRefusalCause};
 use crate::model::{Capability, ConditionType, FieldPath, Problem, Reason};
-use crate::model::{Limitation, Refusal, joined};
+use crate::model::{Refusal, joined};
 use crate::normalise::Part;
 
 /// The refusals of lowering, by route.
@@ -39,14 +39,13 @@ impl Refusals {
     }
 
     /// The limitations of a route's rules, each once.
-    fn limitations(&self, route: usize) -> Vec<Limitation> {
+    fn limitations(&self, route: usize) -> Vec<&Refusal> {
         let of_rules = self.rules.get(&route).into_iter().flatten();
-        let limited = of_rules.filter(|(.., refusal)| refusal.reason == Reason::Limited);
-        let mut limitations: Vec<Limitation> = Vec::new();
+        let limited = of_rules.filter(|(.., refusal)| refusal.is_limited());
+        let mut limitations = Vec::new();
         for (.., refusal) in limited {
-            let limitation = Limitation::new(refusal.at.clone(), refusal.message.clone());
-            if !limitations.contains(&limitation) {
-                limitations.push(limitation);
+            if !limitations.contains(&refusal) {
+                limitations.push(refusal);
             }
         }
         limitations
@@ -96,8 +95,7 @@ pub(crate) fn judge_route(
     let route = &input.route;
     let of_rules = route.rules.iter().flat_map(|rule| &rule.limitations);
     let of_lowering = refusals.limitations(index);
-    let limitations: Vec<&Limitation> =
-        route.limitations.iter().chain(of_rules).chain(&of_lowering).collect();
+    let limitations: Vec<&Refusal> = route.limitations.iter().chain(of_rules).chain(of_lowering).collect();
     let written = input.written_rules();
     let unresolved: Vec<&Refusal> = input.rules.iter().flat_map(|rule| &rule.unresolved).collect();
     let RefusedBackends { denied, shares, of_every_rule } = refused_backends(&input.rules[..written]);
@@ -266,7 +264,7 @@ fn refused_rules<'a>(
     });
     let mut on_planes: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     for (plane, position, refusal) in lowered {
-        if refusal.reason != Reason::Limited
+        if !refusal.is_limited()
             && *position < written
             && planes.as_ref().is_none_or(|planes| planes.contains(plane))
         {

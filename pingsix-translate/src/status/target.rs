@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::{Ancestor, Condition, ConditionStatus, Conditions, PolicyVerdict, UnusableTarget};
+use super::{Ancestor, Condition, ConditionStatus, Conditions, PolicyVerdict, UnresolvedTarget};
 use crate::model::{ConditionType, FieldPath, ObjectKey, ObjectName, Problem, Reason, Refusal};
 use crate::policy::PolicyTarget;
 use crate::snapshot::AnyPolicy;
@@ -45,7 +45,7 @@ pub fn judge_targets(policy: &AnyPolicy, exists: impl Fn(&ObjectKey) -> Option<b
             message: refusal.to_string(),
             observed_generation: generation,
         });
-        let ancestor = Ancestor::Target(Box::new(UnusableTarget {
+        let ancestor = Ancestor::Target(Box::new(UnresolvedTarget {
             group: target.group.to_owned(),
             kind: target.kind.to_owned(),
             name: ObjectName::new(namespace.clone(), target.name),

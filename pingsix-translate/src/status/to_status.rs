@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Ancestor, Conditions, UnusableTarget};
+use super::{Ancestor, Conditions, UnresolvedTarget};
 use crate::model::{ObjectKey, ParentRef};
 
 impl Conditions {
@@ -36,7 +36,7 @@ impl Ancestor {
                 reference
             }
             Self::Target(target) => {
-                let UnusableTarget { group, kind, name, section_name } = &**target;
+                let UnresolvedTarget { group, kind, name, section_name } = &**target;
                 let mut reference = json!({
                     "group": group, "kind": kind, "namespace": &*name.namespace, "name": &*name.name,
                 });

@@ -162,7 +162,7 @@ pub enum StreamDecodeError {
     Key {
         /// The whole key, escaped.
         key: String,
-        /// The fault of the key.
+        /// The error of the key.
         problem: &'static str,
     },
     /// A value is no JSON, or not that of its kind. The source can quote the value and thereby a secret; this text

@@ -133,13 +133,13 @@ pub enum Destination {
     /// At a node of the upstream with this id. If it cannot be reached, another node may be tried.
     Upstream(String),
     /// Nowhere: the connection is closed, the datagram dropped. With [`StreamProtocol::Tls`], before any handshake.
-    Reject(Rejection),
+    Reject(RejectReason),
 }
 
 /// Reason of rejected connections; for logs and metrics, because clients see no difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rejection {
+pub enum RejectReason {
     /// A reference leads nowhere, the route cannot be honoured, or the listener that has these server names cannot be
     /// served.
     Invalid,
@@ -156,7 +156,7 @@ struct WrittenTarget {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     upstream_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    reject: Option<Rejection>,
+    reject: Option<RejectReason>,
     weight: u32,
 }
 

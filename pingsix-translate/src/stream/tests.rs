@@ -42,11 +42,17 @@ fn tls(port: u16, snis: &[&str]) -> Value {
     route
 }
 
-/// The faults, without their sentences.
-fn faults(documents: &[(&str, Value)]) -> Vec<String> {
+/// The violations, without their sentences.
+fn violations(documents: &[(&str, Value)]) -> Vec<String> {
     let found = validate(&config(documents));
-    assert!(found.iter().all(|fault| fault.message.ends_with('.') && fault.message.len() > 12), "{found:?}");
-    found.iter().map(|fault| format!("{} {}", fault.key, fault.field).trim_end().to_owned()).collect()
+    assert!(
+        found.iter().all(|violation| violation.message.ends_with('.') && violation.message.len() > 12),
+        "{found:?}"
+    );
+    found
+        .iter()
+        .map(|violation| format!("{} {}", violation.key, violation.field).trim_end().to_owned())
+        .collect()
 }
 
 #[test]
@@ -215,7 +221,7 @@ fn every_field_has_its_rule() {
             ("cas/c", json!({ "certs": cert })),
             ("stream_routes/r", route.clone()),
         ];
-        assert_eq!(faults(&documents), [format!("stream_routes/r {field}")], "{route}");
+        assert_eq!(violations(&documents), [format!("stream_routes/r {field}")], "{route}");
     }
     for nodes in [
         json!({}),
@@ -225,7 +231,11 @@ fn every_field_has_its_rule() {
         json!({"10.0.0.1:80": 0}),
         json!({"fd00::1:80": 1}),
     ] {
-        assert_eq!(faults(&[("upstreams/u", json!({ "nodes": nodes }))]), ["upstreams/u nodes"], "{nodes}");
+        assert_eq!(
+            violations(&[("upstreams/u", json!({ "nodes": nodes }))]),
+            ["upstreams/u nodes"],
+            "{nodes}"
+        );
     }
 }
 
@@ -233,7 +243,7 @@ fn every_field_has_its_rule() {
 fn a_certificate_has_a_whole_chain_and_its_own_key() {
     let (cert, key) = pair();
     let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-    let check = |cert: &str, key: &str| faults(&[("ssls/s", json!({"cert": cert, "key": key}))]);
+    let check = |cert: &str, key: &str| violations(&[("ssls/s", json!({"cert": cert, "key": key}))]);
     assert!(check(&format!("{cert}{}", pair().0), &key).is_empty());
     for (cert, key) in [
         (cert.as_str(), pair().1.as_str()),
@@ -250,7 +260,7 @@ fn a_certificate_has_a_whole_chain_and_its_own_key() {
 #[test]
 fn authorities_are_certificates() {
     let (cert, key) = pair();
-    let check = |certs: &str| faults(&[("cas/c", json!({ "certs": certs }))]);
+    let check = |certs: &str| violations(&[("cas/c", json!({ "certs": certs }))]);
     assert!(check(&cert).is_empty() && check(&format!("{cert}{}", pair().0)).is_empty());
     let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     for certs in ["", &key, broken, &format!("{cert}{broken}")] {
@@ -261,7 +271,7 @@ fn authorities_are_certificates() {
 #[test]
 fn no_two_routes_take_the_same_connection() {
     let check = |one: Value, other: Value| {
-        faults(&[upstream(), ("stream_routes/a", one), ("stream_routes/b", other)])
+        violations(&[upstream(), ("stream_routes/a", one), ("stream_routes/b", other)])
     };
     for (one, other) in [
         (to(1, "tcp"), to(2, "tcp")),

@@ -11,14 +11,14 @@ use garde::Validate;
 use super::key::is_id;
 use super::{Destination, StreamConfig, StreamDocument, StreamKey, StreamKind, StreamProtocol, StreamRoute};
 
-/// One fault of a configuration.
+/// One violation of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamViolation {
-    /// The document at fault. Of two conflicting ones, the later one by key.
+    /// The document. Of two conflicting ones, the later one by key.
     pub key: StreamKey,
     /// The field, for example `snis`; empty for the document itself.
     pub field: String,
-    /// One full sentence with the fault. It quotes no secret.
+    /// One full sentence. It quotes no secret.
     pub message: String,
 }
 
@@ -30,32 +30,35 @@ impl fmt::Display for StreamViolation {
     }
 }
 
-/// Every fault of a configuration, in the order of its documents.
+/// Every violation of a configuration, in the order of its documents.
 pub fn validate(config: &StreamConfig) -> Vec<StreamViolation> {
     let mut violations = Vec::new();
     let mut places = TakenMatches::default();
     for (key, document) in config.iter() {
-        let mut fault = |field: String, message: String| {
+        let mut violation = |field: String, message: String| {
             violations.push(StreamViolation { key: key.clone(), field, message });
         };
         if !is_id(&key.id) {
-            fault("id".to_owned(), "An id cannot be empty, start with a dot or contain a slash.".to_owned());
+            violation(
+                "id".to_owned(),
+                "An id cannot be empty, start with a dot or contain a slash.".to_owned(),
+            );
         }
         let fields = match document {
             StreamDocument::Upstream(upstream) => upstream.validate(),
             StreamDocument::Ssl(ssl) => ssl.validate(),
             StreamDocument::Ca(ca) => ca.validate(),
             StreamDocument::StreamRoute(route) => {
-                check_references(config, route, &mut fault);
+                check_references(config, route, &mut violation);
                 if let Some((field, message)) = places.take(key, route) {
-                    fault(field.to_owned(), message);
+                    violation(field.to_owned(), message);
                 }
                 route.validate()
             }
         };
         if let Err(report) = fields {
             for (path, error) in report.iter() {
-                fault(path.to_string(), sentence(error.message()));
+                violation(path.to_string(), sentence(error.message()));
             }
         }
     }
@@ -67,11 +70,11 @@ fn sentence(text: &str) -> String {
     if text.ends_with('.') { text.to_owned() } else { format!("The value is refused: {text}.") }
 }
 
-fn check_references(config: &StreamConfig, route: &StreamRoute, fault: &mut impl FnMut(String, String)) {
+fn check_references(config: &StreamConfig, route: &StreamRoute, violation: &mut impl FnMut(String, String)) {
     let mut check = |kind, id: &str, field: String| {
         let key = StreamKey::new(kind, id);
         if config.get(&key).is_none() {
-            fault(field, format!("There is no document {key}."));
+            violation(field, format!("There is no document {key}."));
         }
     };
     for (index, id) in route.ssl_ids.iter().enumerate() {

@@ -3,8 +3,8 @@
 use pingsix_translate::pingsix::validate::{ValidateOptions, order_dependence, validate};
 use pingsix_translate::{Options, Provenance, Translation};
 
-/// Every fault of the documents of a translation and of their provenance; empty when all is well.
-pub(crate) fn faults(translation: &Translation, options: &Options) -> Vec<String> {
+/// Every violation of the documents of a translation and of their provenance; empty when all is well.
+pub(crate) fn violations(translation: &Translation, options: &Options) -> Vec<String> {
     let mut found = Vec::new();
     for (key, plane) in &translation.data_planes {
         let rules = ValidateOptions { prefix: key.prefix(&options.root), ..ValidateOptions::default() };

@@ -187,8 +187,8 @@ fn judge_takeover(case: &AttackCase, meant: &Answers, got: &Answers, seen: &mut 
     for (key, decided) in got {
         for (index, decided) in decided.iter().enumerate() {
             let probe = &case.probes[index];
-            let fault = |said: &str| format!("{key}, {probe:?}: {said}: {decided:?}");
-            let answered = by(decided).map_err(|error| fault(&error))?;
+            let error = |said: &str| format!("{key}, {probe:?}: {said}: {decided:?}");
+            let answered = by(decided).map_err(|reason| error(&reason))?;
             match &answered {
                 By::Namespace(namespace) if namespace == VICTIM => seen.victim += 1,
                 By::Namespace(_) => seen.hostile += 1,
@@ -197,14 +197,14 @@ fn judge_takeover(case: &AttackCase, meant: &Answers, got: &Answers, seen: &mut 
             let of_victim = By::Namespace(VICTIM.to_owned());
             let own = probe.host.as_deref().is_some_and(is_own);
             if own && answered != By::Nobody && answered != of_victim {
-                return Err(fault("a listener of the victim's is answered for by another"));
+                return Err(error("a listener of the victim's is answered for by another"));
             }
             let meant = &meant[key][index];
             let of_rule = meant.rule.as_ref().and_then(|(route, _)| route.split_once('/'));
             let intended = of_rule.map_or(By::Nobody, |(namespace, _)| By::Namespace(namespace.to_owned()));
             seen.left_out += usize::from(intended != By::Nobody && answered == By::Nobody);
             if answered != By::Nobody && answered != intended {
-                return Err(fault(&format!("it is meant to be answered as {meant:?}")));
+                return Err(error(&format!("it is meant to be answered as {meant:?}")));
             }
         }
     }
@@ -273,8 +273,8 @@ fn judge_documents(translation: &Translation, budget: Budget, options: &Options)
             return Err(format!("{key}: {:?} of {budget:?}", plane.size));
         }
     }
-    let faults = accepted::faults(translation, options);
-    if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+    let violations = accepted::violations(translation, options);
+    if violations.is_empty() { Ok(()) } else { Err(violations.join("\n")) }
 }
 
 /// Judges the victim among these objects.
@@ -334,9 +334,9 @@ fn hostile_tenants_take_no_request_and_younger_ones_change_nothing() {
         let mut rng = SmallRng::seed_from_u64(seed);
         let aim = aim(&mut rng);
         let (case, objects, budget) = under_attack(&mut rng, aim);
-        if let Err(fault) = judge(&case, &objects, budget, &mut seen) {
+        if let Err(error) = judge(&case, &objects, budget, &mut seen) {
             let again = |objects: &[Value]| judge(&case, objects, budget, &mut Seen::default()).err();
-            report(&format!("seed {seed}, {case:?}, {budget:?}: {fault}"), objects, again);
+            report(&format!("seed {seed}, {case:?}, {budget:?}: {error}"), objects, again);
         }
     }
     println!("{seen:?}");
@@ -353,14 +353,14 @@ fn hostile_tenants_take_no_request_and_younger_ones_change_nothing() {
 }
 
 /// Shows as little of the hostile objects as still does harm, and fails.
-fn report(fault: &str, objects: Vec<Value>, again: impl Fn(&[Value]) -> Option<String>) {
+fn report(error: &str, objects: Vec<Value>, again: impl Fn(&[Value]) -> Option<String>) {
     let (hostile, others): (Vec<Value>, Vec<Value>) = objects.into_iter().partition(is_hostile);
     let with = |hostile: &[Value]| again(&[&others, hostile].concat());
     let smallest = shrink::shrink(hostile, |hostile| with(hostile).is_some());
     for object in others.iter().chain(&smallest).filter(|object| object["kind"] != "Secret") {
         println!("{object}");
     }
-    panic!("{fault}\nafter shrinking: {}", with(&smallest).unwrap_or_default());
+    panic!("{error}\nafter shrinking: {}", with(&smallest).unwrap_or_default());
 }
 
 #[test]
@@ -377,8 +377,8 @@ fn a_translator_remembers_nothing_of_the_changes_of_hostile_tenants() {
                 incremental::compare(&got, &fresh)?;
                 incremental::compare_charges(&got, &fresh)
             });
-            if let Err(fault) = checked {
-                panic!("seed {seed}, step {step}, {:?}, {:?}, {budget:?}: {fault}", case.aim, case.options);
+            if let Err(error) = checked {
+                panic!("seed {seed}, step {step}, {:?}, {:?}, {budget:?}: {error}", case.aim, case.options);
             }
             edit(&mut rng, aim, &mut objects, 100 * (step + 1));
             seen.edits += 1;

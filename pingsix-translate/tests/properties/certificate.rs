@@ -9,7 +9,7 @@ use crate::generate::{CERTIFICATES, HOSTNAMES, secret_of};
 
 /// Every host for which a data plane of a port shows a certificate that is not its listener's, or one that is not
 /// valid although the listener has one that is.
-pub(crate) fn faults(case: &Case) -> Vec<String> {
+pub(crate) fn violations(case: &Case) -> Vec<String> {
     let mut found = Vec::new();
     for (port, plane) in case.planes() {
         let (Some(port), Some(plane)) = (port, plane) else { continue };

@@ -207,16 +207,16 @@ fn treat(name: &str, plugins: &Plugins, treatment: &mut Treatment) -> Result<(),
             treatment.id = Some((id.header_name.to_ascii_lowercase(), id.include_in_response));
         }
         FaultInjection::NAME => {
-            let fault: FaultInjection = decode(plugins)?.unwrap_or_default();
+            let injected: FaultInjection = decode(plugins)?.unwrap_or_default();
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
                 reason = "a delay is at most a minute"
             )]
             let millis = |seconds: f64| (seconds * 1000.0).round() as u64;
-            treatment.delay = fault.delay.map(|delay| (millis(delay.duration), share(delay.percentage)));
+            treatment.delay = injected.delay.map(|delay| (millis(delay.duration), share(delay.percentage)));
             treatment.error =
-                fault.abort.map(|abort| (u64::from(abort.http_status), share(abort.percentage)));
+                injected.abort.map(|abort| (u64::from(abort.http_status), share(abort.percentage)));
         }
         GrpcWeb::NAME => treatment.is_web = true,
         Cache::NAME => {

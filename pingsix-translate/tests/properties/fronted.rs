@@ -102,9 +102,9 @@ pub(crate) fn check(objects: &[Value], seed: u64) -> Result<Seen, String> {
     let all: Vec<Value> = objects.iter().cloned().chain(parameters()).collect();
     let translation = pingsix_translate::translate(&snapshot(&all), &SETTING.options());
     let streams = translation.stream_planes.values().next().ok_or("there are no stream documents")?;
-    let faults = pingsix_translate::stream::validate(&streams.config);
-    if !faults.is_empty() {
-        return Err(format!("stream documents at fault: {faults:?}"));
+    let violations = pingsix_translate::stream::validate(&streams.config);
+    if !violations.is_empty() {
+        return Err(format!("stream documents at fault: {violations:?}"));
     }
     let mut counts = Seen::default();
     for (key, plane) in &translation.data_planes {

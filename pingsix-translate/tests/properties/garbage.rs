@@ -43,11 +43,11 @@ pub(crate) fn exercise(bytes: &[u8]) -> Vec<String> {
         let verdict = judge_gateway_class(class, &proxies, &Options::default());
         drop(verdict.map(|verdict| merge.gateway_class(&Value::Null, &verdict)));
     }
-    let mut faults = Vec::new();
+    let mut violations = Vec::new();
     let classes: Vec<ObjectName> = all.ingress_classes().map(|(name, _)| name.clone()).collect();
     for snapshot in classes.iter().filter_map(|class| all.ingress_snapshot(&class.name)) {
         let options = Options { route_names: true, ..Options::default() };
-        check(&translate_ingress(&snapshot, &options), &options, &mut faults);
+        check(&translate_ingress(&snapshot, &options), &options, &mut violations);
     }
     let names: Vec<ObjectName> = all.gateways().map(|(name, _)| name.clone()).collect();
     for snapshot in names.iter().filter_map(|name| all.snapshot(name)) {
@@ -55,14 +55,14 @@ pub(crate) fn exercise(bytes: &[u8]) -> Vec<String> {
             for responder in [None, Some(([127, 0, 0, 1], 9080).into())] {
                 let options =
                     Options { layout, responder, stream: responder.is_some(), ..Options::default() };
-                check(&translate(&snapshot, &options), &options, &mut faults);
+                check(&translate(&snapshot, &options), &options, &mut violations);
             }
         }
     }
-    faults
+    violations
 }
 
-fn check(translation: &Translation, options: &Options, faults: &mut Vec<String>) {
+fn check(translation: &Translation, options: &Options, violations: &mut Vec<String>) {
     for (key, plane) in &translation.data_planes {
         let rules = ValidateOptions {
             prefix: key.prefix(&options.root),
@@ -70,25 +70,26 @@ fn check(translation: &Translation, options: &Options, faults: &mut Vec<String>)
             ..ValidateOptions::default()
         };
         for violation in validate(&plane.config, &rules) {
-            faults.push(format!("{key}: {violation:?}"));
+            violations.push(format!("{key}: {violation:?}"));
         }
         let table = RouteTable::new(&plane.config);
         for backwards in [false, true] {
             let order = (0..table.len()).map(|index| if backwards { table.len() - 1 - index } else { index });
             if let Err(error) = table.insert_in(order) {
-                faults.push(format!("{key}: {error}: {}", error.cause));
+                violations.push(format!("{key}: {error}: {}", error.cause));
             }
         }
     }
     for (key, plane) in &translation.stream_planes {
-        faults.extend(stream::validate(&plane.config).iter().map(|violation| format!("{key}: {violation}")));
+        violations
+            .extend(stream::validate(&plane.config).iter().map(|violation| format!("{key}: {violation}")));
         if !plane.config.iter().map(|(key, _)| key).eq(plane.provenance.keys()) {
-            faults.push(format!("{key}: not every document has a provenance"));
+            violations.push(format!("{key}: not every document has a provenance"));
         }
     }
     for problem in &translation.verdicts.problems {
         if problem.message.is_empty() || problem.field.as_str().is_empty() {
-            faults.push(format!("a problem does not say what it is: {problem:?}"));
+            violations.push(format!("a problem does not say what it is: {problem:?}"));
         }
     }
     let finished = with_delivery(translation.verdicts.clone(), &BTreeMap::new());

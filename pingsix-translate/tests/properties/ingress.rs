@@ -293,8 +293,8 @@ fn the_answers_and_problems_of_ingresses_equal_those_of_the_oracle() {
 #[test]
 fn everything_emitted_for_ingresses_is_accepted_by_pingsix() {
     check_tables(|objects, layout| {
-        let faults = accepted::faults(&Case::new(objects, layout).translation, &options(layout));
-        (!faults.is_empty()).then(|| faults.join("\n"))
+        let violations = accepted::violations(&Case::new(objects, layout).translation, &options(layout));
+        (!violations.is_empty()).then(|| violations.join("\n"))
     });
 }
 

@@ -7,7 +7,7 @@ use pingsix_translate::{Layout, Translation, translate};
 use serde_json::{Value, json};
 
 use crate::case::{Case, Setting, documents, snapshot};
-use crate::oracle::{ListenerFault, Owner};
+use crate::oracle::{ListenerProblem, Owner};
 
 /// Counts of the contents of tables with ListenerSets, by the oracle.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,11 +37,11 @@ impl Seen {
             if listener.owner == Owner::Gateway {
                 continue;
             }
-            let has = |fault| u64::from(status.faults.contains(&fault));
-            self.serving += u64::from(status.faults.is_empty());
-            self.hostname_conflicts += has(ListenerFault::HostnameConflict);
-            self.protocol_conflicts += has(ListenerFault::ProtocolConflict);
-            self.not_permitted += u64::from(status.certificate_faults.contains("RefNotPermitted"));
+            let has = |problem| u64::from(status.problems.contains(&problem));
+            self.serving += u64::from(status.problems.is_empty());
+            self.hostname_conflicts += has(ListenerProblem::HostnameConflict);
+            self.protocol_conflicts += has(ListenerProblem::ProtocolConflict);
+            self.not_permitted += u64::from(status.certificate_problems.contains("RefNotPermitted"));
         }
         self.not_allowed += world.listener_sets.iter().filter(|set| !world.allows_set(set)).count() as u64;
         for (index, route) in world.routes.iter().enumerate() {

@@ -122,9 +122,9 @@ impl Owner {
                 changes.unchanged += 1;
                 continue;
             }
-            let fault = |what: &str| Err(format!("without {}, {key} {what}: {pair:#?}", self.name));
+            let error = |what: &str| Err(format!("without {}, {key} {what}: {pair:#?}", self.name));
             match pair {
-                _ if self.decides(key, &without.provenance) => return fault("is still the route's"),
+                _ if self.decides(key, &without.provenance) => return error("is still the route's"),
                 (Some(Document::Upstream(_) | Document::Service(_)), None) if is_used(with, key) => {
                     changes.shared += 1;
                 }
@@ -135,7 +135,7 @@ impl Owner {
                 _ if self.decides(key, &with.provenance) => changes.deciding += 1,
                 (Some(Document::Route(one)), Some(Document::Route(other))) => {
                     if !same_but_for_patterns(one, other) {
-                        return fault("answers something else");
+                        return error("answers something else");
                     }
                     let differ = |all: &BTreeSet<String>, one: &[String], other: &[String]| {
                         let set = |patterns: &[String]| patterns.iter().cloned().collect::<BTreeSet<_>>();
@@ -144,7 +144,7 @@ impl Owner {
                     if !differ(&paths, one.path_patterns(), other.path_patterns())
                         || !differ(&hosts, one.host_patterns(), other.host_patterns())
                     {
-                        return fault("lists other patterns than those that came or went");
+                        return error("lists other patterns than those that came or went");
                     }
                     changes.listing += 1;
                 }
@@ -156,11 +156,11 @@ impl Owner {
                     let is_named = own.is_some_and(|own| self.paths.contains(own));
                     let answers = |plane| self.answers_there(plane, &with.provenance, route);
                     if !is_named && !answers(with) && !answers(without) {
-                        return fault("comes or goes");
+                        return error("comes or goes");
                     }
                     changes.regions += 1;
                 }
-                _ => return fault("comes or goes"),
+                _ => return error("comes or goes"),
             }
         }
         Ok(changes)

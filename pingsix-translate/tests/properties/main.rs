@@ -224,9 +224,9 @@ fn verdicts_on_listener_sets_and_beside_them_are_the_oracles() {
 
 fn refused_by_pingsix(objects: &[Value], setting: Setting) -> Option<String> {
     for setting in [setting, Setting { responder: false, ..setting }] {
-        let faults = accepted::faults(&Case::new(objects, setting).translation, &setting.options());
-        if !faults.is_empty() {
-            return Some(faults.join("\n"));
+        let violations = accepted::violations(&Case::new(objects, setting).translation, &setting.options());
+        if !violations.is_empty() {
+            return Some(violations.join("\n"));
         }
     }
     None
@@ -239,8 +239,8 @@ fn everything_emitted_is_accepted_by_pingsix() {
 }
 
 fn wrong_certificates(objects: &[Value], setting: Setting) -> Option<String> {
-    let faults = certificate::faults(&Case::new(objects, setting));
-    (!faults.is_empty()).then(|| faults.join("\n"))
+    let violations = certificate::violations(&Case::new(objects, setting));
+    (!violations.is_empty()).then(|| violations.join("\n"))
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn a_wider_route_never_changes_what_a_more_specific_rule_answers() {
                 compared.set(all);
                 None
             }
-            Err(fault) => Some(fault),
+            Err(error) => Some(error),
         };
         if failure(&objects).is_some() {
             report(seed, setting, objects, failure);
@@ -334,7 +334,7 @@ fn one_route_changes_its_own_documents_and_what_lists_its_patterns() {
             all.set(sum);
             None
         }
-        Err(fault) => Some(fault),
+        Err(error) => Some(error),
     });
     println!("{:?}", all.get());
 }
@@ -421,8 +421,8 @@ fn nonsensical_objects_do_no_harm() {
     for round in 0..rounds {
         let mut bytes = vec![0; rng.random_range(0..200)];
         rng.fill_bytes(&mut bytes);
-        let faults = garbage::exercise(&bytes);
-        assert!(faults.is_empty(), "round {round}, {bytes:?}: {}", faults.join("\n"));
+        let violations = garbage::exercise(&bytes);
+        assert!(violations.is_empty(), "round {round}, {bytes:?}: {}", violations.join("\n"));
     }
     println!("{rounds} collections of nonsensical objects translated");
 }

@@ -22,7 +22,7 @@ mod world;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-pub(crate) use self::attach::ListenerFault;
+pub(crate) use self::attach::ListenerProblem;
 use self::list::Agreement;
 pub(crate) use self::list::Refusals;
 use self::row::Row;
@@ -149,7 +149,7 @@ impl World {
         let choices = self.choices(port, request);
         let agreed = self.agree(port, request, &choices);
         let decided = self.decide_among(request, &listeners, port, &agreed);
-        // Faults are injected before anything else, into all requests that are decided among these rules.
+        // Problems are injected before anything else, into all requests that are decided among these rules.
         match agreed.error {
             Some(status) => Decided::without_backend(decided.rule, Answer::status(status)),
             None => decided,

@@ -188,7 +188,7 @@ fn a_security_policy_never_fails_open() {
                 all.guarded += guarded;
                 all.closed += closed;
             }
-            Err(fault) => panic!("seed {seed}: {fault}"),
+            Err(error) => panic!("seed {seed}: {error}"),
         }
     }
     println!("{all:?}");
@@ -370,7 +370,7 @@ fn guarded_history(seed: u64) -> Result<Judged, String> {
         present.referents.pending = pending.clone();
         let translation = translator.translate(&present);
         compare(&translation, &translate(&present, &options))
-            .map_err(|fault| format!("step {step}: {fault}"))?;
+            .map_err(|error| format!("step {step}: {error}"))?;
         let keys = keys_of_guard(&objects, &quarantine, &pending);
         let written: Vec<Value> = objects.values().map(|(object, _)| object.clone()).collect();
         let world = World::read(&written);
@@ -378,7 +378,7 @@ fn guarded_history(seed: u64) -> Result<Judged, String> {
         let probes: Vec<Probe> = (0..40).map(|_| probe(&mut rng, &hosts)).collect();
         for plane in translation.data_planes.values() {
             judge(&world, plane, &probes, keys.as_ref(), &mut judged)
-                .map_err(|fault| format!("step {step}: {fault}"))?;
+                .map_err(|error| format!("step {step}: {error}"))?;
         }
         for _ in 0..rng.random_range(1..4) {
             if rng.random() {

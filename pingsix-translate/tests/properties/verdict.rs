@@ -9,7 +9,7 @@ use pingsix_translate::status::{
 };
 
 use crate::case::Case;
-use crate::oracle::{Listener, ListenerFault, ListenerStatus, Owner, ParentStatus, Refusals};
+use crate::oracle::{Listener, ListenerProblem, ListenerStatus, Owner, ParentStatus, Refusals};
 
 /// Everything that is not as the oracle expects it; empty when all is well.
 pub(crate) fn differences(case: &Case) -> Vec<String> {
@@ -54,8 +54,8 @@ fn gateway(case: &Case, refusals: &Refusals, found: &mut Vec<String>) {
         return;
     }
     // A Gateway is useful as long as any of all the listeners serves.
-    let serves = |statuses: &[&ListenerStatus]| statuses.iter().any(|listener| listener.faults.is_empty());
-    let (status, reason) = if own.iter().all(|listener| listener.faults.is_empty()) {
+    let serves = |statuses: &[&ListenerStatus]| statuses.iter().any(|listener| listener.problems.is_empty());
+    let (status, reason) = if own.iter().all(|listener| listener.problems.is_empty()) {
         (ConditionStatus::True, Reason::Accepted)
     } else if serves(&statuses.iter().collect::<Vec<_>>()) {
         (ConditionStatus::True, Reason::ListenersNotValid)
@@ -101,7 +101,7 @@ fn listener_sets(case: &Case, verdicts: &Verdicts, statuses: &[ListenerStatus], 
             if own.iter().any(|listener| listener.has_wrong_kinds) {
                 continue;
             }
-            match own.iter().filter(|listener| listener.faults.is_empty()).count() {
+            match own.iter().filter(|listener| listener.problems.is_empty()).count() {
                 all if all == own.len() => (ConditionStatus::True, vec![Reason::Accepted]),
                 // Nor whether one that has no listener to serve blames itself, or a Gateway that has none either.
                 0 => (ConditionStatus::False, vec![Reason::ListenersNotValid, Reason::ParentNotAccepted]),
@@ -164,17 +164,17 @@ fn listener(name: &str, expected: &ListenerStatus, verdict: &ListenerVerdict, fo
         let (stated, counted) = (verdict.attached_routes, expected.attached_routes);
         found.push(format!("{name} states {stated} attached routes, not {counted}"));
     }
-    let reasons: Vec<Reason> = expected.faults.iter().filter_map(|fault| reason_of(*fault)).collect();
+    let reasons: Vec<Reason> = expected.problems.iter().filter_map(|problem| reason_of(*problem)).collect();
     one_of(name, &verdict.conditions, ConditionType::Accepted, &reasons, found);
     let conflicts: Vec<Reason> = expected
-        .faults
+        .problems
         .iter()
-        .filter(|fault| is_conflict(**fault))
-        .filter_map(|fault| reason_of(*fault))
+        .filter(|problem| is_conflict(**problem))
+        .filter_map(|problem| reason_of(*problem))
         .collect();
     let conflicted = verdict.conditions.is_true(ConditionType::Conflicted);
     if conflicted == conflicts.is_empty() {
-        found.push(format!("{name} is conflicted: {conflicted}; faults: {:?}", expected.faults));
+        found.push(format!("{name} is conflicted: {conflicted}; problems: {:?}", expected.problems));
     }
     // A listener that loses a conflict has the reason in three conditions.
     if let [conflict] = conflicts.as_slice() {
@@ -182,18 +182,18 @@ fn listener(name: &str, expected: &ListenerStatus, verdict: &ListenerVerdict, fo
         exactly(name, &verdict.conditions, ConditionType::Conflicted, yes, *conflict, found);
         exactly(name, &verdict.conditions, ConditionType::Programmed, no, *conflict, found);
     }
-    let serves = expected.faults.is_empty();
+    let serves = expected.problems.is_empty();
     if verdict.data_plane.is_some() != serves
         || verdict.conditions.is_true(ConditionType::Programmed) != serves
     {
-        found.push(format!("{name} has {:?}; faults: {:?}", verdict.data_plane, expected.faults));
+        found.push(format!("{name} has {:?}; problems: {:?}", verdict.data_plane, expected.problems));
     }
     let supported: BTreeSet<&str> = verdict.supported_kinds.iter().map(|kind| kind.kind.as_str()).collect();
     if supported != expected.supported_kinds {
         found.push(format!("{name} supports {:?}", verdict.supported_kinds));
     }
     if expected.speaks_http {
-        let mut reasons = reasons_called(&expected.certificate_faults);
+        let mut reasons = reasons_called(&expected.certificate_problems);
         if expected.has_wrong_kinds {
             reasons.push(Reason::InvalidRouteKinds);
         }
@@ -201,17 +201,17 @@ fn listener(name: &str, expected: &ListenerStatus, verdict: &ListenerVerdict, fo
     }
 }
 
-const fn is_conflict(fault: ListenerFault) -> bool {
-    matches!(fault, ListenerFault::ProtocolConflict | ListenerFault::HostnameConflict)
+const fn is_conflict(problem: ListenerProblem) -> bool {
+    matches!(problem, ListenerProblem::ProtocolConflict | ListenerProblem::HostnameConflict)
 }
 
-/// The reason of `Accepted=False` a fault is; a certificate is a matter of `ResolvedRefs` alone.
-const fn reason_of(fault: ListenerFault) -> Option<Reason> {
-    match fault {
-        ListenerFault::UnsupportedProtocol => Some(Reason::UnsupportedProtocol),
-        ListenerFault::ProtocolConflict => Some(Reason::ProtocolConflict),
-        ListenerFault::HostnameConflict => Some(Reason::HostnameConflict),
-        ListenerFault::InvalidCertificateRef => None,
+/// The reason of `Accepted=False` a problem is; a certificate is a matter of `ResolvedRefs` alone.
+const fn reason_of(problem: ListenerProblem) -> Option<Reason> {
+    match problem {
+        ListenerProblem::UnsupportedProtocol => Some(Reason::UnsupportedProtocol),
+        ListenerProblem::ProtocolConflict => Some(Reason::ProtocolConflict),
+        ListenerProblem::HostnameConflict => Some(Reason::HostnameConflict),
+        ListenerProblem::InvalidCertificateRef => None,
     }
 }
 

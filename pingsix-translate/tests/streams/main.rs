@@ -8,7 +8,7 @@ mod world;
 
 use std::collections::BTreeMap;
 
-use pingsix_translate::stream::{Arrival, Destination, Rejection, StreamConfig, validate};
+use pingsix_translate::stream::{Arrival, Destination, RejectReason, StreamConfig, validate};
 use pingsix_translate::{Budget, ObjectName, Objects, Options, StreamPlane, Translation, translate};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -37,9 +37,9 @@ fn documents(config: &StreamConfig, port: u16, arrival: Arrival<'_>) -> Option<B
     let mut shares = BTreeMap::new();
     for target in &route.targets {
         let end = match &target.to {
-            Destination::Reject(Rejection::NoRoute) => return None,
-            Destination::Reject(Rejection::Invalid) => "invalid",
-            Destination::Reject(Rejection::NoEndpoints) => "no_endpoints",
+            Destination::Reject(RejectReason::NoRoute) => return None,
+            Destination::Reject(RejectReason::Invalid) => "invalid",
+            Destination::Reject(RejectReason::NoEndpoints) => "no_endpoints",
             Destination::Upstream(id) => {
                 let nodes = &config.upstream(id).unwrap().nodes;
                 let port = if arrival == Arrival::Udp { 91 } else { 90 };

@@ -126,17 +126,17 @@ fn no_modules_of_the_workspace_import_each_other() {
         "bin/pingsix-gatewayctl",
         "bin/pingsix-migrate",
     ];
-    let mut faults = Vec::new();
+    let mut errors = Vec::new();
     for directory in crates {
         for ImportCycle { parent, imports } in
             import_cycles(&Sources::read(&tool.join("../..").join(directory).join("src")).unwrap())
         {
             let name =
                 if parent.is_empty() { directory.to_owned() } else { format!("{directory}::{parent}") };
-            faults.push(format!("Modules of {name} import each other:\n  {}", imports.join("\n  ")));
+            errors.push(format!("Modules of {name} import each other:\n  {}", imports.join("\n  ")));
         }
     }
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(errors.is_empty(), "{}", errors.join("\n"));
 }
 
 #[test]

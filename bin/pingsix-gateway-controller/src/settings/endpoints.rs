@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 
 use pingsix_sink::Target;
 
-use super::{Fault, Given, fault_at};
+use super::{Given, KeyError, key_error};
 use crate::configuration::Configuration;
 
 /// Endpoints at which a managed data plane would find no feed, or none that it could use.
 pub(super) fn endpoints_of_no_use(
     configuration: &Configuration,
     given: &BTreeMap<String, Given>,
-) -> Vec<Fault> {
+) -> Vec<KeyError> {
     let feed = &configuration.feed;
     let Some(first) = feed.endpoint.first() else { return Vec::new() };
-    let mut faults = Vec::new();
+    let mut errors = Vec::new();
     let mut refuse = |index: usize, message: &str| {
-        faults.push(fault_at(&format!("feed.endpoint[{index}]"), message, given));
+        errors.push(key_error(&format!("feed.endpoint[{index}]"), message, given));
     };
     let responder = configuration.responder.address();
     if !responder.is_some_and(|address| address.ip().is_loopback()) {
@@ -41,5 +41,5 @@ pub(super) fn endpoints_of_no_use(
             refuse(index, &format!("excludes {key}, with which the feed has TLS"));
         }
     }
-    faults
+    errors
 }

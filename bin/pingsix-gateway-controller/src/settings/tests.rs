@@ -11,12 +11,12 @@ fn read(arguments: &[&str]) -> Result<Configuration, Vec<String>> {
     let arguments = ["pingsix-gateway-controller"].iter().chain(arguments).map(OsString::from);
     match Settings::read(arguments) {
         Ok(settings) => Ok(settings.configuration),
-        Err(Rejection::Faults(faults)) => Err(faults.iter().map(ToString::to_string).collect()),
-        Err(Rejection::Usage(error)) => panic!("{error}"),
+        Err(SettingsError::Keys(errors)) => Err(errors.iter().map(ToString::to_string).collect()),
+        Err(SettingsError::Usage(error)) => panic!("{error}"),
     }
 }
 
-/// With a file of this content; `FILE` stands for its name in faults.
+/// With a file of this content; `FILE` stands for its name in errors.
 fn read_file(content: &str, arguments: &[&str]) -> Result<Configuration, Vec<String>> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("config.yaml");
@@ -24,7 +24,7 @@ fn read_file(content: &str, arguments: &[&str]) -> Result<Configuration, Vec<Str
     let path = path.to_str().unwrap();
     let config = format!("--config={path}");
     let arguments: Vec<&str> = arguments.iter().copied().chain([config.as_str()]).collect();
-    read(&arguments).map_err(|faults| faults.into_iter().map(|fault| fault.replace(path, "FILE")).collect())
+    read(&arguments).map_err(|errors| errors.into_iter().map(|error| error.replace(path, "FILE")).collect())
 }
 
 fn keys() -> Vec<Arg> {
@@ -243,11 +243,11 @@ fn every_value_that_cannot_be_used_is_named_as_it_was_given() {
         ("--shutdown-grace=10", "expected a time with units"),
     ];
     for (flag, message) in cases {
-        let faults = read(&[flag]).unwrap_err();
+        let errors = read(&[flag]).unwrap_err();
         let (name, value) = flag.split_once('=').unwrap();
-        let [fault] = faults.as_slice() else { panic!("{flag}: {faults:?}") };
-        assert!(fault.starts_with(&format!("{name}: \"{value}\"")), "{fault}");
-        assert!(fault.contains(message), "{flag}: {fault}");
+        let [error] = errors.as_slice() else { panic!("{flag}: {errors:?}") };
+        assert!(error.starts_with(&format!("{name}: \"{value}\"")), "{error}");
+        assert!(error.contains(message), "{flag}: {error}");
     }
     for arg in keys() {
         let flag = format!("--{}=", arg.get_long().unwrap());
@@ -287,9 +287,9 @@ fn a_variable_that_is_no_option_is_named() {
         "PINGSIX_GATEWAY_FEED_PORT_2379_TCP_ADDR",
         "PINGSIX_GATEWAYS",
     ];
-    let faults = unknown_variables(names.into_iter().map(str::to_owned), &command());
+    let errors = unknown_variables(names.into_iter().map(str::to_owned), &command());
     assert_eq!(
-        faults.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        errors.iter().map(ToString::to_string).collect::<Vec<_>>(),
         [
             "PINGSIX_GATEWAY_WATCH_SECRET: there is no such option; is PINGSIX_GATEWAY_WATCH_SECRETS meant?",
             "PINGSIX_GATEWAY_NOTHING: there is no such option",
@@ -307,10 +307,10 @@ fn a_default_that_does_not_go_with_what_is_given_is_named_by_its_key() {
 
 #[test]
 fn a_file_that_cannot_be_read_is_named() {
-    let faults = read(&["--config=/nowhere/config.yaml"]).unwrap_err();
-    assert!(faults[0].starts_with("/nowhere/config.yaml: cannot be read: "), "{faults:?}");
-    let faults = read_file("config: other.yaml\n", &[]).unwrap_err();
-    assert_eq!(faults, ["config in FILE: there is no such key"], "files do not name files");
+    let errors = read(&["--config=/nowhere/config.yaml"]).unwrap_err();
+    assert!(errors[0].starts_with("/nowhere/config.yaml: cannot be read: "), "{errors:?}");
+    let errors = read_file("config: other.yaml\n", &[]).unwrap_err();
+    assert_eq!(errors, ["config in FILE: there is no such key"], "files do not name files");
 }
 
 #[test]
@@ -323,18 +323,18 @@ fn the_feed_may_leave_the_machine_with_tls_or_on_request() {
     ] {
         assert!(read(arguments).is_ok(), "{arguments:?}");
     }
-    let faults = read(&["--publish-address=192.0.2.1", "--publish-service=a/b"]).unwrap_err();
-    assert_eq!(faults, ["--publish-service: \"a/b\" excludes publish.address, which is given as well"]);
+    let errors = read(&["--publish-address=192.0.2.1", "--publish-service=a/b"]).unwrap_err();
+    assert_eq!(errors, ["--publish-service: \"a/b\" excludes publish.address, which is given as well"]);
 }
 
 #[test]
 fn the_feed_proves_itself_with_files_or_with_the_authority() {
-    let faults = read_file(
+    let errors = read_file(
         "feed: {tls: {cert: /tls.crt, client-ca: /ca.crt}}",
         &["--feed-authority-secret=feed-authority", "--feed-tls-key=/tls.key"],
     );
     assert_eq!(
-        faults.unwrap_err(),
+        errors.unwrap_err(),
         [
             "--feed-tls-key: \"/tls.key\" excludes feed.authority.secret, which is given as well",
             "feed.tls.cert in FILE: \"/tls.crt\" excludes feed.authority.secret, which is given as well",
@@ -358,10 +358,10 @@ fn names_and_clients_of_the_authority_are_those_of_hosts_and_of_secrets() {
             "names the Secret of the authority, which is feed.authority.secret",
         ),
     ] {
-        let faults = read(flag).unwrap_err();
+        let errors = read(flag).unwrap_err();
         let (name, value) = flag.split_once('=').unwrap();
         let expected = format!("{name}: \"{value}\" {message}");
-        assert!(matches!(&faults[..], [fault] if fault.starts_with(&expected)), "{flag}: {faults:?}");
+        assert!(matches!(&errors[..], [error] if error.starts_with(&expected)), "{flag}: {errors:?}");
     }
 }
 
@@ -473,18 +473,18 @@ fn a_password_in_a_value_is_not_repeated() {
         "etcd://127.0.0.1:1?password=canary",
         "infra/web=admin+http://a:1?key=canary",
     ] {
-        let faults = read(&["--sink", sink]).unwrap_err();
-        assert!(faults[0].starts_with("--sink: ") && !faults[0].contains("canary"), "{faults:?}");
+        let errors = read(&["--sink", sink]).unwrap_err();
+        assert!(errors[0].starts_with("--sink: ") && !errors[0].contains("canary"), "{errors:?}");
     }
-    let faults = read(&["--status-url=infra/web=http://me:canary@127.0.0.1:7085"]).unwrap_err();
-    assert!(!faults[0].contains("canary"), "{faults:?}");
+    let errors = read(&["--status-url=infra/web=http://me:canary@127.0.0.1:7085"]).unwrap_err();
+    assert!(!errors[0].contains("canary"), "{errors:?}");
 }
 
 #[test]
 fn a_collector_needs_a_program_with_traces() {
     let collector = Some("http://127.0.0.1:4317".parse().unwrap());
-    let fault = crate::rules::built_with("otel", false)(&collector, &()).unwrap_err();
-    assert_eq!(fault.to_string(), "needs a program that was built with the cargo feature otel");
+    let error = crate::rules::built_with("otel", false)(&collector, &()).unwrap_err();
+    assert_eq!(error.to_string(), "needs a program that was built with the cargo feature otel");
     assert!(crate::rules::built_with("otel", true)(&collector, &()).is_ok());
     assert!(crate::rules::built_with("otel", false)(&None, &()).is_ok());
 }

@@ -64,7 +64,7 @@ impl Controller {
         let deadline = Instant::now() + WAIT_TIMEOUT;
         loop {
             let line = self.log.recv_timeout(deadline.saturating_duration_since(Instant::now()));
-            let line = line.unwrap_or_else(|fault| panic!("{fault}: {:?}", self.logged));
+            let line = line.unwrap_or_else(|error| panic!("{error}: {:?}", self.logged));
             let line: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line}"));
             self.logged.push(line.clone());
             if wanted(&line) {

@@ -58,7 +58,7 @@ impl ResponderArguments {
         }
     }
 
-    pub(super) fn fault(&self) -> Option<String> {
+    pub(super) fn failure(&self) -> Option<String> {
         let address = self.responder_listen;
         (self.responder && !self.reach().allows(address)).then(|| {
             format!(

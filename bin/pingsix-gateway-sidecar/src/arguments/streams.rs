@@ -97,7 +97,7 @@ fn scope(text: &str) -> Result<Scope, String> {
 }
 
 impl StreamsArguments {
-    pub(super) fn faults(&self) -> Vec<String> {
+    pub(super) fn errors(&self) -> Vec<String> {
         let of_endpoints = [
             (self.streams_ca.is_some(), "--streams-ca"),
             (self.streams_cert.is_some(), "--streams-cert"),
@@ -112,35 +112,35 @@ impl StreamsArguments {
             (self.streams_low_ports, "--streams-low-ports"),
             (self.streams_local_nodes, "--streams-local-nodes"),
         ];
-        let mut faults = Vec::new();
+        let mut errors = Vec::new();
         if !self.streams {
             let set = of_sources.iter().chain(&of_endpoints).filter(|(is_set, _)| *is_set);
-            faults.extend(set.map(|(_, option)| format!("{option}: needs --streams")));
-            return faults;
+            errors.extend(set.map(|(_, option)| format!("{option}: needs --streams")));
+            return errors;
         }
         match (self.streams_endpoint.is_empty(), &self.streams_file) {
             (true, None) => {
-                faults.push("--streams: needs --streams-endpoint or --streams-file".to_owned());
+                errors.push("--streams: needs --streams-endpoint or --streams-file".to_owned());
             }
             (false, Some(_)) => {
-                faults.push("--streams-file: excludes --streams-endpoint".to_owned());
+                errors.push("--streams-file: excludes --streams-endpoint".to_owned());
             }
             (true, Some(_)) => {
                 let set = of_endpoints.iter().filter(|(is_set, _)| *is_set);
-                faults.extend(set.map(|(_, option)| format!("{option}: needs --streams-endpoint")));
+                errors.extend(set.map(|(_, option)| format!("{option}: needs --streams-endpoint")));
             }
             (false, None) => {
                 if self.streams_prefix.is_none() {
-                    faults.push("--streams-endpoint: needs --streams-prefix".to_owned());
+                    errors.push("--streams-endpoint: needs --streams-prefix".to_owned());
                 }
                 if self.streams_cert.is_some() != self.streams_key.is_some() {
-                    faults.push("--streams-cert and --streams-key: each needs the other".to_owned());
+                    errors.push("--streams-cert and --streams-key: each needs the other".to_owned());
                 } else if self.streams_cert.is_some() && self.streams_ca.is_none() {
-                    faults.push("--streams-cert: needs --streams-ca".to_owned());
+                    errors.push("--streams-cert: needs --streams-ca".to_owned());
                 }
             }
         }
-        faults
+        errors
     }
 
     /// The options of the role.

@@ -32,7 +32,7 @@ pub(crate) enum FileError {
     Read { file: PathBuf, source: io::Error },
     #[error("{} is larger than {MAX_FILE_BYTES} bytes", file.display())]
     TooLarge { file: PathBuf },
-    /// The text of the fault quotes no content.
+    /// The text of the error quotes no content.
     #[error("{} is no output of translate --stream: {problem}", file.display())]
     Format { file: PathBuf, problem: String },
 }
@@ -104,10 +104,10 @@ impl FileReader {
 
     fn read(&self) -> Result<BTreeMap<String, Bytes>, FileError> {
         let file = || self.file.clone();
-        let fault = |source| FileError::Read { file: file(), source };
+        let failure = |source| FileError::Read { file: file(), source };
         let mut bytes = Vec::new();
-        let opened = File::open(&self.file).map_err(fault)?;
-        opened.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(fault)?;
+        let opened = File::open(&self.file).map_err(failure)?;
+        opened.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(failure)?;
         if u64::try_from(bytes.len()).is_ok_and(|length| length > MAX_FILE_BYTES) {
             return Err(FileError::TooLarge { file: file() });
         }

@@ -9,7 +9,7 @@ use tokio_util::sync::DropGuard;
 
 use super::*;
 use crate::metrics::Metrics;
-use crate::stream::{Fault, Subject};
+use crate::stream::{ServeError, Subject};
 
 const PREFIX: &str = "/pingsix-stream/shop/web";
 
@@ -67,11 +67,12 @@ impl Apply for Fake {
         let pairs = documents.by_key.iter().map(|(key, value)| (key.clone(), text(value))).collect();
         self.0.lock().unwrap().push((documents.revision, pairs));
         let taken = documents.by_key.keys().filter(|key| key.ends_with("taken"));
-        let fault = |_| Fault { subject: Subject::Port(5432), message: "the port is taken".to_owned() };
-        let (revision, faults) = (documents.revision, taken.map(fault).collect());
-        let applied = Applied { revision, bound: Vec::new(), faults };
+        let failure =
+            |_| ServeError { subject: Subject::Port(5432), message: "the port is taken".to_owned() };
+        let (revision, errors) = (documents.revision, taken.map(failure).collect());
+        let applied = Applied { revision, bound: Vec::new(), errors };
         // The port is free afterwards.
-        *self.1.lock().unwrap() = Some(Applied { faults: Vec::new(), ..applied.clone() });
+        *self.1.lock().unwrap() = Some(Applied { errors: Vec::new(), ..applied.clone() });
         applied
     }
 
@@ -171,7 +172,7 @@ async fn the_documents_of_a_feed_are_applied_and_kept_while_it_is_away() {
 }
 
 #[tokio::test]
-async fn faults_are_on_the_page_and_a_closed_listener_holds_the_revision_back() {
+async fn errors_are_on_the_page_and_a_closed_listener_holds_the_revision_back() {
     let served = Served::start("127.0.0.1:0", &[("stream_routes/a", "1")]).await;
     let recorder = Recorder::start(etcd_feed(served.address));
     until("the list", || recorder.page()["published_revision"].is_i64()).await;

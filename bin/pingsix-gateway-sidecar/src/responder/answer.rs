@@ -22,7 +22,7 @@ pub enum Answer {
     Host,
     /// 500: there is an instruction, but it cannot be read or does not fit the request.
     ///
-    /// Not a 4xx, because a route's header replaces those of the client: the fault is on the side of the gateway,
+    /// Not a 4xx, because a route's header replaces those of the client: the error is on the side of the gateway,
     /// most likely a translator of another version.
     Instruction,
     /// 421: the request has neither a name of the responder nor an instruction.

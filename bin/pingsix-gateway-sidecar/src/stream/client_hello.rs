@@ -20,7 +20,7 @@ const HOST_NAME: u8 = 0;
 
 /// Reason why bytes are no `ClientHello` that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flaw {
+pub(super) enum ClientHelloError {
     /// They are no `ClientHello`.
     NotClientHello,
     /// The `ClientHello` is longer than [`MAX_HELLO_BYTES`].
@@ -48,7 +48,7 @@ pub(super) struct Reader {
 
 impl Reader {
     /// Takes further bytes; `None` before the `ClientHello` is complete.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Option<Hello>, Flaw> {
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Option<Hello>, ClientHelloError> {
         self.raw.extend_from_slice(bytes);
         let end = self.raw.len().min(MAX_HELLO_BYTES);
         loop {
@@ -71,7 +71,7 @@ impl Reader {
                 return server_name(body).map(|name| Some(Hello { name }));
             }
         }
-        if end < MAX_HELLO_BYTES { Ok(None) } else { Err(Flaw::TooLarge) }
+        if end < MAX_HELLO_BYTES { Ok(None) } else { Err(ClientHelloError::TooLarge) }
     }
 
     /// The bytes as they came, with those after the `ClientHello`.
@@ -81,39 +81,39 @@ impl Reader {
 }
 
 /// The length of the record that begins here; `None` if the header is incomplete.
-fn record_length(bytes: &[u8]) -> Result<Option<usize>, Flaw> {
+fn record_length(bytes: &[u8]) -> Result<Option<usize>, ClientHelloError> {
     // The first bytes are judged at once, so garbage is refused before the deadline.
     if bytes.first().is_some_and(|kind| *kind != HANDSHAKE) || bytes.get(1).is_some_and(|major| *major != 3) {
-        return Err(Flaw::NotClientHello);
+        return Err(ClientHelloError::NotClientHello);
     }
     let Some([_, _, _, high, low]) = bytes.first_chunk::<RECORD_HEADER_BYTES>() else { return Ok(None) };
     match usize::from(u16::from_be_bytes([*high, *low])) {
-        0 => Err(Flaw::NotClientHello),
-        length if length > 1 << 14 => Err(Flaw::NotClientHello),
+        0 => Err(ClientHelloError::NotClientHello),
+        length if length > 1 << 14 => Err(ClientHelloError::NotClientHello),
         length => Ok(Some(length)),
     }
 }
 
 /// The length of the body of the message; `None` if its header is incomplete.
-fn message_length(message: &[u8]) -> Result<Option<usize>, Flaw> {
+fn message_length(message: &[u8]) -> Result<Option<usize>, ClientHelloError> {
     if message.first().is_some_and(|kind| *kind != CLIENT_HELLO) {
-        return Err(Flaw::NotClientHello);
+        return Err(ClientHelloError::NotClientHello);
     }
     let Some([_, high, middle, low]) = message.first_chunk::<MESSAGE_HEADER_BYTES>() else { return Ok(None) };
     match usize::try_from(u32::from_be_bytes([0, *high, *middle, *low])) {
         Ok(length) if length <= MAX_HELLO_BYTES => Ok(Some(length)),
-        _ => Err(Flaw::TooLarge),
+        _ => Err(ClientHelloError::TooLarge),
     }
 }
 
 /// The server name of the body of a `ClientHello`.
-fn server_name(body: &[u8]) -> Result<Option<String>, Flaw> {
-    let Some(name) = find_server_name(body).ok_or(Flaw::NotClientHello)? else { return Ok(None) };
+fn server_name(body: &[u8]) -> Result<Option<String>, ClientHelloError> {
+    let Some(name) = find_server_name(body).ok_or(ClientHelloError::NotClientHello)? else { return Ok(None) };
     // A DNS name in ASCII (RFC 6066).
     match std::str::from_utf8(name) {
         Ok(name) if name.parse::<IpAddr>().is_ok() => Ok(None),
         Ok(name) if !name.is_empty() && name.is_ascii() => Ok(Some(name.to_ascii_lowercase())),
-        _ => Err(Flaw::NotClientHello),
+        _ => Err(ClientHelloError::NotClientHello),
     }
 }
 

@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use pingsix_translate::stream::Rejection;
+use pingsix_translate::stream::RejectReason;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -159,7 +159,7 @@ async fn open(
             (unrouted.routed().ok_or(Reason::Evicted)?, upstream, opening)
         }
     };
-    let nodes = upstream.nodes().ok_or(Reason::Route(Rejection::Invalid))?;
+    let nodes = upstream.nodes().ok_or(Reason::Route(RejectReason::Invalid))?;
     drop(upstream);
     *backend = Some(connect(&nodes, shared.options.connect_timeout, &port.metrics).await?);
     Ok((place, opening))
@@ -169,7 +169,7 @@ async fn open(
 fn target(route: &Route) -> Result<Arc<Upstream>, Reason> {
     match route.next() {
         Target::Upstream(upstream) if upstream.nodes().is_some() => Ok(upstream),
-        Target::Upstream(_) => Err(Reason::Route(Rejection::Invalid)),
+        Target::Upstream(_) => Err(Reason::Route(RejectReason::Invalid)),
         Target::Reject(word) => Err(Reason::Route(word)),
     }
 }
@@ -207,10 +207,10 @@ async fn terminate(
     termination: &Termination,
     shared: &Shared,
 ) -> Result<Box<Session>, Reason> {
-    let config = termination.config().ok_or(Reason::Route(Rejection::Invalid))?;
+    let config = termination.config().ok_or(Reason::Route(RejectReason::Invalid))?;
     let session = handshake(client, name, read, config, &shared.admission);
     let session = timeout(shared.options.handshake_timeout, session).await;
-    let session = session.unwrap_or(Err(tls::Flaw::Slow)).map_err(Reason::Handshake)?;
+    let session = session.unwrap_or(Err(tls::HandshakeError::Slow)).map_err(Reason::Handshake)?;
     Ok(Box::new(session))
 }
 
@@ -218,8 +218,8 @@ async fn terminate(
 async fn request(session: &Session, client: &TcpStream, shared: &Shared) -> Result<(), Reason> {
     let reason = match timeout(shared.options.request_timeout, session.request(client)).await {
         Ok(Ok(())) => return Ok(()),
-        Ok(Err(tls::Flaw::Left)) => Reason::NoRequest,
-        Ok(Err(flaw)) => return Err(Reason::Handshake(flaw)),
+        Ok(Err(tls::HandshakeError::Left)) => Reason::NoRequest,
+        Ok(Err(error)) => return Err(Reason::Handshake(error)),
         Err(_) => Reason::SlowRequest,
     };
     session.close(client);

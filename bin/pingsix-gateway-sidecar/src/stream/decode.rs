@@ -1,4 +1,4 @@
-//! Decoding of documents so that a flaw rejects connections and never widens a route.
+//! Decoding of documents so that an error rejects connections and never widens a route.
 //!
 //! A route that is left out lets a wildcard of another route take its server names. So the *identity* of a route, its
 //! port, protocol and server names, is decoded without regard to other fields, and its *behaviour* strictly: a
@@ -16,8 +16,8 @@ use serde::Deserialize;
 
 use super::tls;
 
-/// The longest text of a fault; texts of decoders quote documents.
-const MAX_FAULT_CHARS: usize = 300;
+/// The longest text of an error; texts of decoders quote documents.
+const MAX_ERROR_CHARS: usize = 300;
 
 /// The connections that a route takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(super) struct Identity {
 #[derive(Debug)]
 pub(super) struct Decoded {
     pub(super) identity: Identity,
-    /// The behaviour, or the fault of the document.
+    /// The behaviour, or the error of the document.
     pub(super) behaviour: Result<Behaviour, String>,
 }
 
@@ -57,8 +57,8 @@ struct WrittenIdentity {
 
 /// Decodes a document of `stream_routes`; the error is the reason why it has no identity.
 pub(super) fn route(id: &str, value: &[u8]) -> Result<Decoded, String> {
-    let identity = identity(value).map_err(|fault| short(&fault))?;
-    Ok(Decoded { identity, behaviour: behaviour(id, value).map_err(|fault| short(&fault)) })
+    let identity = identity(value).map_err(|error| short(&error))?;
+    Ok(Decoded { identity, behaviour: behaviour(id, value).map_err(|error| short(&error)) })
 }
 
 fn identity(value: &[u8]) -> Result<Identity, String> {
@@ -74,7 +74,7 @@ fn identity(value: &[u8]) -> Result<Identity, String> {
             let parse = |name: &String| match Hostname::parse(name) {
                 _ if name == ANY_NAME => Ok(name.clone()),
                 Ok(parsed) => Ok(parsed.as_str().to_owned()),
-                Err(flaw) => Err(format!("snis: \"{name}\" is not a server name: {flaw}.")),
+                Err(error) => Err(format!("snis: \"{name}\" is not a server name: {error}.")),
             };
             written.snis.iter().map(parse).collect::<Result<_, _>>()?
         }
@@ -98,7 +98,7 @@ fn behaviour(id: &str, value: &[u8]) -> Result<Behaviour, String> {
     Ok(Behaviour { targets, tls })
 }
 
-/// The nodes of a document of `upstreams`, and the fault of those that are left out.
+/// The nodes of a document of `upstreams`, and the error of those that are left out.
 pub(super) fn upstream(
     id: &str,
     value: &[u8],
@@ -121,8 +121,8 @@ pub(super) fn upstream(
                 nodes.insert(address, *weight);
             }
             Ok(address) => {
-                let fault = || format!("nodes: {address} is no address of a backend.");
-                refused.get_or_insert_with(fault);
+                let failure = || format!("nodes: {address} is no address of a backend.");
+                refused.get_or_insert_with(failure);
             }
             // The rules of documents have refused it.
             Err(_) => {}
@@ -132,7 +132,7 @@ pub(super) fn upstream(
 }
 
 fn short(text: &str) -> String {
-    text.chars().take(MAX_FAULT_CHARS).collect()
+    text.chars().take(MAX_ERROR_CHARS).collect()
 }
 
 #[cfg(test)]
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flaw_of_the_behaviour_leaves_the_identity() {
+    fn an_error_of_the_behaviour_leaves_the_identity() {
         for (field, value) in [
             ("targets", json!([])),
             ("targets", json!([{"upstream_id": "u", "weight": 0}])),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flaw_of_the_identity_leaves_nothing() {
+    fn an_error_of_the_identity_leaves_nothing() {
         for (field, value) in [
             ("server_port", json!(0)),
             ("server_port", json!(65_536)),
@@ -247,21 +247,21 @@ mod tests {
     #[test]
     fn nodes_are_addresses_of_backends() {
         let read = |value: Value, local| upstream("u", value.to_string().as_bytes(), local);
-        let (nodes, fault) = read(json!({"nodes": {"10.0.0.1:1": 2, "127.0.0.1:1": 1}}), false).unwrap();
+        let (nodes, error) = read(json!({"nodes": {"10.0.0.1:1": 2, "127.0.0.1:1": 1}}), false).unwrap();
         assert_eq!(nodes, BTreeMap::from([("10.0.0.1:1".parse().unwrap(), 2)]));
-        assert!(fault.unwrap().contains("127.0.0.1:1"));
+        assert!(error.unwrap().contains("127.0.0.1:1"));
         assert_eq!(read(json!({"nodes": {"127.0.0.1:1": 1}}), true).unwrap().0.len(), 1);
         let local = json!({"nodes": {"127.1.2.3:1": 1, "[::1]:2": 1, "169.254.0.1:3": 1}, "local": true});
-        let (nodes, fault) = read(local, false).unwrap();
+        let (nodes, error) = read(local, false).unwrap();
         assert_eq!(nodes.len(), 2);
-        assert!(fault.unwrap().contains("169.254.0.1:3"));
+        assert!(error.unwrap().contains("169.254.0.1:3"));
         assert!(read(json!({"nodes": {"a.test:1": 1}}), true).is_err());
         assert!(read(json!({"nodes": {"10.0.0.1:1": 1}, "send_proxy": "v2"}), true).is_err());
     }
 
     #[test]
-    fn a_fault_is_short() {
+    fn an_error_is_short() {
         let long = json!({"server_port": "x".repeat(100_000), "protocol": "tcp"});
-        assert!(decode(&long).unwrap_err().len() <= MAX_FAULT_CHARS);
+        assert!(decode(&long).unwrap_err().len() <= MAX_ERROR_CHARS);
     }
 }

@@ -4,7 +4,7 @@
 //! each port and not one for each thread (`SO_REUSEPORT`): such sockets have a queue each, so a busy thread delays its
 //! share of clients, and the queue of a socket that closes is reset.
 //!
-//! A port that is taken by another process is a fault of this port alone, and is tried again each second.
+//! A port that is taken by another process is an error of this port alone, and is tried again each second.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ struct Open {
     port: Arc<Port>,
     listen_port: u16,
     /// The reason why there is no listener yet.
-    fault: Arc<Mutex<Option<String>>>,
+    error: Arc<Mutex<Option<String>>>,
     close: CancellationToken,
     task: JoinHandle<()>,
 }
@@ -83,25 +83,25 @@ impl Listeners {
     fn open(&self, number: u16, listen_port: u16, port: Arc<Port>) -> Open {
         let address = self.shared.options.address;
         let listen = move || {
-            let fault = |error| format!("Cannot listen on port {listen_port}: {error}.");
-            socket::listen(address, listen_port).map_err(fault)
+            let failure = |error| format!("Cannot listen on port {listen_port}: {error}.");
+            socket::listen(address, listen_port).map_err(failure)
         };
-        let (listener, fault) = match listen() {
+        let (listener, error) = match listen() {
             Ok(listener) => (Some(listener), None),
-            Err(fault) => {
-                tracing::warn!(port = number, fault, "no listener, retrying");
-                (None, Some(fault))
+            Err(error) => {
+                tracing::warn!(port = number, fault = error, "no listener, retrying");
+                (None, Some(error))
             }
         };
-        let fault = Arc::new(Mutex::new(fault));
+        let error = Arc::new(Mutex::new(error));
         let close = self.stop.child_token();
         let run = {
             let (port, shared) = (Arc::clone(&port), Arc::clone(&self.shared));
-            let (fault, close) = (Arc::clone(&fault), close.clone());
+            let (error, close) = (Arc::clone(&error), close.clone());
             async move {
                 let listener = match listener {
                     Some(listener) => listener,
-                    None => match close.run_until_cancelled(retry(listen, &fault)).await {
+                    None => match close.run_until_cancelled(retry(listen, &error)).await {
                         Some(listener) => listener,
                         None => return,
                     },
@@ -113,7 +113,7 @@ impl Listeners {
             }
         };
         let task = tokio::spawn(run);
-        Open { port, listen_port, fault, close, task }
+        Open { port, listen_port, error, close, task }
     }
 
     /// Closes the listener of a port that has no routes any more. Its connections go on for the grace, and for longer
@@ -146,15 +146,15 @@ impl Listeners {
 
     /// The ports that are listened on.
     pub(super) fn bound(&self) -> Vec<u16> {
-        let bound = self.open.iter().filter(|(_, open)| open.fault.lock().is_none());
+        let bound = self.open.iter().filter(|(_, open)| open.error.lock().is_none());
         bound.map(|(number, _)| *number).collect()
     }
 
     /// The ports that cannot be listened on, each with the reason.
-    pub(super) fn faults(&self) -> Vec<(u16, String)> {
-        let faults =
-            self.open.iter().filter_map(|(number, open)| Some((*number, open.fault.lock().clone()?)));
-        faults.collect()
+    pub(super) fn errors(&self) -> Vec<(u16, String)> {
+        let errors =
+            self.open.iter().filter_map(|(number, open)| Some((*number, open.error.lock().clone()?)));
+        errors.collect()
     }
 
     /// Closes all listeners, after accepting the connections that have been made.
@@ -183,12 +183,12 @@ impl Drop for Listeners {
 
 async fn retry(
     listen: impl Fn() -> Result<TcpListener, String>,
-    fault: &Mutex<Option<String>>,
+    error: &Mutex<Option<String>>,
 ) -> TcpListener {
     loop {
         sleep(LISTEN_RETRY_INTERVAL).await;
         let result = listen();
-        *fault.lock() = result.as_ref().err().cloned();
+        *error.lock() = result.as_ref().err().cloned();
         if let Ok(listener) = result {
             return listener;
         }

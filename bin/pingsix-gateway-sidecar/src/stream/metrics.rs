@@ -139,7 +139,7 @@ impl PortMetrics {
 
 #[cfg(test)]
 mod tests {
-    use pingsix_translate::stream::Rejection;
+    use pingsix_translate::stream::RejectReason;
     use prometheus_client::encoding::text::encode;
 
     use super::super::outcome::Reason;
@@ -152,9 +152,9 @@ mod tests {
         metrics.register(&mut registry);
         let port = metrics.port(443);
         port.ended(Outcome::Closed);
-        port.ended(Outcome::Rejected(Reason::Route(Rejection::NoRoute)));
-        port.ended(Outcome::Rejected(Reason::Route(Rejection::NoRoute)));
-        port.ended(Outcome::Rejected(Reason::Handshake(tls::Flaw::Slow)));
+        port.ended(Outcome::Rejected(Reason::Route(RejectReason::NoRoute)));
+        port.ended(Outcome::Rejected(Reason::Route(RejectReason::NoRoute)));
+        port.ended(Outcome::Rejected(Reason::Handshake(tls::HandshakeError::Slow)));
         port.shaken(tls::Kind::Resumed);
         port.bytes_in.inc_by(7);
         port.active.inc();

@@ -1,8 +1,8 @@
 //! The ends of connections, in words for metrics and logs.
 
-use pingsix_translate::stream::Rejection;
+use pingsix_translate::stream::RejectReason;
 
-use super::client_hello::Flaw;
+use super::client_hello::ClientHelloError;
 use super::tls;
 
 /// The end of a connection.
@@ -22,13 +22,13 @@ pub(super) enum Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     /// The route rejects its connections.
-    Route(Rejection),
+    Route(RejectReason),
     /// No route has the server name.
     NoMatch,
     /// There is no server name, and the port has no route for such connections.
     NoServerName,
     /// The first bytes are no `ClientHello`, or too large a one.
-    Hello(Flaw),
+    Hello(ClientHelloError),
     /// The `ClientHello` was not complete in time.
     HelloTimeout,
     /// The client left before the `ClientHello` was complete.
@@ -36,7 +36,7 @@ pub(super) enum Reason {
     /// Too many connections, and this one was the oldest without a route, or with an unfinished handshake.
     Evicted,
     /// The TLS handshake failed.
-    Handshake(tls::Flaw),
+    Handshake(tls::HandshakeError),
     /// The client did not begin a request of HTTP in time.
     SlowRequest,
     /// The client left after the handshake and before a request of HTTP.
@@ -68,24 +68,24 @@ impl Outcome {
 impl Reason {
     pub(super) const fn as_str(self) -> &'static str {
         match self {
-            Self::Route(Rejection::Invalid) => "invalid",
-            Self::Route(Rejection::NoEndpoints) => "no_endpoints",
-            Self::Route(Rejection::NoRoute) => "no_route",
+            Self::Route(RejectReason::Invalid) => "invalid",
+            Self::Route(RejectReason::NoEndpoints) => "no_endpoints",
+            Self::Route(RejectReason::NoRoute) => "no_route",
             Self::NoMatch => "no_match",
             Self::NoServerName => "no_server_name",
-            Self::Hello(Flaw::NotClientHello) => "no_client_hello",
-            Self::Hello(Flaw::TooLarge) => "large_client_hello",
+            Self::Hello(ClientHelloError::NotClientHello) => "no_client_hello",
+            Self::Hello(ClientHelloError::TooLarge) => "large_client_hello",
             Self::HelloTimeout => "slow_client_hello",
             Self::HelloEnded => "client_left",
             Self::Evicted => "evicted",
-            Self::Handshake(tls::Flaw::Slow) => "slow_handshake",
-            Self::Handshake(tls::Flaw::Evicted) => "evicted_handshake",
-            Self::Handshake(tls::Flaw::Left) => "client_left_handshake",
-            Self::Handshake(tls::Flaw::Refused) => "client_refused",
-            Self::Handshake(tls::Flaw::Incompatible) => "incompatible_client",
-            Self::Handshake(tls::Flaw::Invalid) => "invalid_handshake",
-            Self::Handshake(tls::Flaw::ServerName) => "other_server_name",
-            Self::Handshake(tls::Flaw::ClientCertificate) => "client_certificate",
+            Self::Handshake(tls::HandshakeError::Slow) => "slow_handshake",
+            Self::Handshake(tls::HandshakeError::Evicted) => "evicted_handshake",
+            Self::Handshake(tls::HandshakeError::Left) => "client_left_handshake",
+            Self::Handshake(tls::HandshakeError::Refused) => "client_refused",
+            Self::Handshake(tls::HandshakeError::Incompatible) => "incompatible_client",
+            Self::Handshake(tls::HandshakeError::Invalid) => "invalid_handshake",
+            Self::Handshake(tls::HandshakeError::ServerName) => "other_server_name",
+            Self::Handshake(tls::HandshakeError::ClientCertificate) => "client_certificate",
             Self::SlowRequest => "slow_request",
             Self::NoRequest => "client_left_request",
             Self::Limit => "limit",

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use pingsix_translate::stream::{ANY_NAME, Rejection, StreamProtocol};
+use pingsix_translate::stream::{ANY_NAME, RejectReason, StreamProtocol};
 
 use super::choice::Shares;
 use super::decode::Identity;
@@ -23,7 +23,7 @@ pub(super) struct Route {
 #[derive(Clone, Debug)]
 pub(super) enum Target {
     Upstream(Arc<Upstream>),
-    Reject(Rejection),
+    Reject(RejectReason),
 }
 
 impl Route {
@@ -44,13 +44,13 @@ impl Route {
     }
 
     /// A route that rejects its connections.
-    pub(super) fn rejecting(word: Rejection) -> Self {
+    pub(super) fn rejecting(word: RejectReason) -> Self {
         Self::new(vec![(Target::Reject(word), 1)])
     }
 
     /// The target of the next connection.
     pub(super) fn next(&self) -> Target {
-        self.targets.get(self.shares.next()).cloned().unwrap_or(Target::Reject(Rejection::Invalid))
+        self.targets.get(self.shares.next()).cloned().unwrap_or(Target::Reject(RejectReason::Invalid))
     }
 
     /// Whether a target is one of the route.
@@ -175,33 +175,33 @@ pub(super) struct Claim<'a> {
     pub(super) slot: &'a Arc<Slot>,
 }
 
-/// Builds the routes of a listener from all claims on it, and calls `fault` with the key of each document whose claim
+/// Builds the routes of a listener from all claims on it, and calls `failure` with the key of each document whose claim
 /// another one has too. Such connections are rejected, so the result is independent of the order of documents.
-pub(super) fn build<'a>(claims: &[Claim<'a>], mut fault: impl FnMut(&'a str, String)) -> Option<Routes> {
+pub(super) fn build<'a>(claims: &[Claim<'a>], mut failure: impl FnMut(&'a str, String)) -> Option<Routes> {
     let (first, more) = claims.split_first()?;
     if first.identity.protocol == StreamProtocol::Tls
         && more.iter().all(|claim| claim.identity.protocol == StreamProtocol::Tls)
     {
-        return Some(Routes::ByName(by_name(claims, fault)));
+        return Some(Routes::ByName(by_name(claims, failure)));
     }
     if more.is_empty() {
         return Some(Routes::Any(first.slot.get()));
     }
     for claim in claims {
-        fault(claim.key, format!("server_port: Another document has port {} too.", claim.identity.port));
+        failure(claim.key, format!("server_port: Another document has port {} too.", claim.identity.port));
     }
-    Some(Routes::Any(Arc::new(Route::rejecting(Rejection::Invalid))))
+    Some(Routes::Any(Arc::new(Route::rejecting(RejectReason::Invalid))))
 }
 
-fn by_name<'a>(claims: &[Claim<'a>], mut fault: impl FnMut(&'a str, String)) -> Names {
+fn by_name<'a>(claims: &[Claim<'a>], mut failure: impl FnMut(&'a str, String)) -> Names {
     let mut names = Names::default();
-    let rejecting = Slot::new(Arc::new(Route::rejecting(Rejection::Invalid)));
+    let rejecting = Slot::new(Arc::new(Route::rejecting(RejectReason::Invalid)));
     for claim in claims {
         for name in &claim.identity.names {
             let former = names.insert(name, claim.slot);
             if former.is_some_and(|former| !Arc::ptr_eq(&former, claim.slot)) {
                 names.insert(name, &rejecting);
-                fault(claim.key, format!("snis: Another document has server name \"{name}\" too."));
+                failure(claim.key, format!("snis: Another document has server name \"{name}\" too."));
             }
         }
     }

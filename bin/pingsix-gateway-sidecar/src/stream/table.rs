@@ -12,14 +12,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pingsix_translate::stream::{Destination, Rejection, StreamKind, StreamProtocol};
+use pingsix_translate::stream::{Destination, RejectReason, StreamKind, StreamProtocol};
 
 use super::backends::Backends;
 use super::decode::{self, Behaviour, Decoded, Identity};
 use super::routes::{Claim, Listener, Route, Routes, Slot, Target, build};
 use super::tls::Terminations;
 use super::upstream::Upstream;
-use super::{Fault, Subject};
+use super::{ServeError, Subject};
 use crate::documents::Documents;
 
 /// The documents in force, and what became of them.
@@ -36,7 +36,7 @@ pub(super) struct Table {
     backends: Arc<Backends>,
     terminations: Terminations,
     /// By key.
-    faults: BTreeMap<String, String>,
+    errors: BTreeMap<String, String>,
     conflicts: BTreeMap<Listener, Vec<(String, String)>>,
     /// Ids of upstreams whose documents are gone.
     gone: Vec<String>,
@@ -70,27 +70,27 @@ impl Table {
     ///
     /// # Errors
     /// The documents without an identity and without a predecessor. The table is unchanged then.
-    pub(super) fn apply(&mut self, documents: &Documents) -> Result<Changes, Vec<Fault>> {
+    pub(super) fn apply(&mut self, documents: &Documents) -> Result<Changes, Vec<ServeError>> {
         let changed = changed(&self.documents.by_key, &documents.by_key);
         let routes = self.decode_routes(&changed)?;
 
         for (key, value) in &changed {
-            self.faults.remove(key);
+            self.errors.remove(key);
             match (kind(key), value) {
                 (Key::Document(StreamKind::Upstream, id), Some(value)) => self.set_upstream(key, id, value),
                 (Key::Document(StreamKind::Upstream, id), None) => self.gone.push(id.to_owned()),
                 (Key::Document(StreamKind::Ssl, id), Some(value)) => {
-                    let fault = self.terminations.set_certificate(id, value).err();
-                    self.fault(key, fault.map(str::to_owned));
+                    let error = self.terminations.set_certificate(id, value).err();
+                    self.failure(key, error.map(str::to_owned));
                 }
                 (Key::Document(StreamKind::Ssl, id), None) => self.terminations.remove_certificate(id),
                 (Key::Document(StreamKind::Ca, id), Some(value)) => {
-                    let fault = self.terminations.set_authorities(id, value).err();
-                    self.fault(key, fault.map(str::to_owned));
+                    let error = self.terminations.set_authorities(id, value).err();
+                    self.failure(key, error.map(str::to_owned));
                 }
                 (Key::Document(StreamKind::Ca, id), None) => self.terminations.remove_authorities(id),
                 (Key::Unknown, Some(_)) => {
-                    self.fault(key, Some("The key is of no known kind.".to_owned()));
+                    self.failure(key, Some("The key is of no known kind.".to_owned()));
                 }
                 (Key::Document(StreamKind::StreamRoute, _) | Key::Unknown | Key::Metadata, _) => {}
             }
@@ -104,7 +104,7 @@ impl Table {
                     self.terminations.remove_route(key);
                     self.remove_route(key, &mut effects);
                 }
-                Next::Kept(message) => self.fault(key, Some(message)),
+                Next::Kept(message) => self.failure(key, Some(message)),
             }
         }
         self.terminations.refresh();
@@ -145,18 +145,18 @@ impl Table {
         self.claims.keys().copied()
     }
 
-    /// Every fault of the documents in force, by key.
-    pub(super) fn faults(&self) -> impl Iterator<Item = Fault> {
+    /// Every error of the documents in force, by key.
+    pub(super) fn errors(&self) -> impl Iterator<Item = ServeError> {
         let conflicts = self.conflicts.values().flatten().map(|(key, message)| (key, message));
-        let faults = self.faults.iter().chain(self.terminations.faults()).chain(conflicts);
-        faults.map(|(key, message)| fault(key, message))
+        let errors = self.errors.iter().chain(self.terminations.errors()).chain(conflicts);
+        errors.map(|(key, message)| failure(key, message))
     }
 
     /// Decodes the changed routes.
     fn decode_routes<'a>(
         &self,
         changed: &'a [(String, Option<Bytes>)],
-    ) -> Result<Vec<(&'a str, Next)>, Vec<Fault>> {
+    ) -> Result<Vec<(&'a str, Next)>, Vec<ServeError>> {
         let (mut routes, mut refused) = (Vec::new(), Vec::new());
         for (key, value) in changed {
             let Key::Document(StreamKind::StreamRoute, id) = kind(key) else { continue };
@@ -167,7 +167,7 @@ impl Table {
                     Next::Kept(format!("The former document stays in force: {message}"))
                 }
                 Some(Err(message)) => {
-                    refused.push(fault(key, &format!("The former revision stays in force: {message}")));
+                    refused.push(failure(key, &format!("The former revision stays in force: {message}")));
                     continue;
                 }
             };
@@ -179,18 +179,18 @@ impl Table {
     fn set_upstream(&mut self, key: &str, id: &str, value: &[u8]) {
         let upstream = self.upstreams.entry(id.to_owned()).or_default();
         let former = upstream.nodes();
-        let fault = match decode::upstream(id, value, self.local_nodes) {
-            Ok((nodes, fault)) => {
+        let error = match decode::upstream(id, value, self.local_nodes) {
+            Ok((nodes, error)) => {
                 upstream.set(&nodes);
-                fault
+                error
             }
-            Err(fault) => {
+            Err(error) => {
                 upstream.clear();
-                Some(fault)
+                Some(error)
             }
         };
         self.backends.replace(former.as_deref(), upstream.nodes().as_deref());
-        self.fault(key, fault);
+        self.failure(key, error);
     }
 
     /// Removes the route of a key.
@@ -216,8 +216,8 @@ impl Table {
             }
             Err(message) => {
                 self.terminations.remove_route(key);
-                self.faults.insert(key.to_owned(), message);
-                Route::rejecting(Rejection::Invalid)
+                self.errors.insert(key.to_owned(), message);
+                Route::rejecting(RejectReason::Invalid)
             }
         };
         let route = Arc::new(route);
@@ -265,15 +265,15 @@ impl Table {
         routes
     }
 
-    fn fault(&mut self, key: &str, message: Option<String>) {
+    fn failure(&mut self, key: &str, message: Option<String>) {
         if let Some(message) = message {
-            self.faults.insert(key.to_owned(), message);
+            self.errors.insert(key.to_owned(), message);
         }
     }
 }
 
-fn fault(key: &str, message: &str) -> Fault {
-    Fault { subject: Subject::Document(key.to_owned()), message: message.to_owned() }
+fn failure(key: &str, message: &str) -> ServeError {
+    ServeError { subject: Subject::Document(key.to_owned()), message: message.to_owned() }
 }
 
 /// The parts of a key.
@@ -296,7 +296,7 @@ fn kind(key: &str) -> Key<'_> {
 /// The next state of a changed route.
 enum Next {
     Route(Decoded),
-    /// The last good document stays in force, for this fault of its successor.
+    /// The last good document stays in force, for this error of its successor.
     Kept(String),
     Gone,
 }

@@ -21,5 +21,5 @@ mod termination;
 
 pub(super) use admission::Admission;
 pub(super) use relay::relay;
-pub(super) use session::{Flaw, Kind, Session, handshake};
+pub(super) use session::{HandshakeError, Kind, Session, handshake};
 pub(super) use termination::{Settings, Termination, Terminations};

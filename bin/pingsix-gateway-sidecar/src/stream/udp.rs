@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use pingsix_translate::stream::Rejection;
+use pingsix_translate::stream::RejectReason;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -118,7 +118,7 @@ impl UdpPorts {
         let route = match routes {
             Routes::Any(route) => route,
             // Routes for UDP have no server names.
-            Routes::ByName(_) => Arc::new(Route::rejecting(Rejection::Invalid)),
+            Routes::ByName(_) => Arc::new(Route::rejecting(RejectReason::Invalid)),
         };
         match self.ports.get(&number) {
             Some(open) if open.listen_port != listen_port => open.control.remove(),
@@ -161,7 +161,7 @@ impl UdpPorts {
     }
 
     /// The ports that cannot be listened on, each with the reason.
-    pub(super) fn faults(&self) -> impl Iterator<Item = (u16, String)> {
+    pub(super) fn errors(&self) -> impl Iterator<Item = (u16, String)> {
         self.ports.iter().filter_map(|(number, open)| Some((*number, open.control.is_bound()?.err()?)))
     }
 
@@ -182,15 +182,15 @@ impl UdpPorts {
             let control = Arc::clone(&control);
             move || {
                 let socket = Socket::listen(address, listen_port);
-                let fault = |error| format!("Cannot listen on UDP port {listen_port}: {error}.");
-                let socket = socket.map_err(fault);
-                control.set_fault(socket.as_ref().err().cloned());
+                let failure = |error| format!("Cannot listen on UDP port {listen_port}: {error}.");
+                let socket = socket.map_err(failure);
+                control.set_error(socket.as_ref().err().cloned());
                 socket
             }
         };
         let first = listen();
-        if let Err(fault) = &first {
-            tracing::warn!(port = number, fault, "no listener, retrying");
+        if let Err(error) = &first {
+            tracing::warn!(port = number, fault = error, "no listener, retrying");
         }
         let (shared, metrics) = (Arc::clone(&self.shared), self.metrics.port(number));
         let (drain, stop) = (self.drain.clone(), self.stop.clone());

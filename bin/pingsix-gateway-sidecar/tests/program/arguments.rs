@@ -9,12 +9,12 @@ fn refused(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn each_fault_is_a_line_that_names_the_option() {
+fn each_error_is_a_line_that_names_the_option() {
     const STREAMS: &str = "--streams";
     const ENDPOINT: &str = "--streams-endpoint=http://127.0.0.1:2379";
     const PREFIX: &str = "--streams-prefix=/pingsix-stream/shop/web";
     const FILE: &str = "--streams-file=a.yaml";
-    for (arguments, faults) in [
+    for (arguments, errors) in [
         (&[][..], vec!["no role is asked for: use --responder or --streams"]),
         (
             &[ENDPOINT, PREFIX],
@@ -47,7 +47,7 @@ fn each_fault_is_a_line_that_names_the_option() {
     ] {
         let error = refused(arguments);
         let lines: Vec<&str> = error.lines().filter_map(|line| line.strip_prefix("error: ")).collect();
-        assert_eq!(lines, faults, "{arguments:?}: {error}");
+        assert_eq!(lines, errors, "{arguments:?}: {error}");
     }
     for (argument, problem) in [
         ("--streams-prefix=pingsix-stream", "does not start with a slash"),

@@ -116,7 +116,7 @@ fn no_change_is_noticed_by_open_connections() {
 }
 
 #[test]
-fn a_taken_port_is_the_fault_of_this_port_and_tried_again() {
+fn a_taken_port_is_the_error_of_this_port_and_tried_again() {
     run(async {
         let backend = Backend::start(b'a').await;
         let (taken, free) = (free_port(), free_port());
@@ -125,12 +125,12 @@ fn a_taken_port_is_the_fault_of_this_port_and_tried_again() {
         let world = [upstream("a", &[backend.address]), tcp(taken, &[("a", 1)]), tcp(free, &[("a", 1)])];
         let applied = proxy.streams.apply(&documents(&world)).await;
         assert_eq!(applied.bound, [free]);
-        assert_eq!(applied.faults[0].subject, Subject::Port(taken));
-        assert!(applied.faults[0].message.starts_with(&format!("Cannot listen on port {taken}: ")));
+        assert_eq!(applied.errors[0].subject, Subject::Port(taken));
+        assert!(applied.errors[0].message.starts_with(&format!("Cannot listen on port {taken}: ")));
         assert_eq!(ask(free).await, Some(b'a'));
         drop(holder);
         for _ in 0..500 {
-            if proxy.streams.state().await.faults.is_empty() {
+            if proxy.streams.state().await.errors.is_empty() {
                 assert_eq!(ask(taken).await, Some(b'a'));
                 return;
             }
@@ -175,7 +175,7 @@ fn a_revision_that_cannot_be_understood_changes_nothing() {
         let applied = proxy.streams.apply(&bad).await;
         assert_eq!((applied.revision, applied.bound), (1, vec![port]));
         assert!(
-            applied.faults[0].to_string().starts_with("stream_routes/x: The former revision stays in force")
+            applied.errors[0].to_string().starts_with("stream_routes/x: The former revision stays in force")
         );
         assert_eq!(ask(port).await, Some(b'a'));
         proxy.apply(&good).await;

@@ -119,9 +119,9 @@ fn a_document_that_cannot_be_served_rejects_and_is_named() {
         let proxy = Proxy::start(options());
         let world = [upstream("a", &[backend.address]), tls(port, &["*.test"], "a"), route];
         let applied = proxy.streams.apply(&documents(&world)).await;
-        let faults: Vec<String> = applied.faults.iter().map(ToString::to_string).collect();
+        let errors: Vec<String> = applied.errors.iter().map(ToString::to_string).collect();
         let unknown = format!("stream_routes/tls-{port}-a.test: unknown field `more`");
-        assert!(faults.len() == 1 && faults[0].starts_with(&unknown), "{faults:?}");
+        assert!(errors.len() == 1 && errors[0].starts_with(&unknown), "{errors:?}");
         assert_eq!((applied.bound, applied.revision), (vec![port], 1));
         assert_eq!(ask_tls(port, Some("a.test")).await, None);
         assert_eq!(ask_tls(port, Some("b.test")).await, Some(b'a'));
@@ -137,7 +137,7 @@ fn nodes_on_loopback_are_refused_unless_allowed() {
             Proxy::start(pingsix_gateway_sidecar::stream::StreamOptions { local_nodes: false, ..options() });
         let mut world = [upstream("a", &[backend.address]), tcp(port, &[("a", 1)])];
         let applied = proxy.streams.apply(&documents(&world)).await;
-        assert!(applied.faults[0].to_string().starts_with("upstreams/a: nodes: "));
+        assert!(applied.errors[0].to_string().starts_with("upstreams/a: nodes: "));
         assert_eq!(ask(port).await, None);
         assert_eq!(backend.accepted(), 0);
         world[0].1["local"] = serde_json::json!(true);

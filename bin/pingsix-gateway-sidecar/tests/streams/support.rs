@@ -39,17 +39,17 @@ impl Proxy {
         Self { streams: Streams::start(options, metrics), registry }
     }
 
-    /// A role that serves some documents without a fault.
+    /// A role that serves some documents without an error.
     pub(crate) async fn serving(documents: &[(String, Value)]) -> Self {
         let proxy = Self::start(options());
         proxy.apply(documents).await;
         proxy
     }
 
-    /// Puts documents in force, without a fault.
+    /// Puts documents in force, without an error.
     pub(crate) async fn apply(&self, documents: &[(String, Value)]) {
         let applied = self.streams.apply(&self::documents(documents)).await;
-        assert_eq!(applied.faults, []);
+        assert_eq!(applied.errors, []);
     }
 
     /// The value of a metric; 0 without one.

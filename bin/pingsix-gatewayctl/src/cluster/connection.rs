@@ -4,7 +4,7 @@ use anyhow::{Context as _, anyhow, bail};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
-use super::fault;
+use super::request_error;
 use crate::arguments::ClusterArguments;
 
 /// A client of an API server.
@@ -25,7 +25,7 @@ pub(super) async fn connect(arguments: &ClusterArguments) -> anyhow::Result<Conn
     let server = authority.map_or("", |authority| authority.as_str().rsplit('@').next().unwrap_or_default());
     let server = format!("the API server at {server}");
     let client = Client::try_from(config)
-        .map_err(|error| anyhow!("{}", fault::in_words(&error)))
+        .map_err(|error| anyhow!("{}", request_error::in_words(&error)))
         .with_context(|| format!("cannot connect to {server}"))?;
     Ok(Connection { client, server })
 }
@@ -67,7 +67,7 @@ fn is_missing(error: &KubeconfigError) -> bool {
         || matches!(error, KubeconfigError::ReadConfig(error, _) if is_absent(error))
 }
 
-/// The fault, without text of the file, which holds credentials.
+/// The error, without text of the file, which holds credentials.
 fn describe(error: KubeconfigError) -> anyhow::Error {
     match error {
         KubeconfigError::ReadConfig(error, path) => anyhow!("{}: {error}", path.display()),

@@ -46,7 +46,8 @@ struct Entry {
 
 /// Asks which kinds there are. A 404 for a list proves nothing, because proxies answer so, too.
 pub(super) async fn discover(reader: &Reader) -> anyhow::Result<Served> {
-    let about = |fault: super::fault::Fault| fault.about("discover", "the kinds of the API server");
+    let about =
+        |error: super::request_error::RequestError| error.about("discover", "the kinds of the API server");
     let mut wanted: BTreeSet<&str> = Kind::ALL.iter().map(|kind| kind.group()).collect();
     wanted.insert(APISIX_GROUP);
     let groups: Groups = reader.read("/apis").await.map_err(about)?;

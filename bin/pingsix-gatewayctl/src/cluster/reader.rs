@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
 use super::connection::Connection;
-use super::fault::{Fault, in_words};
+use super::request_error::{RequestError, in_words};
 use super::resource::Resource;
 use crate::arguments::ClusterArguments;
 
@@ -106,7 +106,7 @@ impl Reader {
     /// The existing ones of these objects, of any namespace.
     pub(super) async fn get(&self, wanted: Vec<(&Resource, &ObjectKey)>) -> anyhow::Result<Vec<Value>> {
         let objects = stream::iter(wanted).map(|(resource, key)| async move {
-            self.get_one(resource, key).await.map_err(|fault| fault.about("get", &key.to_string()))
+            self.get_one(resource, key).await.map_err(|error| error.about("get", &key.to_string()))
         });
         let objects: Vec<Option<Value>> = objects.buffered(MAX_CONCURRENT_REQUESTS).try_collect().await?;
         Ok(objects.into_iter().flatten().collect())
@@ -131,8 +131,8 @@ impl Reader {
                     }
                     return Ok(objects);
                 }
-                Err(fault) if fault.is(StatusCode::GONE) => {}
-                Err(fault) => return Err(fault.about("list", &what)),
+                Err(error) if error.is(StatusCode::GONE) => {}
+                Err(error) => return Err(error.about("list", &what)),
             }
         }
         bail!("cannot list {what}: the pages of the list expire before they are read")
@@ -144,7 +144,7 @@ impl Reader {
         resource: &Resource,
         namespace: Option<&str>,
         selector: Option<&str>,
-    ) -> Result<Vec<Value>, Fault> {
+    ) -> Result<Vec<Value>, RequestError> {
         let path = resource.path(namespace, None);
         let (mut objects, mut page, mut next) = (Vec::new(), MAX_OBJECTS_PER_PAGE, None::<String>);
         loop {
@@ -157,7 +157,7 @@ impl Reader {
                 query.append_pair("continue", token);
             }
             let list: List = match self.read(&format!("{path}?{}", query.finish())).await {
-                Err(Fault::TooLong) if page > 1 => {
+                Err(RequestError::TooLong) if page > 1 => {
                     page /= 2;
                     continue;
                 }
@@ -174,33 +174,38 @@ impl Reader {
     }
 
     /// An object of any namespace; `None` if it does not exist.
-    pub(super) async fn get_one(&self, resource: &Resource, key: &ObjectKey) -> Result<Option<Value>, Fault> {
+    pub(super) async fn get_one(
+        &self,
+        resource: &Resource,
+        key: &ObjectKey,
+    ) -> Result<Option<Value>, RequestError> {
         let (namespace, name) = (&*key.name.namespace, &*key.name.name);
         if !is_path_segment(namespace) || !is_path_segment(name) {
             return Ok(None);
         }
         match self.read::<Map<String, Value>>(&resource.path(Some(namespace), Some(name))).await {
             Ok(object) => Ok(Some(as_manifest(resource, object))),
-            Err(fault) if fault.is(StatusCode::NOT_FOUND) => Ok(None),
-            Err(fault) => Err(fault),
+            Err(error) if error.is(StatusCode::NOT_FOUND) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
     /// The answer to a GET request.
-    pub(super) async fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, Fault> {
-        let body =
-            timeout(self.limit, self.request(path)).await.map_err(|_| Fault::Timeout(self.limit))??;
+    pub(super) async fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, RequestError> {
+        let body = timeout(self.limit, self.request(path))
+            .await
+            .map_err(|_| RequestError::Timeout(self.limit))??;
         if self.bytes.fetch_add(body.len(), Ordering::Relaxed) + body.len() > MAX_TOTAL_BYTES {
             let message = "the objects have too many bytes; choose some by --namespace or --selector";
-            return Err(Fault::Broken(message.to_owned()));
+            return Err(RequestError::Broken(message.to_owned()));
         }
         // The error of the decoder may quote the answer, which may be a Secret.
         serde_json::from_slice(&body)
-            .map_err(|_| Fault::Broken("the answer is not of an API server".to_owned()))
+            .map_err(|_| RequestError::Broken("the answer is not of an API server".to_owned()))
     }
 
-    async fn request(&self, path: &str) -> Result<Bytes, Fault> {
-        let broken = |error: &kube::Error| Fault::Broken(in_words(error));
+    async fn request(&self, path: &str) -> Result<Bytes, RequestError> {
+        let broken = |error: &kube::Error| RequestError::Broken(in_words(error));
         let request = Request::get(path)
             .header(http::header::ACCEPT, "application/json")
             .body(Body::empty())
@@ -209,12 +214,12 @@ impl Reader {
         let limit = if head.status.is_success() { MAX_PAGE_BYTES } else { MAX_ERROR_BYTES };
         let body = Limited::new(body, limit).collect().await.map_err(|error| {
             if error.is::<LengthLimitError>() {
-                return Fault::TooLong;
+                return RequestError::TooLong;
             }
-            Fault::Broken("the connection broke during the answer".to_owned())
+            RequestError::Broken("the connection broke during the answer".to_owned())
         })?;
         let body = body.to_bytes();
-        if head.status.is_success() { Ok(body) } else { Err(Fault::of_answer(head.status, &body)) }
+        if head.status.is_success() { Ok(body) } else { Err(RequestError::of_answer(head.status, &body)) }
     }
 }
 

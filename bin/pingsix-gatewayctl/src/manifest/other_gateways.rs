@@ -82,7 +82,7 @@ const GKE: &[&str] = &[
     "ManagedCertificate",
 ];
 
-/// The API groups of meshes. A mesh may run beside PingSIX, so its kinds are no fault.
+/// The API groups of meshes. A mesh may run beside PingSIX, so its kinds are no problem.
 const MESHES: &[(&str, &str)] = &[("istio.io", "Istio"), ("kuma.io", "Kuma"), ("linkerd.io", "Linkerd")];
 
 /// Kinds that keep requests away. Their authors may take the traffic of PingSIX for protected.

@@ -126,7 +126,7 @@ fn after_any_history_the_manifests_are_those_of_the_files() {
     }
 }
 
-/// A Service, an EndpointSlice of one, an object of an unknown kind, or a fault.
+/// A Service, an EndpointSlice of one, an object of an unknown kind, or a problem.
 fn random_document(rng: &mut SmallRng) -> String {
     let number = rng.random_range(0..4);
     match rng.random_range(0..6) {

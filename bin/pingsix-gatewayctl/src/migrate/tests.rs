@@ -216,11 +216,11 @@ fn an_object_with_errors_in_check_or_explain_has_a_loss() {
         let checked = Translated::new(&manifests, &options);
         let names = |object: &str, case: &Case| object.contains(&format!(" {}/", case.namespace));
         for case in &cases {
-            let mut faults: Vec<String> = Vec::new();
+            let mut problems: Vec<String> = Vec::new();
             let errors = checked.findings.iter().filter(|one| one.severity == Level::Error);
             // A Secret that the input lacks may be in the cluster.
             let errors = errors.filter(|one| !one.message.contains("Secret") && names(&one.object, case));
-            faults.extend(errors.map(ToString::to_string));
+            problems.extend(errors.map(ToString::to_string));
             for request in &case.requests {
                 let explained = checked.output.explain(&Inquiry::from(request.clone())).unwrap();
                 let is_error = |answer: &Answer| {
@@ -228,15 +228,15 @@ fn an_object_with_errors_in_check_or_explain_has_a_loss() {
                 };
                 // Another Gateway, or the class of Ingresses, may have a listener for the host, too.
                 if !request.tls && explained.iter().all(|one| is_error(&one.answer)) {
-                    faults.extend(explained.iter().map(ToString::to_string));
+                    problems.extend(explained.iter().map(ToString::to_string));
                 }
             }
-            if faults.is_empty() {
+            if problems.is_empty() {
                 continue;
             }
             refused += 1;
             let count = losses.get(&case.namespace).copied().unwrap_or_default();
-            assert!(count > 0, "seed {seed}: {:#}\n{}\n{text}", case.value, faults.join("\n"));
+            assert!(count > 0, "seed {seed}: {:#}\n{}\n{text}", case.value, problems.join("\n"));
         }
     }
     assert!(refused > 100, "{refused} objects");

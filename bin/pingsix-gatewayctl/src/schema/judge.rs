@@ -11,25 +11,25 @@ use super::limits::{Limit, unit};
 use super::similar::similar;
 use crate::finding::reason;
 
-/// The most reported flaws of an object.
-const MAX_FLAWS: usize = 64;
+/// The most reported problems of an object.
+const MAX_PROBLEMS: usize = 64;
 
 /// Something for which an API server, or `kubectl apply`, refuses an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Flaw {
+pub(crate) struct SchemaProblem {
     pub(crate) field: String,
     pub(crate) reason: &'static str,
     /// Sentences. They quote no value that may be secret.
     pub(crate) message: String,
 }
 
-/// The flaws of an object, the outermost of each value. The effort is that of the object.
-pub(crate) fn flaws(kind: Kind, object: &Value) -> Vec<Flaw> {
+/// The problems of an object, the outermost of each value. The effort is that of the object.
+pub(crate) fn problems(kind: Kind, object: &Value) -> Vec<SchemaProblem> {
     let definition = definition(kind);
     let is_secret = matches!(kind, Kind::Secret | Kind::ConfigMap);
-    let mut judge = Judge { kind, definition, is_secret, path: String::new(), flaws: Vec::new() };
+    let mut judge = Judge { kind, definition, is_secret, path: String::new(), problems: Vec::new() };
     judge.value(object, definition);
-    judge.flaws
+    judge.problems
 }
 
 struct Judge<'d> {
@@ -38,17 +38,17 @@ struct Judge<'d> {
     /// Whether values are not quoted.
     is_secret: bool,
     path: String,
-    flaws: Vec<Flaw>,
+    problems: Vec<SchemaProblem>,
 }
 
 impl Judge<'_> {
-    fn flaw(&mut self, reason: &'static str, message: String) {
-        self.flaws.push(Flaw { field: self.path.clone(), reason, message });
+    fn problem(&mut self, reason: &'static str, message: String) {
+        self.problems.push(SchemaProblem { field: self.path.clone(), reason, message });
     }
 
     /// Judges a value below the present one.
     fn below(&mut self, step: &str, judge: impl FnOnce(&mut Self)) {
-        if self.flaws.len() >= MAX_FLAWS {
+        if self.problems.len() >= MAX_PROBLEMS {
             return;
         }
         let length = self.path.len();
@@ -61,7 +61,7 @@ impl Judge<'_> {
     }
 
     fn value(&mut self, value: &Value, node: &Node) {
-        let before = self.flaws.len();
+        let before = self.problems.len();
         match (&node.form, value) {
             // An API server drops nulls.
             (_, Value::Null) => return,
@@ -79,7 +79,7 @@ impl Judge<'_> {
                     Limit::Entries(most) if fields.len() as u64 > *most => Some(*most),
                     _ => None,
                 }) {
-                    self.flaw(
+                    self.problem(
                         reason::INVALID_FIELD,
                         format!("The map has {} entries; at most {most} are allowed.", fields.len()),
                     );
@@ -89,17 +89,17 @@ impl Judge<'_> {
                 }
             }
             (Form::Object { fields, required }, Value::Object(values)) => {
-                // A misspelled field is one fault.
+                // A misspelled field is one problem.
                 let unknown =
                     values.iter().filter(|(name, value)| !fields.contains_key(*name) && !value.is_null());
-                let unknown = unknown.take(MAX_FLAWS);
+                let unknown = unknown.take(MAX_PROBLEMS);
                 let meant: Vec<&str> = unknown
                     .filter_map(|(name, _)| similar(name, fields.keys().map(String::as_str)))
                     .collect();
                 let is_absent = |name: &&String| values.get(*name).is_none_or(Value::is_null);
                 for name in required.iter().filter(is_absent).filter(|name| !meant.contains(&name.as_str())) {
                     self.below(name, |judge| {
-                        judge.flaw(reason::DOES_NOT_DECODE, format!("The field {name} is required."));
+                        judge.problem(reason::DOES_NOT_DECODE, format!("The field {name} is required."));
                     });
                 }
                 for (name, value) in values {
@@ -121,14 +121,14 @@ impl Judge<'_> {
                 _,
             ) => {
                 let message = self.wrong_form(value, node);
-                self.flaw(reason::DOES_NOT_DECODE, message);
+                self.problem(reason::DOES_NOT_DECODE, message);
             }
         }
-        // A rule about values with faults would report the faults again.
-        if self.flaws.len() == before {
+        // A rule about values with problems would report the problems again.
+        if self.problems.len() == before {
             for rule in &node.rules {
                 if let Some((field, message)) = (rule.violation)(value) {
-                    self.below(&field, |judge| judge.flaw(reason::INVALID_FIELD, message));
+                    self.below(&field, |judge| judge.problem(reason::INVALID_FIELD, message));
                 }
             }
         }
@@ -156,14 +156,14 @@ impl Judge<'_> {
                 }
                 _ => continue,
             };
-            return self.flaw(reason::INVALID_FIELD, message);
+            return self.problem(reason::INVALID_FIELD, message);
         }
     }
 
     fn text(&mut self, text: &str, choices: &[String], node: &Node) {
         if !choices.is_empty() && !choices.iter().any(|choice| choice == text) {
             let message = self.no_choice(text, choices.iter().map(String::as_str));
-            return self.flaw(reason::DOES_NOT_DECODE, message);
+            return self.problem(reason::DOES_NOT_DECODE, message);
         }
         let length = text.chars().count() as u64;
         let shown =
@@ -176,7 +176,7 @@ impl Judge<'_> {
                 }
                 Limit::OneOf(choices) if !choices.contains(&text) => {
                     let message = self.no_choice(text, choices.iter().copied());
-                    return self.flaw(reason::DOES_NOT_DECODE, message);
+                    return self.problem(reason::DOES_NOT_DECODE, message);
                 }
                 Limit::Format(format) if !format.holds(text) => {
                     let lower = text.to_ascii_lowercase();
@@ -189,10 +189,10 @@ impl Judge<'_> {
                 }
                 _ => continue,
             };
-            return self.flaw(reason::INVALID_FIELD, message);
+            return self.problem(reason::INVALID_FIELD, message);
         }
         if let Some(pattern) = node.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
-            self.flaw(reason::INVALID_FIELD, format!("{shown} has to match the pattern {pattern}."));
+            self.problem(reason::INVALID_FIELD, format!("{shown} has to match the pattern {pattern}."));
         }
     }
 
@@ -213,13 +213,13 @@ impl Judge<'_> {
         for limit in &node.limits {
             match limit {
                 Limit::Items(least, _) if count < *least => {
-                    self.flaw(
+                    self.problem(
                         reason::INVALID_FIELD,
                         format!("The list has {count} entries; at least {least} has to be there."),
                     );
                 }
                 Limit::Items(_, most) if count > *most => {
-                    self.flaw(
+                    self.problem(
                         reason::INVALID_FIELD,
                         format!("The list has {count} entries; at most {most} are allowed."),
                     );
@@ -239,7 +239,7 @@ impl Judge<'_> {
                             _ => format!("[{index}]"),
                         };
                         let message = "Another entry of the list has the same value.".to_owned();
-                        self.below(&step, |judge| judge.flaw(reason::INVALID_FIELD, message));
+                        self.below(&step, |judge| judge.problem(reason::INVALID_FIELD, message));
                     }
                 }
                 _ => {}
@@ -253,7 +253,7 @@ impl Judge<'_> {
     fn unknown<'f>(&mut self, name: &str, value: &Value, fields: impl Iterator<Item = &'f str>) {
         // The API server once wrote this field of metadata, and an empty value says nothing.
         let is_silent = value.is_null() || (self.path == "metadata" && name == "clusterName");
-        if is_silent || self.flaws.len() >= MAX_FLAWS {
+        if is_silent || self.problems.len() >= MAX_PROBLEMS {
             return;
         }
         let advice = match similar(name, fields) {
@@ -266,7 +266,7 @@ impl Judge<'_> {
         self.below(name, |judge| {
             let message =
                 format!("The API has no field {}, so kubectl refuses the object.{advice}", judge.path);
-            judge.flaw(reason::UNKNOWN_FIELD, message);
+            judge.problem(reason::UNKNOWN_FIELD, message);
         });
     }
 

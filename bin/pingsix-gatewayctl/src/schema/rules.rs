@@ -438,8 +438,8 @@ pub(super) const OF_PINGSIX: &[Rule] = &[
             "a Header, a Cookie and a QueryParam need a name, a RemoteAddress has none",
         )
     }),
-    rule("TrafficPolicy.spec.faultInjection", |fault| {
-        unless(has(fault, "delay") || has(fault, "abort"), "one of delay and abort has to be set")
+    rule("TrafficPolicy.spec.faultInjection", |injected| {
+        unless(has(injected, "delay") || has(injected, "abort"), "one of delay and abort has to be set")
     }),
     rule("TrafficPolicy.spec.compression", |types| {
         unless(

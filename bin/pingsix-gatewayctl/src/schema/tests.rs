@@ -17,11 +17,14 @@ fn kind(name: &str) -> Kind {
     Kind::ALL.iter().copied().find(|kind| kind.as_str() == name).unwrap()
 }
 
-/// `field: message` of each flaw of a spec.
+/// `field: message` of each problem of a spec.
 #[expect(clippy::needless_pass_by_value, reason = "the specs are literals")]
 fn told(name: &str, spec: Value) -> Vec<String> {
     let object = json!({ "apiVersion": kind(name).api_version(), "kind": name, "metadata": { "name": "a" }, "spec": spec });
-    flaws(kind(name), &object).into_iter().map(|flaw| format!("{}: {}", flaw.field, flaw.message)).collect()
+    problems(kind(name), &object)
+        .into_iter()
+        .map(|problem| format!("{}: {}", problem.field, problem.message))
+        .collect()
 }
 
 #[test]
@@ -86,13 +89,13 @@ fn values_that_may_be_secret_are_not_quoted() {
         { "name": "a", "value": 918_273 }, { "name": "918273:", "value": "918273\n" },
     ] } }] }]);
     let said =
-        format!("{:?} {:?}", flaws(Kind::Secret, &secret), told("HTTPRoute", json!({ "rules": route })));
+        format!("{:?} {:?}", problems(Kind::Secret, &secret), told("HTTPRoute", json!({ "rules": route })));
     assert_eq!(said.matches("field: ").count(), 3, "{said}");
     assert!(!said.contains("918273"), "{said}");
 }
 
 #[test]
-fn flaws_are_bounded() {
+fn problems_are_bounded() {
     let entries: serde_json::Map<String, Value> =
         (0..100_000).map(|index| (format!("unknown-{index}"), json!(1))).collect();
     assert!(told("HTTPRoute", Value::Object(entries)).len() <= 64);

@@ -39,7 +39,7 @@ impl ManifestCache {
         Self { supplied, files: BTreeMap::new(), unsettled: BTreeSet::new(), manifests: Manifests::default() }
     }
 
-    /// Reads the changed files. Returns the number of changes: files with another text, and another fault of a path.
+    /// Reads the changed files. Returns the number of changes: files with another text, and another error of a path.
     pub(super) fn load(&mut self, found: &Found, changed: BTreeSet<FilePosition>) -> usize {
         self.load_at(found, changed, SystemTime::now())
     }
@@ -60,7 +60,7 @@ impl ManifestCache {
                 replaced.push((position, Some(content)));
             }
         }
-        let further = match &found.fault {
+        let further = match &found.error {
             Some(error) => vec![general(Level::Error, reason::UNREADABLE, format!("{error}.{KEPT}"))],
             None if found.files.files.is_empty() => {
                 let message = "There are no manifests (*.yaml, *.yml, *.json) yet.".to_owned();

@@ -20,8 +20,8 @@ pub(super) struct Publisher {
 pub(super) struct Publication {
     /// The revision, if a publication was made.
     pub(super) revision: Option<i64>,
-    /// The fault of a later attempt.
-    pub(super) fault: Option<String>,
+    /// The error of a later attempt.
+    pub(super) error: Option<String>,
 }
 
 impl Publisher {
@@ -47,8 +47,8 @@ impl Publisher {
                 Ok(published) => self.record(&key, desired.get(&key).copied(), &published)?,
                 Err(error) => {
                     failures.push(format!("error: data plane {key} is not published: {error}"));
-                    let fault = Some(error.to_string());
-                    self.publications.send_modify(|all| all.entry(key).or_default().fault = fault);
+                    let error = Some(error.to_string());
+                    self.publications.send_modify(|all| all.entry(key).or_default().error = error);
                 }
             }
         }
@@ -64,7 +64,7 @@ impl Publisher {
     ) -> anyhow::Result<()> {
         let mut before = None;
         self.publications.send_modify(|all| {
-            let publication = Publication { revision: Some(published.revision.get()), fault: None };
+            let publication = Publication { revision: Some(published.revision.get()), error: None };
             before = if desired.is_some() { all.insert(key.clone(), publication) } else { all.remove(key) };
         });
         let is_first = before.is_none_or(|publication| publication.revision.is_none());

@@ -81,7 +81,7 @@ impl Pages {
         let scope = Scope::new(key.prefix(&self.options.root)).ok();
         let connections = scope.map(|scope| self.etcd.readers_of(&scope));
         let delivery = match publication {
-            Some(Publication { fault: Some(fault), .. }) => Delivery::Pending(format!("{fault}.")),
+            Some(Publication { error: Some(error), .. }) => Delivery::Pending(format!("{error}.")),
             Some(Publication { revision: Some(_), .. }) if connections.is_some_and(|count| count > 0) => {
                 Delivery::Delivered
             }

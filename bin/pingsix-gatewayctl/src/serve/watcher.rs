@@ -30,7 +30,7 @@ pub(super) struct Watcher {
     found: Found,
     /// The files that have changed since [`Self::take_changed`].
     changed: BTreeSet<FilePosition>,
-    /// Whether files or the fault of a path have changed since then.
+    /// Whether files or the error of a path have changed since then.
     has_news: bool,
     /// Kept, because it stops when dropped. None where the system has no more watches to give.
     _handle: Option<RecommendedWatcher>,
@@ -139,15 +139,15 @@ impl Watcher {
         }
     }
 
-    /// Looks at files again. Returns whether any is new, gone or in another state, or whether there is another fault.
+    /// Looks at files again. Returns whether any is new, gone or in another state, or whether there is another error.
     fn look(&mut self, reach: &mut Reach) -> bool {
         let Seen { paths, has_more } = self.events.take();
         let (mut told, mut changed) = (BTreeSet::new(), BTreeSet::new());
         if has_more || !paths.iter().all(|path| self.found.look_at(path, &mut told, &mut changed)) {
             *reach = Reach::Everything;
         }
-        let has_other_fault = *reach == Reach::Everything && self.found.look_at_all(&mut changed);
-        let has_changed = has_other_fault || !changed.is_empty();
+        let has_other_error = *reach == Reach::Everything && self.found.look_at_all(&mut changed);
+        let has_changed = has_other_error || !changed.is_empty();
         self.has_news |= has_changed || !told.is_empty();
         self.changed.append(&mut changed);
         self.changed.append(&mut told);
@@ -168,8 +168,8 @@ enum Reach {
 pub(super) struct Found {
     paths: Vec<PathBuf>,
     pub(super) files: FoundFiles,
-    /// The fault of a path. The files are those before it.
-    pub(super) fault: Option<String>,
+    /// The error of a path. The files are those before it.
+    pub(super) error: Option<String>,
     roots: Vec<Root>,
 }
 
@@ -191,20 +191,20 @@ impl Found {
             .flat_map(|one| (0..real.len()).map(move |other| (one, other)))
             .any(|(one, other)| one != other && real[one].starts_with(&real[other]));
         let roots = if overlaps { None } else { paths.iter().map(root).collect() };
-        Ok(Self { paths, files, fault: None, roots: roots.unwrap_or_default() })
+        Ok(Self { paths, files, error: None, roots: roots.unwrap_or_default() })
     }
 
-    /// Looks at all files. Returns whether there is another fault.
+    /// Looks at all files. Returns whether there is another error.
     fn look_at_all(&mut self, changed: &mut BTreeSet<FilePosition>) -> bool {
         match find(&self.paths) {
             Ok(files) => {
                 changed.append(&mut files.changes(&self.files));
                 self.files = files;
-                self.fault.take().is_some()
+                self.error.take().is_some()
             }
             Err(error) => {
-                let fault = Some(format!("{error:#}"));
-                std::mem::replace(&mut self.fault, fault.clone()) != fault
+                let error = Some(format!("{error:#}"));
+                std::mem::replace(&mut self.error, error.clone()) != error
             }
         }
     }
@@ -217,7 +217,7 @@ impl Found {
         told: &mut BTreeSet<FilePosition>,
         changed: &mut BTreeSet<FilePosition>,
     ) -> bool {
-        if self.files.has_links || self.fault.is_some() || self.roots.len() != self.paths.len() {
+        if self.files.has_links || self.error.is_some() || self.roots.len() != self.paths.len() {
             return false;
         }
         // Directories come and go with all their files.

@@ -29,7 +29,7 @@ struct Browser {
     session: Option<String>,
     next: u64,
     /// Faults in the console.
-    faults: Vec<String>,
+    problems: Vec<String>,
     _folder: tempfile::TempDir,
 }
 
@@ -89,7 +89,7 @@ impl Browser {
             early: VecDeque::new(),
             session: None,
             next: 0,
-            faults: Vec::new(),
+            problems: Vec::new(),
             _folder: folder,
         };
         let target = browser.call("Target.createTarget", &json!({ "url": "about:blank" }));
@@ -102,18 +102,18 @@ impl Browser {
         Some(browser)
     }
 
-    /// The next message; faults of the console are kept.
+    /// The next message; problems of the console are kept.
     fn message(&mut self, end: Instant) -> Value {
         let wait = end.saturating_duration_since(Instant::now());
         let message = self.messages.recv_timeout(wait).expect("Chromium answers in time");
         let parameters = &message["params"];
         match message["method"].as_str() {
-            Some("Runtime.exceptionThrown") => self.faults.push(parameters.to_string()),
+            Some("Runtime.exceptionThrown") => self.problems.push(parameters.to_string()),
             Some("Runtime.consoleAPICalled") if parameters["type"] == "error" => {
-                self.faults.push(parameters.to_string());
+                self.problems.push(parameters.to_string());
             }
             Some("Log.entryAdded") if parameters["entry"]["level"] == "error" => {
-                self.faults.push(parameters.to_string());
+                self.problems.push(parameters.to_string());
             }
             Some(_) | None => {}
         }
@@ -247,7 +247,7 @@ fn pages_work_in_a_browser_in_both_schemes_and_two_widths() {
             browser.screenshot(&folder().join(format!("{name}-{scheme}-{width}.png")));
         }
     }
-    assert_eq!(browser.faults, Vec::<String>::new());
+    assert_eq!(browser.problems, Vec::<String>::new());
 }
 
 #[test]
@@ -313,5 +313,5 @@ fn keyboards_screen_readers_and_browsers_without_scripts_get_everything() {
     let text = browser.evaluate("document.querySelector('main').innerText");
     assert!(text.as_str().unwrap().contains("Service quickstart/cart-canary port 80"), "{text}");
     assert_eq!(browser.evaluate(buttons), 0);
-    assert_eq!(browser.faults, Vec::<String>::new());
+    assert_eq!(browser.problems, Vec::<String>::new());
 }

@@ -214,7 +214,7 @@ fn services_without_any_endpoint_slice_are_one_line() {
 }
 
 #[test]
-fn one_fault_is_one_finding() {
+fn one_problem_is_one_finding() {
     let twice = route("cart", "/cart", "nowhere")
         .replace("{ name: nowhere, port: 80 }", "{ name: nowhere, port: 80 }, { name: nowhere, port: 81 }");
     let lost =

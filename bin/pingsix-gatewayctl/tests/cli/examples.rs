@@ -195,13 +195,13 @@ fn pingsix_accepts_what_every_set_becomes() {
 
 #[test]
 fn every_sample_request_ends_where_it_should() {
-    let faults = sets().into_iter().flat_map(|set| {
-        let faults =
+    let problems = sets().into_iter().flat_map(|set| {
+        let problems =
             sample::check(&set.read("requests.yaml"), &|arguments| set.run("explain", arguments).out);
-        faults.into_iter().map(move |fault| format!("{}: {fault}", set.name))
+        problems.into_iter().map(move |problem| format!("{}: {problem}", set.name))
     });
-    let faults: Vec<String> = faults.collect();
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    let problems: Vec<String> = problems.collect();
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
 /// The fields that an API server adds to an object.

@@ -1,4 +1,4 @@
-//! Bad input of every kind: each fault is named with its location and costs no other object.
+//! Bad input of every kind: each problem is named with its location and costs no other object.
 
 use crate::support::{CART, GATEWAY, Manifests, Run, route, run, run_with};
 

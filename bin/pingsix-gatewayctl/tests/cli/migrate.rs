@@ -86,8 +86,8 @@ impl Case {
             .collect()
     }
 
-    fn faults(&self, update: bool) -> Vec<String> {
-        let mut faults = Vec::new();
+    fn problems(&self, update: bool) -> Vec<String> {
+        let mut problems = Vec::new();
         let migrated = self.migrate(&["--all"]);
         let mut files = vec![("output.yaml", migrated.out.clone()), ("report.txt", migrated.err.clone())];
         if self.directory.join("summary.txt").exists() {
@@ -102,38 +102,38 @@ impl Case {
             if update {
                 fs::write(&path, text).unwrap();
             } else {
-                faults.push(format!("{file} should be:\n{text}"));
+                problems.push(format!("{file} should be:\n{text}"));
             }
         }
         if migrated.code != i32::from(has_losses(&migrated.err)) {
-            faults.push(format!("the exit code is {}", migrated.code));
+            problems.push(format!("the exit code is {}", migrated.code));
         }
         // The output of a second run on the output is the output: what is ours stays as it is.
         let checked = self.on_output("check", &[]);
         let expected = self.words("Check").join(" ");
         if expected.is_empty() && checked.code != 0 {
-            faults.push(format!("check finds:\n{}{}", checked.out, checked.err));
+            problems.push(format!("check finds:\n{}{}", checked.out, checked.err));
         } else if !expected.is_empty() && !checked.out.contains(&expected) {
-            faults.push(format!("check does not find {expected:?}:\n{}", checked.out));
+            problems.push(format!("check does not find {expected:?}:\n{}", checked.out));
         }
         let explain = |arguments: &[String]| {
             let run = self.on_output("explain", arguments);
             assert!(run.code < 2, "{}: {}", self.name(), run.err);
             run.out
         };
-        faults.extend(sample::check(&self.read("requests.yaml"), &explain));
+        problems.extend(sample::check(&self.read("requests.yaml"), &explain));
         if let Ok(text) = fs::read_to_string(self.directory.join("connections.yaml")) {
-            faults.extend(connection::check(&text, &self.streams()));
+            problems.extend(connection::check(&text, &self.streams()));
         }
         for secret in self.words("Secrets") {
             if migrated.err.contains(&secret) {
-                faults.push(format!("the report has the secret {secret}"));
+                problems.push(format!("the report has the secret {secret}"));
             }
             if outside_of_secrets(&migrated.out, &secret) {
-                faults.push(format!("an object other than a Secret has the secret {secret}"));
+                problems.push(format!("an object other than a Secret has the secret {secret}"));
             }
         }
-        faults
+        problems
     }
 }
 
@@ -164,14 +164,14 @@ fn outside_of_secrets(stream: &str, secret: &str) -> bool {
 #[test]
 fn every_migration_becomes_what_its_files_say() {
     let update = std::env::var_os("UPDATE_MIGRATIONS").is_some_and(|value| !value.is_empty());
-    let mut faults = Vec::new();
+    let mut problems = Vec::new();
     for case in cases() {
-        let found = case.faults(update);
+        let found = case.problems(update);
         if !found.is_empty() {
-            faults.push(format!("== {}\n{}", case.name(), found.join("\n")));
+            problems.push(format!("== {}\n{}", case.name(), found.join("\n")));
         }
     }
-    assert!(faults.is_empty(), "{}", faults.join("\n\n"));
+    assert!(problems.is_empty(), "{}", problems.join("\n\n"));
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn without_the_flag_there_is_nobody_to_serve_them() {
     let run = run
         .prints("The data plane does not serve protocol TCP. [UnsupportedProtocol]")
         .prints("1 data plane)");
-    // A refused listener is one fault. The TLSRoute names no listener, and the one for HTTP does not admit it.
+    // A refused listener is one problem. The TLSRoute names no listener, and the one for HTTP does not admit it.
     assert_eq!(run.out.matches("[NotAllowedByListeners]").count(), 1, "{}", run.out);
     let printed = manifests.translate(&["-o", "json"]).json();
     assert_eq!(printed["dataPlanes"].as_array().unwrap().len(), 1);

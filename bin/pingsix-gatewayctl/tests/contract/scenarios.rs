@@ -62,7 +62,7 @@ struct Tally {
     unsendable: usize,
     requests: usize,
     certificates: usize,
-    faults: Vec<String>,
+    problems: Vec<String>,
 }
 
 /// PingSIX with what it is configured and asked with.
@@ -127,8 +127,8 @@ impl Harness {
             for (edition, address) in (0..PUBLICATIONS_PER_DATA_PLANE)
                 .flat_map(|edition| addresses.iter().map(move |at| (edition, *at)))
             {
-                if let Err(fault) = self.publish(&config, address).await {
-                    self.tally.faults.push(format!("{} ({prefix}): {fault}", case.name));
+                if let Err(problem) = self.publish(&config, address).await {
+                    self.tally.problems.push(format!("{} ({prefix}): {problem}", case.name));
                     break;
                 }
                 let of_address = arrivals.iter().filter(|(_, arrival)| arrival.address.as_deref() == address);
@@ -142,7 +142,7 @@ impl Harness {
             self.tally.samples += 1;
             match self.publish(&Config::new(), None).await {
                 Ok(()) => self.ask(case, &arrival).await,
-                Err(fault) => self.tally.faults.push(format!("{}: {fault}", case.name)),
+                Err(problem) => self.tally.problems.push(format!("{}: {problem}", case.name)),
             }
         }
     }
@@ -180,12 +180,12 @@ impl Harness {
                 Ok(answers) => {
                     self.tally.requests += answers.len();
                     self.tally.certificates += usize::from(sample.certificate.is_some());
-                    sample.fault(&answers, &case.material)
+                    sample.problem(&answers, &case.material)
                 }
                 Err(error) => Some(error),
             };
             let Sample { request, headers, .. } = sample;
-            self.tally.faults.extend(
+            self.tally.problems.extend(
                 output.map(|output| format!("{}: {request} {headers:?} {protocol:?}: {output}", case.name)),
             );
         }
@@ -216,14 +216,14 @@ async fn compare(test: &str, what: &str, cases: Vec<Case>) {
     for case in &cases {
         harness.run_case(case).await;
     }
-    let Tally { cases, planes, publications, starts, samples, unsendable, requests, certificates, faults } =
+    let Tally { cases, planes, publications, starts, samples, unsendable, requests, certificates, problems } =
         harness.tally;
     print_message(&format!(
         "{test}: {planes} data planes of {cases} {what} in {publications} publications and {starts} process starts; \
          {requests} answers to {samples} different requests compared, with {certificates} certificates; {unsendable} \
          requests find no listener to connect to"
     ));
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
     assert!(samples > 0 && requests > 0);
 }
 

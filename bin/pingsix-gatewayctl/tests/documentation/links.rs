@@ -92,8 +92,8 @@ fn normalised(path: &Path) -> Option<PathBuf> {
     Some(found)
 }
 
-/// The fault of a link, if it has one.
-fn fault(page: &Path, link: &str) -> Option<String> {
+/// The problem of a link, if it has one.
+fn problem(page: &Path, link: &str) -> Option<String> {
     let (target, anchor) = link.split_once('#').map_or((link, None), |(path, anchor)| (path, Some(anchor)));
     let path = if let Some(path) = target.strip_prefix(REPOSITORY) {
         PathBuf::from(path)
@@ -124,30 +124,30 @@ fn fault(page: &Path, link: &str) -> Option<String> {
 
 #[test]
 fn every_link_leads_to_a_file_and_a_heading() {
-    let mut faults = Vec::new();
+    let mut problems = Vec::new();
     let mut found = 0;
     for page in pages() {
         for link in links(&fs::read_to_string(root().join(&page)).unwrap()) {
             found += 1;
-            if let Some(fault) = fault(&page, &link) {
-                faults.push(format!("{}: {link}: {fault}", page.display()));
+            if let Some(problem) = problem(&page, &link) {
+                problems.push(format!("{}: {link}: {problem}", page.display()));
             }
         }
     }
     assert!(found > 100, "{found}");
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
 #[test]
 fn faulty_links_are_found() {
     let page = Path::new("docs/reference/mapping.md");
     for good in ["#budgets", "sinks.md#etcd", "../explanation/tenancy.md", "https://example.com/x#y"] {
-        assert_eq!(fault(page, good), None, "{good}");
+        assert_eq!(problem(page, good), None, "{good}");
     }
-    assert_eq!(fault(page, &format!("{REPOSITORY}README.md")), None);
+    assert_eq!(problem(page, &format!("{REPOSITORY}README.md")), None);
     let repository = format!("{REPOSITORY}nothing.md");
     for bad in ["#nothing", "nothing.md", "sinks.md#nothing", "../../README.md", "../../../x", &repository] {
-        assert!(fault(page, bad).is_some(), "{bad}");
+        assert!(problem(page, bad).is_some(), "{bad}");
     }
     let text = "# A `b` c\n```sh\n# no [x](y)\n```\n## A b c\n[one](1.md), `[x](y)` and [two](#2)\n";
     assert_eq!(anchors(text), ["a-b-c", "a-b-c-1"].map(str::to_owned).into());

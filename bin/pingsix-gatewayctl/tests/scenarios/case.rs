@@ -78,7 +78,7 @@ impl Case {
     pub(crate) fn compare(&self, update: bool) -> Vec<String> {
         let review = self.run(&["translate", "-o", "review"], &[]);
         let (config, status) = review.split_once("\n---\n").unwrap();
-        let mut faults = Vec::new();
+        let mut problems = Vec::new();
         for (file, text) in [("config.yaml", format!("{config}\n")), ("status.yaml", status.to_owned())] {
             let path = self.directory.join(file);
             let held = fs::read_to_string(&path).unwrap_or_default();
@@ -90,10 +90,10 @@ impl Case {
                 eprintln!("{}/{file} is refreshed", self.name());
             } else {
                 let difference = difference(&held, &text);
-                faults.push(format!("{file} is not what becomes of input.yaml:\n{difference}{RECIPE}"));
+                problems.push(format!("{file} is not what becomes of input.yaml:\n{difference}{RECIPE}"));
             }
         }
-        faults
+        problems
     }
 
     /// The documents as they are stored.
@@ -114,25 +114,25 @@ impl Case {
             .collect()
     }
 
-    /// Every fault a stream proxy would find with the documents as they are stored.
+    /// Every problem a stream proxy would find with the documents as they are stored.
     pub(crate) fn refused_by_stream_proxies(&self) -> Vec<String> {
-        let faults = self.stream_documents().into_iter().flat_map(|(prefix, config)| {
+        let problems = self.stream_documents().into_iter().flat_map(|(prefix, config)| {
             let violations = stream::validate(&config);
             violations.into_iter().map(move |violation| format!("{prefix}: {violation:?}"))
         });
-        faults.collect()
+        problems.collect()
     }
 
-    /// Every fault PingSIX would find with the documents as they are stored.
+    /// Every problem PingSIX would find with the documents as they are stored.
     pub(crate) fn refused_by_pingsix(&self) -> Vec<String> {
         let stored = self.stored();
         let shown: Value = serde_saphyr::from_str(&self.read("config.yaml").unwrap_or_default()).unwrap();
-        let mut faults = Vec::new();
+        let mut problems = Vec::new();
         let Some(shown) = shown.as_object() else { return vec!["there is no config.yaml".to_owned()] };
         for (prefix, documents) in shown {
             let pairs = below(&stored, prefix);
             if pairs.len() != documents.as_object().unwrap().len() {
-                faults.push(format!("{prefix}: {} documents are stored", pairs.len()));
+                problems.push(format!("{prefix}: {} documents are stored", pairs.len()));
             }
             if is_for_streams(prefix) {
                 continue;
@@ -140,7 +140,7 @@ impl Case {
             let config = match Config::from_pairs(prefix, pairs) {
                 Ok(config) => config,
                 Err(error) => {
-                    faults.push(format!("{prefix}: {error}"));
+                    problems.push(format!("{prefix}: {error}"));
                     continue;
                 }
             };
@@ -149,9 +149,9 @@ impl Case {
             violations.extend(order_dependence(&config));
             // A path that is matched literally is the author's intent, and is accepted.
             violations.retain(|violation| violation.rule != Rule::LiteralWildcard);
-            faults.extend(violations.iter().map(|violation| format!("{prefix}: {violation:?}")));
+            problems.extend(violations.iter().map(|violation| format!("{prefix}: {violation:?}")));
         }
-        faults
+        problems
     }
 }
 

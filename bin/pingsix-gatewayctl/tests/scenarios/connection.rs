@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pingsix_translate::stream::{Arrival, Destination, Rejection, StreamConfig};
+use pingsix_translate::stream::{Arrival, Destination, RejectReason, StreamConfig};
 use serde::Deserialize;
 
 /// An entry of `connections.yaml`.
@@ -18,7 +18,7 @@ struct Sample {
     closed: bool,
 }
 
-/// The faults of sample connections, given the stream documents by prefix.
+/// The errors of sample connections, given the stream documents by prefix.
 pub(crate) fn check(text: &str, planes: &[(String, StreamConfig)]) -> Vec<String> {
     let samples: Vec<Sample> = match serde_saphyr::from_str(text) {
         Ok(samples) => samples,
@@ -58,9 +58,9 @@ fn targets(config: &StreamConfig, connection: &str) -> Option<BTreeMap<String, u
                 let nodes = config.upstream(id).unwrap().nodes.keys();
                 nodes.map(String::as_str).collect::<Vec<_>>().join(" ")
             }
-            Destination::Reject(Rejection::Invalid) => "invalid".to_owned(),
-            Destination::Reject(Rejection::NoEndpoints) => "no_endpoints".to_owned(),
-            Destination::Reject(Rejection::NoRoute) => "no_route".to_owned(),
+            Destination::Reject(RejectReason::Invalid) => "invalid".to_owned(),
+            Destination::Reject(RejectReason::NoEndpoints) => "no_endpoints".to_owned(),
+            Destination::Reject(RejectReason::NoRoute) => "no_route".to_owned(),
         };
         (end, target.weight)
     });

@@ -43,17 +43,17 @@ fn check(what: &str, known: &[&str], field: &str, others: &[(&str, &str)]) {
         collect(&status, field, &mut found);
     }
     let others: BTreeSet<&str> = others.iter().map(|(word, _)| *word).collect();
-    let mut faults = Vec::new();
+    let mut problems = Vec::new();
     for word in known {
         match (others.contains(word), found.contains(*word)) {
-            (false, false) => faults.push(format!("no scenario shows {what} {word}")),
-            (true, true) => faults.push(format!("a scenario shows {what} {word}, which others give")),
+            (false, false) => problems.push(format!("no scenario shows {what} {word}")),
+            (true, true) => problems.push(format!("a scenario shows {what} {word}, which others give")),
             (true, false) | (false, true) => {}
         }
     }
     let gone = others.iter().filter(|word| !known.contains(word));
-    faults.extend(gone.map(|word| format!("there is no {what} {word}")));
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    problems.extend(gone.map(|word| format!("there is no {what} {word}")));
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
 #[test]
@@ -72,14 +72,14 @@ fn every_condition_type_that_translation_gives_is_shown() {
 fn every_row_of_the_mapping_names_a_scenario() {
     let names: BTreeSet<String> = cases().iter().map(crate::Case::name).collect();
     let document = fs::read_to_string(root().join("docs/reference/mapping.md")).unwrap();
-    let mut faults = Vec::new();
+    let mut problems = Vec::new();
     let mut rows = 0;
     let mut in_fields = false;
     for line in document.lines() {
         if let Some(header) = line.strip_prefix("| field |") {
             in_fields = true;
             if !header.ends_with("| scenario |") {
-                faults.push(format!("the last column is not scenario: {line}"));
+                problems.push(format!("the last column is not scenario: {line}"));
             }
         } else if !line.starts_with('|') {
             in_fields = false;
@@ -88,17 +88,17 @@ fn every_row_of_the_mapping_names_a_scenario() {
             let cell = line.trim_end_matches('|').rsplit('|').next().unwrap();
             let shown: Vec<&str> = cell.split('`').skip(1).step_by(2).collect();
             if shown.is_empty() {
-                faults.push(format!("no scenario: {line}"));
+                problems.push(format!("no scenario: {line}"));
             }
             let unknown = shown.iter().filter(|name| !names.contains(**name));
-            faults.extend(unknown.map(|name| format!("there is no scenario {name}: {line}")));
+            problems.extend(unknown.map(|name| format!("there is no scenario {name}: {line}")));
         }
     }
     assert!(rows > 30, "the tables of the mapping are missing");
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// Scenarios with a fault that concerns everything there is.
+/// Scenarios with a problem that concerns everything there is.
 const WITHOUT_NEIGHBOURS: [&str; 3] = ["budget/not-even-guards", "class/missing", "ingress/parameters"];
 
 /// Whether a sample request reaches a Service or a redirect, as its author wants.
@@ -110,7 +110,7 @@ fn is_served(sample: &Value) -> bool {
 
 #[test]
 fn every_refusal_has_a_served_neighbour() {
-    let mut faults = Vec::new();
+    let mut errors = Vec::new();
     // Streams have no requests.
     for case in cases().iter().filter(|case| !case.name().starts_with("stream/")) {
         let status: Value = serde_saphyr::from_str(&case.read("status.yaml").unwrap_or_default()).unwrap();
@@ -122,10 +122,10 @@ fn every_refusal_has_a_served_neighbour() {
         let samples: Value = serde_saphyr::from_str(&samples).unwrap();
         let served = samples.as_array().into_iter().flatten().any(is_served);
         match (served, WITHOUT_NEIGHBOURS.contains(&case.name().as_str())) {
-            (false, false) => faults.push(format!("{}: no request is served", case.name())),
-            (true, true) => faults.push(format!("{}: a request is served", case.name())),
+            (false, false) => errors.push(format!("{}: no request is served", case.name())),
+            (true, true) => errors.push(format!("{}: a request is served", case.name())),
             (true, false) | (false, true) => {}
         }
     }
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(errors.is_empty(), "{}", errors.join("\n"));
 }

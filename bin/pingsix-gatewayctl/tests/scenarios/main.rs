@@ -17,28 +17,30 @@ use std::thread;
 
 use case::{Case, cases};
 
-/// Runs a check on every case, and fails with the faults of all.
+/// Runs a check on every case, and fails with the problems of all.
 fn check_all(check: impl Fn(&Case) -> Vec<String> + Sync) {
     let cases = cases();
     assert!(!cases.is_empty(), "there are no scenarios");
     let workers = thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let mut faults: Vec<(String, Vec<String>)> = thread::scope(|scope| {
+    let mut problems: Vec<(String, Vec<String>)> = thread::scope(|scope| {
         let (check, cases) = (&check, &cases);
         // Neighbours cost alike, so each worker has some of all areas.
         let running: Vec<_> = (0..workers)
             .map(|first| {
                 let own = cases.iter().skip(first).step_by(workers);
-                scope.spawn(move || own.map(|case| (case.name(), faults_of(case, check))).collect::<Vec<_>>())
+                scope.spawn(move || {
+                    own.map(|case| (case.name(), problems_of(case, check))).collect::<Vec<_>>()
+                })
             })
             .collect();
         running.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
     });
-    faults.retain(|(_, faults)| !faults.is_empty());
-    faults.sort();
-    if !faults.is_empty() {
-        let names: Vec<&str> = faults.iter().map(|(name, _)| name.as_str()).collect();
+    problems.retain(|(_, problems)| !problems.is_empty());
+    problems.sort();
+    if !problems.is_empty() {
+        let names: Vec<&str> = problems.iter().map(|(name, _)| name.as_str()).collect();
         let without_positions: Vec<String> =
-            faults.iter().map(|(name, faults)| format!("== {name}\n{}", faults.join("\n"))).collect();
+            problems.iter().map(|(name, problems)| format!("== {name}\n{}", problems.join("\n"))).collect();
         panic!(
             "{} of {} scenarios: {}\n\n{}",
             names.len(),
@@ -49,8 +51,8 @@ fn check_all(check: impl Fn(&Case) -> Vec<String> + Sync) {
     }
 }
 
-/// A case that cannot be checked is a fault, and the others are checked nevertheless.
-fn faults_of(case: &Case, check: &(impl Fn(&Case) -> Vec<String> + Sync)) -> Vec<String> {
+/// A case that cannot be checked is a problem, and the others are checked nevertheless.
+fn problems_of(case: &Case, check: &(impl Fn(&Case) -> Vec<String> + Sync)) -> Vec<String> {
     panic::catch_unwind(AssertUnwindSafe(|| check(case))).unwrap_or_else(|cause| {
         let text = cause.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| cause.downcast_ref::<&str>().copied());

@@ -55,14 +55,14 @@ struct Sample {
     _certificate: Option<String>,
 }
 
-/// The faults of the answers to sample requests; `explain` takes the arguments behind the manifests, and returns the
+/// The problems of the answers to sample requests; `explain` takes the arguments behind the manifests, and returns the
 /// output of the program.
 pub(crate) fn check(text: &str, explain: &dyn Fn(&[String]) -> String) -> Vec<String> {
     let samples: Vec<Sample> = match serde_saphyr::from_str(text) {
         Ok(samples) => samples,
         Err(error) => return vec![format!("requests.yaml: {error}")],
     };
-    samples.iter().flat_map(|sample| sample.faults(explain)).collect()
+    samples.iter().flat_map(|sample| sample.problems(explain)).collect()
 }
 
 /// Whether PingSIX adds a header by itself.
@@ -71,7 +71,7 @@ fn is_of_pingsix(name: &str) -> bool {
 }
 
 impl Sample {
-    fn faults(&self, explain: &dyn Fn(&[String]) -> String) -> Vec<String> {
+    fn problems(&self, explain: &dyn Fn(&[String]) -> String) -> Vec<String> {
         let (method, url) = self.request.split_once(' ').unwrap();
         let mut arguments = vec![method.to_owned(), url.to_owned(), "-o".to_owned(), "json".to_owned()];
         arguments.extend(
@@ -100,13 +100,13 @@ impl Sample {
         let [explanation] = found.as_slice() else {
             return vec![format!("{}: {} data planes may be meant", self.request, found.len())];
         };
-        let faults = self.compare(explanation);
-        if faults.is_empty() {
-            return faults;
+        let problems = self.compare(explanation);
+        if problems.is_empty() {
+            return problems;
         }
         let Self { request, headers, .. } = self;
         let (answer, steps) = (&explanation["answer"], &explanation["steps"]);
-        vec![format!("{request} {headers:?}: {}\n  answer {answer}\n  steps {steps}", faults.join("; "))]
+        vec![format!("{request} {headers:?}: {}\n  answer {answer}\n  steps {steps}", problems.join("; "))]
     }
 
     /// A part of the request at the backend, as the model sends it.
@@ -130,10 +130,10 @@ impl Sample {
     fn compare(&self, explanation: &Value) -> Vec<String> {
         let answer = &explanation["answer"];
         let answer = if self.closed { &answer["ifOpen"] } else { answer };
-        let mut faults = Vec::new();
+        let mut problems = Vec::new();
         let mut expect = |what: &str, wanted: Value, found: Value| {
             if wanted != found {
-                faults.push(format!("{what} is {found}, not {wanted}"));
+                problems.push(format!("{what} is {found}, not {wanted}"));
             }
         };
         let is_not_found = answer["kind"] == "notFound";
@@ -182,6 +182,6 @@ impl Sample {
         if self.preflight.is_some() || answer["kind"] == "preflight" {
             expect("the preflight", serde_json::json!(self.preflight), answer["allowed"].clone());
         }
-        faults
+        problems
     }
 }

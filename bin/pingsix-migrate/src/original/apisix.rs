@@ -31,7 +31,7 @@ pub(super) struct Apisix {
     /// The hosts of requests to backends, from ApisixUpstreams, by Service.
     upstreams: BTreeMap<ObjectName, PassHost>,
     /// The reason for which no answer is known.
-    fault: Option<String>,
+    unmodelled: Option<String>,
 }
 
 /// The host that a backend gets.
@@ -60,7 +60,7 @@ impl Apisix {
                 by_host.entry(host).or_default().push(index);
             }
         }
-        let mut fault = None;
+        let mut unmodelled = None;
         let mut upstreams = BTreeMap::new();
         for object in objects {
             let spec = &object["spec"];
@@ -69,12 +69,12 @@ impl Apisix {
                     let plugins = spec["plugins"].as_array().into_iter().flatten();
                     let names: Vec<&str> = plugins.filter_map(|plugin| plugin["name"].as_str()).collect();
                     if let Some(name) = names.iter().find(|name| !plugins::is_without_effect(name)) {
-                        fault = Some(format!("plugin {name} for all routes is not modelled"));
+                        unmodelled = Some(format!("plugin {name} for all routes is not modelled"));
                     }
                 }
                 "ApisixTls" => {
                     if spec.get("client").is_some() {
-                        fault = Some("certificates of clients are not modelled".to_owned());
+                        unmodelled = Some("certificates of clients are not modelled".to_owned());
                     }
                     let hosts = spec["hosts"].as_array().into_iter().flatten();
                     certificates.extend(hosts.filter_map(|host| Some(host.as_str()?.to_ascii_lowercase())));
@@ -93,14 +93,14 @@ impl Apisix {
             services: Services::read(objects, are_ready),
             certificates,
             upstreams,
-            fault,
+            unmodelled,
         })
     }
 
     pub(super) fn answer(&self, request: &Request) -> Told {
         let told = |answer| Told { answer, by: None, is_fallback: false };
-        if let Some(fault) = &self.fault {
-            return told(Answer::Unknown(fault.clone()));
+        if let Some(unmodelled) = &self.unmodelled {
+            return told(Answer::Unknown(unmodelled.clone()));
         }
         let Some(uri) = super::uri::normalised(&request.path) else { return told(Answer::Status(400)) };
         let host = super::host_name(&request.host);

@@ -41,7 +41,7 @@ pub(super) struct Nginx {
     /// The servers of aliases.
     aliases: BTreeMap<String, String>,
     /// The reason for which nginx refuses the configuration.
-    fault: Option<String>,
+    conflict: Option<String>,
     /// Hosts that are redirected, with their targets.
     redirects: BTreeMap<String, String>,
 }
@@ -68,7 +68,7 @@ impl Nginx {
             configuration: Configuration::new(&ingresses, &services),
             expressions: BTreeMap::new(),
             aliases: BTreeMap::new(),
-            fault: None,
+            conflict: None,
             redirects: BTreeMap::new(),
         };
         model.compile();
@@ -89,7 +89,7 @@ impl Nginx {
                 server.locations.iter().map(|one| (one.path.as_str(), one.is_exact)).collect();
             names.sort_unstable();
             if let Some([(path, _), ..]) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-                self.fault = Some(format!("nginx refuses two locations {path} of host {host}"));
+                self.conflict = Some(format!("nginx refuses two locations {path} of host {host}"));
             }
         }
     }

@@ -113,7 +113,7 @@ fn target(uri: &str) -> Option<Value> {
 
 pub(super) fn fault_injection(mut config: Fields, effects: &mut Effects, report: &mut Report) {
     let place = config.place.clone();
-    let mut fault = serde_json::Map::new();
+    let mut injected = serde_json::Map::new();
     if let Some(mut delay) = config.object("delay", report) {
         let seconds = delay.take("duration");
         let share = percentage(&mut delay, report);
@@ -124,7 +124,7 @@ pub(super) fn fault_injection(mut config: Fields, effects: &mut Effects, report:
         match milliseconds.filter(|value| (1.0..=60_000.0).contains(value)) {
             Some(value) => {
                 let value = format!("{value:.0}ms");
-                fault.insert("delay".to_owned(), json!({ "duration": value, "percentage": share }));
+                injected.insert("delay".to_owned(), json!({ "duration": value, "percentage": share }));
                 report.exact(&place.at("delay"), "The field becomes faultInjection.delay.");
             }
             None => report.impossible(
@@ -145,14 +145,14 @@ pub(super) fn fault_injection(mut config: Fields, effects: &mut Effects, report:
         abort.finish(report);
         match status {
             Some((place, status)) if (200..=599).contains(&status) => {
-                if share == 100 && fault.is_empty() {
+                if share == 100 && injected.is_empty() {
                     answer(status, body.map(|(_, body)| body), effects);
                     report.exact(&place, "The rule becomes a direct response.");
                 } else {
                     if let Some((place, _)) = body {
                         report.limited(&place, Reason::DifferentAnswer, "The answer has no body.");
                     }
-                    fault.insert("abort".to_owned(), json!({ "httpStatus": status, "percentage": share }));
+                    injected.insert("abort".to_owned(), json!({ "httpStatus": status, "percentage": share }));
                     report.exact(&place, "The field becomes faultInjection.abort.");
                 }
             }
@@ -164,8 +164,8 @@ pub(super) fn fault_injection(mut config: Fields, effects: &mut Effects, report:
         }
     }
     config.finish(report);
-    if !fault.is_empty() {
-        effects.treat("faultInjection", Value::Object(fault), &place, report);
+    if !injected.is_empty() {
+        effects.treat("faultInjection", Value::Object(injected), &place, report);
     }
 }
 

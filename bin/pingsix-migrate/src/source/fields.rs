@@ -133,7 +133,7 @@ pub(crate) struct Field {
 
 impl Field {
     /// The value may be secret, so the message has its type alone.
-    fn fault<T>(&self, expected: &str, report: &mut Report) -> Option<T> {
+    fn expected<T>(&self, expected: &str, report: &mut Report) -> Option<T> {
         let is = type_in_words(&self.value);
         let mut message = format!("The value is {is}, not {expected}, so its effect would be lost.");
         if expected == TEXT {
@@ -148,7 +148,7 @@ impl Field {
         if let Value::String(text) = self.value {
             return Some((self.place, text));
         }
-        self.fault(TEXT, report)
+        self.expected(TEXT, report)
     }
 
     /// A text, or a number as text.
@@ -158,7 +158,7 @@ impl Field {
             Value::String(text) => Some((self.place.clone(), text.clone())),
             Value::Number(number) => Some((self.place.clone(), number.to_string())),
             Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
-                self.fault("a text or a number", report)
+                self.expected("a text or a number", report)
             }
         }
     }
@@ -171,20 +171,20 @@ impl Field {
         };
         match number {
             Some(number) => Some((self.place, number)),
-            None => self.fault("a whole number", report),
+            None => self.expected("a whole number", report),
         }
     }
 
     /// A number that is no text.
     pub(crate) fn whole(self, report: &mut Report) -> Option<(Place, u64)> {
-        if self.value.is_number() { self.number(report) } else { self.fault("a whole number", report) }
+        if self.value.is_number() { self.number(report) } else { self.expected("a whole number", report) }
     }
 
     pub(crate) fn truth(self, report: &mut Report) -> Option<(Place, bool)> {
         report.read(&self.place);
         match self.value.as_bool() {
             Some(truth) => Some((self.place, truth)),
-            None => self.fault("true or false", report),
+            None => self.expected("true or false", report),
         }
     }
 
@@ -192,7 +192,7 @@ impl Field {
         if let Value::Object(values) = self.value {
             return Some(Fields::new(self.place, values));
         }
-        self.fault("an object", report)
+        self.expected("an object", report)
     }
 
     pub(crate) fn list(self, report: &mut Report) -> Vec<Field> {
@@ -201,7 +201,7 @@ impl Field {
             let items = items.into_iter().enumerate();
             return items.map(|(index, value)| Self { place: place.item(index), value }).collect();
         }
-        self.fault::<Vec<Self>>("a list", report).unwrap_or_default()
+        self.expected::<Vec<Self>>("a list", report).unwrap_or_default()
     }
 
     /// A duration in seconds, rounded up: a text such as `1m30s`, or a number of nanoseconds, as Go writes it.
@@ -211,7 +211,7 @@ impl Field {
             None => self.value.as_u64().map(u128::from),
         };
         report.read(&self.place);
-        let Some(nanoseconds) = parsed else { return self.fault("a duration", report) };
+        let Some(nanoseconds) = parsed else { return self.expected("a duration", report) };
         let whole = nanoseconds.div_ceil(1_000_000_000);
         let seconds = u64::try_from(whole).unwrap_or(u64::MAX);
         Some((self.place, Seconds { value: seconds, is_exact: nanoseconds % 1_000_000_000 == 0 }))

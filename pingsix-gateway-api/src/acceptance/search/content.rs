@@ -50,7 +50,7 @@ impl Content {
                 }
             }
         }
-        // The fault is known for the version of the goal, and not for a former one.
+        // The culprit is known for the version of the goal, and not for a former one.
         let others = goal.snapshot.differences(&snapshot);
         for (source, message) in &goal.quarantine {
             if parts_of(source).is_disjoint(&others) {

@@ -1,4 +1,4 @@
-//! Hypotheses about the fault, for a search without known accepted content.
+//! Hypotheses about the culprit, for a search without known accepted content.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use pingsix_translate::{ObjectKey, Origin};
 use super::content::{is_empty, placeholder_message, quarantined, steps};
 use super::{BaseCheck, FallbackBase, Search, SearchOutcome};
 
-/// The sources that a trial leaves out as the probable fault, if no accepted content is known.
+/// The sources that a trial leaves out as the probable culprit, if no accepted content is known.
 ///
 /// PingSIX serves the configuration of an earlier process meanwhile, so a refused trial costs only time. A trial with
 /// all sources in quarantine would cost all answers.

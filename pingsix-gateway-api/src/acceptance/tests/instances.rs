@@ -45,7 +45,7 @@ fn instances_that_go_keep_nobody_waiting_and_those_that_come_decide() {
             assert_eq!(draft.trial, None);
             let OwnerSnapshot::Gateway(snapshot) = &draft.snapshot else { panic!() };
             assert_eq!(snapshot.routes.len(), 17);
-            assert!(snapshot.referents.quarantine.is_empty() && simulation.acceptance.fault().is_none());
+            assert!(snapshot.referents.quarantine.is_empty() && simulation.acceptance.refusal().is_none());
             for second in 0..100 {
                 assert_eq!(
                     simulation.acceptance.tick(simulation.now + Duration::from_secs(20 + second)),
@@ -107,7 +107,7 @@ fn a_refusal_that_is_none_convicts_nobody() {
                     simulation.log
                 );
                 assert_eq!(simulation.acceptance.held_back().count(), 0);
-                assert!(simulation.acceptance.fault().is_none());
+                assert!(simulation.acceptance.refusal().is_none());
             }
         }
     }
@@ -157,7 +157,7 @@ fn mistaken_reports_hold_no_object_for_good_except_the_faulty_ones() {
         let mut quarantined = objects(simulation.quarantined());
         quarantined.extend(simulation.acceptance.held_back().map(|(part, _)| part.clone()));
         assert_eq!(quarantined, objects(simulation.poisoned()), "seed {seed}\n{}", simulation.log);
-        assert!(simulation.acceptance.fault().is_none());
+        assert!(simulation.acceptance.refusal().is_none());
     }
     assert!(mistakes > 300, "{mistakes}");
 }
@@ -177,7 +177,7 @@ fn one_that_is_paused_during_a_search_delays_it_for_no_longer_than_that() {
         simulation.is_paused = false;
         simulation.settle();
         assert_eq!(simulation.quarantined(), simulation.poisoned(), "{pauses_at}\n{}", simulation.log);
-        assert!(simulation.acceptance.fault().is_none());
+        assert!(simulation.acceptance.refusal().is_none());
     }
 }
 
@@ -189,12 +189,12 @@ fn an_accepted_object_that_a_later_pingsix_refuses_is_found_in_the_end() {
     simulation.forgive();
     simulation.settle();
     assert!(
-        simulation.acceptance.fault().is_some() && simulation.quarantined().is_empty(),
+        simulation.acceptance.refusal().is_some() && simulation.quarantined().is_empty(),
         "it may be broken"
     );
     simulation.pass(Duration::from_mins(6));
     assert_eq!(simulation.quarantined(), [rule_of("good-5", 0)].into(), "{}", simulation.log);
-    assert!(simulation.acceptance.fault().is_none());
+    assert!(simulation.acceptance.refusal().is_none());
 }
 
 #[test]

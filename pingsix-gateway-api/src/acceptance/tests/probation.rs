@@ -59,7 +59,7 @@ fn in_force(simulation: &Simulation, namespace: &str, name: &str) -> Option<i64>
 }
 
 #[test]
-fn a_namespace_that_changes_faults_faster_than_a_search_delays_no_other() {
+fn a_namespace_that_changes_objects_faster_than_a_search_delays_no_other() {
     for seed in 0..8 {
         let mut random = StdRng::seed_from_u64(seed);
         let mut siege = Siege::new();

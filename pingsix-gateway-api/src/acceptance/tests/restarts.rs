@@ -39,7 +39,7 @@ fn an_object_refused_before_a_restart_costs_no_other_an_answer_after_it() {
                 (simulation.quarantined(), back),
                 (simulation.poisoned(), usize::from(kind == Pattern && is_still_poison))
             );
-            assert!(simulation.acceptance.fault().is_none());
+            assert!(simulation.acceptance.refusal().is_none());
         }
     }
 }
@@ -67,13 +67,13 @@ fn poison_added_without_a_controller_costs_earlier_objects_nothing() {
                 "{}",
                 simulation.log
             );
-            assert!(simulation.acceptance.fault().is_none());
+            assert!(simulation.acceptance.refusal().is_none());
         }
     }
 }
 
 #[test]
-fn a_recollection_that_misleads_does_not_keep_the_fault_from_being_found() {
+fn a_recollection_that_misleads_does_not_hide_the_culprit() {
     for kind in [Poison, Pattern] {
         let mut simulation = ready(12);
         simulation.route("good-7", &[kind]);

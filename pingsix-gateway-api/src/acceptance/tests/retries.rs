@@ -23,7 +23,7 @@ fn a_held_object_is_retried_ever_later_and_released_when_it_is_accepted() {
     assert_eq!(tries(&mut simulation, Duration::from_mins(24)), 1);
     assert_eq!(tries(&mut simulation, Duration::from_hours(12)), 13);
     assert_eq!(simulation.quarantined(), quarantined);
-    assert!(!simulation.acceptance.is_retrying() && simulation.acceptance.fault().is_none());
+    assert!(!simulation.acceptance.is_retrying() && simulation.acceptance.refusal().is_none());
     // The cause is repaired elsewhere.
     simulation.outlawed.clear();
     simulation.pass(Duration::from_mins(61));
@@ -68,7 +68,7 @@ fn a_retry_ends_when_anything_changes_or_nobody_is_there() {
         assert_eq!(quarantine(&draft.snapshot).len(), 1);
         simulation.settle();
         assert_eq!(simulation.quarantined(), simulation.poisoned());
-        assert!(simulation.acceptance.fault().is_none());
+        assert!(simulation.acceptance.refusal().is_none());
     }
 }
 

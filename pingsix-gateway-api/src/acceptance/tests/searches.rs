@@ -84,7 +84,7 @@ fn a_service_that_comes_with_a_poisoned_rule_is_not_blamed_for_it() {
 }
 
 #[test]
-fn a_fault_in_what_is_matched_holds_the_route_back_as_it_was() {
+fn a_problem_in_what_is_matched_holds_the_route_back_as_it_was() {
     for is_new in [false, true] {
         let mut simulation = ready(5);
         let name = if is_new { "new" } else { "good-2" };
@@ -139,11 +139,11 @@ fn a_pingsix_that_refuses_everything_puts_nothing_into_quarantine() {
         simulation.settle();
         assert_eq!(simulation.quarantined(), BTreeSet::new(), "{}", simulation.log);
         assert_eq!(simulation.acceptance.held_back().count(), 0);
-        assert!(simulation.acceptance.fault().is_some());
+        assert!(simulation.acceptance.refusal().is_some());
         // The search continues as soon as possible.
         simulation.is_broken = false;
         simulation.settle();
-        assert!(simulation.acceptance.fault().is_none());
+        assert!(simulation.acceptance.refusal().is_none());
         let OwnerSnapshot::Gateway(in_force) = &simulation.in_force.as_ref().unwrap().0 else { panic!() };
         assert_eq!(in_force.routes.len(), 8);
     }
@@ -170,6 +170,6 @@ fn a_controller_that_starts_beside_poison_finds_it_too() {
         } else {
             assert_eq!((simulation.quarantined().len(), found.len()), (0, 1), "{}", simulation.log);
         }
-        assert!(simulation.acceptance.fault().is_none());
+        assert!(simulation.acceptance.refusal().is_none());
     }
 }

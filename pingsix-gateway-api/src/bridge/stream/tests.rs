@@ -53,7 +53,7 @@ fn route_of(config: &StreamConfig, port: u16, arrival: Arrival<'_>) -> (StreamKe
 
 fn rejects(config: &StreamConfig, port: u16, arrival: Arrival<'_>) -> bool {
     let (_, route) = route_of(config, port, arrival);
-    route.targets.iter().all(|target| target.to == Destination::Reject(Rejection::Invalid))
+    route.targets.iter().all(|target| target.to == Destination::Reject(RejectReason::Invalid))
 }
 
 fn measures(bridged: &BridgedStream) -> Vec<(String, Measure)> {

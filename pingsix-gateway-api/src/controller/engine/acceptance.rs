@@ -53,16 +53,16 @@ impl Shared {
                 tracing::error!(%owner, refusal, "PingSIX refuses every publication, also documents that it accepted before");
             }
         }
-        self.explain_fault(owner);
+        self.explain_refusal(owner);
         vec![Message::AcceptanceChanged(owner.clone())]
     }
 
     fn refusal_message(&self, owner: &ObjectKey) -> Option<String> {
-        Some(self.reconciler.acceptance(owner)?.fault()?.to_owned())
+        Some(self.reconciler.acceptance(owner)?.refusal()?.to_owned())
     }
 
     /// Updates the obstacle in an owner's delivery.
-    pub(super) fn explain_fault(&mut self, owner: &ObjectKey) {
+    pub(super) fn explain_refusal(&mut self, owner: &ObjectKey) {
         let why = self.refusal_message(owner).map(|refusal| {
             let acceptance = self.reconciler.acceptance(owner);
             let is_searching = acceptance.is_some_and(|acceptance| acceptance.trial().is_some());

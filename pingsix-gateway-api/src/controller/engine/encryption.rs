@@ -10,7 +10,7 @@ use pingsix_translate::{DataPlaneKey, ObjectKey};
 use thiserror::Error;
 
 use super::provisioning::{Managed, keyring_of};
-use crate::provision::{DeployedKeys, KeyPlan, Keyring, KeyringFault, plan_keys};
+use crate::provision::{DeployedKeys, KeyPlan, Keyring, MissingKeysError, plan_keys};
 use crate::reconcile::{Publication, Reconciler};
 
 /// The state of encrypted secrets, by owner.
@@ -31,7 +31,7 @@ enum SecretEncryption {
 #[derive(Clone, Debug, Error)]
 pub(super) enum EncryptionError {
     #[error(transparent)]
-    Keyring(#[from] KeyringFault),
+    Keyring(#[from] MissingKeysError),
     /// A named key is invalid.
     #[error("Secrets cannot be encrypted: {0}.")]
     Unusable(#[from] KeyringError),
@@ -48,7 +48,7 @@ struct Key {
 
 impl SecretEncryptions {
     /// The id of the key that encrypts an owner's secrets from now on; `None` without encryption.
-    fn set(&mut self, owner: &ObjectKey, seal: Result<Option<String>, KeyringFault>) {
+    fn set(&mut self, owner: &ObjectKey, seal: Result<Option<String>, MissingKeysError>) {
         let before = self.0.remove(owner);
         let seal = match seal {
             Ok(None) => return,
@@ -100,7 +100,7 @@ impl SecretEncryptions {
             None => Ok(publication),
             Some(SecretEncryption::Key(key)) => Ok(key.seal(publication)),
             Some(SecretEncryption::Refused(why)) => Err(why.clone()),
-            Some(SecretEncryption::Unknown) => Err(KeyringFault::Unknown.into()),
+            Some(SecretEncryption::Unknown) => Err(MissingKeysError::Unknown.into()),
         }
     }
 }
@@ -125,8 +125,8 @@ impl Managed {
         &self,
         reconciler: &Reconciler,
         owner: &ObjectKey,
-    ) -> Result<Keyring, KeyringFault> {
-        self.plan_keys(reconciler, owner).map_or(Err(KeyringFault::Unknown), |plan| plan.processes)
+    ) -> Result<Keyring, MissingKeysError> {
+        self.plan_keys(reconciler, owner).map_or(Err(MissingKeysError::Unknown), |plan| plan.processes)
     }
 
     /// The plan for the keys of an owner; `None` while the keys of its processes are unknown.

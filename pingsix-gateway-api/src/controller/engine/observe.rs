@@ -12,7 +12,7 @@ use super::shared::Shared;
 use super::{Message, Messages};
 use crate::controller::router::PublishScope;
 use crate::delivery::reception::PageReader;
-use crate::delivery::status_page::{InstancePages, PageFault, StatusPage};
+use crate::delivery::status_page::{InstancePages, PageError, StatusPage};
 use crate::delivery::{Deliveries, Instances};
 use crate::reconcile::Publication;
 
@@ -122,7 +122,7 @@ impl Observe {
         data_plane: &DataPlaneKey,
         pages: &InstancePages,
     ) -> Messages {
-        let lacks_key = |page: &Result<StatusPage, PageFault>| page.as_ref().is_ok_and(StatusPage::lacks_key);
+        let lacks_key = |page: &Result<StatusPage, PageError>| page.as_ref().is_ok_and(StatusPage::lacks_key);
         let is_rotating = || shared.managed.is_rotating_keys(&shared.reconciler, &data_plane.owner());
         // PingSIX would refuse every trial in the same way.
         let of_readers;
@@ -140,7 +140,7 @@ impl Observe {
     /// Applies the reports of other replicas.
     pub(super) fn apply_reports(&mut self, shared: &mut Shared) -> Messages {
         let Some(replicas) = shared.sinks.replicas() else { return Messages::new() };
-        let owners = shared.reconciler.apply_findings(replicas.findings());
+        let owners = shared.reconciler.apply_quarantines(replicas.quarantines());
         for owner in &owners {
             tracing::info!(%owner, "another replica reports findings");
         }
@@ -198,7 +198,7 @@ fn log_other_versions(deliveries: &Deliveries, data_plane: &DataPlaneKey, pages:
     let known = deliveries.instances(data_plane);
     let known = if let Some(Instances::Pages(pages)) = known { Some(pages) } else { None };
     for (url, page) in pages {
-        let difference = |page: &Result<StatusPage, PageFault>| page.as_ref().ok()?.difference;
+        let difference = |page: &Result<StatusPage, PageError>| page.as_ref().ok()?.difference;
         let Some(found) = difference(page) else { continue };
         if known.and_then(|known| difference(known.get(url)?)) != Some(found) {
             tracing::warn!(%data_plane, %url, instance = %found, "an instance has another version of PingSIX");

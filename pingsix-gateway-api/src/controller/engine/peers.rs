@@ -1,8 +1,8 @@
-//! Reports of confirmations and findings between replicas.
+//! Reports of confirmations and quarantines between replicas.
 //!
 //! The status page of an instance has the revisions of the replica that it reads from, and other replicas issue other
 //! revisions. The replica therefore reports the confirmations of its instances, with a fingerprint of the content, which is
-//! equal at all replicas. The report has the findings, too (`acceptance/findings.rs`).
+//! equal at all replicas. The report has the quarantines, too (`acceptance/quarantines.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -62,14 +62,14 @@ impl Peers {
         for scope in left.iter().filter_map(|plane| shared.scope(plane)) {
             self.report.confirmed.remove(&scope);
         }
-        self.report_findings(shared, owner);
+        self.report_quarantines(shared, owner);
     }
 
-    /// Reports the findings of an owner to other replicas.
-    pub(super) fn report_findings(&mut self, shared: &Shared, owner: &ObjectKey) {
+    /// Reports the quarantines of an owner to other replicas.
+    pub(super) fn report_quarantines(&mut self, shared: &Shared, owner: &ObjectKey) {
         let Some(replicas) = shared.sinks.replicas() else { return };
         let acceptance = shared.reconciler.acceptance(owner);
-        let found = acceptance.map(Acceptance::findings).unwrap_or_default();
+        let found = acceptance.map(Acceptance::quarantines).unwrap_or_default();
         if found.is_empty() {
             self.report.found.remove(owner);
         } else {

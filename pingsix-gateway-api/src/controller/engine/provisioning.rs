@@ -17,8 +17,8 @@ use super::{Message, Messages};
 use crate::controller::poll_targets::{PageKey, PagesByPlane};
 use crate::delivery::status_page::StatusUrl;
 use crate::provision::{
-    AddressFault, DesiredInfrastructure, InfrastructureNeed, Installation, InstallationKey, Keyring,
-    KeyringFault, ProvisionedOwners, judge_addresses, service_name, status_ports,
+    AddressProblem, DesiredInfrastructure, InfrastructureNeed, Installation, InstallationKey, Keyring,
+    MissingKeysError, ProvisionedOwners, judge_addresses, service_name, status_ports,
 };
 use crate::reconcile::Reconciler;
 use crate::world::World;
@@ -237,19 +237,19 @@ impl Managed {
             let message = format!("The address of Service \"{service}\" is still unknown.");
             return Some((Reason::AddressNotAssigned, message));
         };
-        if let Some(fault) = &provisioned_owner.fault {
-            return Some((Reason::NoResources, fault.clone()));
+        if let Some(error) = &provisioned_owner.error {
+            return Some((Reason::NoResources, error.clone()));
         }
         let service = format!("\"{}\"", service_name(infrastructure));
         match judge_addresses(&infrastructure.addresses, &provisioned_owner.addresses, &service) {
             Ok(()) => None,
-            Err(AddressFault::NotAssigned(message)) => Some((Reason::AddressNotAssigned, message)),
-            Err(AddressFault::NotUsable(message)) => Some((Reason::AddressNotUsable, message)),
+            Err(AddressProblem::NotAssigned(message)) => Some((Reason::AddressNotAssigned, message)),
+            Err(AddressProblem::NotUsable(message)) => Some((Reason::AddressNotUsable, message)),
         }
     }
 }
 
-/// Whether the description of an owner's infrastructure has a fault. Its infrastructure stays: a Gateway would lose
+/// Whether the description of an owner's infrastructure has an error. Its infrastructure stays: a Gateway would lose
 /// its address otherwise, and a slip in one object would cost all Gateways of a class theirs.
 fn is_unclear(reconciler: &Reconciler, undecodable: &Undecodable, owner: &ObjectKey) -> bool {
     let is_about_that = |problem: &Problem| {
@@ -276,21 +276,21 @@ fn is_of_unclear_class(reconciler: &Reconciler, owner: &ObjectKey) -> bool {
 pub(super) fn keyring_of(
     world: &World,
     infrastructure: &Infrastructure,
-) -> Option<Result<Keyring, KeyringFault>> {
+) -> Option<Result<Keyring, MissingKeysError>> {
     infrastructure.parameters.process.keyring.as_ref().map(|key| keyring(world, key))
 }
 
 /// The ids of the keys in parameters, one per line.
-fn keyring(world: &World, key: &SecretKey) -> Result<Keyring, KeyringFault> {
+fn keyring(world: &World, key: &SecretKey) -> Result<Keyring, MissingKeysError> {
     let SecretKey { secret, key } = key;
     let object = world.get::<Secret>(secret);
-    let object = object.ok_or_else(|| KeyringFault::NoSecret(secret.clone()))?;
+    let object = object.ok_or_else(|| MissingKeysError::NoSecret(secret.clone()))?;
     let bytes = object.data.as_ref().and_then(|data| data.get(key));
     let text = bytes.and_then(|bytes| std::str::from_utf8(&bytes.0).ok()).unwrap_or_default();
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let lines: Vec<String> = lines.map(str::to_owned).collect();
     if lines.is_empty() {
-        return Err(KeyringFault::NoKeys { secret: secret.clone(), entry: key.clone() });
+        return Err(MissingKeysError::NoKeys { secret: secret.clone(), entry: key.clone() });
     }
     Ok(Keyring(lines))
 }

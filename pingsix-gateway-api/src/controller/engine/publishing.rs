@@ -96,7 +96,7 @@ impl Publish {
         };
         self.pending.insert(owner.clone(), pending);
         self.readiness.reconsidered(&owner, is_withheld);
-        shared.explain_fault(&owner);
+        shared.explain_refusal(&owner);
         if let Some(trial) = &trial {
             tracing::info!(
                 %owner,
@@ -121,7 +121,7 @@ impl Publish {
         for publication in publications {
             let data_plane = publication.data_plane.clone();
             let opened = opened(shared, publication.desired.scope());
-            let fit = match self.sinks.faults.get(&owner) {
+            let fit = match self.sinks.errors.get(&owner) {
                 Some(why) => Err(why.to_string()),
                 None => self.encryptions.seal(&owner, publication).map_err(|why| why.to_string()),
             };

@@ -19,7 +19,7 @@ use crate::controller::orphans::Orphan;
 #[derive(Debug, Default)]
 pub(super) struct Sinks {
     /// Owners with an unusable sink, and the error.
-    pub(super) faults: BTreeMap<ObjectKey, AttachError>,
+    pub(super) errors: BTreeMap<ObjectKey, AttachError>,
     /// Data planes that were never published because of an error. Their withdrawal is empty.
     pub(super) unpublished: BTreeSet<DataPlaneKey>,
     /// Orphans of one data plane at several sinks, which are withdrawn one after the other.
@@ -34,20 +34,20 @@ impl Sinks {
         let sink = attached.and_then(|attached| attached.sink.clone());
         if sink.is_none() && shared.reconciler.is_kept(owner) {
             // The publication of an earlier process stays at its sink.
-            self.faults.remove(owner);
+            self.errors.remove(owner);
             return;
         }
         let opened = sink.filter(|_| !planes.is_empty()).map(|sink| open_sink(shared, &sink)).transpose();
         match opened {
             Ok(id) => {
-                self.faults.remove(owner);
+                self.errors.remove(owner);
                 for data_plane in &planes {
                     self.unpublished.remove(data_plane);
                     attach(shared, data_plane, id);
                 }
             }
             Err(why) => {
-                self.faults.insert(owner.clone(), why);
+                self.errors.insert(owner.clone(), why);
                 for data_plane in planes {
                     if shared.deliveries.revision(&data_plane).is_none()
                         && attached_to(shared, &data_plane).is_none()
@@ -64,9 +64,9 @@ impl Sinks {
         let reconciler = &shared.reconciler;
         let mut problems = reconciler.problems(owner).to_vec();
         let sink = reconciler.attached(owner).and_then(|attached| attached.sink.as_ref());
-        if let Some((sink, fault)) = sink.zip(self.faults.get(owner)) {
+        if let Some((sink, error)) = sink.zip(self.errors.get(owner)) {
             let gateway = reconciler.world().get::<Gateway>(&owner.name);
-            problems.push(sink.problem(owner, gateway.as_deref(), &fault.to_string()));
+            problems.push(sink.problem(owner, gateway.as_deref(), &error.to_string()));
         }
         problems
     }

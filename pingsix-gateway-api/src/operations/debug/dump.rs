@@ -110,7 +110,7 @@ impl DebugState<'_> {
             Delivery::Pending(message) => ("pending", Some(message)),
             Delivery::Delivered => ("delivered", None),
             Delivery::Confirmed => ("confirmed", None),
-            Delivery::ConfirmedInPart(faults) => ("confirmedInPart", Some(faults)),
+            Delivery::ConfirmedInPart(unserved) => ("confirmedInPart", Some(unserved)),
             Delivery::ConfirmedByOtherVersion(version) => ("confirmedByOtherVersion", Some(version)),
             Delivery::Refused(message) => ("refused", Some(message)),
         };
@@ -149,7 +149,7 @@ fn acceptance(acceptance: &Acceptance) -> Value {
         acceptance.held_back().map(|(part, said)| json!({"object": part.to_string(), "said": said}));
     let trial = acceptance.trial().map(|trial| json!({"number": trial.number, "suspects": trial.suspects}));
     json!({
-        "fault": acceptance.fault(),
+        "fault": acceptance.refusal(),
         "trial": trial,
         "quarantine": quarantined.collect::<Value>(),
         "heldBack": held_back.collect::<Value>(),
@@ -217,7 +217,7 @@ fn by_kind<W: KindVisitor<Output = Value>>(work: &W, world: &World) -> Value {
     Kind::ALL.iter().map(|kind| (kind.as_str().to_owned(), with_kind(work, *kind, world))).collect()
 }
 
-/// Names of objects, and the faults of undecodable ones.
+/// Names of objects, and the problems of undecodable ones.
 struct Overview;
 
 impl KindVisitor for Overview {
@@ -228,8 +228,8 @@ impl KindVisitor for Overview {
         let mut undecodable = BTreeMap::new();
         for object in K::store(world).objects() {
             let name = object.key().name.to_string();
-            if let Some(fault) = object.undecodable() {
-                undecodable.insert(name.clone(), message(K::KIND, fault));
+            if let Some(problem) = object.undecodable() {
+                undecodable.insert(name.clone(), message(K::KIND, problem));
             }
             names.push(name);
         }
@@ -255,7 +255,7 @@ impl KindVisitor for Content<'_> {
         json!({
             "object": object.map(|object| shown(K::KIND, object)),
             "status": watched.status(),
-            "undecodable": watched.undecodable().map(|fault| message(K::KIND, fault)),
+            "undecodable": watched.undecodable().map(|problem| message(K::KIND, problem)),
         })
     }
 }
@@ -265,9 +265,9 @@ const fn may_hold_secrets(kind: Kind) -> bool {
     matches!(kind, Kind::Secret | Kind::ConfigMap)
 }
 
-/// The fault of an object. The decoder quotes its input.
-pub(super) fn message(kind: Kind, fault: &Undecodable) -> String {
-    if may_hold_secrets(kind) { REDACTED.to_owned() } else { fault.to_string() }
+/// The problem of an object. The decoder quotes its input.
+pub(super) fn message(kind: Kind, problem: &Undecodable) -> String {
+    if may_hold_secrets(kind) { REDACTED.to_owned() } else { problem.to_string() }
 }
 
 /// An object without what must not be shown. Of those that may hold secrets, only names are left: of the object, and of

@@ -288,8 +288,8 @@ async fn the_world_is_a_list_of_names_and_an_object_is_shown_when_asked_for() {
     let world = held.dump(Dump::World, None);
     assert_eq!(world["HTTPRoute"]["objects"], json!(["infra/broken", "infra/cart"]));
     assert_eq!(world["HTTPRoute"]["complete"], false, "no list was read to its end");
-    let fault = world["HTTPRoute"]["undecodable"]["infra/broken"].as_str().unwrap();
-    assert!(fault.starts_with("spec.rules[0].matches: "), "{fault}");
+    let error = world["HTTPRoute"]["undecodable"]["infra/broken"].as_str().unwrap();
+    assert!(error.starts_with("spec.rules[0].matches: "), "{error}");
     assert_eq!(world["Secret"]["undecodable"]["infra/broken"], "<redacted>");
     let route = held.dump(Dump::World, Some("HTTPRoute/infra/cart"));
     assert_eq!(route["object"]["spec"]["parentRefs"][0]["name"], "web");

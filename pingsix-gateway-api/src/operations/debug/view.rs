@@ -8,7 +8,7 @@ use pingsix_translate::{DataPlaneKey, Kind, Object, ObjectKey};
 use super::DebugState;
 use super::dump::message;
 use crate::delivery::Instances;
-use crate::delivery::status_page::{PageFault, StatusPage, StatusUrl};
+use crate::delivery::status_page::{PageError, StatusPage, StatusUrl};
 use crate::view::{DataPlaneView, Finding, FindingLevel, Instance, Model, OwnerView, PlaneDocuments};
 use crate::world::{KindVisitor, Stored, World, with_kind};
 
@@ -33,12 +33,12 @@ impl DebugState<'_> {
         problems.sort();
         problems.dedup();
         model.add_findings(problems.into_iter().map(Finding::from));
-        let undecodable = world.undecodable().into_iter().map(|(key, fault)| Finding {
+        let undecodable = world.undecodable().into_iter().map(|(key, error)| Finding {
             level: FindingLevel::Error,
             object: key.to_string(),
             message: format!(
                 "The object does not match the schema of its kind: {}.",
-                message(key.kind, &fault)
+                message(key.kind, &error)
             ),
             key: Some(key),
             place: String::new(),
@@ -79,14 +79,14 @@ impl DebugState<'_> {
     }
 }
 
-fn instance((url, page): (&StatusUrl, &Result<StatusPage, PageFault>)) -> Instance {
+fn instance((url, page): (&StatusUrl, &Result<StatusPage, PageError>)) -> Instance {
     let name = url.to_string();
     let page = match page {
         Ok(page) => page,
-        Err(fault) => return Instance { name, revision: None, remark: fault.to_string(), is_faulty: true },
+        Err(error) => return Instance { name, revision: None, remark: error.to_string(), is_faulty: true },
     };
-    let fault = page.refusal().map(str::to_owned).or_else(|| page.faults.first().map(ToString::to_string));
-    let is_faulty = fault.is_some();
+    let error = page.refusal().map(str::to_owned).or_else(|| page.faults.first().map(ToString::to_string));
+    let is_faulty = error.is_some();
     let elsewhere = match (page.is_elsewhere, page.is_confirmed) {
         (false, _) => "",
         (true, true) => "reads from another replica, which reports the desired documents",
@@ -95,7 +95,7 @@ fn instance((url, page): (&StatusUrl, &Result<StatusPage, PageFault>)) -> Instan
     Instance {
         name,
         revision: (!page.is_elsewhere).then_some(page.published_revision),
-        remark: fault.unwrap_or_else(|| elsewhere.to_owned()),
+        remark: error.unwrap_or_else(|| elsewhere.to_owned()),
         is_faulty,
     }
 }

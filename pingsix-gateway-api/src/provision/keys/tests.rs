@@ -13,8 +13,8 @@ fn keyring(keys: &[&str]) -> Keyring {
 }
 
 /// The message for a missing Secret of this name.
-fn gone(secret: &str) -> KeyringFault {
-    KeyringFault::NoSecret(ObjectName::new("infra", secret))
+fn gone(secret: &str) -> MissingKeysError {
+    MissingKeysError::NoSecret(ObjectName::new("infra", secret))
 }
 
 /// The encrypting key, and the keyring of processes.
@@ -100,9 +100,9 @@ struct Pod {
     is_ending: bool,
 }
 
-/// The seeded fault of the controller.
+/// The seeded error of the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Flaw {
+enum Defect {
     None,
     /// The first key encrypts, whoever has it.
     Hasty,
@@ -114,11 +114,11 @@ enum Flaw {
 
 /// A Gateway with the state of its keys, and the events that may change the state.
 struct World {
-    flaw: Flaw,
+    defect: Defect,
     random: StdRng,
     infrastructure: Infrastructure,
-    asked: Option<Result<Keyring, KeyringFault>>,
-    asked_before: Option<Result<Keyring, KeyringFault>>,
+    asked: Option<Result<Keyring, MissingKeysError>>,
+    asked_before: Option<Result<Keyring, MissingKeysError>>,
     secret: Option<Value>,
     deployment: Option<Value>,
     pods: Vec<Pod>,
@@ -127,12 +127,12 @@ struct World {
 }
 
 impl World {
-    fn new(seed: u64, flaw: Flaw) -> Self {
+    fn new(seed: u64, defect: Defect) -> Self {
         let infrastructure = gateway(&[443]);
         let random = StdRng::seed_from_u64(seed);
         let (asked, asked_before, secret, deployment) = (None, None, None, None);
         Self {
-            flaw,
+            defect,
             random,
             infrastructure,
             asked,
@@ -156,7 +156,7 @@ impl World {
 
     fn plan(&self) -> KeyPlan {
         let mut plan = plan(self.asked.as_ref(), &self.deployed(false));
-        if let (Flaw::Hasty, Some(Ok(asked))) = (self.flaw, &self.asked) {
+        if let (Defect::Hasty, Some(Ok(asked))) = (self.defect, &self.asked) {
             plan.seal = Ok(asked.0.first().cloned());
         }
         plan
@@ -165,7 +165,7 @@ impl World {
     /// Whether only Pods of the template are left, according to the status of Pods that are not terminating.
     fn is_over(&self) -> bool {
         let Some(deployment) = &self.deployment else { return false };
-        let counts = self.flaw != Flaw::Impatient;
+        let counts = self.defect != Defect::Impatient;
         let is_other = |pod: &&Pod| counts && pod.is_ending && pod.template != deployment["spec"]["template"];
         Rollout::of(deployment).is_complete && self.pods.iter().find(is_other).is_none()
     }
@@ -175,7 +175,7 @@ impl World {
         let Ok(keyring) = self.plan().processes else { return };
         let rollout = self.deployment.as_ref().map(Rollout::of);
         let mut keys = self.record().next(rollout.as_ref(), keyring, &self.deployed(self.is_over()));
-        if self.flaw == Flaw::Forgetful {
+        if self.defect == Defect::Forgetful {
             keys.edition = 1;
         }
         let material = PlaneSecrets { keys, ..material(&self.infrastructure.owner) };
@@ -292,7 +292,7 @@ impl World {
 fn every_process_reads_its_documents_and_the_first_key_seals_in_the_end() {
     let mut sealed = 0;
     for seed in 0..50 {
-        let mut world = World::new(seed, Flaw::None);
+        let mut world = World::new(seed, Defect::None);
         for _ in 0..200 {
             world.step();
             assert!(world.is_read_by_all(), "{seed}: {:?} {:?}", world.asked, world.record());
@@ -312,14 +312,14 @@ fn every_process_reads_its_documents_and_the_first_key_seals_in_the_end() {
 
 #[test]
 fn a_controller_that_goes_about_it_otherwise_is_found_out() {
-    for flaw in [Flaw::Hasty, Flaw::Impatient, Flaw::Forgetful] {
+    for defect in [Defect::Hasty, Defect::Impatient, Defect::Forgetful] {
         let mut fails = (0..500).map(|seed| {
-            let mut world = World::new(seed, flaw);
+            let mut world = World::new(seed, defect);
             (0..200).any(|_| {
                 world.step();
                 !world.is_read_by_all()
             })
         });
-        assert!(fails.any(|fails| fails), "{flaw:?}");
+        assert!(fails.any(|fails| fails), "{defect:?}");
     }
 }

@@ -102,8 +102,8 @@ impl Provisioner {
                     && state.and_then(|state| state.edition.as_ref()) != Some(edition)
             }
         };
-        match state.and_then(|state| state.fault.clone()).filter(|_| waits) {
-            Some(fault) => AuthorityRollout::Blocked(fault),
+        match state.and_then(|state| state.error.clone()).filter(|_| waits) {
+            Some(error) => AuthorityRollout::Blocked(error),
             None if waits => AuthorityRollout::Soon,
             None => AuthorityRollout::Yes,
         }

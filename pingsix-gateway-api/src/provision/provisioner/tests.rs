@@ -249,12 +249,12 @@ async fn a_former_leader_cannot_overwrite_its_successor() {
     };
     let replicas = || api.get(DEPLOYMENT).map(|deployment| deployment["spec"]["replicas"].clone());
     let first = work(objects(1), None).pass(&hand()).await;
-    assert!(first.fault.is_none(), "{:?}", first.fault);
+    assert!(first.error.is_none(), "{:?}", first.error);
 
     // Somebody changes an object while it leads: it looks, asks whether it leads, and applies it anew.
     api.change(DEPLOYMENT, |deployment| deployment["status"]["replicas"] = 1.into());
     let second = work(objects(2), Some(&first)).pass(&hand()).await;
-    assert!(second.fault.is_none(), "{:?}", second.fault);
+    assert!(second.error.is_none(), "{:?}", second.error);
     assert_eq!(replicas(), Some(2.into()));
 
     // Another one leads, and has written.
@@ -264,14 +264,14 @@ async fn a_former_leader_cannot_overwrite_its_successor() {
     assert!(leadership.is_held(), "that is what it believes");
     for wanted in [objects(3), None] {
         let late = work(wanted, Some(&second)).pass(&hand()).await;
-        assert!(matches!(late.fault, Some(PassError::Led)), "{:?}", late.fault);
+        assert!(matches!(late.error, Some(PassError::Led)), "{:?}", late.error);
     }
     assert_eq!(replicas(), Some(7.into()));
 
     // The new term begins with outdated observations, so the provisioner reads before it writes.
     api.change(LEASE, |lease| lease["spec"]["holderIdentity"] = own);
     let late = work(objects(3), Some(&second)).pass(&hand()).await;
-    assert!(late.fault.is_none(), "{:?}", late.fault);
+    assert!(late.error.is_none(), "{:?}", late.error);
     assert_eq!(replicas(), Some(3.into()));
 }
 
@@ -291,7 +291,7 @@ async fn a_request_of_a_leader_that_arrives_after_its_successors_is_refused() {
     let objects = objects(&infrastructure, &installation(), &material).unwrap();
     let uid = infrastructure.uid.as_deref().map(str::to_owned);
     let work = PassInput { uid, objects: Some(objects), observed: BTreeMap::new(), applied: BTreeMap::new() };
-    assert!(work.pass(&hand).await.fault.is_none());
+    assert!(work.pass(&hand).await.error.is_none());
     let version = api.get(DEPLOYMENT).unwrap()["metadata"]["resourceVersion"].clone();
     let sent = api.writes(DEPLOYMENT).last().unwrap().body.clone();
     assert!(sent["metadata"]["resourceVersion"].is_null(), "what is not there yet has no version");
@@ -301,7 +301,7 @@ async fn a_request_of_a_leader_that_arrives_after_its_successors_is_refused() {
         observed: observed(&api, DEPLOYMENT),
         applied: BTreeMap::new(),
     };
-    assert!(again.pass(&hand).await.fault.is_none());
+    assert!(again.pass(&hand).await.error.is_none());
     let sent = api.writes(DEPLOYMENT).last().unwrap().body.clone();
     assert_eq!(sent["metadata"]["resourceVersion"], version, "each write names the version that was seen");
 }

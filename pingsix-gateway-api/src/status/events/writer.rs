@@ -18,8 +18,8 @@ use tracing::{debug, warn};
 
 use super::board::{EventBoard, PendingReport};
 use super::note::{Reporter, namespace};
+use crate::api_error::{ApiError, ApiErrorCategory, within};
 use crate::clock::Clock;
-use crate::fault::{Fault, FaultCategory, within};
 use crate::leader::Leadership;
 use crate::status::live::Readers;
 use crate::status::pace::{Pace, Pacing};
@@ -214,9 +214,9 @@ impl EventWriter {
     fn finish(
         &self,
         queue: &mut Queue,
-        logged_failures: &mut BTreeSet<(String, FaultCategory)>,
+        logged_failures: &mut BTreeSet<(String, ApiErrorCategory)>,
         problem: &Arc<Problem>,
-        outcome: Result<(), Fault>,
+        outcome: Result<(), ApiError>,
     ) {
         let now = Instant::now();
         let object = ObjectKey::clone(&problem.object);
@@ -231,27 +231,27 @@ impl EventWriter {
                 state.pace = Pace::default();
                 self.board.reported(problem, now);
             }
-            Err(fault) => {
-                let category = fault.category.as_str();
-                if logged_failures.insert((namespace.to_owned(), fault.category)) {
-                    warn!(object = %object, category, error = %fault, "an Event was not written");
+            Err(error) => {
+                let category = error.category.as_str();
+                if logged_failures.insert((namespace.to_owned(), error.category)) {
+                    warn!(object = %object, category, error = %error, "an Event was not written");
                 } else {
-                    debug!(object = %object, category, error = %fault, "an Event was not written");
+                    debug!(object = %object, category, error = %error, "an Event was not written");
                 }
-                match fault.category {
+                match error.category {
                     // A retry would get the same response. Statuses and logs have the problem, too.
-                    FaultCategory::Forbidden | FaultCategory::NotFound | FaultCategory::Refused => {
+                    ApiErrorCategory::Forbidden | ApiErrorCategory::NotFound | ApiErrorCategory::Refused => {
                         self.board.reported(problem, now);
                     }
-                    FaultCategory::Unauthorized
-                    | FaultCategory::Conflict
-                    | FaultCategory::Expired
-                    | FaultCategory::Throttled
-                    | FaultCategory::Server
-                    | FaultCategory::Timeout
-                    | FaultCategory::Transport
-                    | FaultCategory::Malformed => {
-                        state.pace.failed(now, fault.retry_after, &self.options.pacing);
+                    ApiErrorCategory::Unauthorized
+                    | ApiErrorCategory::Conflict
+                    | ApiErrorCategory::Expired
+                    | ApiErrorCategory::Throttled
+                    | ApiErrorCategory::Server
+                    | ApiErrorCategory::Timeout
+                    | ApiErrorCategory::Transport
+                    | ApiErrorCategory::Malformed => {
+                        state.pace.failed(now, error.retry_after, &self.options.pacing);
                     }
                 }
             }
@@ -261,13 +261,13 @@ impl EventWriter {
         }
     }
 
-    async fn write(&self, pending: PendingReport) -> (Arc<Problem>, Result<(), Fault>) {
+    async fn write(&self, pending: PendingReport) -> (Arc<Problem>, Result<(), ApiError>) {
         let outcome = self.try_write(&pending).await;
         (pending.problem, outcome)
     }
 
     /// Creates an Event, or increments the count of an existing one.
-    async fn try_write(&self, PendingReport { problem, is_known }: &PendingReport) -> Result<(), Fault> {
+    async fn try_write(&self, PendingReport { problem, is_known }: &PendingReport) -> Result<(), ApiError> {
         let object = &*problem.object;
         // A deleted object has no `describe` to show the Event.
         let (Some(live), Some(resource)) = (self.readers.live(object), self.readers.resource(object.kind))
@@ -284,21 +284,21 @@ impl EventWriter {
         match within(self.options.timeout, api.create(&PostParams::default(), &event)).await {
             Ok(_) => Ok(()),
             // Another replica or an earlier process has created the Event.
-            Err(fault) if fault.category == FaultCategory::Conflict => {
+            Err(error) if error.category == ApiErrorCategory::Conflict => {
                 match self.existing(&api, &event).await? {
                     Some(existing) => self.count(&api, &event, existing).await,
-                    None => Err(fault),
+                    None => Err(error),
                 }
             }
-            Err(fault) => Err(fault),
+            Err(error) => Err(error),
         }
     }
 
-    async fn existing(&self, api: &Api<Event>, event: &Event) -> Result<Option<Event>, Fault> {
+    async fn existing(&self, api: &Api<Event>, event: &Event) -> Result<Option<Event>, ApiError> {
         within(self.options.timeout, api.get_opt(&event.name_any())).await
     }
 
-    async fn count(&self, api: &Api<Event>, event: &Event, existing: Event) -> Result<(), Fault> {
+    async fn count(&self, api: &Api<Event>, event: &Event, existing: Event) -> Result<(), ApiError> {
         let times = existing.series.map_or(1, |series| series.count);
         let series = json!({ "series": {
             "count": times.saturating_add(1),

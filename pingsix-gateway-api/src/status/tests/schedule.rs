@@ -1,11 +1,11 @@
-//! Random schedules of verdicts and faults.
+//! Random schedules of verdicts and errors.
 
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
 use super::*;
 
-/// Verdicts, other controllers, a late store, faults and changes of leadership come in any order. In the end every
+/// Verdicts, other controllers, a late store, errors and changes of leadership come in any order. In the end every
 /// status has the wanted parts, and the last foreign parts.
 #[tokio::test(start_paused = true)]
 async fn statuses_converge_after_any_schedule() {

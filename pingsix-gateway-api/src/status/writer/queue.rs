@@ -9,7 +9,7 @@ use pingsix_translate::{Kind, ObjectKey};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::fault::{Fault, FaultCategory};
+use crate::api_error::{ApiError, ApiErrorCategory};
 use crate::status::live::LiveObject;
 use crate::status::pace::{Pace, Pacing};
 
@@ -28,7 +28,7 @@ pub(super) enum Outcome {
     /// The object has no wanted status any more.
     Abandoned,
     /// The write failed.
-    Failed(Fault),
+    Failed(ApiError),
 }
 
 impl Outcome {
@@ -48,7 +48,7 @@ pub(super) struct StatusQueue {
     pacing: Pacing,
     progress: BTreeMap<ObjectKey, Progress>,
     queue: BTreeSet<(Instant, ObjectKey)>,
-    logged_failures: BTreeSet<(Kind, FaultCategory)>,
+    logged_failures: BTreeSet<(Kind, ApiErrorCategory)>,
 }
 
 #[derive(Debug, Default)]
@@ -178,8 +178,8 @@ impl StatusQueue {
                 progress.newest = Some((live, now));
             }
             Outcome::Abandoned => {}
-            Outcome::Failed(fault) => {
-                progress.pace.failed(now, fault.retry_after, &self.pacing);
+            Outcome::Failed(error) => {
+                progress.pace.failed(now, error.retry_after, &self.pacing);
                 is_queued_again = true;
             }
         }
@@ -196,7 +196,7 @@ impl StatusQueue {
     }
 
     /// Records a logged failure. Returns whether it is the first of its category since the last success for the kind.
-    pub(super) fn is_first_failure(&mut self, kind: Kind, category: FaultCategory) -> bool {
+    pub(super) fn is_first_failure(&mut self, kind: Kind, category: ApiErrorCategory) -> bool {
         self.logged_failures.insert((kind, category))
     }
 }

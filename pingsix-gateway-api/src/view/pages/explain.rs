@@ -22,8 +22,8 @@ const MAX_SHOWN_EXPLANATIONS: usize = 20;
 const MAX_LINES: usize = 1000;
 
 pub(in super::super) fn page(model: &Model, form: &Form) -> (StatusCode, String) {
-    let answer = match (&form.fault, form.url.is_empty()) {
-        (Some(fault), _) => Some(Err(fault.clone())),
+    let answer = match (&form.error, form.url.is_empty()) {
+        (Some(error), _) => Some(Err(error.clone())),
         (None, true) => None,
         (None, false) => Some(form.inquiry().and_then(|inquiry| answer(model, form, &inquiry))),
     };
@@ -31,7 +31,7 @@ pub(in super::super) fn page(model: &Model, form: &Form) -> (StatusCode, String)
     let body = html! {
         @match &answer {
             Some(Ok(answer)) => { (answer) }
-            Some(Err(fault)) => { p.fault role="alert" { (Mark::Bad.with(fault)) } }
+            Some(Err(error)) => { p.fault role="alert" { (Mark::Bad.with(error)) } }
             None => {
                 p {
                     "Which rule takes a request, and why does each other rule not take it? The answer is computed from \
@@ -115,7 +115,7 @@ fn request_form(model: &Model, form: &Form) -> Markup {
 fn answer(model: &Model, form: &Form, inquiry: &Inquiry) -> Result<Markup, String> {
     let (explanations, more) = model
         .explain(inquiry, MAX_SHOWN_EXPLANATIONS)
-        .map_err(|fault| format!("There is no answer: {fault}."))?;
+        .map_err(|error| format!("There is no answer: {error}."))?;
     Ok(html! {
         section.answer aria-label="Answer" {
             @if explanations.is_empty() { p { "No Gateway or IngressClass is served." } }

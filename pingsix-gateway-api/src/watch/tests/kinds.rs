@@ -8,7 +8,7 @@ use pingsix_translate::snapshot::TcpRoute;
 use serde_json::json;
 
 use super::consumer::{Consumer, named};
-use crate::fault::FaultCategory;
+use crate::api_error::ApiErrorCategory;
 use crate::fixture::api_server::{ApiServer, Fate, Verb};
 use crate::watch::{Availability, WatchOptions};
 
@@ -140,7 +140,7 @@ async fn a_kind_that_may_not_be_read_is_not_empty() {
     consumer.until("it is forbidden again", forbidden).await;
     consumer.during(Duration::from_secs(100)).await;
     assert!(consumer.has(TCP, "shop", "db") && consumer.world.is_complete(TCP));
-    assert!(consumer.watches.stats().faults(TCP, FaultCategory::Forbidden) > 5);
+    assert!(consumer.watches.stats().errors(TCP, ApiErrorCategory::Forbidden) > 5);
 }
 
 #[tokio::test(start_paused = true)]

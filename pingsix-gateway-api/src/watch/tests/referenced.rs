@@ -7,7 +7,7 @@ use pingsix_translate::{Kind, ObjectKey};
 use serde_json::{Value, json};
 
 use super::consumer::{Consumer, named};
-use crate::fault::FaultCategory;
+use crate::api_error::ApiErrorCategory;
 use crate::fixture::api_server::{ApiServer, Fate, Verb};
 use crate::watch::{Answer, NameBounds, SecretWatch, WatchOptions};
 
@@ -110,7 +110,7 @@ async fn a_forbidden_object_is_answered_and_affects_no_other() {
         })
         .await;
 
-    // Known objects stay after a loss of permission or a server fault.
+    // Known objects stay after a loss of permission or a server error.
     server.fail_at(SECRET, Verb::List, "open", Fate::Failed(403));
     server.fail_at(SECRET, Verb::Watch, "open", Fate::Failed(403));
     server.fail_at(SECRET, Verb::List, "closed", Fate::Failed(503));
@@ -134,7 +134,7 @@ async fn a_forbidden_object_is_answered_and_affects_no_other() {
         })
         .await;
     assert!(!consumer.has(SECRET, "shop", "closed"));
-    assert!(consumer.watches.stats().faults(SECRET, FaultCategory::Forbidden) > 5);
+    assert!(consumer.watches.stats().errors(SECRET, ApiErrorCategory::Forbidden) > 5);
 }
 
 #[tokio::test(start_paused = true)]

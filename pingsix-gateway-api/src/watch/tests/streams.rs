@@ -1,4 +1,4 @@
-//! Faults of the watch of one kind.
+//! Errors of the watch of one kind.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use pingsix_translate::snapshot::HttpRoute;
 use serde_json::json;
 
 use super::consumer::{Consumer, named, route};
-use crate::fault::FaultCategory;
+use crate::api_error::ApiErrorCategory;
 use crate::fixture::api_server::{ApiServer, Fate, RecordedRequest, Verb};
 use crate::watch::{Availability, WatchOptions};
 
@@ -80,8 +80,8 @@ async fn a_connection_that_breaks_goes_on_where_it_was() {
     server.apply(ROUTE, route("shop", "new"));
     consumer.until("it is seen", |consumer| consumer.has(ROUTE, "shop", "new")).await;
     assert_eq!((server.count(ROUTE, Verb::Watch), server.count(ROUTE, Verb::List)), (2, 1));
-    assert_eq!(consumer.watches.stats().faults(ROUTE, FaultCategory::Transport), 1);
-    // The fault ended at once, without a report.
+    assert_eq!(consumer.watches.stats().errors(ROUTE, ApiErrorCategory::Transport), 1);
+    // The error ended at once, without a report.
     assert_eq!(consumer.count_logged("Unreachable"), 0);
 }
 
@@ -93,7 +93,7 @@ async fn a_watch_whose_version_expires_is_listed_again() {
     consumer.until("it is listed again", |consumer| consumer.count_logged("HttpRoute(InitDone)") == 2).await;
     server.apply(ROUTE, route("shop", "new"));
     consumer.until("it is seen", |consumer| consumer.has(ROUTE, "shop", "new")).await;
-    assert_eq!(consumer.watches.stats().faults(ROUTE, FaultCategory::Expired), 1);
+    assert_eq!(consumer.watches.stats().errors(ROUTE, ApiErrorCategory::Expired), 1);
     assert_eq!(consumer.count_logged("Unreachable"), 0);
 }
 
@@ -126,7 +126,7 @@ async fn a_list_that_expires_half_way_begins_anew_and_takes_nothing_away() {
     assert_eq!(consumer.world.reader::<HttpRoute>().len(), 5);
     let stats = consumer.watches.stats();
     assert_eq!(
-        (stats.faults(ROUTE, FaultCategory::Expired), stats.faults(ROUTE, FaultCategory::Server)),
+        (stats.errors(ROUTE, ApiErrorCategory::Expired), stats.errors(ROUTE, ApiErrorCategory::Server)),
         (2, 1)
     );
 }
@@ -182,7 +182,7 @@ async fn an_event_without_any_sense_leads_to_a_new_list() {
     changed["spec"] = json!({"hostnames": ["changed.example"]});
     server.send_line(ROUTE, &json!({"type": "MODIFIED", "object": {"kind": "HTTPRoute", "metadata": {}}}));
     consumer.until("it is listed again", |consumer| consumer.count_logged("HttpRoute(InitDone)") == 2).await;
-    assert_eq!(consumer.watches.stats().faults(ROUTE, FaultCategory::Malformed), 1);
+    assert_eq!(consumer.watches.stats().errors(ROUTE, ApiErrorCategory::Malformed), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -212,9 +212,9 @@ async fn a_response_of_a_proxy_is_understood() {
     let mut consumer = Consumer::of(&server, WatchOptions::default());
     consumer.until("routes are watched", |consumer| consumer.is_watching(ROUTE)).await;
     let stats = consumer.watches.stats();
-    assert_eq!(stats.faults(ROUTE, FaultCategory::Server), 2);
-    assert_eq!(stats.faults(ROUTE, FaultCategory::Transport), 1);
-    assert_eq!(stats.faults(ROUTE, FaultCategory::NotFound), 1);
+    assert_eq!(stats.errors(ROUTE, ApiErrorCategory::Server), 2);
+    assert_eq!(stats.errors(ROUTE, ApiErrorCategory::Transport), 1);
+    assert_eq!(stats.errors(ROUTE, ApiErrorCategory::NotFound), 1);
     assert_eq!(consumer.count_logged("html"), 1, "only the message of the list repeats what was sent");
 }
 
@@ -227,7 +227,7 @@ async fn an_api_server_that_does_not_answer_is_not_waited_for_for_ever() {
     let start = tokio::time::Instant::now();
     consumer.until("routes are watched", |consumer| consumer.is_watching(ROUTE)).await;
     assert!(start.elapsed() < Duration::from_secs(125), "{:?}", start.elapsed());
-    assert_eq!(consumer.watches.stats().faults(ROUTE, FaultCategory::Timeout), 2);
+    assert_eq!(consumer.watches.stats().errors(ROUTE, ApiErrorCategory::Timeout), 2);
     assert_eq!(server.count(ROUTE, Verb::List), 2);
 }
 

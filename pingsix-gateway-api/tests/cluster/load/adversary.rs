@@ -121,7 +121,7 @@ async fn run(test: &str) {
     ));
     let logs =
         || format!("{test}, ADVERSARY_SEED={seed}\n{}", environment::end_of(&environment.controller.log()));
-    assert!(tally.wrong.is_empty() && tally.failed.is_empty(), "{}{}", tally.faults(), logs());
+    assert!(tally.wrong.is_empty() && tally.failed.is_empty(), "{}{}", tally.errors(), logs());
     assert_eq!(open, Vec::<String>::new(), "{}", logs());
     assert_eq!(refusals, Vec::<String>::new(), "{}", logs());
     assert!(peak < MEMORY_LIMIT_KIB, "the controller took {peak} KiB: {}", logs());

@@ -151,7 +151,7 @@ impl Environment {
         }
     }
 
-    /// The faults of PingSIX's status. The feed may, or must, be absent.
+    /// The errors of PingSIX's status. The feed may, or must, be absent.
     pub(crate) async fn refusal(&self, may_be_alone: bool) -> Option<String> {
         for pingsix in [&self.plain, &self.behind_tls] {
             if let Some(Page { error_kind: Some(kind), last_error, .. }) = pingsix.page().await

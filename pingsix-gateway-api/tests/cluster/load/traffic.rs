@@ -33,8 +33,8 @@ const CONNECTIONS: [(Listener, bool, u32); 4] = [
 /// The total number of requests per second.
 const REQUESTS_PER_SECOND: u32 = 1_000;
 
-/// Limit of the faults in a report.
-const MAX_REPORTED_FAULTS: usize = 20;
+/// Limit of the errors in a report.
+const MAX_REPORTED_ERRORS: usize = 20;
 
 /// The outcomes of all requests.
 #[derive(Debug, Default)]
@@ -63,10 +63,10 @@ impl Tally {
         counts
     }
 
-    /// The first faults, for a failing test.
-    pub(crate) fn faults(&self) -> String {
+    /// The first errors, for a failing test.
+    pub(crate) fn errors(&self) -> String {
         let some = |what: &str, all: &[String]| {
-            let shown = all.iter().take(MAX_REPORTED_FAULTS).cloned().collect::<Vec<_>>().join("\n  ");
+            let shown = all.iter().take(MAX_REPORTED_ERRORS).cloned().collect::<Vec<_>>().join("\n  ");
             format!("{} {what}\n  {shown}\n", all.len())
         };
         some("wrong answers", &self.wrong) + &some("requests without an answer", &self.failed)
@@ -198,7 +198,7 @@ fn answer(subject: &Subject, reply: &Reply) -> String {
     answer
 }
 
-/// Sends every request once over each protocol, and returns the faults.
+/// Sends every request once over each protocol, and returns the errors.
 pub(crate) async fn send_every_request(subjects: &[Subject], addresses: Addresses) -> Vec<String> {
     let mut wrong = Vec::new();
     for (listener, http2, _) in CONNECTIONS {
@@ -216,8 +216,8 @@ pub(crate) async fn send_every_request(subjects: &[Subject], addresses: Addresse
                         continue;
                     }
                 };
-                if let Err(fault) = result {
-                    wrong.push(format!("{} {probe:?}: {fault}", subject.name));
+                if let Err(error) = result {
+                    wrong.push(format!("{} {probe:?}: {error}", subject.name));
                 }
             }
         }

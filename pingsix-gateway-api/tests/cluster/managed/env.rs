@@ -222,7 +222,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Clients saw no fault, and all processes still run.
+    /// Clients saw no error, and all processes still run.
     pub(super) async fn assert_undisturbed(self, env: &ManagedEnv) {
         self.traffic.was_not_disturbed("the calm Gateway").await;
         assert_eq!(env.containers(UNDISTURBED).await, self.containers);

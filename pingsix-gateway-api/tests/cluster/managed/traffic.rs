@@ -19,8 +19,8 @@ const REQUEST_INTERVAL: Duration = Duration::from_millis(20);
 /// The least number of answers that shows service.
 const MIN_REQUESTS: usize = 200;
 
-/// The number of faults in a report.
-const MAX_REPORTED_FAULTS: usize = 10;
+/// The number of errors in a report.
+const MAX_REPORTED_ERRORS: usize = 10;
 
 /// The answer of the backend.
 pub(super) const EXPECTED_RESPONSE: &str = "200 backend";
@@ -44,7 +44,7 @@ const REQUEST_MODES: [RequestMode; 4] = [
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     valid: usize,
-    faults: Vec<String>,
+    errors: Vec<String>,
     /// Requests that had to be sent again, because a kept connection was closed before it was read from.
     retried: usize,
     slowest: Duration,
@@ -109,7 +109,7 @@ impl Traffic {
         let tally = self.tally.clone();
         let enough = || {
             let tally = tally.lock();
-            tally.valid >= MIN_REQUESTS || !tally.faults.is_empty()
+            tally.valid >= MIN_REQUESTS || !tally.errors.is_empty()
         };
         eventually(&format!("{MIN_REQUESTS} answers of {whose}"), enough).await;
         self.stop.cancel();
@@ -120,12 +120,12 @@ impl Traffic {
         eprintln!(
             "{whose}: {} right answers, {} others, {} asked again, the longest took {:.1?}",
             tally.valid,
-            tally.faults.len(),
+            tally.errors.len(),
             tally.retried,
             tally.slowest
         );
-        let shown = &tally.faults[..tally.faults.len().min(MAX_REPORTED_FAULTS)];
-        assert!(tally.faults.is_empty(), "{} faults of {whose}: {shown:#?}", tally.faults.len());
+        let shown = &tally.errors[..tally.errors.len().min(MAX_REPORTED_ERRORS)];
+        assert!(tally.errors.is_empty(), "{} faults of {whose}: {shown:#?}", tally.errors.len());
         tally.retried
     }
 }
@@ -145,7 +145,7 @@ async fn ask(target: Target, mode: RequestMode, tally: Arc<Mutex<Tally>>, stop: 
         tally.slowest = tally.slowest.max(asked.elapsed());
         match answer {
             Ok(answer) if answer == EXPECTED_RESPONSE => tally.valid += 1,
-            other => tally.faults.push(format!(
+            other => tally.errors.push(format!(
                 "{} at {}, {mode:?}, {:.1?} after the start: {other:?}",
                 target.host,
                 target.address,

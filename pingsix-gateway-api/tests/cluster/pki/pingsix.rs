@@ -183,7 +183,7 @@ async fn get(address: SocketAddr, path: &str) -> Option<String> {
     timeout(Duration::from_secs(5), exchange).await.ok()?
 }
 
-/// Continuous requests, until they are dropped or their faults are read.
+/// Continuous requests, until they are dropped or their errors are read.
 struct RequestLoop {
     stop: Arc<AtomicBool>,
     asked: Arc<AtomicUsize>,

@@ -73,15 +73,15 @@ pub(crate) struct FeedObservers {
 
 #[derive(Default)]
 struct Observations {
-    faults: parking_lot::Mutex<Vec<String>>,
+    errors: parking_lot::Mutex<Vec<String>>,
     lists: AtomicUsize,
     watches: AtomicUsize,
     events: AtomicUsize,
 }
 
 impl Observations {
-    fn fault(&self, what: String) {
-        self.faults.lock().push(what);
+    fn failure(&self, what: String) {
+        self.errors.lock().push(what);
     }
 
     /// Checks a list: the permanent document is present, and the revision does not decrease.
@@ -89,14 +89,14 @@ impl Observations {
         self.lists.fetch_add(1, Ordering::Relaxed);
         let header = list.header.as_ref().map_or(0, |header| header.revision);
         if header < *revision {
-            self.fault(format!("a list is of revision {header}, and one before was of {revision}"));
+            self.failure(format!("a list is of revision {header}, and one before was of {revision}"));
         }
         *revision = header;
         if list.kvs.iter().any(|kv| kv.mod_revision > header) {
-            self.fault(format!("a list of revision {header} has something newer"));
+            self.failure(format!("a list of revision {header} has something newer"));
         }
         if !list.kvs.iter().any(|kv| String::from_utf8_lossy(&kv.value).contains(stays)) {
-            self.fault(format!("{stays} is not among the {} documents of a list", list.kvs.len()));
+            self.failure(format!("{stays} is not among the {} documents of a list", list.kvs.len()));
         }
     }
 }
@@ -119,9 +119,9 @@ impl FeedObservers {
         (read(&self.seen.lists), read(&self.seen.watches), read(&self.seen.events))
     }
 
-    /// The faults.
-    pub(crate) fn faults(&self) -> Vec<String> {
-        self.seen.faults.lock().clone()
+    /// The errors.
+    pub(crate) fn errors(&self) -> Vec<String> {
+        self.seen.errors.lock().clone()
     }
 }
 
@@ -185,14 +185,14 @@ async fn follow(
     while let Some(response) = responses.message().await? {
         let header = response.header.as_ref().map_or(0, |header| header.revision);
         if header < *revision {
-            seen.fault(format!("a watch is at revision {header}, and was at {revision}"));
+            seen.failure(format!("a watch is at revision {header}, and was at {revision}"));
         }
         *revision = header;
         for event in &response.events {
             seen.events.fetch_add(1, Ordering::Relaxed);
             let key = event.kv.as_ref().map(|kv| kv.key.clone()).unwrap_or_default();
             if event.r#type() == EventType::Delete && kept.contains(&key) {
-                seen.fault(format!("{} is deleted", String::from_utf8_lossy(&key)));
+                seen.failure(format!("{} is deleted", String::from_utf8_lossy(&key)));
             }
         }
         if response.canceled {

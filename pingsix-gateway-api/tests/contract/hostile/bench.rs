@@ -9,7 +9,7 @@ use pingsix_translate::{ObjectName, Objects, Options, translate, translate_ingre
 
 use super::attack::{Attack, Draft};
 use super::backend::{Backend, Received};
-use super::judge::{Fault, judge};
+use super::judge::{Violation, judge};
 use super::manifests::{SERVICES, endpoint};
 use super::reading::plain;
 use super::site::{Dialect, Site, Visitor};
@@ -44,7 +44,7 @@ pub(super) struct Exchange {
 impl Exchange {
     /// Whether a cache answered with the response to an earlier request, and that one is at fault only for backends that
     /// believe its headers. It was judged in its turn.
-    pub(super) fn is_fault_of_earlier(&self, site: &Site, visitor: &Visitor) -> bool {
+    pub(super) fn is_violation_of_earlier(&self, site: &Site, visitor: &Visitor) -> bool {
         let Some(received) = &self.received else { return false };
         let is_own = received.header(NUMBER) == Some(&self.number.to_string());
         !is_own && judge(site, visitor, &plain(received)).is_none()
@@ -122,11 +122,11 @@ impl Bench {
         &mut self,
         site: &Site,
         attack: &Attack,
-    ) -> Option<(Exchange, Option<Fault>, bool)> {
+    ) -> Option<(Exchange, Option<Violation>, bool)> {
         let draft = attack.draft(site);
         let (number, exchange) = self.send(&draft).await?;
         let is_mixed_up = exchange.is_mixed_up(number, site.cached);
-        let fault = exchange.received.as_ref().and_then(|received| judge(site, &draft.visitor, received));
-        Some((exchange, fault, is_mixed_up))
+        let violation = exchange.received.as_ref().and_then(|received| judge(site, &draft.visitor, received));
+        Some((exchange, violation, is_mixed_up))
     }
 }

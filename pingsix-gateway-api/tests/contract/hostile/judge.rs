@@ -6,15 +6,15 @@ use super::site::{Site, Visitor};
 
 /// A request that reached a backend against the will of an author.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fault {
-    pub(super) kind: FaultKind,
+pub(super) struct Violation {
+    pub(super) kind: ViolationKind,
     /// The index of the part whose demand was not met.
     pub(super) part: usize,
     pub(super) reading: Reading,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum FaultKind {
+pub(super) enum ViolationKind {
     /// The backend of a protected part got a request that it may understand as one for the part.
     Reached,
     /// A backend that serves no such host got a request for the host of a protected part.
@@ -22,7 +22,7 @@ pub(super) enum FaultKind {
 }
 
 /// Judges what a backend has received.
-pub(super) fn judge(site: &Site, visitor: &Visitor, received: &Received) -> Option<Fault> {
+pub(super) fn judge(site: &Site, visitor: &Visitor, received: &Received) -> Option<Violation> {
     let service = received.service.as_str();
     let readings = readings(received);
     for reading in &readings {
@@ -32,17 +32,21 @@ pub(super) fn judge(site: &Site, visitor: &Visitor, received: &Received) -> Opti
             continue;
         }
         let kind = if holder.service == service {
-            FaultKind::Reached
+            ViolationKind::Reached
         } else if !holder.hosts.is_empty() && !site.serves_host(service, &reading.host) {
-            FaultKind::Astray
+            ViolationKind::Astray
         } else {
             continue;
         };
-        return Some(Fault { kind, part, reading: reading.clone() });
+        return Some(Violation { kind, part, reading: reading.clone() });
     }
     // A Service of protected parts alone serves no other request, in any spelling.
     let mut owners = site.parts.iter().enumerate().filter(|(_, part)| part.service == service);
     let first = owners.clone().next()?.0;
     let is_for_nobody = owners.all(|(index, part)| !part.admits(index, visitor, &received.method));
-    is_for_nobody.then(|| Fault { kind: FaultKind::Reached, part: first, reading: readings[0].clone() })
+    is_for_nobody.then(|| Violation {
+        kind: ViolationKind::Reached,
+        part: first,
+        reading: readings[0].clone(),
+    })
 }

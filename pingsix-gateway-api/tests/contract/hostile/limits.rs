@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::attack::Attack;
-use super::judge::{Fault, FaultKind};
+use super::judge::{Violation, ViolationKind};
 use super::site::Site;
 
 /// One limit.
@@ -18,7 +18,7 @@ pub(super) struct Limit {
     /// The spellings that show it, each by itself; none if a request shows it however it is spelled.
     #[serde(default)]
     spellings: Vec<String>,
-    /// The kind of faults to which the limit applies: `reached` or `astray`; every kind if absent.
+    /// The kind of violations to which the limit applies: `reached` or `astray`; every kind if absent.
     fault: Option<String>,
     /// Where the limit is, if not everywhere.
     through: Option<Way>,
@@ -73,7 +73,7 @@ pub(super) fn known<'l>(
     limits: &'l [Limit],
     site: &Site,
     attack: &Attack,
-    fault: &Fault,
+    violation: &Violation,
     service: &str,
 ) -> Option<&'l Limit> {
     let names = attack.names();
@@ -81,13 +81,13 @@ pub(super) fn known<'l>(
     // A request that goes by a wide host may choose among the rules for that host by its path.
     let is_elsewhere = limits.iter().any(|limit| {
         limit.through == Some(Way::WideHost)
-            && limit.is_there(site, fault, service)
+            && limit.is_there(site, violation, service)
             && names.iter().any(|name| shows(limit, name))
     });
-    let is_whole = site.parts[fault.part].path.is_whole() && !is_elsewhere;
+    let is_whole = site.parts[violation.part].path.is_whole() && !is_elsewhere;
     let there: Vec<&Limit> = limits
         .iter()
-        .filter(|limit| limit.is_there(site, fault, service) && (limit.of_whole_hosts || !is_whole))
+        .filter(|limit| limit.is_there(site, violation, service) && (limit.of_whole_hosts || !is_whole))
         .collect();
     if let Some(limit) = there.iter().find(|limit| limit.spellings.is_empty()) {
         return Some(limit);
@@ -106,17 +106,17 @@ pub(super) fn limits() -> Vec<Limit> {
 }
 
 impl Limit {
-    /// Whether the limit may be what a fault shows.
-    fn is_there(&self, site: &Site, fault: &Fault, service: &str) -> bool {
-        let kind = match fault.kind {
-            FaultKind::Reached => "reached",
-            FaultKind::Astray => "astray",
+    /// Whether the limit may be what a violation shows.
+    fn is_there(&self, site: &Site, violation: &Violation, service: &str) -> bool {
+        let kind = match violation.kind {
+            ViolationKind::Reached => "reached",
+            ViolationKind::Astray => "astray",
         };
         let is_way = match self.through {
             None => true,
             Some(Way::WideHost) => site.is_wide(service),
-            Some(Way::OtherPrefix) => site.has_other_prefix(fault.part),
-            Some(Way::OlderRule) => site.is_closed_too_late(fault.part),
+            Some(Way::OtherPrefix) => site.has_other_prefix(violation.part),
+            Some(Way::OlderRule) => site.is_closed_too_late(violation.part),
         };
         is_way && self.fault.as_ref().is_none_or(|own| own == kind)
     }

@@ -173,9 +173,9 @@ pub(super) fn traffic(rng: &mut SeededRng) -> Value {
     let request_id = fields(rng, 50, vec![("headerName", json!(header)), ("inResponse", json!(in_response))]);
     let (duration, share) = (one(rng, &["1ms", "20ms", "0s"]), number(rng, &[0, 1, 100]));
     let (status, of_all) = (number(rng, &[200, 404, 418, 500, 599]), number(rng, &[0, 1, 100]));
-    let mut fault = fields(rng, 50, vec![("delay", json!({ "duration": duration, "percentage": share }))]);
-    if fault == json!({}) || rng.percent(30) {
-        fault["abort"] = json!({ "httpStatus": status, "percentage": of_all });
+    let mut injected = fields(rng, 50, vec![("delay", json!({ "duration": duration, "percentage": share }))]);
+    if injected == json!({}) || rng.percent(30) {
+        injected["abort"] = json!({ "httpStatus": status, "percentage": of_all });
     }
     let value = one(rng, &["1", "", "a b; c=\"d\""]);
     let headers = json!({ "set": [{ "name": "x-set", "value": value }], "remove": [one(rng, &HEADERS)] });
@@ -187,7 +187,7 @@ pub(super) fn traffic(rng: &mut SeededRng) -> Value {
             ("rateLimit", json!({ "local": local })),
             ("compression", json!(compression)),
             ("requestID", request_id),
-            ("faultInjection", fault),
+            ("faultInjection", injected),
             ("grpcWeb", json!({})),
             ("responseHeaders", headers),
             ("cache", ttl),

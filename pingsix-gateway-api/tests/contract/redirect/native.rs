@@ -1,4 +1,4 @@
-//! Redirects by PingSIX itself: those that follow the specification, and the faults of others.
+//! Redirects by PingSIX itself: those that follow the specification, and the errors of others.
 //!
 //! Over HTTP/1 the plugin responds with the path alone, which a client resolves against its request; over HTTP/2 it
 //! puts the claimed scheme and authority before the path. So a redirect that changes only the path is right over

@@ -41,15 +41,11 @@ impl Clients {
     /// ```
     ///
     /// # Errors
-    /// [`ClientsError`] names the line and its fault. The message quotes nothing, because a line may hold a password that was
-    /// meant for another server.
+    /// [`ClientsError`] names the line and its error. The message quotes nothing, because a line may hold a password
+    /// that was meant for another server.
     pub fn parse(text: &str) -> Result<Self, ClientsError> {
         (1..).zip(text.lines()).try_fold(Self::new(), |clients, (number, line)| {
-            clients.with_line(line).map_err(|problem| ClientsError {
-                file: None,
-                line: Some(number),
-                problem,
-            })
+            clients.with_line(line).map_err(|kind| ClientsError { file: None, line: Some(number), kind })
         })
     }
 
@@ -57,26 +53,28 @@ impl Clients {
     /// client loses access to a half-written file.
     ///
     /// # Errors
-    /// Those of [`parse`](Self::parse), [`ClientsProblem::Incomplete`] and [`ClientsProblem::Empty`].
+    /// Those of [`parse`](Self::parse), [`ClientsErrorKind::Incomplete`] and [`ClientsErrorKind::Empty`].
     pub(super) fn of_file(text: &str) -> Result<Self, ClientsError> {
-        let error = |line, problem| Err(ClientsError { file: None, line, problem });
+        let error = |line, kind| Err(ClientsError { file: None, line, kind });
         if !text.is_empty() && !text.ends_with('\n') {
-            return error(Some(text.lines().count()), ClientsProblem::Incomplete);
+            return error(Some(text.lines().count()), ClientsErrorKind::Incomplete);
         }
         let clients = Self::parse(text)?;
         if clients.certificates.is_empty() {
-            return error(None, ClientsProblem::Empty);
+            return error(None, ClientsErrorKind::Empty);
         }
         Ok(clients)
     }
 
-    fn with_line(self, line: &str) -> Result<Self, ClientsProblem> {
+    fn with_line(self, line: &str) -> Result<Self, ClientsErrorKind> {
         let mut words = line.split_whitespace();
         let Some(name) = words.next().filter(|name| !name.starts_with('#')) else { return Ok(self) };
         match words.next() {
-            Some("certificate") if self.certificates.contains_key(name) => Err(ClientsProblem::DuplicateName),
+            Some("certificate") if self.certificates.contains_key(name) => {
+                Err(ClientsErrorKind::DuplicateName)
+            }
             Some("certificate") => Ok(self.certificate(name, scopes(words)?)),
-            Some(_) | None => Err(ClientsProblem::UnknownProof),
+            Some(_) | None => Err(ClientsErrorKind::UnknownProof),
         }
     }
 
@@ -85,12 +83,12 @@ impl Clients {
     }
 }
 
-fn scopes<'a>(prefixes: impl Iterator<Item = &'a str>) -> Result<Vec<Scope>, ClientsProblem> {
+fn scopes<'a>(prefixes: impl Iterator<Item = &'a str>) -> Result<Vec<Scope>, ClientsErrorKind> {
     let scopes: Result<Vec<_>, _> = prefixes.map(Scope::new).collect();
     match scopes {
-        Ok(scopes) if scopes.is_empty() => Err(ClientsProblem::NoPrefix),
+        Ok(scopes) if scopes.is_empty() => Err(ClientsErrorKind::NoPrefix),
         Ok(scopes) => Ok(scopes),
-        Err(_) => Err(ClientsProblem::InvalidPrefix),
+        Err(_) => Err(ClientsErrorKind::InvalidPrefix),
     }
 }
 
@@ -99,10 +97,10 @@ fn scopes<'a>(prefixes: impl Iterator<Item = &'a str>) -> Result<Vec<Scope>, Cli
 pub struct ClientsError {
     /// The file; `None` for a given text.
     pub file: Option<PathBuf>,
-    /// The line, counted from one; `None` for a fault of the whole text.
+    /// The line, counted from one; `None` for an error of the whole text.
     pub line: Option<usize>,
-    /// The fault.
-    pub problem: ClientsProblem,
+    /// The reason.
+    pub kind: ClientsErrorKind,
 }
 
 impl ClientsError {
@@ -121,20 +119,20 @@ impl fmt::Display for ClientsError {
         if let Some(line) = self.line {
             write!(f, ", line {line}")?;
         }
-        write!(f, ": {}", self.problem)
+        write!(f, ": {}", self.kind)
     }
 }
 
 impl std::error::Error for ClientsError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        std::error::Error::source(&self.problem)
+        std::error::Error::source(&self.kind)
     }
 }
 
-/// Fault of a description of clients.
+/// Why a description of clients cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ClientsProblem {
+pub enum ClientsErrorKind {
     /// The file cannot be read.
     #[error("the file cannot be read")]
     Unreadable(#[source] io::Error),
@@ -173,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_named_by_its_line_without_quoting_it() {
+    fn an_error_is_named_by_its_line_without_quoting_it() {
         for (line, expected) in [
             ("s3cret", "after the common name"),
             ("web s3cret /p/web", "after the common name"),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
-use super::clients::{Clients, ClientsError, ClientsProblem};
+use super::clients::{Clients, ClientsError, ClientsErrorKind};
 use super::uri::Grant;
 use super::{Access, Certificate, Source};
 use crate::desired::{Desired, Scope};
@@ -214,15 +214,15 @@ impl Reader {
 
 /// The content of the file and its digest.
 fn read(path: &Path) -> (Digest, Result<Clients, ClientsError>) {
-    let of_file = |line, problem| ClientsError { file: Some(path.to_owned()), line, problem };
+    let of_file = |line, kind| ClientsError { file: Some(path.to_owned()), line, kind };
     match std::fs::read_to_string(path) {
         Ok(text) => {
-            let clients = Clients::of_file(&text).map_err(|error| of_file(error.line, error.problem));
+            let clients = Clients::of_file(&text).map_err(|error| of_file(error.line, error.kind));
             (Digest::of(text.as_bytes()), clients)
         }
         Err(error) => {
             let digest = Digest::of(error.to_string().as_bytes());
-            (digest, Err(of_file(None, ClientsProblem::Unreadable(error))))
+            (digest, Err(of_file(None, ClientsErrorKind::Unreadable(error))))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A simulation of several servers with a shared store, and clients that move between them, under faults.
+//! A simulation of several servers with a shared store, and clients that move between them, under failures.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -38,7 +38,7 @@ impl FileReservations {
     /// [`ReserveError::InUse`], [`ReserveError::Corrupt`] and [`ReserveError::Io`], each with the file.
     pub(in crate::embedded) fn open(path: impl Into<PathBuf>) -> Result<Self, ReserveError> {
         let path = path.into();
-        let fault = |action| {
+        let failure = |action| {
             let path = path.clone();
             move |source| ReserveError::Io { path, action, source }
         };
@@ -47,11 +47,11 @@ impl FileReservations {
             .truncate(false)
             .write(true)
             .open(sibling(&path, "lock"))
-            .map_err(fault("locked"))?;
+            .map_err(failure("locked"))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(ReserveError::InUse { path }),
-            Err(TryLockError::Error(source)) => return Err(fault("locked")(source)),
+            Err(TryLockError::Error(source)) => return Err(failure("locked")(source)),
         }
         let ceiling = match std::fs::read(&path) {
             Ok(text) => {
@@ -59,7 +59,7 @@ impl FileReservations {
                 Some(parsed.map_err(|problem| ReserveError::Corrupt { path: path.clone(), problem })?)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(fault("read")(error)),
+            Err(error) => return Err(failure("read")(error)),
         };
         Ok(Self { file: Arc::new(StateFile { path, ceiling: Mutex::new(ceiling), _lock: lock }) })
     }

@@ -8,7 +8,7 @@ use prost::Message as _;
 
 use crate::embedded::LIST_LIMIT;
 use crate::embedded::replica::ListCache;
-use crate::embedded::store::{KeyRange, Record, Refusal, Store};
+use crate::embedded::store::{KeyRange, Record, Store, StoreError};
 use crate::proto::etcdserverpb::range_request::{SortOrder, SortTarget};
 use crate::proto::etcdserverpb::{RangeRequest, RangeResponse};
 
@@ -25,7 +25,7 @@ const MAX_EXAMINED_KEYS: usize = 1 << 18;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RangeError {
     /// A range in the request is refused.
-    Range(KeyRange, Refusal),
+    Range(KeyRange, StoreError),
     /// The response exceeds the byte limit, or the request examines too many keys.
     TooLarge,
 }
@@ -102,7 +102,7 @@ pub(super) fn respond(
     let range = range_of(request);
     let refused = |refusal| RangeError::Range(range.clone(), refusal);
     match store.admit(&range) {
-        Err(Refusal::UnknownScope) if range == KeyRange::new(HEALTH_KEY, b"") => {}
+        Err(StoreError::UnknownScope) if range == KeyRange::new(HEALTH_KEY, b"") => {}
         admission => admission.map_err(refused)?,
     }
     let revision = (request.revision > 0).then_some(request.revision);
@@ -213,7 +213,7 @@ mod tests {
 
         let elsewhere = KeyRange::new(b"/q/", b"/q0");
         let refused = plain(&publisher.store, &elsewhere, &lists).unwrap_err();
-        assert_eq!(refused, RangeError::Range(elsewhere, Refusal::UnknownScope));
+        assert_eq!(refused, RangeError::Range(elsewhere, StoreError::UnknownScope));
     }
 
     #[test]

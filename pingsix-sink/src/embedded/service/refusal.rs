@@ -6,7 +6,7 @@ use super::Services;
 use super::range::RangeError;
 use crate::embedded::access::{Denied, Reader};
 use crate::embedded::peer::Peer;
-use crate::embedded::store::{KeyRange, Refusal};
+use crate::embedded::store::{KeyRange, StoreError};
 
 /// Message for a range without a published scope. Readers of a feed distinguish it from other reasons to wait.
 pub(crate) const UNKNOWN_SCOPE: &str = "no published scope has keys in this range";
@@ -87,19 +87,19 @@ impl Services {
     }
 
     /// The status of a refused range. Unknown scopes are logged, because they result from a mistyped prefix.
-    pub(super) fn refuse(&self, range: &KeyRange, refusal: Refusal) -> Status {
+    pub(super) fn refuse(&self, range: &KeyRange, refusal: StoreError) -> Status {
         match refusal {
-            Refusal::NotComplete => {
+            StoreError::NotComplete => {
                 self.replica.counters.refused.add(1);
                 Status::unavailable("the first complete publication is still to come")
             }
-            Refusal::UnknownScope => {
+            StoreError::UnknownScope => {
                 self.replica.counters.refused.add(1);
                 self.log_unknown(range);
                 Status::unavailable(UNKNOWN_SCOPE)
             }
-            Refusal::Compacted => Status::out_of_range(COMPACTED),
-            Refusal::Future => {
+            StoreError::Compacted => Status::out_of_range(COMPACTED),
+            StoreError::Future => {
                 Status::out_of_range("etcdserver: mvcc: required revision is a future revision")
             }
         }

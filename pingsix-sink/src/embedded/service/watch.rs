@@ -8,7 +8,7 @@ use tonic::body::Body;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{Services, shared_body};
-use crate::embedded::store::{KeyRange, Refusal, Store};
+use crate::embedded::store::{KeyRange, Store, StoreError};
 use crate::proto::etcdserverpb::{WatchRequest, WatchResponse, watch_server};
 use stream::WatchStream;
 
@@ -26,7 +26,7 @@ impl watch_server::Watch for Watch {
         let services = &self.0;
         if !services.replica.read(Store::is_complete) {
             let everything = KeyRange::new(b"\0", b"\0");
-            return Err(services.refuse(&everything, Refusal::NotComplete));
+            return Err(services.refuse(&everything, StoreError::NotComplete));
         }
         let peer = super::peer(&request);
         let place = services.replica.streams.take(peer.holder(), peer.close_token()).ok_or_else(|| {

@@ -12,7 +12,7 @@ fn unseen(store: &Store, range: &KeyRange, next: i64) -> Result<Vec<i64>, Compac
 }
 
 /// All records as of a revision.
-fn records(store: &Store, revision: Option<i64>) -> Result<Vec<Arc<Record>>, Refusal> {
+fn records(store: &Store, revision: Option<i64>) -> Result<Vec<Arc<Record>>, StoreError> {
     Ok(store.select(&everything(), revision)?.iter().cloned().collect())
 }
 
@@ -43,12 +43,12 @@ proptest! {
             match records(&store, Some(revision)) {
                 Ok(after) => prop_assert_eq!(after, held),
                 Err(refusal) => {
-                    prop_assert_eq!(refusal, Refusal::Compacted);
+                    prop_assert_eq!(refusal, StoreError::Compacted);
                     prop_assert!(revision < store.floor());
                 }
             }
         }
-        prop_assert_eq!(records(&store, Some(store.header() + 1)).unwrap_err(), Refusal::Future);
+        prop_assert_eq!(records(&store, Some(store.header() + 1)).unwrap_err(), StoreError::Future);
     }
 
     /// A client that lists once and applies the change to each later state has the same records as a client that lists
@@ -112,13 +112,13 @@ fn opening_the_gate_drops_the_history_and_keeps_the_state() {
     let mut store = Store::new(block(1, 1_000), HistoryBounds { commits: 100, bytes: 1 << 20 });
     let (one, two) = (documents(&[(1, 1)].into()), documents(&[(1, 2)].into()));
     publish(&mut store, &scope, &DocumentSet::default(), &one, 10_000);
-    assert_eq!(store.admit(&everything()), Err(Refusal::NotComplete));
+    assert_eq!(store.admit(&everything()), Err(StoreError::NotComplete));
     publish(&mut store, &scope, &one, &two, 10_000);
     store.complete();
     assert_eq!(store.admit(&everything()), Ok(()));
     assert_eq!(store.floor(), store.header());
     assert_eq!(store.select(&everything(), Some(store.header())).unwrap().len(), 1);
-    assert_eq!(records(&store, Some(store.header() - 1)).unwrap_err(), Refusal::Compacted);
+    assert_eq!(records(&store, Some(store.header() - 1)).unwrap_err(), StoreError::Compacted);
     assert_eq!(unseen(&store, &everything(), store.header()).unwrap().len(), 1);
 }
 

@@ -8,7 +8,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio_rustls::rustls::ServerConfig;
 
 use super::ServerTls;
-use super::fault::{TlsError, TlsPart};
+use super::error::{TlsError, TlsPart};
 use super::sources::{Fingerprint, LoadedTls, Sources};
 use crate::embedded::access::Certificate;
 use crate::embedded::peer::{CertificateConnections, Lapse};

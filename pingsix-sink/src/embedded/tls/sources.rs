@@ -16,13 +16,13 @@ use tokio_rustls::rustls::{self, InconsistentKeys, ServerConfig};
 use x509_cert::certificate::{CertificateInner, Raw};
 use x509_cert::der::Decode as _;
 
-use super::fault::{TlsError, TlsFault, TlsPart};
+use super::error::{TlsError, TlsErrorKind, TlsPart};
 use crate::embedded::watched_files::read_stable;
-use crate::pem::{PemFault, PemSource, authorities, certificates};
+use crate::pem::{PemError, PemSource, authorities, certificates};
 
 /// The error of a part.
-fn tls_error(source: &PemSource, part: TlsPart, fault: TlsFault) -> TlsError {
-    TlsError { part, file: source.file(), fault }
+fn tls_error(source: &PemSource, part: TlsPart, kind: TlsErrorKind) -> TlsError {
+    TlsError { part, file: source.file(), kind }
 }
 
 /// The sources of all parts.
@@ -56,20 +56,22 @@ impl Sources {
         let chain = read(&self.certificate, TlsPart::Certificate, contents.certificate, certificates)?;
         let validity = validity(&chain);
 
-        let wrong_key = |fault| tls_error(&self.key, TlsPart::Key, fault);
+        let wrong_key = |error| tls_error(&self.key, TlsPart::Key, error);
         let key = private_key(contents.key).map_err(wrong_key)?;
-        let key =
-            provider.key_provider.load_private_key(key).map_err(|_| wrong_key(TlsFault::UnsupportedKey))?;
+        let key = provider
+            .key_provider
+            .load_private_key(key)
+            .map_err(|_| wrong_key(TlsErrorKind::UnsupportedKey))?;
         let pair = CertifiedKey::new(chain, key);
         match pair.keys_match() {
             Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
             Err(rustls::Error::InconsistentKeys(_)) => {
                 let certificate = self.certificate.file();
-                return Err(wrong_key(TlsFault::KeyMismatch { certificate }));
+                return Err(wrong_key(TlsErrorKind::KeyMismatch { certificate }));
             }
             Err(_) => {
-                let fault = TlsFault::InvalidCertificate { number: 1 };
-                return Err(tls_error(&self.certificate, TlsPart::Certificate, fault));
+                let error = TlsErrorKind::InvalidCertificate { number: 1 };
+                return Err(tls_error(&self.certificate, TlsPart::Certificate, error));
             }
         }
 
@@ -142,28 +144,28 @@ fn read<T>(
     source: &PemSource,
     part: TlsPart,
     pem: io::Result<Vec<u8>>,
-    parse: impl FnOnce(&[u8]) -> Result<T, PemFault>,
+    parse: impl FnOnce(&[u8]) -> Result<T, PemError>,
 ) -> Result<T, TlsError> {
-    let part_error = |fault| tls_error(source, part, fault);
-    let pem = pem.map_err(|error| part_error(TlsFault::Unreadable(error)))?;
-    parse(&pem).map_err(|fault| {
-        part_error(match fault {
-            PemFault::Empty if has_pem(&pem) => TlsFault::NoCertificate,
-            PemFault::Empty | PemFault::Damaged => TlsFault::NotPem,
-            PemFault::NotACa { number } => TlsFault::InvalidCertificate { number },
+    let part_error = |error| tls_error(source, part, error);
+    let pem = pem.map_err(|error| part_error(TlsErrorKind::Unreadable(error)))?;
+    parse(&pem).map_err(|error| {
+        part_error(match error {
+            PemError::Empty if has_pem(&pem) => TlsErrorKind::NoCertificate,
+            PemError::Empty | PemError::Damaged => TlsErrorKind::NotPem,
+            PemError::NotACa { number } => TlsErrorKind::InvalidCertificate { number },
         })
     })
 }
 
-fn private_key(pem: io::Result<Vec<u8>>) -> Result<PrivateKeyDer<'static>, TlsFault> {
-    let pem = pem.map_err(TlsFault::Unreadable)?;
+fn private_key(pem: io::Result<Vec<u8>>) -> Result<PrivateKeyDer<'static>, TlsErrorKind> {
+    let pem = pem.map_err(TlsErrorKind::Unreadable)?;
     if contains(&pem, b"-----BEGIN ENCRYPTED PRIVATE KEY-----") || contains(&pem, b"Proc-Type: 4,ENCRYPTED") {
-        return Err(TlsFault::EncryptedKey);
+        return Err(TlsErrorKind::EncryptedKey);
     }
     match PrivateKeyDer::from_pem_slice(&pem) {
         Ok(key) => Ok(key),
-        Err(pem::Error::NoItemsFound) if has_pem(&pem) => Err(TlsFault::NoKey),
-        Err(_) => Err(TlsFault::NotPem),
+        Err(pem::Error::NoItemsFound) if has_pem(&pem) => Err(TlsErrorKind::NoKey),
+        Err(_) => Err(TlsErrorKind::NotPem),
     }
 }
 

@@ -151,7 +151,7 @@ fn relative<'k>(scope: &Scope, key: &'k [u8]) -> Result<Option<&'k str>, EtcdErr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::SinkFault as _;
+    use crate::error::SinkErrorSource as _;
     use crate::proto::mvccpb::KeyValue;
 
     fn scope() -> Scope {

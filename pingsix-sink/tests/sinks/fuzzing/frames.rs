@@ -49,18 +49,18 @@ impl Target {
         Self { runtime, etcd, channel, published: 0 }
     }
 
-    /// Sends the messages that these bytes describe. Returns faults of the responses.
+    /// Sends the messages that these bytes describe. Returns errors of the responses.
     pub(crate) fn run(&mut self, bytes: &[u8]) -> Vec<String> {
         let mut input = Input(bytes);
-        let mut faults = Vec::new();
+        let mut errors = Vec::new();
         let Self { runtime, etcd, channel, published } = self;
         runtime.block_on(async {
             let doing = async {
                 while !input.is_empty() {
                     match input.below(4) {
-                        0 => range(channel, input.bytes(), etcd, &mut faults).await,
-                        1 => txn(channel, input.bytes(), &mut faults).await,
-                        2 => watch(channel, &mut input, &mut faults).await,
+                        0 => range(channel, input.bytes(), etcd, &mut errors).await,
+                        1 => txn(channel, input.bytes(), &mut errors).await,
+                        2 => watch(channel, &mut input, &mut errors).await,
                         _ => {
                             *published += 1;
                             etcd.publish(&state(*published)).await.expect("a publication");
@@ -70,17 +70,17 @@ impl Target {
             };
             let ended = tokio::time::timeout(WAIT_TIMEOUT, doing).await.is_ok();
             let ended = ended
-                && tokio::time::timeout(WAIT_TIMEOUT, health(channel, *published, &mut faults)).await.is_ok();
+                && tokio::time::timeout(WAIT_TIMEOUT, health(channel, *published, &mut errors)).await.is_ok();
             let quiet = async {
                 while etcd.stats().streams > 0 {
                     tokio::task::yield_now().await;
                 }
             };
             if !ended || tokio::time::timeout(WAIT_TIMEOUT, quiet).await.is_err() {
-                faults.push(format!("something is left undone: {:?}", etcd.stats()));
+                errors.push(format!("something is left undone: {:?}", etcd.stats()));
             }
         });
-        faults
+        errors
     }
 }
 
@@ -98,7 +98,7 @@ fn state(number: u64) -> Desired {
 }
 
 /// Checks the responses to a well-behaved client.
-async fn health(channel: &Channel, published: u64, faults: &mut Vec<String>) {
+async fn health(channel: &Channel, published: u64, errors: &mut Vec<String>) {
     let request =
         RangeRequest { key: "/p/web/".into(), range_end: "/p/web0".into(), ..RangeRequest::default() };
     match KvClient::new(channel.clone()).range(request).await {
@@ -107,20 +107,20 @@ async fn health(channel: &Channel, published: u64, faults: &mut Vec<String>) {
             let values: Vec<_> = answer.get_ref().kvs.iter().map(|kv| &kv.value).collect();
             let wanted: Vec<_> = expected.documents().iter().map(|document| &document.value).collect();
             if values != wanted {
-                faults.push(format!("the list is {values:?} instead of {wanted:?}"));
+                errors.push(format!("the list is {values:?} instead of {wanted:?}"));
             }
         }
-        Err(status) => faults.push(format!("an honest list was answered {status}")),
+        Err(status) => errors.push(format!("an honest list was answered {status}")),
     }
 }
 
-async fn range(channel: &Channel, frame: &[u8], etcd: &EmbeddedEtcd, faults: &mut Vec<String>) {
+async fn range(channel: &Channel, frame: &[u8], etcd: &EmbeddedEtcd, errors: &mut Vec<String>) {
     let answer = match unary(channel, "/etcdserverpb.KV/Range", frame).await {
         Ok(answer) => answer,
-        Err(status) => return expect_refusal(&status, faults),
+        Err(status) => return expect_refusal(&status, errors),
     };
     let (Ok(request), Ok(answer)) = (RangeRequest::decode(frame), RangeResponse::decode(answer)) else {
-        return faults.push("a message that is no range request was answered".to_owned());
+        return errors.push("a message that is no range request was answered".to_owned());
     };
     let kept = usize::try_from(answer.count).unwrap_or_default();
     let limited =
@@ -133,20 +133,20 @@ async fn range(channel: &Channel, frame: &[u8], etcd: &EmbeddedEtcd, faults: &mu
     });
     let header = answer.header.map_or(0, |header| header.revision);
     if answer.kvs.len() > kept || limited || outside || header > etcd.revision().get() {
-        faults.push(format!("{request:?} was answered {answer:?}"));
+        errors.push(format!("{request:?} was answered {answer:?}"));
     }
 }
 
-async fn txn(channel: &Channel, frame: &[u8], faults: &mut Vec<String>) {
+async fn txn(channel: &Channel, frame: &[u8], errors: &mut Vec<String>) {
     match unary(channel, "/etcdserverpb.KV/Txn", frame).await {
         Ok(answer) if TxnResponse::decode(answer.clone()).is_ok() => {}
-        Ok(answer) => faults.push(format!("{answer:?} is no answer to a transaction")),
-        Err(status) => expect_refusal(&status, faults),
+        Ok(answer) => errors.push(format!("{answer:?} is no answer to a transaction")),
+        Err(status) => expect_refusal(&status, errors),
     }
 }
 
 /// Sends several frames on one watch stream, and reads until all are answered.
-async fn watch(channel: &Channel, input: &mut Input<'_>, faults: &mut Vec<String>) {
+async fn watch(channel: &Channel, input: &mut Input<'_>, errors: &mut Vec<String>) {
     let frames: Vec<Bytes> = (0..=input.below(4)).map(|_| Bytes::copy_from_slice(input.bytes())).collect();
     let mut started: Vec<i64> = Vec::new();
     // A valid progress request, which is answered after all frames before it.
@@ -166,22 +166,22 @@ async fn watch(channel: &Channel, input: &mut Input<'_>, faults: &mut Vec<String
     let requests = ReceiverStream::new(requests);
     let mut grpc = Grpc::new(channel.clone());
     if grpc.ready().await.is_err() {
-        return faults.push("the connection is gone".to_owned());
+        return errors.push("the connection is gone".to_owned());
     }
     let path = PathAndQuery::from_static("/etcdserverpb.Watch/Watch");
     let mut answers = match grpc.streaming(Request::new(requests), path, Raw).await {
         Ok(answers) => answers.into_inner(),
-        Err(status) => return expect_refusal(&status, faults),
+        Err(status) => return expect_refusal(&status, errors),
     };
     // A frame may ask for events that never occur, so the wait is bounded.
     loop {
         let answer = match tokio::time::timeout(Duration::from_millis(200), answers.message()).await {
             Ok(Ok(Some(answer))) => answer,
             Ok(Ok(None)) | Err(_) => return,
-            Ok(Err(status)) => return expect_refusal(&status, faults),
+            Ok(Err(status)) => return expect_refusal(&status, errors),
         };
         let Ok(answer) = WatchResponse::decode(answer) else {
-            return faults.push("an answer on a watch stream is none".to_owned());
+            return errors.push("an answer on a watch stream is none".to_owned());
         };
         if answer.created && !answer.canceled {
             started.push(answer.watch_id);
@@ -192,7 +192,7 @@ async fn watch(channel: &Channel, input: &mut Input<'_>, faults: &mut Vec<String
         let late =
             answer.events.iter().any(|event| event.kv.as_ref().is_none_or(|kv| kv.mod_revision > revision));
         if !answer.events.is_empty() && (!known || !sorted || late) {
-            faults.push(format!("{answer:?} reports an impossible value"));
+            errors.push(format!("{answer:?} reports an impossible value"));
         }
         if answer.watch_id == -1 && !answer.created {
             return;
@@ -208,7 +208,7 @@ async fn unary(channel: &Channel, path: &'static str, frame: &[u8]) -> Result<By
 }
 
 /// A refusal has a status of etcd; a panic of the server would have another.
-fn expect_refusal(status: &Status, faults: &mut Vec<String>) {
+fn expect_refusal(status: &Status, errors: &mut Vec<String>) {
     let expected = [
         Code::InvalidArgument,
         Code::FailedPrecondition,
@@ -219,7 +219,7 @@ fn expect_refusal(status: &Status, faults: &mut Vec<String>) {
     ];
     let decoding = status.code() != Code::Internal || status.message().contains("decode");
     if !expected.contains(&status.code()) || !decoding {
-        faults.push(format!("refused with {status:?}"));
+        errors.push(format!("refused with {status:?}"));
     }
 }
 

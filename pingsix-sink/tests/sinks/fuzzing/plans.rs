@@ -47,7 +47,7 @@ fn target(value: &[u8]) -> Option<Key> {
 pub(crate) fn run(bytes: &[u8]) -> Vec<String> {
     let mut input = Input(bytes);
     let (current, desired) = (documents(&mut input), documents(&mut input));
-    let mut faults = Vec::new();
+    let mut errors = Vec::new();
     let mut held: BTreeMap<Key, Bytes> =
         current.iter().map(|document| (document.key.clone(), document.value.clone())).collect();
     let steps = plan(&current, &desired);
@@ -60,21 +60,21 @@ pub(crate) fn run(bytes: &[u8]) -> Vec<String> {
             Step::Delete { key, .. } => held.remove(key).is_some(),
         };
         if !changed {
-            faults.push(format!("{step:?} does not match its documents"));
+            errors.push(format!("{step:?} does not match its documents"));
         }
         let dangling =
             held.values().filter_map(|value| target(value)).find(|target| !held.contains_key(target));
         if let Some(target) = dangling {
-            faults.push(format!("after {step:?} nothing is at {target}"));
+            errors.push(format!("after {step:?} nothing is at {target}"));
         }
     }
     let wanted: BTreeMap<Key, Bytes> =
         desired.iter().map(|document| (document.key.clone(), document.value.clone())).collect();
     if held != wanted {
-        faults.push(format!("the steps lead to {held:?} instead of {wanted:?}"));
+        errors.push(format!("the steps lead to {held:?} instead of {wanted:?}"));
     }
     if !plan(&desired, &desired).is_empty() {
-        faults.push("a set differs from itself".to_owned());
+        errors.push("a set differs from itself".to_owned());
     }
-    faults
+    errors
 }

@@ -1,8 +1,8 @@
 //! Reads the spec of a policy field by field.
 //!
-//! An object of which a part cannot be read must not count as absent, because its targets would be open. That happens when
-//! the definition in the cluster is newer than this program. So a fault stays in the spec, the targets count as far as they
-//! can be read, and the policy is invalid.
+//! An object of which a part cannot be read must not count as absent, because its targets would be open. That happens
+//! when the definition in the cluster is newer than this program. So an unreadable field stays in the spec, the targets
+//! count as far as they can be read, and the policy is invalid.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
@@ -19,7 +19,7 @@ pub(crate) struct UnreadableField {
 }
 
 impl UnreadableField {
-    /// The field of the spec that has the fault, such as `authorization`.
+    /// The field of the spec that cannot be read, such as `authorization`.
     pub(crate) fn top_level(&self) -> &str {
         self.field.split(['.', '[']).next().unwrap_or_default()
     }
@@ -70,7 +70,7 @@ impl SpecReader {
         }
     }
 
-    /// The faults, after all known fields have been read.
+    /// The unreadable fields, after all known fields have been read.
     pub(in crate::crd) fn finish(mut self) -> Vec<UnreadableField> {
         self.unreadable.extend(self.fields.into_iter().map(|(name, _)| unknown_field(name)));
         self.unreadable

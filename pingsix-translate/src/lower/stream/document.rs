@@ -11,7 +11,7 @@ use crate::lower::id::{Ids, Name};
 use crate::lower::rows::RouteInput;
 use crate::model::{Hostname, Kind, ObjectKey, Origin, Reference, Section, StreamProvenance};
 use crate::stream::{
-    ANY_NAME, ClientAuth, Destination, HTTP_PROTOCOLS, Rejection, StreamCa, StreamKey, StreamKind,
+    ANY_NAME, ClientAuth, Destination, HTTP_PROTOCOLS, RejectReason, StreamCa, StreamKey, StreamKind,
     StreamProtocol, StreamRoute, StreamSsl, StreamTarget, StreamUpstream, TlsMode,
 };
 
@@ -48,7 +48,7 @@ impl<'a> Writer<'a> {
         let targets = match &*input.rules {
             [rule] => self.targets(&rule.action),
             // Stream routes are normalised to one rule.
-            _ => vec![rejecting(Rejection::Invalid)],
+            _ => vec![rejecting(RejectReason::Invalid)],
         };
         let mut route = unterminated(stream_match, targets);
         route.ssl_ids = self.certificates(listener);
@@ -110,7 +110,7 @@ impl<'a> Writer<'a> {
 
     /// Leaves a match without a route.
     pub(super) fn guard(&mut self, stream_match: &StreamMatch, listener: &Listener) {
-        let why = if listener.is_served() { Rejection::NoRoute } else { Rejection::Invalid };
+        let why = if listener.is_served() { RejectReason::NoRoute } else { RejectReason::Invalid };
         let route = unterminated(stream_match, vec![rejecting(why)]);
         self.write(
             stream_match,
@@ -165,9 +165,9 @@ impl<'a> Writer<'a> {
 
     fn destination(&mut self, target: Target) -> Destination {
         match target {
-            Target::Status(503) => Destination::Reject(Rejection::NoEndpoints),
+            Target::Status(503) => Destination::Reject(RejectReason::NoEndpoints),
             // No rule of a stream route redirects.
-            Target::Status(_) | Target::Redirect => Destination::Reject(Rejection::Invalid),
+            Target::Status(_) | Target::Redirect => Destination::Reject(RejectReason::Invalid),
             Target::Backend(index) => {
                 let backend = self.backends.get(index);
                 let (service, port) = (&backend.key.service, backend.key.port);
@@ -193,7 +193,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-const fn rejecting(why: Rejection) -> StreamTarget {
+const fn rejecting(why: RejectReason) -> StreamTarget {
     StreamTarget { to: Destination::Reject(why), weight: 1 }
 }
 

@@ -18,7 +18,7 @@ use crate::pipeline::Translation;
 use crate::snapshot::{Object, Objects};
 use crate::status::{ConditionStatus, Conditions};
 use crate::stream::{
-    Arrival, Destination, Rejection, StreamConfig, StreamKey, StreamKind, StreamProtocol, StreamTarget,
+    Arrival, Destination, RejectReason, StreamConfig, StreamKey, StreamKind, StreamProtocol, StreamTarget,
     StreamUpstream, TlsMode, validate,
 };
 
@@ -364,7 +364,7 @@ fn a_tls_route_without_a_usable_hostname_is_for_nobody() {
             plane
                 .config
                 .routes()
-                .filter(|(_, route)| route.targets[0].to != Destination::Reject(Rejection::NoRoute))
+                .filter(|(_, route)| route.targets[0].to != Destination::Reject(RejectReason::NoRoute))
                 .count(),
             0
         );

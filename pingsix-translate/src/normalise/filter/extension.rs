@@ -55,10 +55,10 @@ impl Extension {
         let spec = &filter.spec;
         // Bounds come first, because the cost of the rest depends on the lengths.
         if let Err(report) = spec.validate() {
-            let flaws = report.iter().map(|(path, error)| {
+            let refused = report.iter().map(|(path, error)| {
                 format!("{}: The value cannot be used: {error}.", api_path(&path.to_string()))
             });
-            return Err(flaws.collect::<Vec<_>>().join(" "));
+            return Err(refused.collect::<Vec<_>>().join(" "));
         }
         match (&spec.url_rewrite, &spec.direct_response) {
             (Some(rewrite), None) => RegexRewrite::read(&rewrite.path)

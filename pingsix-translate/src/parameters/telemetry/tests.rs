@@ -25,8 +25,8 @@ fn rule_of(gateway: &Value, class: &Value) -> Option<(Value, Vec<String>)> {
     Some((serde_json::to_value(&rule.rule.plugins).unwrap(), proxies))
 }
 
-fn flaws(telemetry: &Value) -> Vec<String> {
-    super::super::flaws(&proxy(telemetry)).iter().map(ToString::to_string).collect()
+fn refusals(telemetry: &Value) -> Vec<String> {
+    super::super::refusals(&proxy(telemetry)).iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -112,9 +112,9 @@ fn values_that_pingsix_cannot_use_are_named_with_their_fields() {
         ),
     ];
     for (telemetry, expected) in cases {
-        let flaws = flaws(&telemetry);
-        assert!(flaws.len() == 1 && flaws[0].starts_with(expected), "{telemetry}: {flaws:?}");
+        let refusals = refusals(&telemetry);
+        assert!(refusals.len() == 1 && refusals[0].starts_with(expected), "{telemetry}: {refusals:?}");
     }
     let every = super::VARIABLES.map(|name| format!("${name}")).join(" ");
-    assert_eq!(flaws(&json!({"accessLog": {"format": format!("{every} $ 100% $$status")}})), [""; 0]);
+    assert_eq!(refusals(&json!({"accessLog": {"format": format!("{every} $ 100% $$status")}})), [""; 0]);
 }

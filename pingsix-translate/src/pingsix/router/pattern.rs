@@ -11,9 +11,9 @@ pub struct PatternShape {
     pub escapes: bool,
 }
 
-/// The fault of a pattern by itself.
+/// The reason why a pattern is invalid by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PatternFault {
+pub enum PatternError {
     /// A brace has no partner, or there is no valid name between two.
     #[error("its braces are not balanced or hold no valid name")]
     Name,
@@ -35,8 +35,8 @@ const MAX_PARAMS: usize = 25;
 ///
 /// # Errors
 ///
-/// [`PatternFault`] if matchit would refuse the pattern or panic on it, in an empty router too.
-pub fn inspect_pattern(pattern: &str) -> Result<PatternShape, PatternFault> {
+/// [`PatternError`] if matchit would refuse the pattern or panic on it, in an empty router too.
+pub fn inspect_pattern(pattern: &str) -> Result<PatternShape, PatternError> {
     let mut shape = PatternShape { params: 0, catch_all: false, escapes: false };
     if !pattern.bytes().any(|byte| matches!(byte, b'{' | b'}')) {
         return Ok(shape);
@@ -47,15 +47,15 @@ pub fn inspect_pattern(pattern: &str) -> Result<PatternShape, PatternFault> {
     while let Some(wildcard) = next_wildcard(&symbols, at)? {
         if wildcard.catch_all {
             if wildcard.end != symbols.len() {
-                // The rest is read first, because matchit reports its faults first.
+                // The rest is read first, because matchit reports its errors first.
                 while next_wildcard(&symbols, at)?.is_some_and(|next| advance(&mut at, &next)) {}
-                return Err(PatternFault::CatchAllInside);
+                return Err(PatternError::CatchAllInside);
             }
             shape.catch_all = true;
         } else {
             shape.params += 1;
             if shape.params > MAX_PARAMS {
-                return Err(PatternFault::TooManyParams);
+                return Err(PatternError::TooManyParams);
             }
         }
         at = wildcard.end;
@@ -91,17 +91,17 @@ struct Wildcard {
     catch_all: bool,
 }
 
-fn next_wildcard(symbols: &[Symbol], from: usize) -> Result<Option<Wildcard>, PatternFault> {
+fn next_wildcard(symbols: &[Symbol], from: usize) -> Result<Option<Wildcard>, PatternError> {
     let is = |at: usize, byte: u8| symbols.get(at).is_some_and(|symbol| symbol.byte == byte);
     for (start, symbol) in symbols.iter().enumerate().skip(from) {
         if symbol.byte == b'}' && !symbol.escaped {
-            return Err(PatternFault::Name);
+            return Err(PatternError::Name);
         }
         if symbol.byte != b'{' || symbol.escaped {
             continue;
         }
         if is(start + 1, b'}') {
-            return Err(PatternFault::Name);
+            return Err(PatternError::Name);
         }
         // The first byte of the name may be `*`, so matchit checks the name from its second byte on.
         for (end, symbol) in symbols.iter().enumerate().skip(start + 2) {
@@ -109,18 +109,18 @@ fn next_wildcard(symbols: &[Symbol], from: usize) -> Result<Option<Wildcard>, Pa
                 b'}' if symbol.escaped => {}
                 b'}' => {
                     if is(end - 1, b'*') {
-                        return Err(PatternFault::Name);
+                        return Err(PatternError::Name);
                     }
                     if symbols.get(end + 1).is_some_and(|next| next.byte != b'/') {
-                        return Err(PatternFault::Suffix);
+                        return Err(PatternError::Suffix);
                     }
                     return Ok(Some(Wildcard { end: end + 1, catch_all: is(start + 1, b'*') }));
                 }
-                b'*' | b'/' => return Err(PatternFault::Name),
+                b'*' | b'/' => return Err(PatternError::Name),
                 _ => {}
             }
         }
-        return Err(PatternFault::Name);
+        return Err(PatternError::Name);
     }
     Ok(None)
 }

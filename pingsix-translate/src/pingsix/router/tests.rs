@@ -135,30 +135,30 @@ fn escaped_braces_conflict_with_themselves() {
     let once = table(&json!([{"id": "one", "uri": "/{{x}}"}]));
     assert_eq!(answers(&once, None, "/{x}", "GET"), set(&["one"]));
     let host = table(&json!([{"id": "one", "host": "{{x}}", "uri": "/"}]));
-    let fault = Router::build(&host, [0]).expect_err("PingSIX panics on it");
-    assert_eq!(fault.cause, InsertionFault::Unfindable);
+    let error = Router::build(&host, [0]).expect_err("PingSIX panics on it");
+    assert_eq!(error.cause, InsertionCause::Unfindable);
 }
 
 #[test]
 fn patterns_wrong_by_themselves_are_named() {
-    for (pattern, fault) in [
-        ("/x/{a", PatternFault::Name),
-        ("/x/a}", PatternFault::Name),
-        ("/{}", PatternFault::Name),
-        ("/{*}", PatternFault::Name),
-        ("/{*a}/b", PatternFault::CatchAllInside),
-        ("/{a}.json", PatternFault::Suffix),
-        ("/{a/b}", PatternFault::Name),
+    for (pattern, expected) in [
+        ("/x/{a", PatternError::Name),
+        ("/x/a}", PatternError::Name),
+        ("/{}", PatternError::Name),
+        ("/{*}", PatternError::Name),
+        ("/{*a}/b", PatternError::CatchAllInside),
+        ("/{a}.json", PatternError::Suffix),
+        ("/{a/b}", PatternError::Name),
     ] {
         let one = table(&json!([{"id": "r", "uri": pattern}]));
         let error = Router::build(&one, [0]).expect_err(pattern);
-        assert_eq!(error.cause, InsertionFault::Pattern(fault), "{pattern}");
+        assert_eq!(error.cause, InsertionCause::Pattern(expected), "{pattern}");
         assert_eq!(error.pattern, pattern);
     }
     let many = |n: usize| table(&json!([{"id": "r", "uri": "/{a}".repeat(n)}]));
     assert!(Router::build(&many(25), [0]).is_ok());
     let error = Router::build(&many(26), [0]).expect_err("matchit panics on it");
-    assert_eq!(error.cause, InsertionFault::Pattern(PatternFault::TooManyParams));
+    assert_eq!(error.cause, InsertionCause::Pattern(PatternError::TooManyParams));
 }
 
 #[test]

@@ -31,7 +31,7 @@ struct Totals {
     /// Bytes in the list response, without prefixes.
     bytes: usize,
     matcher_entries: usize,
-    /// Documents with faults of their own, or whose faults depend on others.
+    /// Documents with violations of their own, or whose violations depend on others.
     suspects: usize,
     /// Server names that repeat others.
     repeated_names: usize,
@@ -91,7 +91,7 @@ impl AcceptanceCheck {
         }
         self.totals.bytes += listed_bytes(key, document);
         self.totals.matcher_entries += matcher_entries;
-        self.totals.suspects += usize::from(summary.is_faulty || summary.is_entangled);
+        self.totals.suspects += usize::from(summary.has_violations || summary.is_entangled);
     }
 
     fn subtract(&mut self, key: &DocumentKey, document: &LazyDocument, touched: &mut BTreeSet<DocumentKey>) {
@@ -108,7 +108,7 @@ impl AcceptanceCheck {
         }
         self.totals.bytes -= listed_bytes(key, document);
         self.totals.matcher_entries -= matcher_entries;
-        self.totals.suspects -= usize::from(summary.is_faulty || summary.is_entangled);
+        self.totals.suspects -= usize::from(summary.has_violations || summary.is_entangled);
     }
 }
 

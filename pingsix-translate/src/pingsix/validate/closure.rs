@@ -28,10 +28,10 @@ pub fn order_dependence(config: &Config) -> Vec<Violation> {
     let all_hosts = Patterns::new(all_hosts);
     for placed in &routes {
         let list: Vec<&str> = placed.hosts.iter().map(|(_, reversed)| reversed.as_str()).collect();
-        for fault in all_hosts.faults(&list) {
+        for violation in all_hosts.violations(&list) {
             let shown = |at: usize| placed.hosts.get(at).map_or("", |(host, _)| host);
-            let missing = unreverse(fault.missing);
-            violations.push(placed.violation("hosts", fault.at, shown(fault.at), &missing));
+            let missing = unreverse(violation.missing);
+            violations.push(placed.violation("hosts", violation.at, shown(violation.at), &missing));
         }
     }
 
@@ -54,10 +54,10 @@ pub fn order_dependence(config: &Config) -> Vec<Violation> {
         let union = Patterns::new(union);
         for (index, placed) in &members {
             let list: Vec<&str> = placed.paths().collect();
-            for fault in union.faults(&list) {
-                if told.insert((*index, fault.at)) {
-                    let broad = list.get(fault.at).copied().unwrap_or_default();
-                    violations.push(placed.violation("uris", fault.at, broad, fault.missing));
+            for violation in union.violations(&list) {
+                if told.insert((*index, violation.at)) {
+                    let broad = list.get(violation.at).copied().unwrap_or_default();
+                    violations.push(placed.violation("uris", violation.at, broad, violation.missing));
                 }
             }
         }
@@ -118,7 +118,7 @@ struct Patterns<'c> {
 
 /// A broad pattern of a list, and a covered pattern that does not precede it. Both are equal for a pattern that is
 /// unsafe by itself.
-struct ClosureFault<'c> {
+struct ClosureViolation<'c> {
     at: usize,
     missing: &'c str,
 }
@@ -135,13 +135,13 @@ impl<'c> Patterns<'c> {
         Self { sorted: patterns, peculiar }
     }
 
-    /// The faults of the patterns of one route in this router, at most one for each.
-    fn faults(&self, list: &[&'c str]) -> Vec<ClosureFault<'c>> {
+    /// The violations of the patterns of one route in this router, at most one for each.
+    fn violations(&self, list: &[&'c str]) -> Vec<ClosureViolation<'c>> {
         let mut places: BTreeMap<&str, usize> = BTreeMap::new();
         for (at, pattern) in list.iter().enumerate() {
             places.entry(pattern).or_insert(at);
         }
-        let mut faults = Vec::new();
+        let mut violations = Vec::new();
         for (at, &broad) in list.iter().enumerate() {
             if places.get(broad) != Some(&at) {
                 continue;
@@ -154,9 +154,9 @@ impl<'c> Patterns<'c> {
                     self.peculiar.iter().copied().find(|other| covers(broad, other) && late(other))
                 })
             };
-            faults.extend(missing.map(|missing| ClosureFault { at, missing }));
+            violations.extend(missing.map(|missing| ClosureViolation { at, missing }));
         }
-        faults
+        violations
     }
 
     /// The patterns whose text starts with the literal part of a catch-all and goes on.

@@ -1,4 +1,4 @@
-//! The context of the rules of one document, and the reports of its faults.
+//! The context of the rules of one document, and the reports of its violations.
 
 use std::collections::BTreeSet;
 
@@ -18,8 +18,8 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// A fault of this document.
-    pub(super) fn fault(
+    /// A violation of this document.
+    pub(super) fn violation(
         &self,
         rule: Rule,
         severity: Severity,
@@ -46,11 +46,11 @@ impl Context<'_> {
         let target = DocumentKey::new(kind, id);
         if !self.config.contains(&target) && !self.undecodable.contains(&target) {
             let message = format!("There is no document {target}.");
-            violations.push(self.fault(Rule::Reference, Severity::Rejected, field(), message));
+            violations.push(self.violation(Rule::Reference, Severity::Rejected, field(), message));
         }
     }
 
-    /// Reports the faults of a value by its `garde` attributes, below a field of this document.
+    /// Reports the violations of a value by its `garde` attributes, below a field of this document.
     pub(super) fn check_fields<T: Validate<Context = ()>>(
         &self,
         value: &T,
@@ -67,7 +67,7 @@ impl Context<'_> {
                 Some((ident, sentence)) => (Rule::from_ident(ident).unwrap_or(built_in), sentence.to_owned()),
                 None => (built_in, format!("The value is refused: {}.", error.message())),
             };
-            violations.push(self.fault(rule, severity, format!("{at}{dot}{path}"), message));
+            violations.push(self.violation(rule, severity, format!("{at}{dot}{path}"), message));
         }
     }
 }

@@ -20,10 +20,10 @@ fn check_id(context: &Context<'_>, violations: &mut Vec<Violation>) {
     let id = &context.key.id;
     if id.starts_with('.') {
         let message = "PingSIX ignores a document whose id starts with a dot.";
-        violations.push(context.fault(Rule::Key, Severity::Misbehaves, "id", message));
+        violations.push(context.violation(Rule::Key, Severity::Misbehaves, "id", message));
     } else if id.is_empty() || id.contains('/') {
         let message = "An id cannot be empty and cannot contain a slash.";
-        violations.push(context.fault(Rule::Key, Severity::Fatal, "id", message));
+        violations.push(context.violation(Rule::Key, Severity::Fatal, "id", message));
     }
 }
 
@@ -54,7 +54,7 @@ fn check_route(route: &Route, context: &Context<'_>, violations: &mut Vec<Violat
         let upper = method.to_ascii_uppercase();
         if *method != upper && upper.parse().is_ok_and(|known: http::Method| is_standard(&known)) {
             let message = format!("Method \"{method}\" never matches {upper}: PingSIX compares case.");
-            violations.push(context.fault(Rule::MethodCase, Severity::Misbehaves, "methods", message));
+            violations.push(context.violation(Rule::MethodCase, Severity::Misbehaves, "methods", message));
         }
     }
     pattern::check_route(route, context, violations);

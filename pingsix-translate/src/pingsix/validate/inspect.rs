@@ -47,7 +47,7 @@ fn summarize(key: &DocumentKey, document: &Document) -> Summary {
         server_names,
         write_order: document.write_order(),
         matcher_entries,
-        is_faulty: violations
+        has_violations: violations
             .iter()
             .any(|violation| !violation.is_intended() && violation.rule != Rule::Reference),
         is_entangled,

@@ -20,10 +20,10 @@ pub(super) fn check_route(route: &Route, context: &Context<'_>, out: &mut Vec<Vi
     for (index, pattern) in paths.iter().enumerate() {
         let field = || field("uris", route.uri.is_some(), index);
         match inspect_pattern(pattern) {
-            Err(fault) => {
+            Err(error) => {
                 let earlier = paths.iter().take(index).cloned();
                 let taken_in = is_taken_in(pattern, earlier, all_paths(context.config));
-                out.push(malformed(pattern, &fault.to_string(), taken_in, field(), context));
+                out.push(malformed(pattern, &error.to_string(), taken_in, field(), context));
             }
             Ok(_) => check_path_meaning(pattern, field, context, out),
         }
@@ -44,15 +44,15 @@ pub(super) fn check_route(route: &Route, context: &Context<'_>, out: &mut Vec<Vi
 }
 
 /// The violation of a malformed pattern. PingSIX does not insert a pattern that an earlier one covers.
-fn malformed(pattern: &str, fault: &str, taken_in: bool, field: String, context: &Context<'_>) -> Violation {
+fn malformed(pattern: &str, cause: &str, taken_in: bool, field: String, context: &Context<'_>) -> Violation {
     if taken_in {
         let message = format!(
-            "Pattern \"{pattern}\" does nothing: {fault}, and an earlier pattern of the route takes it in."
+            "Pattern \"{pattern}\" does nothing: {cause}, and an earlier pattern of the route takes it in."
         );
-        return context.fault(Rule::PatternMeaning, Severity::Misbehaves, field, message);
+        return context.violation(Rule::PatternMeaning, Severity::Misbehaves, field, message);
     }
-    let message = format!("Pattern \"{pattern}\" cannot be inserted: {fault}.");
-    context.fault(Rule::Pattern, Severity::RejectedLate, field, message)
+    let message = format!("Pattern \"{pattern}\" cannot be inserted: {cause}.");
+    context.violation(Rule::Pattern, Severity::RejectedLate, field, message)
 }
 
 /// Whether PingSIX never inserts a pattern, because its look-up as a request finds an earlier pattern of its own
@@ -115,14 +115,14 @@ fn check_host_syntax(
 ) {
     let Some(host) = hosts.get(index) else { return };
     let pattern = reverse_host(host);
-    let fault = match inspect_pattern(&pattern) {
-        Err(fault) => fault.to_string(),
+    let cause = match inspect_pattern(&pattern) {
+        Err(error) => error.to_string(),
         Ok(shape) if shape.escapes => "it has doubled braces, at which PingSIX's worker dies".to_owned(),
         Ok(_) => return,
     };
     let earlier = hosts.iter().take(index).map(|host| reverse_host(host));
     let taken_in = is_taken_in(&pattern, earlier, all_hosts(context.config));
-    out.push(malformed(host, &fault, taken_in, field(), context));
+    out.push(malformed(host, &cause, taken_in, field(), context));
 }
 
 fn check_path_meaning(
@@ -141,7 +141,7 @@ fn check_path_meaning(
     } else {
         return;
     };
-    out.push(context.fault(rule, Severity::Misbehaves, field(), message));
+    out.push(context.violation(rule, Severity::Misbehaves, field(), message));
 }
 
 /// Reports a host pattern that PingSIX stores although no request's host can match.
@@ -161,7 +161,7 @@ pub(super) fn check_host_meaning(
     } else {
         return;
     };
-    out.push(context.fault(Rule::PatternMeaning, Severity::Misbehaves, field(), message));
+    out.push(context.violation(Rule::PatternMeaning, Severity::Misbehaves, field(), message));
 }
 
 /// A pattern of a route.

@@ -49,7 +49,7 @@ pub(super) fn check_envelope(
         },
     };
     if let Some(message) = message {
-        out.push(context.fault(Rule::Envelope, Severity::Rejected, field, message));
+        out.push(context.violation(Rule::Envelope, Severity::Rejected, field, message));
     }
     Envelope::Sealed
 }
@@ -59,18 +59,18 @@ pub(super) fn decode_base64(text: &str) -> Option<Vec<u8>> {
     base64::engine::general_purpose::STANDARD.decode(text).ok()
 }
 
-/// The fault of an unusable key.
+/// The reason why a key cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Flaw {
+enum KeyError {
     /// The key is malformed or inconsistent.
     Malformed,
     /// The algorithm or the size is unsupported; a noun with its article.
-    Unusable(&'static str),
+    Unsupported(&'static str),
 }
 
-/// The fault of a certificate and its key.
+/// The reason why a certificate and its key cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum CertificateError {
     /// There is no certificate, or it is malformed.
     Certificate,
     /// There is no private key, or it is malformed.
@@ -89,8 +89,8 @@ pub(crate) enum Fault {
     Sidecar,
 }
 
-impl Fault {
-    /// Whether the fault is in the text of the key, rather than in the text of the certificate.
+impl CertificateError {
+    /// Whether the error is in the text of the key, rather than in the text of the certificate.
     pub(crate) const fn is_of_key(self) -> bool {
         match self {
             Self::Key | Self::KeyOf(_) | Self::Mismatch | Self::Sidecar => true,
@@ -104,7 +104,7 @@ impl Fault {
 /// The advice for authors of unusable keys.
 const USABLE: &str = "use RSA of 2048 to 8192 bits, ECDSA on P-256, P-384 or P-521, or Ed25519";
 
-impl fmt::Display for Fault {
+impl fmt::Display for CertificateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Certificate => f.write_str("it holds no well-formed certificate"),
@@ -128,31 +128,31 @@ impl fmt::Display for Fault {
 
 /// Checks the first certificate of a PEM text against a private key, as PingSIX does for its listeners. Returns the
 /// understood parts of the key as PKCS#8 in PEM.
-pub(crate) fn check_leaf_and_key(certificates: &str, key: &str) -> Result<String, Fault> {
+pub(crate) fn check_leaf_and_key(certificates: &str, key: &str) -> Result<String, CertificateError> {
     check_pair(&read_leaf_first(certificates)?, key)
 }
 
 /// As [`check_leaf_and_key`], and every other certificate must parse too.
-pub(crate) fn check_chain_and_key(certificates: &str, key: &str) -> Result<String, Fault> {
+pub(crate) fn check_chain_and_key(certificates: &str, key: &str) -> Result<String, CertificateError> {
     let chain = read_leaf_first(certificates)?;
     if chain.iter().any(|der| certificate::parse(der).is_none()) {
-        return Err(Fault::Certificate);
+        return Err(CertificateError::Certificate);
     }
     check_pair(&chain, key)
 }
 
-fn read_leaf_first(text: &str) -> Result<Vec<Vec<u8>>, Fault> {
+fn read_leaf_first(text: &str) -> Result<Vec<Vec<u8>>, CertificateError> {
     check_form(text).map_err(|oddity| match oddity {
-        Oddity::Label(_) => Fault::CertificateSection,
-        Oddity::Form => Fault::Certificate,
+        Oddity::Label(_) => CertificateError::CertificateSection,
+        Oddity::Form => CertificateError::Certificate,
     })?;
     Ok(read_certificates(text))
 }
 
 /// As [`check_chain_and_key`], and the sidecar must be able to sign with the key.
-pub(crate) fn check_for_sidecar(certificates: &str, key: &str) -> Result<(), Fault> {
+pub(crate) fn check_for_sidecar(certificates: &str, key: &str) -> Result<(), CertificateError> {
     check_chain_and_key(certificates, key)?;
-    if read_key(key)?.is_for_ring { Ok(()) } else { Err(Fault::Sidecar) }
+    if read_key(key)?.is_for_ring { Ok(()) } else { Err(CertificateError::Sidecar) }
 }
 
 /// The certificates of a PEM text as DER, up to the first section that cannot be read.
@@ -161,51 +161,51 @@ pub(crate) fn read_certificates(text: &str) -> Vec<Vec<u8>> {
 }
 
 /// Checks that a PEM text consists of readable certificates.
-pub(crate) fn check_authorities(text: &str) -> Result<(), Fault> {
+pub(crate) fn check_authorities(text: &str) -> Result<(), CertificateError> {
     read_authorities(text).map(|_| ())
 }
 
 /// The certificates of a PEM text as DER: at least one, and all of them readable.
-pub(crate) fn read_authorities(text: &str) -> Result<Vec<Vec<u8>>, Fault> {
-    let sections = all_sections(text).ok_or(Fault::Certificate)?.into_iter();
+pub(crate) fn read_authorities(text: &str) -> Result<Vec<Vec<u8>>, CertificateError> {
+    let sections = all_sections(text).ok_or(CertificateError::Certificate)?.into_iter();
     let certificates: Vec<Vec<u8>> =
         sections.filter_map(|(kind, der)| (kind == SectionKind::Certificate).then_some(der)).collect();
     let well_formed =
         !certificates.is_empty() && certificates.iter().all(|der| certificate::parse(der).is_some());
-    if well_formed { Ok(certificates) } else { Err(Fault::Certificate) }
+    if well_formed { Ok(certificates) } else { Err(CertificateError::Certificate) }
 }
 
-fn check_pair(chain: &[Vec<u8>], key: &str) -> Result<String, Fault> {
-    let [leaf, others @ ..] = chain else { return Err(Fault::Certificate) };
-    let public = certificate::public_key(leaf).map_err(|flaw| match flaw {
-        Flaw::Malformed => Fault::Certificate,
-        Flaw::Unusable(what) => Fault::CertificateOf(what),
+fn check_pair(chain: &[Vec<u8>], key: &str) -> Result<String, CertificateError> {
+    let [leaf, others @ ..] = chain else { return Err(CertificateError::Certificate) };
+    let public = certificate::public_key(leaf).map_err(|error| match error {
+        KeyError::Malformed => CertificateError::Certificate,
+        KeyError::Unsupported(what) => CertificateError::CertificateOf(what),
     })?;
     let private = read_key(key)?;
     if public == private.public {
         Ok(write_section("PRIVATE KEY", &private.pkcs8))
     } else if others.iter().any(|other| certificate::public_key(other).as_ref() == Ok(&private.public)) {
-        Err(Fault::LeafNotFirst)
+        Err(CertificateError::LeafNotFirst)
     } else {
-        Err(Fault::Mismatch)
+        Err(CertificateError::Mismatch)
     }
 }
 
 /// The first private key of a PEM text, which OpenSSL uses.
-fn read_key(text: &str) -> Result<PrivateKey, Fault> {
+fn read_key(text: &str) -> Result<PrivateKey, CertificateError> {
     check_form(text).map_err(|oddity| match oddity {
-        Oddity::Label(what) => Fault::KeyOf(what),
-        Oddity::Form => Fault::Key,
+        Oddity::Label(what) => CertificateError::KeyOf(what),
+        Oddity::Form => CertificateError::Key,
     })?;
     let read = sections(text).find_map(|(kind, der)| private_key(kind, &der));
-    read.unwrap_or(Err(Flaw::Malformed)).map_err(|flaw| match flaw {
-        Flaw::Malformed => Fault::Key,
-        Flaw::Unusable(what) => Fault::KeyOf(what),
+    read.unwrap_or(Err(KeyError::Malformed)).map_err(|error| match error {
+        KeyError::Malformed => CertificateError::Key,
+        KeyError::Unsupported(what) => CertificateError::KeyOf(what),
     })
 }
 
 /// The private key of a section.
-fn private_key(kind: SectionKind, der: &[u8]) -> Option<Result<PrivateKey, Flaw>> {
+fn private_key(kind: SectionKind, der: &[u8]) -> Option<Result<PrivateKey, KeyError>> {
     if kind == SectionKind::PrivateKey {
         Some(PrivateKey::of_pkcs8(der))
     } else if kind == SectionKind::RsaPrivateKey {

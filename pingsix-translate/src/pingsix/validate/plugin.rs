@@ -56,7 +56,7 @@ fn registered(name: &str) -> Option<(Rule, Check)> {
         ProxyRewrite::NAME => (Rule::ProxyRewrite, rewrite::check_request),
         Redirect::NAME => (Rule::Redirect, rewrite::check_redirect),
         ResponseRewrite::NAME => (Rule::ResponseRewrite, rewrite::check_response),
-        FaultInjection::NAME => (Rule::FaultInjection, answer::check_fault),
+        FaultInjection::NAME => (Rule::FaultInjection, answer::check_fault_injection),
         Echo::NAME => (Rule::Echo, answer::check_echo),
         Cors::NAME => (Rule::Cors, answer::check_cors),
         LimitCount::NAME => (Rule::LimitCount, traffic::check_limit),
@@ -78,7 +78,7 @@ fn registered(name: &str) -> Option<(Rule, Check)> {
 }
 
 impl Plugin<'_> {
-    /// Decodes the configuration, or reports the decoding fault.
+    /// Decodes the configuration, or reports why it cannot be decoded.
     fn decode<C: PluginConfig>(&mut self) -> Option<C> {
         if let Ok(config) = C::deserialize(self.config) {
             return Some(config);
@@ -99,26 +99,26 @@ impl Plugin<'_> {
     }
 
     fn report(&mut self, rule: Rule, severity: Severity, field: &str, message: impl Into<String>) {
-        let violation = self.context.fault(rule, severity, self.at(field), message);
+        let violation = self.context.violation(rule, severity, self.at(field), message);
         self.out.push(violation);
     }
 
-    /// Reports a fault for which PingSIX refuses the configuration at its compilation.
+    /// Reports a violation for which PingSIX refuses the configuration at its compilation.
     fn refuse(&mut self, field: &str, message: impl Into<String>) {
         self.report(self.rule, Severity::RejectedLate, field, message);
     }
 
-    /// Reports a fault with which PingSIX accepts and misinterprets the configuration.
+    /// Reports a violation with which PingSIX accepts and misinterprets the configuration.
     fn warn(&mut self, field: &str, message: impl Into<String>) {
         self.report(self.rule, Severity::Misbehaves, field, message);
     }
 
-    /// Reports a fault with which PingSIX accepts the configuration, and then fails requests or omits a protection.
+    /// Reports a violation with which PingSIX accepts the configuration, and then fails requests or omits a protection.
     fn harm(&mut self, field: &str, message: impl Into<String>) {
         self.report(self.rule, Severity::Harmful, field, message);
     }
 
-    /// Reports the faults of a configuration by its `garde` attributes.
+    /// Reports the violations of a configuration by its `garde` attributes.
     fn check_fields<C: garde::Validate<Context = ()>>(&mut self, config: &C) {
         let at = self.at("");
         self.context.check_fields(config, &at, self.rule, Severity::RejectedLate, self.out);

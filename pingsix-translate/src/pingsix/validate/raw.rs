@@ -13,7 +13,7 @@ use crate::pingsix::{
     Config, Document, DocumentKey, GlobalRule, KeyError, ResourceKind, Route, Service, Ssl, Upstream,
 };
 
-/// Every fault of documents given as keys below the prefix, `routes/<id>`, and JSON values; see [`super`].
+/// Every violation of documents given as keys below the prefix, `routes/<id>`, and JSON values; see [`super`].
 ///
 /// The last value of a repeated key counts, as in a store.
 pub fn validate_raw<K: AsRef<str>>(
@@ -31,7 +31,7 @@ pub fn validate_raw<K: AsRef<str>>(
     stored.validate(options)
 }
 
-/// Every fault of the etcd keys and values of a whole prefix, that of the options; see [`super`].
+/// Every violation of the etcd keys and values of a whole prefix, that of the options; see [`super`].
 ///
 /// Beyond [`validate_raw`], the check covers values that are no JSON, and the value of PingSIX's guard key.
 pub fn validate_pairs<K: AsRef<[u8]>, V: AsRef<[u8]>>(
@@ -46,7 +46,7 @@ pub fn validate_pairs<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         if key == guard_key.as_bytes() && value != b"pingsix-graph-v1" && value != b"1" {
             let subject = Subject::Key(".pingsix_graph_revision".to_owned());
             let message = "The guard of the prefix holds a value that PingSIX does not know.".to_owned();
-            stored.fault(subject, Severity::Fatal, Rule::Guard, message);
+            stored.violation(subject, Severity::Fatal, Rule::Guard, message);
         }
         match relative_key(&prefix, key) {
             Ok(None) => {}
@@ -57,7 +57,7 @@ pub fn validate_pairs<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     stored.validate(options)
 }
 
-/// Every fault of PingSIX's static form, the top level of its YAML file as a JSON value; see [`super`].
+/// Every violation of PingSIX's static form, the top level of its YAML file as a JSON value; see [`super`].
 ///
 /// The process configuration beside the lists is ignored. Numbers are judged as in JSON, although PingSIX's YAML
 /// reader accepts `1.0` for an integer. PingSIX decrypts no secret of the static form, so the option for encryption
@@ -67,20 +67,20 @@ pub fn validate_static(value: &Value, options: &ValidateOptions) -> Vec<Violatio
     let mut stored = Stored::default();
     let Value::Object(lists) = value else {
         let message = "A static configuration is an object.".to_owned();
-        stored.fault(Subject::Configuration, Severity::Rejected, Rule::Decode, message);
+        stored.violation(Subject::Configuration, Severity::Rejected, Rule::Decode, message);
         return stored.validate(options);
     };
     for (name, list) in lists {
         let Some(kind) = ResourceKind::from_segment(name) else {
             if !matches!(name.as_str(), "pingora" | "pingsix") {
                 let message = format!("PingSIX refuses the top-level field \"{name}\".");
-                stored.fault(Subject::Configuration, Severity::Rejected, Rule::Decode, message);
+                stored.violation(Subject::Configuration, Severity::Rejected, Rule::Decode, message);
             }
             continue;
         };
         let Value::Array(items) = list else {
             let message = format!("The top-level field \"{name}\" is not a list.");
-            stored.fault(Subject::Configuration, Severity::Rejected, Rule::Decode, message);
+            stored.violation(Subject::Configuration, Severity::Rejected, Rule::Decode, message);
             continue;
         };
         let mut seen = BTreeSet::new();
@@ -89,11 +89,11 @@ pub fn validate_static(value: &Value, options: &ValidateOptions) -> Vec<Violatio
             match item.get("id").and_then(Value::as_str).unwrap_or_default() {
                 "" => {
                     let message = "An item of a static configuration needs an id.".to_owned();
-                    stored.fault(subject(), Severity::Rejected, Rule::StaticId, message);
+                    stored.violation(subject(), Severity::Rejected, Rule::StaticId, message);
                 }
                 id if !seen.insert(id) => {
                     let message = format!("The id \"{id}\" is given twice.");
-                    stored.fault(subject(), Severity::Rejected, Rule::StaticId, message);
+                    stored.violation(subject(), Severity::Rejected, Rule::StaticId, message);
                 }
                 id => stored.put(DocumentKey::new(kind, id), Ok(item.clone())),
             }
@@ -114,13 +114,13 @@ impl Stored {
         self.values.insert(key, value);
     }
 
-    fn fault(&mut self, subject: Subject, severity: Severity, rule: Rule, message: String) {
+    fn violation(&mut self, subject: Subject, severity: Severity, rule: Rule, message: String) {
         self.violations.push(Violation { subject, field: String::new(), severity, rule, message });
     }
 
     fn reject_key(&mut self, key: &str, error: &KeyError) {
         let message = format!("PingSIX cannot synchronise: {error}.");
-        self.fault(Subject::Key(key.to_owned()), Severity::Fatal, Rule::Key, message);
+        self.violation(Subject::Key(key.to_owned()), Severity::Fatal, Rule::Key, message);
     }
 
     fn validate(self, options: &ValidateOptions) -> Vec<Violation> {

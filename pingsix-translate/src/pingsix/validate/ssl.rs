@@ -13,17 +13,17 @@ pub(super) fn check(ssl: &Ssl, context: &Context<'_>, out: &mut Vec<Violation>) 
     match pem::check_envelope(&ssl.key, "key", context, out) {
         Envelope::Sealed => {}
         Envelope::Plain => {
-            if let Err(fault) = pem::check_leaf_and_key(&ssl.cert, &ssl.key) {
-                let field = if fault.is_of_key() { "key" } else { "cert" };
-                let message = format!("The certificate cannot be used: {fault}.");
-                out.push(context.fault(Rule::Certificate, Severity::RejectedLate, field, message));
+            if let Err(error) = pem::check_leaf_and_key(&ssl.cert, &ssl.key) {
+                let field = if error.is_of_key() { "key" } else { "cert" };
+                let message = format!("The certificate cannot be used: {error}.");
+                out.push(context.violation(Rule::Certificate, Severity::RejectedLate, field, message));
             }
         }
     }
     for (index, name) in ssl.snis.iter().enumerate() {
         if inspect_pattern(&reverse_host(name)).is_err() {
             let message = format!("Server name \"{name}\" has braces that PingSIX cannot take.");
-            out.push(context.fault(
+            out.push(context.violation(
                 Rule::ServerName,
                 Severity::RejectedLate,
                 format!("snis[{index}]"),

@@ -12,11 +12,11 @@ mod plugins;
 mod tables;
 
 /// The violations of further documents in a prefix with one valid upstream, `u`.
-fn faults(documents: &Value) -> Vec<Violation> {
-    faults_with(documents, &ValidateOptions::default())
+fn violations(documents: &Value) -> Vec<Violation> {
+    violations_with(documents, &ValidateOptions::default())
 }
 
-fn faults_with(documents: &Value, options: &ValidateOptions) -> Vec<Violation> {
+fn violations_with(documents: &Value, options: &ValidateOptions) -> Vec<Violation> {
     let mut all = vec![("upstreams/u".to_owned(), json!({"nodes": {"127.0.0.1:80": 1}}))];
     let documents = documents.as_object().expect("documents by key").clone();
     all.extend(documents);
@@ -44,19 +44,19 @@ fn assert_check_agrees(pairs: &[(String, Value)], options: &ValidateOptions) {
         let encoded: Config =
             config.iter().map(|(key, document)| (key.clone(), encode(key, document))).collect();
         check.update(&encoded);
-        let faults = validate(&config, &options);
-        let expected = faults.iter().all(Violation::is_intended);
+        let violations = validate(&config, &options);
+        let expected = violations.iter().all(Violation::is_intended);
         let is_entangled =
             encoded.documents().iter().any(|(key, document)| summary(key, document).is_entangled);
         let passed = check.is_passed(&options);
-        assert!(passed == expected || (!passed && is_entangled), "{passed}: {config:?} {faults:?}");
+        assert!(passed == expected || (!passed && is_entangled), "{passed}: {config:?} {violations:?}");
         let mut anew = AcceptanceCheck::default();
         anew.update(&config);
         assert_eq!(anew.is_passed(&options), passed, "{config:?}");
     }
 }
 
-/// The worst that a list of faults leads to, with its rule.
+/// The worst that a list of violations leads to, with its rule.
 fn worst(violations: &[Violation]) -> Option<(Severity, Rule)> {
     violations
         .iter()
@@ -91,7 +91,7 @@ fn plugin(name: &str, config: &Value) -> Value {
 
 #[track_caller]
 fn assert_worst(documents: &Value, expected: Option<(Severity, Rule)>) {
-    let found = faults(documents);
+    let found = violations(documents);
     assert_eq!(worst(&found), expected, "{documents}: {found:#?}");
     for violation in &found {
         assert!(violation.message.ends_with('.'), "{violation}");

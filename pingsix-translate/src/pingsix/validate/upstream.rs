@@ -42,14 +42,14 @@ fn check_unvalidated(upstream: &Upstream, at: &str, context: &Context<'_>, out: 
     let field = || format!("{at}.nodes");
     if upstream.nodes.is_empty() {
         let message = "An upstream without nodes cannot be compiled.";
-        out.push(context.fault(Rule::NodeUsable, Severity::RejectedLate, field(), message));
+        out.push(context.violation(Rule::NodeUsable, Severity::RejectedLate, field(), message));
     } else if upstream.nodes.values().all(|weight| *weight == 0) {
         let message = "All weights are 0, so every request fails without an answer.";
-        out.push(context.fault(Rule::InlineWeight, Severity::Misbehaves, field(), message));
+        out.push(context.violation(Rule::InlineWeight, Severity::Misbehaves, field(), message));
     }
     for node in upstream.nodes.keys().filter(|node| host_of(node).is_none()) {
         let message = format!("Node \"{node}\" is no host with an optional port.");
-        out.push(context.fault(Rule::NodeUsable, Severity::RejectedLate, field(), message));
+        out.push(context.violation(Rule::NodeUsable, Severity::RejectedLate, field(), message));
     }
 }
 
@@ -74,11 +74,11 @@ fn check_client_certificate(
     context: &Context<'_>,
     out: &mut Vec<Violation>,
 ) {
-    if let Err(fault) = pem::check_chain_and_key(cert, key) {
-        let part = if fault.is_of_key() { "client_key" } else { "client_cert" };
-        let message = format!("The client certificate cannot be used: {fault}.");
+    if let Err(error) = pem::check_chain_and_key(cert, key) {
+        let part = if error.is_of_key() { "client_key" } else { "client_cert" };
+        let message = format!("The client certificate cannot be used: {error}.");
         let field = format!("{at}{}tls.{part}", dot(at));
-        out.push(context.fault(Rule::ClientCertificate, Severity::RejectedLate, field, message));
+        out.push(context.violation(Rule::ClientCertificate, Severity::RejectedLate, field, message));
     }
 }
 
@@ -92,7 +92,7 @@ fn check_compiled(upstream: &Upstream, at: &str, context: &Context<'_>, out: &mu
         let message =
             format!("PingSIX keeps a table of {total} entries for this upstream; smaller weights do.");
         let field = format!("{at}{}nodes", dot(at));
-        out.push(context.fault(Rule::WeightTotal, Severity::Misbehaves, field, message));
+        out.push(context.violation(Rule::WeightTotal, Severity::Misbehaves, field, message));
     }
     check_server_name(upstream, at, context, out);
 }
@@ -112,7 +112,7 @@ fn check_nodes(upstream: &Upstream, at: &str, context: &Context<'_>, out: &mut V
         let message = "TLS verifies a name and an address has none, so every request to it answers 502; \
                        `pass_host: rewrite` gives it one.";
         let field = format!("{at}{}nodes", dot(at));
-        out.push(context.fault(Rule::TlsName, Severity::Misbehaves, field, message));
+        out.push(context.violation(Rule::TlsName, Severity::Misbehaves, field, message));
     }
     for (node, host) in names {
         let hopeless = host.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.' || byte == b':')
@@ -128,7 +128,7 @@ fn check_nodes(upstream: &Upstream, at: &str, context: &Context<'_>, out: &mut V
         } else {
             format!("Node \"{node}\" is a name; if it does not resolve, PingSIX refuses everything.")
         };
-        out.push(context.fault(Rule::DnsName, severity, format!("{at}{}nodes", dot(at)), message));
+        out.push(context.violation(Rule::DnsName, severity, format!("{at}{}nodes", dot(at)), message));
     }
 }
 
@@ -143,7 +143,7 @@ fn check_server_name(upstream: &Upstream, at: &str, context: &Context<'_>, out: 
         return;
     };
     let field = format!("{at}{}upstream_host", dot(at));
-    out.push(context.fault(Rule::TlsName, Severity::Misbehaves, field, message));
+    out.push(context.violation(Rule::TlsName, Severity::Misbehaves, field, message));
 }
 
 fn check_probe(check: &ActiveCheck, at: &str, context: &Context<'_>, out: &mut Vec<Violation>) {
@@ -152,7 +152,7 @@ fn check_probe(check: &ActiveCheck, at: &str, context: &Context<'_>, out: &mut V
     }
     let mut refuse = |field: String, message: String| {
         let field = format!("{at}{}checks.active.{field}", dot(at));
-        out.push(context.fault(Rule::HealthCheck, Severity::RejectedLate, field, message));
+        out.push(context.violation(Rule::HealthCheck, Severity::RejectedLate, field, message));
     };
     if path_and_query(&check.http_path).is_none() {
         refuse("http_path".to_owned(), format!("\"{}\" is no path.", check.http_path));

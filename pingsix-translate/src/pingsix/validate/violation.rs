@@ -5,13 +5,13 @@ use std::fmt;
 use super::Rule;
 use crate::pingsix::DocumentKey;
 
-/// The consequence of a fault, from harmless to worst.
+/// The consequence of a violation, from harmless to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// PingSIX accepts the configuration and misinterprets it.
     Misbehaves,
     /// PingSIX accepts the configuration, and then fails every affected request or omits a protection. The output of
-    /// translation must not have such a fault.
+    /// translation must not have such a violation.
     Harmful,
     /// PingSIX's worker refuses the whole configuration at its compilation, or dies.
     RejectedLate,
@@ -21,7 +21,7 @@ pub enum Severity {
     Fatal,
 }
 
-/// The place of a fault.
+/// The place of a violation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// The configuration as a whole.
@@ -42,24 +42,24 @@ impl fmt::Display for Subject {
     }
 }
 
-/// One fault of a configuration.
+/// One violation of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The place of the fault.
+    /// The place of the violation.
     pub subject: Subject,
     /// The path of the field in the document, for example `plugins.redirect.regex_uri`; empty for the document
     /// itself.
     pub field: String,
-    /// The consequence of the fault.
+    /// The consequence of the violation.
     pub severity: Severity,
     /// The violated rule.
     pub rule: Rule,
-    /// The fault in one full sentence without secrets.
+    /// One full sentence without secrets.
     pub message: String,
 }
 
 impl Violation {
-    /// Whether PingSIX refuses the configuration for this fault, at any stage.
+    /// Whether PingSIX refuses the configuration for this violation, at any stage.
     pub fn is_refusal(&self) -> bool {
         self.severity > Severity::Harmful
     }
@@ -84,12 +84,13 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Whether PingSIX would refuse the configuration at any stage: whether a fault is worse than [`Severity::Harmful`].
+/// Whether PingSIX would refuse the configuration at any stage: whether a violation is worse than
+/// [`Severity::Harmful`].
 pub fn is_refused(violations: &[Violation]) -> bool {
     violations.iter().any(Violation::is_refusal)
 }
 
-/// Whether the configuration must not reach PingSIX, because it [is refused](is_refused) or a fault is
+/// Whether the configuration must not reach PingSIX, because it [is refused](is_refused) or a violation is
 /// [`Severity::Harmful`].
 pub fn is_unfit(violations: &[Violation]) -> bool {
     violations.iter().any(|violation| violation.severity >= Severity::Harmful)

@@ -30,8 +30,8 @@ const DOMAINS: [&str; 10] = [
 const OF_F5: &str =
     " Those of nginx.org and nginx.com belong to the controller of F5, and may protect the Ingress there.";
 
-/// Reads the annotations of an Ingress in these dialects. A fault that depends on other objects, such as a Secret, is not
-/// among the faults.
+/// Reads the annotations of an Ingress in these dialects. A problem that depends on other objects, such as a Secret, is
+/// not among the problems.
 pub fn read_annotations(
     dialects: &[AnnotationDialect],
     namespace: &str,
@@ -39,12 +39,12 @@ pub fn read_annotations(
 ) -> IngressAnnotations {
     let mut annotations = IngressAnnotations::read(namespace, annotations, dialects);
     // Permissions for scripts tune an Ingress, so they close nothing.
-    let flaw_of = |cors: &crd::Cors| {
+    let problem_of = |cors: &crd::Cors| {
         let mut refusals = Vec::new();
         let _ = Cors::of_policy(cors, &FieldPath::new("cors"), &mut refusals);
         refusals.first().map(|refusal| refusal.message.clone())
     };
-    annotations.check_cors(flaw_of, admits_any_origin);
+    annotations.check_cors(problem_of, admits_any_origin);
     annotations.check_directives(|filter| {
         let (at, mut refusals) = (FieldPath::new("metadata"), Vec::new());
         let request = filter.request_header_modifier.as_ref();
@@ -80,17 +80,17 @@ const MAX_HEADERS: usize = 64;
 const MAX_HEADER_BYTES: usize = 8 * 1024;
 
 /// The filter that sets the headers of a ConfigMap in responses; `None` without any. Headers that cannot be set have a
-/// message in `faults`, and so have those beyond the bounds.
+/// message in `problems`, and so have those beyond the bounds.
 pub fn read_custom_headers(
     data: &BTreeMap<String, String>,
-    faults: &mut Vec<String>,
+    problems: &mut Vec<String>,
 ) -> Option<api::HttpRouteRulesFilters> {
     let mut set: Vec<api::HttpRouteRulesFiltersResponseHeaderModifierSet> = Vec::new();
     let mut bytes = 0;
     for (name, value) in data {
         bytes += name.len() + value.len();
         if set.len() >= MAX_HEADERS || bytes > MAX_HEADER_BYTES {
-            faults.push(format!(
+            problems.push(format!(
                 "The ConfigMap has more than {MAX_HEADERS} headers, or more than {MAX_HEADER_BYTES} bytes of them; those from \
                  \"{name}\" on are not set."
             ));
@@ -104,9 +104,9 @@ pub fn read_custom_headers(
         let at = FieldPath::new("data");
         let _ = filter.map(|filter| HeaderChanges::of_response(filter, &at, &mut refusals));
         match refusals.first() {
-            Some(refusal) => faults.push(format!("Header \"{name}\" is not set: {}", refusal.message)),
+            Some(refusal) => problems.push(format!("Header \"{name}\" is not set: {}", refusal.message)),
             None if set.iter().any(|earlier| earlier.name.eq_ignore_ascii_case(name)) => {
-                faults.push(format!(
+                problems.push(format!(
                     "Header \"{name}\" is not set: the ConfigMap has it in another letter case, too."
                 ));
             }
@@ -161,23 +161,23 @@ pub(super) fn add_custom_headers(
         });
         return;
     };
-    let mut faults = Vec::new();
+    let mut problems = Vec::new();
     let mut data = config_map.data.clone().unwrap_or_default();
     // A rule with two changes of one header is refused.
     let changed = changed_headers(annotations);
     data.retain(|name, _| {
         let is_free = !changed.contains(&name.to_ascii_lowercase());
         if !is_free {
-            faults.push(format!("Header \"{name}\" is not set: another annotation changes it, too."));
+            problems.push(format!("Header \"{name}\" is not set: another annotation changes it, too."));
         }
         is_free
     });
-    let filter = read_custom_headers(&data, &mut faults);
+    let filter = read_custom_headers(&data, &mut problems);
     if let Some(filter) = filter {
         annotations.add_filter(filter);
     }
-    for fault in faults {
-        annotations.lose_custom_headers(fault);
+    for problem in problems {
+        annotations.lose_custom_headers(problem);
     }
 }
 

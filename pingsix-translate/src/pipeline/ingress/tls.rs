@@ -13,8 +13,8 @@ use crate::attach::ServerName;
 use crate::bounds;
 use crate::lower::{FirstNames, NameBytes, PresentedCertificate, ServedCertificate, beyond_name_bytes};
 use crate::model::{
-    Age, CertificateReference, FieldPath, Hostname, HostnameFlaw, Limitation, ObjectKey, ObjectName, Problem,
-    Reason, Refusal, Section, Severity, field,
+    Age, CertificateReference, FieldPath, Hostname, HostnameError, ObjectKey, ObjectName, Problem, Reason,
+    Refusal, Section, Severity, field,
 };
 use crate::quarantine::message_of;
 use crate::references::{Certificate, References};
@@ -164,7 +164,7 @@ impl Entry<'_> {
                  shown.",
                 certificate.secret
             );
-            problems.push(Limitation::new(self.field(), message).of(self.key));
+            problems.push(Refusal::limited(self.field(), message).of(self.key));
         }
         let by = Arc::new(CertificateReference::Ingress { ingress: self.key.clone(), tls: self.index });
         let shown = Arc::new(PresentedCertificate { certificate, by, age: self.age });
@@ -186,9 +186,9 @@ impl Entry<'_> {
                     }
                     ServerName::Named(name)
                 }
-                Err((host, flaw)) => {
+                Err((host, error)) => {
                     name_problems.add(Severity::Error, Reason::UnsupportedValue, at, |at| {
-                        (self.field_of(at), format!("\"{host}\" is not a server name: {flaw}."))
+                        (self.field_of(at), format!("\"{host}\" is not a server name: {error}."))
                     });
                     continue;
                 }
@@ -237,11 +237,10 @@ impl Entry<'_> {
     fn names<'n>(
         &'n self,
         certificate: &'n Certificate,
-    ) -> impl Iterator<Item = (Result<Hostname, (&'n str, HostnameFlaw)>, Option<usize>)> {
-        let hosts =
-            self.hosts().iter().enumerate().map(|(index, host)| {
-                (Hostname::parse(host).map_err(|flaw| (host.as_str(), flaw)), Some(index))
-            });
+    ) -> impl Iterator<Item = (Result<Hostname, (&'n str, HostnameError)>, Option<usize>)> {
+        let hosts = self.hosts().iter().enumerate().map(|(index, host)| {
+            (Hostname::parse(host).map_err(|error| (host.as_str(), error)), Some(index))
+        });
         let own = certificate.names().iter().filter(|_| self.hosts().is_empty());
         let is_shown = |added: &&AddedName| {
             !added.has_to_cover || certificate.names().iter().any(|name| name.covers(&added.name))

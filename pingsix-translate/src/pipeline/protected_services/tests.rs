@@ -9,7 +9,7 @@ fn host(text: &str) -> Hostname {
 /// Different policies by number.
 fn chains(number: usize) -> ListenerChains {
     let policy = ObjectKey::new(Kind::SecurityPolicy, "shop", format!("policy-{number}")).into();
-    let broken = BrokenPolicy { policy, flaw: "".into() };
+    let broken = BrokenPolicy { policy, refusal: "".into() };
     let of_listener = (0, Err(broken.clone()), Err(broken), RuleProtection::OfRule);
     ListenerChains::new([of_listener].into_iter())
 }

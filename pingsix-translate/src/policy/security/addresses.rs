@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Reader;
 use crate::crd;
-use crate::model::{Capability, FieldPath, Limitation, Network};
+use crate::model::{Capability, FieldPath, Network, Refusal};
 use crate::pingsix::Plugins;
 use crate::pingsix::plugin::{ForwardedHeaderErrorPolicy, IpRestriction, RequestId};
 
@@ -16,7 +16,7 @@ impl Reader<'_> {
         if let Some(authorization) = &spec.authorization {
             let at = at.child("authorization");
             if authorization.allow.is_empty() && authorization.deny.is_empty() {
-                self.flaw(at.clone(), "The field needs networks in allow or in deny.");
+                self.refuse(at.clone(), "The field needs networks in allow or in deny.");
             }
             self.check_networks(&authorization.allow, &at.child("allow"));
             self.check_networks(&authorization.deny, &at.child("deny"));
@@ -24,7 +24,7 @@ impl Reader<'_> {
         if let Some(client_ip) = &spec.client_ip {
             let at = at.child("clientIP").child("trustedProxies");
             if client_ip.trusted_proxies.is_empty() {
-                self.flaw(at.clone(), "The list is empty.");
+                self.refuse(at.clone(), "The list is empty.");
             }
             self.check_networks(&client_ip.trusted_proxies, &at);
         }
@@ -32,11 +32,11 @@ impl Reader<'_> {
 
     fn check_networks(&mut self, networks: &[String], at: &FieldPath) {
         if networks.len() > MAX_NETWORKS {
-            self.flaw(at.clone(), format!("The list has more than {MAX_NETWORKS} networks."));
+            self.refuse(at.clone(), format!("The list has more than {MAX_NETWORKS} networks."));
         }
         for (index, network) in networks.iter().enumerate() {
             if let Err(why) = Network::parse(network) {
-                self.flaw(at.index(index), format!("\"{network}\" {why}."));
+                self.refuse(at.index(index), format!("\"{network}\" {why}."));
             }
         }
     }
@@ -78,7 +78,7 @@ fn in_both_notations(networks: &[String]) -> Vec<String> {
 }
 
 /// The differences between the author's intent and what PingSIX does.
-pub(super) fn limitations(spec: &crd::SecurityPolicySpec) -> Vec<Limitation> {
+pub(super) fn limitations(spec: &crd::SecurityPolicySpec) -> Vec<Refusal> {
     let at = FieldPath::new("spec");
     let mut limitations = Vec::new();
     let mut limit_networks = |networks: &[String], at: &FieldPath| {

@@ -2,7 +2,7 @@
 
 use super::Reader;
 use crate::crd::{ApiKeyAuth, BasicAuth, ExtractFrom, Jwt, SecurityPolicySpec};
-use crate::model::{Capability, FieldPath, Limitation};
+use crate::model::{Capability, FieldPath, Refusal};
 use crate::pingsix::Plugins;
 use crate::pingsix::plugin::{self, JwtAlgorithm, JwtAuth, KeyAuth, PluginConfig as _};
 use crate::references::entry;
@@ -60,7 +60,10 @@ impl Reader<'_> {
         ];
         let set: Vec<&str> = set.into_iter().filter_map(|(name, is_set)| is_set.then_some(name)).collect();
         if let [first, second, ..] = set.as_slice() {
-            self.flaw(at.child(second), format!("A policy has one authentication, and {first} is set, too."));
+            self.refuse(
+                at.child(second),
+                format!("A policy has one authentication, and {first} is set, too."),
+            );
             return None;
         }
         if let Some(auth) = &spec.api_key_auth {
@@ -79,7 +82,7 @@ impl Reader<'_> {
         let mut keys: Vec<String> = Vec::new();
         let at_refs = at.child("credentialRefs");
         if auth.credential_refs.is_empty() {
-            self.flaw(at_refs.clone(), "No Secret with keys is given.");
+            self.refuse(at_refs.clone(), "No Secret with keys is given.");
         }
         for (index, reference) in auth.credential_refs.iter().enumerate() {
             let at = at_refs.index(index);
@@ -94,13 +97,13 @@ impl Reader<'_> {
                         let message = format!(
                             "Entry {name} of the Secret has characters that no key in a request can have."
                         );
-                        self.flaw(at.clone(), message);
+                        self.refuse(at.clone(), message);
                     }
-                    Err(message) => self.flaw(at.clone(), message),
+                    Err(message) => self.refuse(at.clone(), message),
                 }
             }
             if keys.len() == before {
-                self.flaw(at, "The Secret has no key.");
+                self.refuse(at, "The Secret has no key.");
             }
         }
         keys.sort_unstable();
@@ -115,18 +118,18 @@ impl Reader<'_> {
         let secret = self.secret(&auth.secret_ref, &at)?;
         let kind = secret.type_.as_deref().unwrap_or_default();
         if kind != BASIC_AUTH_SECRET {
-            self.flaw(at, format!("The Secret has to be of type {BASIC_AUTH_SECRET}, not \"{kind}\"."));
+            self.refuse(at, format!("The Secret has to be of type {BASIC_AUTH_SECRET}, not \"{kind}\"."));
             return None;
         }
         let (username, password) = match (entry(secret, "username"), entry(secret, "password")) {
             (Ok(username), Ok(password)) => (username.to_owned(), password.to_owned()),
             (Err(message), _) | (_, Err(message)) => {
-                self.flaw(at, message);
+                self.refuse(at, message);
                 return None;
             }
         };
         if username.contains(':') {
-            self.flaw(at, "The user name has a colon, which ends user names in requests.");
+            self.refuse(at, "The user name has a colon, which ends user names in requests.");
             return None;
         }
         Some(plugin::BasicAuth {
@@ -146,7 +149,7 @@ impl Reader<'_> {
             "ES256" => (JwtAlgorithm::ES256, false),
             "ES384" => (JwtAlgorithm::ES384, false),
             other => {
-                self.flaws.push(Capability::TokenAlgorithm.refuse_with(at.child("algorithm"), &[other]));
+                self.refusals.push(Capability::TokenAlgorithm.refuse_with(at.child("algorithm"), &[other]));
                 return None;
             }
         };
@@ -159,7 +162,7 @@ impl Reader<'_> {
             }
             (_, _, is_shared) => {
                 let field = if is_shared { "secretRef" } else { "publicKeyRef" };
-                self.flaw(at.clone(), format!("{} needs {field}, and nothing else.", jwt.algorithm));
+                self.refuse(at.clone(), format!("{} needs {field}, and nothing else.", jwt.algorithm));
                 return None;
             }
         };
@@ -167,7 +170,7 @@ impl Reader<'_> {
         for (index, claim) in jwt.required_claims.iter().enumerate() {
             if !CLAIMS.contains(&claim.as_str()) {
                 let at = at.child("requiredClaims").index(index);
-                self.flaws.push(Capability::RequiredClaim.refuse_with(at, &[claim, &CLAIMS.join(", ")]));
+                self.refusals.push(Capability::RequiredClaim.refuse_with(at, &[claim, &CLAIMS.join(", ")]));
             }
         }
         // PingSIX compares these claims where a token has them, and takes tokens without them.
@@ -203,18 +206,18 @@ impl Reader<'_> {
             return CredentialLocation { header: default.to_owned(), query: String::new() };
         };
         if headers.len() > 1 || params.len() > 1 {
-            self.flaws.push(Capability::CredentialPlaces.refuse(at.clone()));
+            self.refusals.push(Capability::CredentialPlaces.refuse(at.clone()));
         }
         if headers.is_empty() && params.is_empty() {
-            self.flaw(at.clone(), "The field needs a header or a query parameter.");
+            self.refuse(at.clone(), "The field needs a header or a query parameter.");
         }
         if let Some(header) =
             headers.first().filter(|name| http::HeaderName::from_bytes(name.as_bytes()).is_err())
         {
-            self.flaw(at.child("headers").index(0), format!("\"{header}\" is not a header name."));
+            self.refuse(at.child("headers").index(0), format!("\"{header}\" is not a header name."));
         }
         if params.first().is_some_and(String::is_empty) {
-            self.flaw(at.child("params").index(0), "The name of a query parameter is empty.");
+            self.refuse(at.child("params").index(0), "The name of a query parameter is empty.");
         }
         let first = |names: &[String]| names.first().cloned().unwrap_or_default();
         CredentialLocation { header: first(headers), query: first(params) }
@@ -222,7 +225,7 @@ impl Reader<'_> {
 }
 
 /// The differences between the author's intent and what PingSIX does. `sanitizes` is the default of `sanitize`.
-pub(super) fn limitations(spec: &SecurityPolicySpec, sanitizes: bool) -> Vec<Limitation> {
+pub(super) fn limitations(spec: &SecurityPolicySpec, sanitizes: bool) -> Vec<Refusal> {
     let at = FieldPath::new("spec");
     let mut limitations = Vec::new();
     if spec.jwt.as_ref().is_some_and(|jwt| jwt.audience.is_none()) {

@@ -306,12 +306,12 @@ fn a_filter_replaces_the_origins_of_a_default_and_of_no_override() {
 
 #[test]
 fn a_policy_of_which_a_field_cannot_be_read_protects_its_targets() {
-    for (field, fault) in
+    for (field, error) in
         [("strategy", json!("Merge")), ("oidc", json!({})), ("authorization", json!({"allow": [4]}))]
     {
         let mut objects = world();
         let mut fields = json!({"authorization": {"allow": ["10.0.0.0/8"]}});
-        fields[field] = fault;
+        fields[field] = error;
         add_policy(&mut objects, "guard", ROUTE, &fields);
         let translation = translated(&objects);
         assert_eq!(status(route(&translation, "/")), Some(500), "{field}");

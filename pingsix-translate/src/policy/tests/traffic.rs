@@ -196,14 +196,14 @@ fn a_client_certificate_is_shown_over_tls() {
 fn without_its_client_certificate_a_service_is_not_reached() {
     let mut plaintext = served();
     add_certificate(&mut plaintext, "client", &pem::pair(&["client.test"]));
-    let with_a_flaw = json!({
+    let with_a_refusal = json!({
         "loadBalancer": {"type": "LeastRequest"}, "tls": {"clientCertificateRef": {"name": "client"}},
     });
     let foreign = json!({"tls": {"clientCertificateRef": {"name": "client", "namespace": "other"}}});
     for (mut objects, settings, resolved) in [
         (encrypted(), certificate_ref("none"), Some(Reason::InvalidCertificateRef)),
         (encrypted(), foreign, Some(Reason::RefNotPermitted)),
-        (encrypted(), with_a_flaw, None),
+        (encrypted(), with_a_refusal, None),
         (plaintext, certificate_ref("client"), None),
     ] {
         add_traffic_policy(&mut objects, "traffic", 0, &web(), &settings);

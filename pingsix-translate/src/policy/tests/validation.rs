@@ -1,4 +1,4 @@
-//! The spec of a policy and its flaws.
+//! The spec of a policy and its refusals.
 
 use super::*;
 

@@ -17,7 +17,7 @@ use crate::pingsix::plugin::{
     RequestId, ResponseRewrite,
 };
 use crate::pingsix::{HashOn, Plugins};
-use crate::policy::inherited::{acceptance_flaws, unreadable_flaw};
+use crate::policy::inherited::{acceptance_refusals, unreadable_refusal};
 
 /// The longest delay in milliseconds. PingSIX holds each delayed request for the time.
 const LONGEST_DELAY: u128 = 60_000;
@@ -34,13 +34,13 @@ pub(super) struct Reader<'s> {
     unapplied: Vec<Refusal>,
 }
 
-/// The place of a value, and its flaws.
-struct Flaws {
+/// The place of a value, and its refusals.
+struct Refusals {
     at: FieldPath,
     list: Vec<Refusal>,
 }
 
-impl Flaws {
+impl Refusals {
     /// The value is invalid at a path such as `local.key.name`.
     fn invalid(&mut self, field: &str, message: impl Into<String>) {
         let at = field.split('.').fold(self.at.clone(), |at, name| at.child(name));
@@ -64,7 +64,7 @@ impl Flaws {
         Some(percentage).filter(|percentage| *percentage != 100)
     }
 
-    /// A duration in milliseconds; 0 after a flaw.
+    /// A duration in milliseconds; 0 after a refusal.
     fn millis(&mut self, field: &str, text: &str) -> u128 {
         text.parse::<gateway_api::Duration>().map_or_else(
             |_| {
@@ -86,13 +86,15 @@ impl<'s> Reader<'s> {
     }
 
     pub(super) fn read(&mut self, spec: &TrafficPolicySpec) -> TrafficEffect {
-        let rate_limit =
-            self.field(RATE_LIMIT, spec.rate_limit.as_ref(), |limit, flaws| rate_limit(&limit.local, flaws));
+        let rate_limit = self.field(RATE_LIMIT, spec.rate_limit.as_ref(), |limit, refusals| {
+            rate_limit(&limit.local, refusals)
+        });
         TrafficEffect {
             strategy: spec.strategy,
-            rate_limit: rate_limit.map(|limit| limit.map_err(|flaw| flaw.to_string().into())),
-            compression: self
-                .optional(COMPRESSION, spec.compression.as_ref(), |list, flaws| compression(list, flaws)),
+            rate_limit: rate_limit.map(|limit| limit.map_err(|refusal| refusal.to_string().into())),
+            compression: self.optional(COMPRESSION, spec.compression.as_ref(), |list, refusals| {
+                compression(list, refusals)
+            }),
             request_id: self.optional(REQUEST_ID, spec.request_id.as_ref(), request_id),
             fault_injection: self.optional(FAULT_INJECTION, spec.fault_injection.as_ref(), fault_injection),
             grpc_web: self.optional(GRPC_WEB, spec.grpc_web.as_ref(), |_, _| GrpcWeb {}),
@@ -110,7 +112,7 @@ impl<'s> Reader<'s> {
         &mut self,
         name: &str,
         value: Option<&T>,
-        read: impl FnOnce(&T, &mut Flaws) -> V,
+        read: impl FnOnce(&T, &mut Refusals) -> V,
     ) -> Option<V> {
         let field = self.field(name, value, read)?;
         if field.is_err()
@@ -121,27 +123,27 @@ impl<'s> Reader<'s> {
         field.ok()
     }
 
-    /// A field, or its first flaw; `None` if the field is not set.
+    /// A field, or its first refusal; `None` if the field is not set.
     fn field<T, V: Lowered>(
         &mut self,
         name: &str,
         value: Option<&T>,
-        read: impl FnOnce(&T, &mut Flaws) -> V,
+        read: impl FnOnce(&T, &mut Refusals) -> V,
     ) -> Option<Result<V, Refusal>> {
         let at = FieldPath::new("spec").child(name);
-        let unreadable = self.unreadable.iter().filter(|fault| fault.top_level() == name);
-        let mut flaws = Flaws { at: at.clone(), list: unreadable.map(unreadable_flaw).collect() };
-        let read = value.map(|value| read(value, &mut flaws));
-        let mut list = flaws.list;
+        let unreadable = self.unreadable.iter().filter(|field| field.top_level() == name);
+        let mut refusals = Refusals { at: at.clone(), list: unreadable.map(unreadable_refusal).collect() };
+        let read = value.map(|value| read(value, &mut refusals));
+        let mut list = refusals.list;
         if let Some(read) = read.as_ref().filter(|_| list.is_empty()) {
             let mut plugins = Plugins::default();
             read.add_to(&mut plugins);
-            list = acceptance_flaws(plugins, &at);
+            list = acceptance_refusals(plugins, &at);
         }
         let first = list.first().cloned();
         self.unapplied.append(&mut list);
         match first {
-            Some(flaw) => Some(Err(flaw)),
+            Some(refusal) => Some(Err(refusal)),
             None => read.map(Ok),
         }
     }
@@ -164,31 +166,31 @@ impl Lowered for Codings {
     }
 }
 
-fn rate_limit(limit: &LocalRateLimit, flaws: &mut Flaws) -> LimitCount {
+fn rate_limit(limit: &LocalRateLimit, refusals: &mut Refusals) -> LimitCount {
     let requests = limit.limit.requests;
     if !(1..=MOST_REQUESTS).contains(&requests) {
         let message = format!("{requests} is not a number of requests from 1 to {MOST_REQUESTS}.");
-        flaws.invalid("local.limit.requests", message);
+        refusals.invalid("local.limit.requests", message);
     }
     if !(400..=599).contains(&limit.reject_code) {
         let message = format!("{} is not a status from 400 to 599.", limit.reject_code);
-        flaws.invalid("local.rejectCode", message);
+        refusals.invalid("local.rejectCode", message);
     }
     let name = limit.key.name.as_deref();
     let (key_type, key) = match (limit.key.r#type, name) {
         (RateLimitKeyType::RemoteAddress, None) => (HashOn::Vars, "remote_addr".to_owned()),
         (RateLimitKeyType::RemoteAddress, Some(_)) => {
-            flaws.invalid("local.key.name", "Only a header, a cookie and a query parameter have a name.");
+            refusals.invalid("local.key.name", "Only a header, a cookie and a query parameter have a name.");
             return LimitCount::default();
         }
         (_, None) => {
-            flaws.invalid("local.key.name", "A header, a cookie and a query parameter need a name.");
+            refusals.invalid("local.key.name", "A header, a cookie and a query parameter need a name.");
             return LimitCount::default();
         }
         // PingSIX takes no other characters (`src/plugins/limit_count.rs`, `validate_key`).
         (_, Some(name)) if !is_key(name) => {
             let message = format!("\"{name}\" has other characters than letters, digits, -, _ and a dot.");
-            flaws.invalid("local.key.name", message);
+            refusals.invalid("local.key.name", message);
             return LimitCount::default();
         }
         (RateLimitKeyType::Header, Some(name)) => (HashOn::Head, name.to_ascii_lowercase()),
@@ -220,23 +222,23 @@ fn is_key(name: &str) -> bool {
     (1..=256).contains(&name.len()) && name.chars().all(is_plain)
 }
 
-fn compression(list: &[crd::Compression], flaws: &mut Flaws) -> Codings {
+fn compression(list: &[crd::Compression], refusals: &mut Refusals) -> Codings {
     let mut codings = Codings::default();
     if list.is_empty() {
-        flaws.whole("The list is empty.");
+        refusals.whole("The list is empty.");
     }
     for (index, crd::Compression { r#type: kind, level }) in list.iter().enumerate() {
-        let at = flaws.at.index(index);
+        let at = refusals.at.index(index);
         let (most, is_repeated) = match kind {
             CompressionType::Gzip => (9, codings.gzip.is_some()),
             CompressionType::Brotli => (11, codings.brotli.is_some()),
         };
         if is_repeated {
-            flaws.add(at.child("type"), format!("The list has {kind:?} twice."));
+            refusals.add(at.child("type"), format!("The list has {kind:?} twice."));
         }
         // With level 0, PingSIX compresses nothing.
         if let Some(level) = level.filter(|level| !(1..=most).contains(level)) {
-            flaws.add(at.child("level"), format!("{level} is not a level of {kind:?}, from 1 to {most}."));
+            refusals.add(at.child("level"), format!("{level} is not a level of {kind:?}, from 1 to {most}."));
         }
         match kind {
             CompressionType::Gzip => codings.gzip = Some(Gzip { comp_level: *level, ..Gzip::default() }),
@@ -248,15 +250,15 @@ fn compression(list: &[crd::Compression], flaws: &mut Flaws) -> Codings {
     codings
 }
 
-fn request_id(written: &crd::RequestId, flaws: &mut Flaws) -> RequestId {
+fn request_id(written: &crd::RequestId, refusals: &mut Refusals) -> RequestId {
     let default = RequestId::default();
     let name = written.header_name.as_deref().unwrap_or(&default.header_name);
     match header_name(name) {
         Ok(header) if header == http::header::HOST => {
-            flaws.invalid("headerName", "The Host header has the host of a request.");
+            refusals.invalid("headerName", "The Host header has the host of a request.");
         }
         Ok(_) => {}
-        Err(message) => flaws.invalid("headerName", message),
+        Err(message) => refusals.invalid("headerName", message),
     }
     RequestId {
         header_name: name.to_owned(),
@@ -265,16 +267,16 @@ fn request_id(written: &crd::RequestId, flaws: &mut Flaws) -> RequestId {
     }
 }
 
-fn fault_injection(written: &crd::FaultInjection, flaws: &mut Flaws) -> FaultInjection {
+fn fault_injection(written: &crd::FaultInjection, refusals: &mut Refusals) -> FaultInjection {
     if written.delay.is_none() && written.abort.is_none() {
-        flaws.whole("One of delay and abort has to be set.");
+        refusals.whole("One of delay and abort has to be set.");
     }
     let delay = written.delay.as_ref().map(|delay| {
-        let millis = flaws.millis("delay.duration", &delay.duration);
+        let millis = refusals.millis("delay.duration", &delay.duration);
         if millis > LONGEST_DELAY {
-            flaws.invalid("delay.duration", format!("\"{}\" is longer than 60s.", delay.duration));
+            refusals.invalid("delay.duration", format!("\"{}\" is longer than 60s.", delay.duration));
         }
-        let percentage = flaws.percentage("delay.percentage", delay.percentage);
+        let percentage = refusals.percentage("delay.percentage", delay.percentage);
         // Exact: the number is at most `LONGEST_DELAY`.
         let duration = u32::try_from(millis).map_or(0.0, |millis| f64::from(millis) / 1000.0);
         Delay { duration, percentage }
@@ -282,15 +284,15 @@ fn fault_injection(written: &crd::FaultInjection, flaws: &mut Flaws) -> FaultInj
     let abort = written.abort.as_ref().map(|abort| {
         let status = abort.http_status;
         if !(200..=599).contains(&status) {
-            flaws.invalid("abort.httpStatus", format!("{status} is not a status from 200 to 599."));
+            refusals.invalid("abort.httpStatus", format!("{status} is not a status from 200 to 599."));
         }
-        let percentage = flaws.percentage("abort.percentage", abort.percentage);
+        let percentage = refusals.percentage("abort.percentage", abort.percentage);
         Abort { http_status: status, percentage, ..Abort::default() }
     });
     FaultInjection { delay, abort }
 }
 
-fn response_headers(written: &crd::ResponseHeaderChanges, flaws: &mut Flaws) -> ResponseRewrite {
+fn response_headers(written: &crd::ResponseHeaderChanges, refusals: &mut Refusals) -> ResponseRewrite {
     fn read<H>(headers: &[ResponseHeader], of: fn(String, String) -> H) -> Vec<H> {
         headers.iter().map(|header| of(header.name.clone(), header.value.clone())).collect()
     }
@@ -304,34 +306,34 @@ fn response_headers(written: &crd::ResponseHeaderChanges, flaws: &mut Flaws) -> 
             })),
             remove: Some(written.remove.clone()),
         };
-    let changes = HeaderChanges::of_response(&filter, &flaws.at, &mut flaws.list);
-    if changes.is_empty() && flaws.list.is_empty() {
-        flaws.whole("One of set, add and remove has to be set.");
+    let changes = HeaderChanges::of_response(&filter, &refusals.at, &mut refusals.list);
+    if changes.is_empty() && refusals.list.is_empty() {
+        refusals.whole("One of set, add and remove has to be set.");
     }
     ResponseRewrite { headers: changes.lower_response(), ..ResponseRewrite::default() }
 }
 
-fn cache(written: &crd::ResponseCache, flaws: &mut Flaws) -> Cache {
+fn cache(written: &crd::ResponseCache, refusals: &mut Refusals) -> Cache {
     let default = Cache::default();
-    let millis = flaws.millis("ttl", &written.ttl);
+    let millis = refusals.millis("ttl", &written.ttl);
     let is_whole = millis.is_multiple_of(1000) && (1..=LONGEST_TTL).contains(&(millis / 1000));
-    if !is_whole && flaws.list.is_empty() {
+    if !is_whole && refusals.list.is_empty() {
         let message =
             format!("\"{}\" is not a time in whole seconds from 1s to {LONGEST_TTL}s.", written.ttl);
-        flaws.invalid("ttl", message);
+        refusals.invalid("ttl", message);
     }
     if written.methods.as_ref().is_some_and(Vec::is_empty) {
-        flaws.invalid("methods", "The list is empty.");
+        refusals.invalid("methods", "The list is empty.");
     }
     let statuses = written.statuses.clone().unwrap_or(default.cache_http_statuses);
     if statuses.is_empty() {
-        flaws.invalid("statuses", "The list is empty.");
+        refusals.invalid("statuses", "The list is empty.");
     }
     for (index, status) in statuses.iter().enumerate() {
         // 206 is a part of a response, and 304 none.
         if !(200..=599).contains(status) || [206, 304].contains(status) {
-            let at = flaws.at.child("statuses").index(index);
-            flaws.add(at, format!("Responses of status {status} cannot be kept."));
+            let at = refusals.at.child("statuses").index(index);
+            refusals.add(at, format!("Responses of status {status} cannot be kept."));
         }
     }
     let method = |method: &CacheMethod| match method {

@@ -39,7 +39,7 @@ pub(super) fn snis(
             match Hostname::parse(name) {
                 Ok(parsed) if parsed.as_str() == name => {}
                 Ok(_) => return refuse(format_args!("Server name \"{name}\" is not in lower case.")),
-                Err(flaw) => return refuse(format_args!("\"{name}\" is not a server name: {flaw}.")),
+                Err(error) => return refuse(format_args!("\"{name}\" is not a server name: {error}.")),
             }
         }
         match repeated(names) {
@@ -149,6 +149,6 @@ pub(super) fn certs(certificates: &str, (): &()) -> garde::Result {
 pub(super) fn key(chain: &str) -> impl FnOnce(&String, &()) -> garde::Result {
     move |key, ()| match check_for_sidecar(chain, key) {
         Ok(()) => Ok(()),
-        Err(fault) => refuse(format_args!("The certificate cannot be used: {fault}.")),
+        Err(error) => refuse(format_args!("The certificate cannot be used: {error}.")),
     }
 }

@@ -216,10 +216,10 @@ fn hostile_ingresses_gain_nothing_over_budget_and_younger_change_nothing() {
         let budget = scarce(&mut rng, &alone, &run(&objects, Budget::default()));
         let probes = probes(&mut rng, super::REQUESTS);
         let is_apart = younger && apart;
-        if let Err(fault) = judge(&objects, budget, is_apart, &probes, &mut seen) {
+        if let Err(error) = judge(&objects, budget, is_apart, &probes, &mut seen) {
             let again =
                 |objects: &[Value]| judge(objects, budget, is_apart, &probes, &mut Seen::default()).err();
-            report(&format!("seed {seed}, {budget:?}: {fault}"), objects, again);
+            report(&format!("seed {seed}, {budget:?}: {error}"), objects, again);
         }
     }
     println!("{seen:?}");

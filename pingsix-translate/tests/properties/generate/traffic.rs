@@ -45,7 +45,7 @@ pub(crate) fn settings(rng: &mut SmallRng, is_wide: bool) -> Value {
         }
     }
     if one_in(rng, 5) {
-        spec["faultInjection"] = faults(rng);
+        spec["faultInjection"] = fault_injection(rng);
     }
     if one_in(rng, 5) {
         spec["grpcWeb"] = json!({});
@@ -117,22 +117,22 @@ fn compression(rng: &mut SmallRng) -> Value {
     Value::Array(list)
 }
 
-fn faults(rng: &mut SmallRng) -> Value {
-    let mut faults = json!({});
+fn fault_injection(rng: &mut SmallRng) -> Value {
+    let mut injected = json!({});
     if one_in(rng, 2) {
-        faults["delay"] = json!({ "duration": pick(rng, &["250ms", "1m", "250ms", "61s"]) });
+        injected["delay"] = json!({ "duration": pick(rng, &["250ms", "1m", "250ms", "61s"]) });
         if one_in(rng, 2) {
-            faults["delay"]["percentage"] = json!(rng.random_range(0..=101));
+            injected["delay"]["percentage"] = json!(rng.random_range(0..=101));
         }
     }
     if one_in(rng, 2) {
         let status = *[503_u16, 418, 429, 503, 600].get(rng.random_range(0..5)).unwrap();
-        faults["abort"] = json!({ "httpStatus": status });
+        injected["abort"] = json!({ "httpStatus": status });
         if !one_in(rng, 3) {
-            faults["abort"]["percentage"] = json!(rng.random_range(0..=101));
+            injected["abort"]["percentage"] = json!(rng.random_range(0..=101));
         }
     }
-    faults
+    injected
 }
 
 fn changes(rng: &mut SmallRng) -> Value {

@@ -25,8 +25,9 @@ fn everything_emitted_for_annotations_is_accepted_by_pingsix() {
         add(&mut rng, &mut objects);
         for (layout, _) in LAYOUTS {
             let failure = |objects: &[Value]| {
-                let faults = accepted::faults(&Case::new(objects, layout).translation, &options(layout));
-                (!faults.is_empty()).then(|| faults.join("\n"))
+                let violations =
+                    accepted::violations(&Case::new(objects, layout).translation, &options(layout));
+                (!violations.is_empty()).then(|| violations.join("\n"))
             };
             if failure(&objects).is_some() {
                 report(seed, objects, failure);

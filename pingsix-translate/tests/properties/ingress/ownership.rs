@@ -46,7 +46,7 @@ fn shown_by(case: &Case, objects_of: &dyn Fn(&str) -> bool) -> Vec<String> {
 }
 
 /// Checks the answers to requests in every data plane of a layout. Counts the requests that an owner answers.
-fn fault(objects: &[Value], layout: Layout, probes: &[Probe]) -> Result<[usize; 3], String> {
+fn judge(objects: &[Value], layout: Layout, probes: &[Probe]) -> Result<[usize; 3], String> {
     let (without, with) = without_and_with(objects);
     let (without, with) = (Case::new(&without, layout), Case::new(&with, layout));
     let (mut answered, mut kept, mut all) = (0, 0, 0);
@@ -94,13 +94,13 @@ fn owners_answer_for_their_hosts_and_younger_namespaces_change_nothing() {
         let hosts: Vec<String> = hosts(&generate::hostnames(&objects));
         let probes: Vec<Probe> = (0..80).map(|_| probe(&mut rng, &hosts)).collect();
         for (layout, _) in LAYOUTS {
-            match fault(&objects, layout, &probes) {
+            match judge(&objects, layout, &probes) {
                 Ok([by_owner, unchanged, asked]) => {
                     answered += by_owner;
                     kept += unchanged;
                     all += asked;
                 }
-                Err(_) => report(seed, objects, |objects| fault(objects, layout, &probes).err()),
+                Err(_) => report(seed, objects, |objects| judge(objects, layout, &probes).err()),
             }
         }
     }

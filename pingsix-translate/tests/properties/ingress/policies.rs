@@ -165,11 +165,11 @@ fn verdicts_on_policies_of_ingresses_are_the_oracles() {
                     })
                     .collect();
                 let expected = case.world.verdicts_on_policies(&case.ingresses.names());
-                let faults = accepted::faults(&case.translation, &options(layout));
+                let violations = accepted::violations(&case.translation, &options(layout));
                 let differs = said != expected;
                 differs
                     .then(|| format!("the oracle says {expected:?}, the verdicts {said:?}"))
-                    .or(faults.first().cloned())
+                    .or(violations.first().cloned())
             };
             if failure(&objects).is_some() {
                 report(seed, objects, failure);
@@ -288,7 +288,7 @@ fn a_policy_of_an_ingress_never_fails_open() {
             let probes = probes(&mut rng, &written, 40);
             for decided in answers(&case, &probes) {
                 judge(&decided, keys.as_ref(), &mut all)
-                    .unwrap_or_else(|fault| panic!("seed {seed}, step {step}: {fault}"));
+                    .unwrap_or_else(|error| panic!("seed {seed}, step {step}: {error}"));
             }
             for _ in 0..rng.random_range(1..4) {
                 if rng.random() {

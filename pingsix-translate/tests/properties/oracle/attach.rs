@@ -11,7 +11,7 @@ pub(super) const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
 
 /// Why a listener is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum ListenerFault {
+pub(crate) enum ListenerProblem {
     UnsupportedProtocol,
     ProtocolConflict,
     HostnameConflict,
@@ -24,40 +24,40 @@ pub(crate) type NotAttached = &'static str;
 impl World {
     /// Finds out what keeps each of the listeners from serving, once and for all.
     pub(super) fn judge_listeners(&mut self) {
-        self.faults = vec![BTreeSet::new(); self.listeners.len()];
+        self.problems = vec![BTreeSet::new(); self.listeners.len()];
         let owners: BTreeSet<Owner> = self.listeners.iter().map(|listener| listener.owner).collect();
         for owner in owners {
             // The first owner wins, and has nothing to fear from those that come later. Among the listeners of one owner
             // there is no winner. The specification
             // is silent about hosts that the losers keep from others; in this oracle, they keep none.
             for rivals in [true, false] {
-                let lost: Vec<(usize, ListenerFault)> = self
+                let lost: Vec<(usize, ListenerProblem)> = self
                     .listeners_of(owner)
                     .into_iter()
                     .flat_map(|index| {
-                        self.conflicts(index, rivals).into_iter().map(move |fault| (index, fault))
+                        self.conflicts(index, rivals).into_iter().map(move |problem| (index, problem))
                     })
                     .collect();
-                for (index, fault) in lost {
-                    self.faults[index].insert(fault);
+                for (index, problem) in lost {
+                    self.problems[index].insert(problem);
                 }
             }
         }
         for index in 0..self.listeners.len() {
             let listener = &self.listeners[index];
             // Of a ListenerSet's listener it says more that its port is taken.
-            if !speaks_http(listener) && self.faults[index].is_empty() {
-                self.faults[index].insert(ListenerFault::UnsupportedProtocol);
+            if !speaks_http(listener) && self.problems[index].is_empty() {
+                self.problems[index].insert(ListenerProblem::UnsupportedProtocol);
             } else if listener.protocol == "HTTPS" && self.certificates(listener).is_empty() {
-                self.faults[index].insert(ListenerFault::InvalidCertificateRef);
+                self.problems[index].insert(ListenerProblem::InvalidCertificateRef);
             }
         }
     }
 
     /// The conflicts that a listener loses to listeners of earlier owners, or to others of its own owner.
-    fn conflicts(&self, index: usize, to_earlier: bool) -> BTreeSet<ListenerFault> {
+    fn conflicts(&self, index: usize, to_earlier: bool) -> BTreeSet<ListenerProblem> {
         let listener = &self.listeners[index];
-        let is_free = |index: usize| self.faults[index].is_empty();
+        let is_free = |index: usize| self.problems[index].is_empty();
         if !is_free(index) {
             return BTreeSet::new();
         }
@@ -72,29 +72,31 @@ impl World {
                 && speaks_http(other)
         });
         let conflict = |(_, other): (usize, &Listener)| match listener.protocol.as_str() {
-            "HTTP" | "HTTPS" if listener.protocol != other.protocol => Some(ListenerFault::ProtocolConflict),
+            "HTTP" | "HTTPS" if listener.protocol != other.protocol => {
+                Some(ListenerProblem::ProtocolConflict)
+            }
             "HTTP" | "HTTPS" => {
-                (listener.hostname == other.hostname).then_some(ListenerFault::HostnameConflict)
+                (listener.hostname == other.hostname).then_some(ListenerProblem::HostnameConflict)
             }
             // A TCP listener would need the port for itself.
-            "TCP" if to_earlier => Some(ListenerFault::ProtocolConflict),
+            "TCP" if to_earlier => Some(ListenerProblem::ProtocolConflict),
             _ => None,
         };
         rivals.filter_map(conflict).collect()
     }
 
     /// Everything that keeps a listener from serving.
-    pub(crate) fn listener_faults(&self, index: usize) -> &BTreeSet<ListenerFault> {
-        &self.faults[index]
+    pub(crate) fn listener_problems(&self, index: usize) -> &BTreeSet<ListenerProblem> {
+        &self.problems[index]
     }
 
     /// The reasons why references to certificates do not lead to one.
-    pub(super) fn certificate_faults(&self, listener: &Listener) -> BTreeSet<&'static str> {
+    pub(super) fn certificate_problems(&self, listener: &Listener) -> BTreeSet<&'static str> {
         if listener.protocol != "HTTPS" {
             return BTreeSet::new();
         }
         let references = listener.tls.certificate_refs.iter();
-        let fault = |reference: &SecretRef| {
+        let problem = |reference: &SecretRef| {
             let secret = self.secret(listener, reference);
             if self.may_use_secret(listener.owner, &secret) {
                 (!self.secrets.contains(&secret)).then_some("InvalidCertificateRef")
@@ -102,7 +104,7 @@ impl World {
                 Some("RefNotPermitted")
             }
         };
-        references.filter_map(fault).collect()
+        references.filter_map(problem).collect()
     }
 
     /// The Secrets of the references that lead to one. Every Secret that is generated holds a usable certificate.
@@ -122,7 +124,7 @@ impl World {
 
     /// Whether a listener serves requests.
     pub(crate) fn serves(&self, index: usize) -> bool {
-        self.listener_faults(index).is_empty()
+        self.listener_problems(index).is_empty()
     }
 
     /// Ports with at least one listener that serves.
@@ -146,7 +148,7 @@ impl World {
     }
 
     fn keeps_its_hosts(&self, index: usize) -> bool {
-        self.listener_faults(index).iter().all(|fault| *fault == ListenerFault::InvalidCertificateRef)
+        self.listener_problems(index).iter().all(|problem| *problem == ListenerProblem::InvalidCertificateRef)
     }
 
     /// Whether a parentRef of a route in this namespace names our Gateway, or a ListenerSet of it.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::World;
-use super::attach::{ListenerFault, NotAttached, is_kind, speaks_http};
+use super::attach::{ListenerProblem, NotAttached, is_kind, speaks_http};
 use super::hostname::{matches, representative};
 use super::list::Refusals;
 use super::row::is_unsupported;
@@ -22,13 +22,13 @@ fn mirrors(rule: &Rule) -> impl Iterator<Item = BackendRef> {
 /// The expected status of a listener.
 #[derive(Debug)]
 pub(crate) struct ListenerStatus {
-    pub(crate) faults: BTreeSet<ListenerFault>,
+    pub(crate) problems: BTreeSet<ListenerProblem>,
     /// Whether its protocol is one that is implemented.
     pub(crate) speaks_http: bool,
     /// Whether `allowedRoutes.kinds` names something a listener of HTTP cannot carry.
     pub(crate) has_wrong_kinds: bool,
     /// Why certificates are missing; the listener serves all the same while it has another.
-    pub(crate) certificate_faults: BTreeSet<&'static str>,
+    pub(crate) certificate_problems: BTreeSet<&'static str>,
     /// Kinds of routes that are supported.
     pub(crate) supported_kinds: BTreeSet<&'static str>,
     pub(crate) attached_routes: i32,
@@ -66,14 +66,14 @@ impl World {
         listeners
             .map(|(index, listener)| {
                 let kinds = &listener.allowed_routes.kinds;
-                let faults = self.listener_faults(index).clone();
+                let problems = self.listener_problems(index).clone();
                 let carried = [RouteKindName::Http, RouteKindName::Grpc];
                 ListenerStatus {
                     has_wrong_kinds: !kinds
                         .iter()
                         .all(|kind| carried.iter().any(|known| is_kind(kind, *known))),
                     speaks_http: speaks_http(listener),
-                    certificate_faults: self.certificate_faults(listener),
+                    certificate_problems: self.certificate_problems(listener),
                     supported_kinds: carried
                         .iter()
                         .filter(|_| speaks_http(listener))
@@ -81,7 +81,7 @@ impl World {
                         .map(|known| known.as_str())
                         .collect(),
                     attached_routes: attached.get(&index).copied().unwrap_or_default(),
-                    faults,
+                    problems,
                 }
             })
             .collect()

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::attach::ListenerFault;
+use super::attach::ListenerProblem;
 use super::grpc::{Call, GrpcRoute};
 use super::security::Policy;
 
@@ -21,8 +21,8 @@ pub(crate) struct World {
     pub(crate) listener_sets: Vec<ListenerSet>,
     /// The Gateway's listeners, then those of the ListenerSets it allows.
     pub(crate) listeners: Vec<Listener>,
-    /// The faults of each listener that keep it from serving.
-    pub(crate) faults: Vec<BTreeSet<ListenerFault>>,
+    /// The problems of each listener that keep it from serving.
+    pub(crate) problems: Vec<BTreeSet<ListenerProblem>>,
     pub(crate) routes: Vec<Route>,
     pub(crate) services: BTreeMap<Name, Service>,
     pub(crate) slices: Vec<Slice>,

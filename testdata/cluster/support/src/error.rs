@@ -77,7 +77,7 @@ pub enum Error {
     Manifest {
         /// The file, or another source of the manifests.
         from: String,
-        /// The fault.
+        /// The error.
         why: String,
     },
     /// The API server refused a request of the cluster's own.

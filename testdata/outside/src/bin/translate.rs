@@ -3,8 +3,8 @@
 use pingsix_gateway_api::{Objects, Options, Pipeline, Request};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let (objects, faults) = Objects::from_yaml(&std::io::read_to_string(std::io::stdin())?);
-    faults.iter().for_each(|fault| eprintln!("{fault}"));
+    let (objects, problems) = Objects::from_yaml(&std::io::read_to_string(std::io::stdin())?);
+    problems.iter().for_each(|problem| eprintln!("{problem}"));
     let output = Pipeline::new(Options::default()).run(&objects);
     output.findings.iter().for_each(|finding| eprintln!("{finding}"));
     for (data_plane, desired) in output.desired() {

@@ -80,7 +80,7 @@ fn a_host_that_is_not_exactly_one_is_refused() {
 }
 
 #[test]
-fn an_instruction_that_does_not_fit_is_the_fault_of_the_gateway() {
+fn an_instruction_that_does_not_fit_is_the_error_of_the_gateway() {
     for value in ["", "v0 301 http:80 https - - keep", "v1 301 http:80 - - - prefix:/foo:/bar"] {
         assert_eq!(
             h1("/p", &[("host", "a.example"), (REDIRECT_HEADER, value)]),

@@ -9,7 +9,7 @@ use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureSch
 use super::*;
 
 /// The answer for bytes that arrive in portions with these ends.
-fn read(bytes: &[u8], ends: &[usize]) -> Result<Option<Hello>, Flaw> {
+fn read(bytes: &[u8], ends: &[usize]) -> Result<Option<Hello>, ClientHelloError> {
     let mut reader = Reader::default();
     let mut begin = 0;
     for end in ends.iter().copied().chain([bytes.len()]) {
@@ -23,7 +23,7 @@ fn read(bytes: &[u8], ends: &[usize]) -> Result<Option<Hello>, Flaw> {
     Ok(None)
 }
 
-fn read_at_once(bytes: &[u8]) -> Result<Option<Hello>, Flaw> {
+fn read_at_once(bytes: &[u8]) -> Result<Option<Hello>, ClientHelloError> {
     read(bytes, &[])
 }
 
@@ -32,7 +32,7 @@ fn named_hello(name: &str) -> Hello {
     Hello { name: Some(name.to_owned()) }
 }
 
-const UNNAMED: Result<Option<Hello>, Flaw> = Ok(Some(Hello { name: None }));
+const UNNAMED: Result<Option<Hello>, ClientHelloError> = Ok(Some(Hello { name: None }));
 
 /// The server name that rustls finds: an error if it refuses the bytes, `None` if there is none.
 fn rustls_name(bytes: &[u8]) -> Result<Option<String>, ()> {
@@ -239,7 +239,7 @@ fn a_stream_without_a_client_hello_is_refused_at_its_first_bytes() {
         b"SSH-2.0-",
         b"\x80\x2e\x01",
     ] {
-        assert_eq!(read_at_once(bytes), Err(Flaw::NotClientHello), "{bytes:x?}");
+        assert_eq!(read_at_once(bytes), Err(ClientHelloError::NotClientHello), "{bytes:x?}");
     }
     for bytes in [b"".as_slice(), b"\x16", b"\x16\x03\x01\x00"] {
         assert_eq!(read_at_once(bytes), Ok(None), "{bytes:x?}");
@@ -254,9 +254,9 @@ fn a_client_hello_has_16_kib_with_its_record_headers() {
     let fits = records(&with_padding(MAX_HELLO_BYTES - bare), &[]);
     assert_eq!((fits.len(), read_at_once(&fits)), (MAX_HELLO_BYTES, Ok(Some(named_hello("a.test")))));
     let larger = records(&with_padding(MAX_HELLO_BYTES - bare + 1), &[]);
-    assert_eq!(read_at_once(&larger), Err(Flaw::TooLarge));
-    assert_eq!(read(&larger, &(0..larger.len()).collect::<Vec<_>>()), Err(Flaw::TooLarge));
-    assert_eq!(read_at_once(b"\x16\x03\x01\x00\x04\x01\x00\x40\x01"), Err(Flaw::TooLarge));
+    assert_eq!(read_at_once(&larger), Err(ClientHelloError::TooLarge));
+    assert_eq!(read(&larger, &(0..larger.len()).collect::<Vec<_>>()), Err(ClientHelloError::TooLarge));
+    assert_eq!(read_at_once(b"\x16\x03\x01\x00\x04\x01\x00\x40\x01"), Err(ClientHelloError::TooLarge));
     // Bytes after a complete message are ignored.
     let mut followed = records(&with_padding(0), &[]);
     followed.extend(vec![0; 2 * MAX_HELLO_BYTES]);
@@ -280,6 +280,6 @@ fn a_server_name_is_one_name_in_ascii() {
         vec![(0, vec![0, 4, 1, 0, 1, b'a'])],
         vec![(0, vec![0, 8, 0, 0, 1, b'a', 0, 0, 1, b'b'])],
     ] {
-        assert_eq!(read(&extensions), Err(Flaw::NotClientHello), "{extensions:x?}");
+        assert_eq!(read(&extensions), Err(ClientHelloError::NotClientHello), "{extensions:x?}");
     }
 }

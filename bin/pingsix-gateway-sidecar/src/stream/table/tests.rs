@@ -23,7 +23,7 @@ struct Served {
 }
 
 impl Served {
-    fn apply(&mut self, world: &World) -> Result<Vec<Listener>, Vec<Fault>> {
+    fn apply(&mut self, world: &World) -> Result<Vec<Listener>, Vec<ServeError>> {
         let changes = self.table.apply(&documents(1, world))?;
         let listeners = changes.keys().copied().collect();
         for (listener, routes) in changes {
@@ -61,8 +61,8 @@ impl Served {
         self.route(port, arrival).map_or_else(|| "no route".to_owned(), |route| shown(&self.table, &route))
     }
 
-    fn faults(&self) -> Vec<String> {
-        self.table.faults().map(|fault| fault.to_string()).collect()
+    fn errors(&self) -> Vec<String> {
+        self.table.errors().map(|error| error.to_string()).collect()
     }
 }
 
@@ -241,7 +241,7 @@ proptest! {
                 prop_assert_eq!(&answer, &expected(&model, port, arrival), "{} {:?}", port, arrival);
                 prop_assert_eq!(&answer, &rebuilt.answer(port, arrival));
             }
-            prop_assert_eq!(served.faults(), rebuilt.faults());
+            prop_assert_eq!(served.errors(), rebuilt.errors());
             prop_assert_eq!(served.listeners.len(), rebuilt.listeners.len());
             prop_assert_eq!(&served.table.claims, &rebuilt.table.claims);
         }
@@ -347,7 +347,7 @@ fn an_unreadable_route_keeps_its_names_from_a_wildcard() {
     let served = Served::of(&documents);
     assert_eq!(served.answer(1, Arrival::Tls("a.test")), REJECTED);
     assert_eq!(served.answer(1, Arrival::Tls("b.test")), "u Some([10.0.0.1:1]) x 1; ");
-    assert!(served.faults()[0].starts_with("stream_routes/narrow: unknown variant `maybe`"));
+    assert!(served.errors()[0].starts_with("stream_routes/narrow: unknown variant `maybe`"));
 }
 
 #[test]
@@ -359,7 +359,7 @@ fn a_route_without_identity_keeps_the_former_document_or_revision() {
     assert_eq!(served.apply(&bad).unwrap(), []);
     let former = "u Some([10.0.0.1:1]) x 1; ";
     assert_eq!(served.answer(1, Arrival::Tls("a.test")), former);
-    assert!(served.faults()[0].contains("The former document stays in force"));
+    assert!(served.errors()[0].contains("The former document stays in force"));
 
     let mut worse = good.clone();
     worse.remove("stream_routes/a");
@@ -369,7 +369,7 @@ fn a_route_without_identity_keeps_the_former_document_or_revision() {
     assert_eq!(served.answer(1, Arrival::Tls("a.test")), former);
 
     served.apply(&good).unwrap();
-    assert_eq!(served.faults(), [""; 0]);
+    assert_eq!(served.errors(), [""; 0]);
     served.apply(&World::new()).unwrap();
     assert!(served.listeners.is_empty() && served.table.upstreams.is_empty());
 }
@@ -387,12 +387,12 @@ fn a_connection_that_two_documents_take_is_rejected() {
     assert_eq!(served.answer(1, Arrival::Tls("a.test")), REJECTED);
     assert_eq!(served.answer(1, Arrival::Tls("b.test")), "u Some([10.0.0.1:1]) x 1; ");
     assert_eq!(served.answer(2, Arrival::Tcp), REJECTED);
-    assert_eq!(served.faults().len(), 3);
+    assert_eq!(served.errors().len(), 3);
     documents.remove("stream_routes/b");
     documents.remove("stream_routes/c");
     served.apply(&documents).unwrap();
     assert_eq!(served.answer(1, Arrival::Tls("a.test")), "u Some([10.0.0.1:1]) x 1; ");
-    assert_eq!(served.faults(), [""; 0]);
+    assert_eq!(served.errors(), [""; 0]);
 }
 
 #[test]
@@ -429,7 +429,7 @@ fn a_change_rebuilds_its_listener_alone_and_nodes_change_in_place() {
 }
 
 #[test]
-fn unknown_keys_are_faults_and_metadata_is_ignored() {
+fn unknown_keys_are_errors_and_metadata_is_ignored() {
     let served = Served::of(&world(&[
         ("cas/c", json!({"certs": "", "more": 1})),
         ("certs/c", json!("x")),
@@ -437,7 +437,7 @@ fn unknown_keys_are_faults_and_metadata_is_ignored() {
         ("ssls/s", json!({"cert": "", "key": "hush", "more": 1})),
     ]));
     assert_eq!(
-        served.faults(),
+        served.errors(),
         [
             "cas/c: The document cannot be decoded.",
             "certs/c: The key is of no known kind.",

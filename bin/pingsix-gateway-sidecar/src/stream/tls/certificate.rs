@@ -104,8 +104,8 @@ mod tests {
             assert_eq!(decoded.is_ok(), is_served, "{kind}: {decoded:?}");
             let mut config = StreamConfig::new();
             config.insert("a", ssl);
-            let faults = validate(&config);
-            assert_eq!(faults.is_empty(), is_served, "{kind}: {faults:?}");
+            let errors = validate(&config);
+            assert_eq!(errors.is_empty(), is_served, "{kind}: {errors:?}");
         }
     }
 }

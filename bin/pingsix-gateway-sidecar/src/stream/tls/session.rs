@@ -13,7 +13,7 @@ use super::admission::Admission;
 
 /// Reason why a handshake failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Flaw {
+pub(in super::super) enum HandshakeError {
     /// It took too long.
     Slow,
     /// It was the oldest of too many.
@@ -74,18 +74,19 @@ impl Session {
     /// Waits until the client has sent the beginning of a request. It stays in the session for the relay.
     ///
     /// # Errors
-    /// [`Flaw::Left`] if the client has ended its direction or has left. Another error is one of the protocol.
-    pub(in super::super) async fn request(&self, client: &TcpStream) -> Result<(), Flaw> {
+    /// [`HandshakeError::Left`] if the client has ended its direction or has left. Another error is one of the
+    /// protocol.
+    pub(in super::super) async fn request(&self, client: &TcpStream) -> Result<(), HandshakeError> {
         loop {
-            let state = process(&mut self.lock().tls, client).map_err(|error| flaw(&error))?;
+            let state = process(&mut self.lock().tls, client).map_err(|error| failure(&error))?;
             if state.plaintext_bytes_to_read() >= PREFACE_BYTES {
                 return Ok(());
             }
             if state.peer_has_closed() {
-                return Err(Flaw::Left);
+                return Err(HandshakeError::Left);
             }
-            self.flush(client).await.map_err(|_| Flaw::Left)?;
-            client.readable().await.map_err(|_| Flaw::Left)?;
+            self.flush(client).await.map_err(|_| HandshakeError::Left)?;
+            client.readable().await.map_err(|_| HandshakeError::Left)?;
             read(&mut self.lock().tls, &mut Socket(client))?;
         }
     }
@@ -148,17 +149,17 @@ pub(in super::super) async fn handshake(
     read: Vec<u8>,
     config: Arc<ServerConfig>,
     admission: &Arc<Admission>,
-) -> Result<Session, Flaw> {
+) -> Result<Session, HandshakeError> {
     let admitted = admission.enter().await;
     let tls = tokio::select! {
         biased;
-        () = admitted.evicted() => return Err(Flaw::Evicted),
+        () = admitted.evicted() => return Err(HandshakeError::Evicted),
         tls = negotiate(client, name, read, config, admission) => tls?,
     };
     let state = Mutex::new(State { tls, has_ended: false });
     let session = Session { state, replies: Notify::new() };
     // The last messages, such as tickets.
-    session.flush(client).await.map_err(|_| Flaw::Left)?;
+    session.flush(client).await.map_err(|_| HandshakeError::Left)?;
     Ok(session)
 }
 
@@ -168,18 +169,18 @@ async fn negotiate(
     read: Vec<u8>,
     config: Arc<ServerConfig>,
     admission: &Admission,
-) -> Result<ServerConnection, Flaw> {
+) -> Result<ServerConnection, HandshakeError> {
     let mut rest = read.as_slice();
     let mut tls = {
         let _turn = admission.turn().await;
         let accepted = accept(&mut rest)?;
         if accepted.client_hello().server_name() != name {
-            return Err(Flaw::ServerName);
+            return Err(HandshakeError::ServerName);
         }
         let refused = |(error, mut alert): (Error, rustls::server::AcceptedAlert)| {
             // The client may be gone.
             let _ = alert.write_all(&mut Socket(client));
-            flaw(&error)
+            failure(&error)
         };
         accepted.into_connection(config).map_err(refused)?
     };
@@ -193,12 +194,12 @@ async fn negotiate(
             match tls.write_tls(&mut Socket(client)) {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    client.writable().await.map_err(|_| Flaw::Left)?;
+                    client.writable().await.map_err(|_| HandshakeError::Left)?;
                 }
-                Err(_) => return Err(Flaw::Left),
+                Err(_) => return Err(HandshakeError::Left),
             }
         }
-        client.readable().await.map_err(|_| Flaw::Left)?;
+        client.readable().await.map_err(|_| HandshakeError::Left)?;
         let _turn = admission.turn().await;
         advance(&mut tls, &mut Socket(client), client)?;
     }
@@ -206,34 +207,38 @@ async fn negotiate(
 }
 
 /// Reads the `ClientHello` that stands at the beginning of `bytes`, and takes it and perhaps more from them.
-fn accept(bytes: &mut &[u8]) -> Result<Accepted, Flaw> {
+fn accept(bytes: &mut &[u8]) -> Result<Accepted, HandshakeError> {
     let mut acceptor = Acceptor::default();
     loop {
         match acceptor.read_tls(bytes) {
-            Ok(0) | Err(_) => return Err(Flaw::Invalid),
+            Ok(0) | Err(_) => return Err(HandshakeError::Invalid),
             Ok(_) => {}
         }
         // No alert: these are bytes for which the proxy has found a route, but no TLS client yet.
-        if let Some(accepted) = acceptor.accept().map_err(|_| Flaw::Invalid)? {
+        if let Some(accepted) = acceptor.accept().map_err(|_| HandshakeError::Invalid)? {
             return Ok(accepted);
         }
     }
 }
 
 /// Takes bytes from `from`, and what follows from them.
-fn advance(tls: &mut ServerConnection, from: &mut dyn io::Read, client: &TcpStream) -> Result<(), Flaw> {
+fn advance(
+    tls: &mut ServerConnection,
+    from: &mut dyn io::Read,
+    client: &TcpStream,
+) -> Result<(), HandshakeError> {
     read(tls, from)?;
-    process(tls, client).map(|_| ()).map_err(|error| flaw(&error))
+    process(tls, client).map(|_| ()).map_err(|error| failure(&error))
 }
 
 /// Takes bytes from `from`, if there are any at the moment.
-fn read(tls: &mut ServerConnection, from: &mut dyn io::Read) -> Result<(), Flaw> {
+fn read(tls: &mut ServerConnection, from: &mut dyn io::Read) -> Result<(), HandshakeError> {
     match tls.read_tls(from) {
-        Ok(0) => Err(Flaw::Left),
+        Ok(0) => Err(HandshakeError::Left),
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-        Err(error) if error.raw_os_error().is_some() => Err(Flaw::Left),
-        Err(_) => Err(Flaw::Invalid),
+        Err(error) if error.raw_os_error().is_some() => Err(HandshakeError::Left),
+        Err(_) => Err(HandshakeError::Invalid),
     }
 }
 
@@ -247,14 +252,14 @@ pub(super) fn process(tls: &mut ServerConnection, client: &TcpStream) -> Result<
     processed
 }
 
-fn flaw(error: &Error) -> Flaw {
+fn failure(error: &Error) -> HandshakeError {
     if matches!(error, Error::AlertReceived(_)) {
-        Flaw::Refused
+        HandshakeError::Refused
     } else if matches!(error, Error::PeerIncompatible(_) | Error::NoApplicationProtocol) {
-        Flaw::Incompatible
+        HandshakeError::Incompatible
     } else if matches!(error, Error::NoCertificatesPresented | Error::InvalidCertificate(_)) {
-        Flaw::ClientCertificate
+        HandshakeError::ClientCertificate
     } else {
-        Flaw::Invalid
+        HandshakeError::Invalid
     }
 }

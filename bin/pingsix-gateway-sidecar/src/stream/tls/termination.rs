@@ -81,8 +81,8 @@ pub(in super::super) struct Terminations {
     users: BTreeMap<StreamKey, BTreeSet<String>>,
     /// The keys of the routes whose configurations are not up to date.
     stale: BTreeSet<String>,
-    /// The faults of routes, by key.
-    faults: BTreeMap<String, String>,
+    /// The errors of routes, by key.
+    errors: BTreeMap<String, String>,
 }
 
 impl Default for Terminations {
@@ -94,7 +94,7 @@ impl Default for Terminations {
             routes: BTreeMap::new(),
             users: BTreeMap::new(),
             stale: BTreeSet::new(),
-            faults: BTreeMap::new(),
+            errors: BTreeMap::new(),
         }
     }
 }
@@ -112,7 +112,7 @@ fn common(provider: Arc<CryptoProvider>, clients: Arc<dyn ClientCertVerifier>) -
 }
 
 impl Terminations {
-    /// Sets the certificate of an id; the error is the fault of the document. Call [`refresh`](Self::refresh) after all
+    /// Sets the certificate of an id; the error is that of the document. Call [`refresh`](Self::refresh) after all
     /// changes.
     pub(in super::super) fn set_certificate(&mut self, id: &str, value: &[u8]) -> Result<(), &'static str> {
         self.remove_certificate(id);
@@ -127,7 +127,7 @@ impl Terminations {
         self.changed(&StreamKey::new(StreamKind::Ssl, id));
     }
 
-    /// Sets the authorities of an id; the error is the fault of the document. Call [`refresh`](Self::refresh) after all
+    /// Sets the authorities of an id; the error is that of the document. Call [`refresh`](Self::refresh) after all
     /// changes.
     pub(in super::super) fn set_authorities(&mut self, id: &str, value: &[u8]) -> Result<(), &'static str> {
         self.remove_authorities(id);
@@ -174,7 +174,7 @@ impl Terminations {
             }
         }
         self.stale.remove(key);
-        self.faults.remove(key);
+        self.errors.remove(key);
     }
 
     /// Brings the configurations of all routes up to date.
@@ -184,11 +184,11 @@ impl Terminations {
             match self.build(&termination.settings) {
                 Ok(config) => {
                     *termination.config.write() = Some(Arc::new(config));
-                    self.faults.remove(&key);
+                    self.errors.remove(&key);
                 }
-                Err(fault) => {
+                Err(error) => {
                     *termination.config.write() = None;
-                    self.faults.insert(key, fault);
+                    self.errors.insert(key, error);
                 }
             }
         }
@@ -217,9 +217,9 @@ impl Terminations {
         Ok(config)
     }
 
-    /// The faults of routes, by key.
-    pub(in super::super) fn faults(&self) -> impl Iterator<Item = (&String, &String)> {
-        self.faults.iter()
+    /// The errors of routes, by key.
+    pub(in super::super) fn errors(&self) -> impl Iterator<Item = (&String, &String)> {
+        self.errors.iter()
     }
 }
 

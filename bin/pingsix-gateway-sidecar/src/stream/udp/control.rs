@@ -28,14 +28,14 @@ pub(super) struct Control {
 struct State {
     order: Order,
     /// The reason why the port cannot be listened on.
-    fault: Option<String>,
+    error: Option<String>,
     /// The task takes no more orders.
     has_ended: bool,
 }
 
 impl Control {
     pub(super) fn new(route: Arc<Route>) -> Self {
-        let state = State { order: Order::Serve(route), fault: None, has_ended: false };
+        let state = State { order: Order::Serve(route), error: None, has_ended: false };
         Self { state: Mutex::new(state), changed: Notify::new() }
     }
 
@@ -71,15 +71,15 @@ impl Control {
     }
 
     /// The port can be listened on, or cannot for a reason.
-    pub(super) fn set_fault(&self, fault: Option<String>) {
-        self.state.lock().fault = fault;
+    pub(super) fn set_error(&self, error: Option<String>) {
+        self.state.lock().error = error;
     }
 
     /// Whether the port is listened on, or the reason why it is not. `None` if it is removed.
     pub(super) fn is_bound(&self) -> Option<Result<(), String>> {
         let state = self.state.lock();
         match state.order {
-            Order::Serve(_) => Some(state.fault.clone().map_or(Ok(()), Err)),
+            Order::Serve(_) => Some(state.error.clone().map_or(Ok(()), Err)),
             Order::Removed(_) => None,
         }
     }

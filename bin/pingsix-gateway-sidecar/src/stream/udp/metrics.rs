@@ -1,6 +1,6 @@
 //! The metrics of datagrams and their sessions.
 
-use pingsix_translate::stream::Rejection;
+use pingsix_translate::stream::RejectReason;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -38,7 +38,7 @@ struct EndLabels {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dropped {
     /// The route rejects its datagrams.
-    Route(Rejection),
+    Route(RejectReason),
     /// The source is no client.
     Source,
     /// Too many new sessions.

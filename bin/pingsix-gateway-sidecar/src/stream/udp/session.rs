@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use pingsix_translate::stream::Rejection;
+use pingsix_translate::stream::RejectReason;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::super::routes::{Route, Target};
@@ -114,7 +114,7 @@ impl Session {
             (Some(linked), _) => Ok(&linked.link),
             (None, Target::Reject(word)) => Err(Dropped::Route(*word)),
             // The document of the upstream is absent or cannot be used.
-            (None, Target::Upstream(_)) => Err(Dropped::Route(Rejection::Invalid)),
+            (None, Target::Upstream(_)) => Err(Dropped::Route(RejectReason::Invalid)),
         }
     }
 

@@ -46,10 +46,10 @@ thread_local! {
 ///
 /// # Panics
 ///
-/// If there are faults.
+/// If there are errors.
 pub(crate) fn exercise(bytes: &[u8], run: impl FnOnce(&mut Target, &[u8]) -> Vec<String>) {
-    let faults = TARGET.with_borrow_mut(|target| run(target, bytes));
-    assert!(faults.is_empty(), "{faults:#?}\n{bytes:?}");
+    let errors = TARGET.with_borrow_mut(|target| run(target, bytes));
+    assert!(errors.is_empty(), "{errors:#?}\n{bytes:?}");
 }
 
 impl Target {
@@ -183,9 +183,9 @@ impl Target {
         let by_key = documents.into_iter().map(|(key, value)| (key, value.into())).collect();
         let documents = Documents { revision: self.revision, by_key };
         self.runtime.block_on(self.streams.apply(&documents));
-        let mut faults = self.apply_good();
-        faults.extend(self.duplex(&[1, 1]));
-        faults
+        let mut errors = self.apply_good();
+        errors.extend(self.duplex(&[1, 1]));
+        errors
     }
 
     /// Runs an exchange; `None` if it has no end.
@@ -193,17 +193,17 @@ impl Target {
         self.runtime.block_on(async { timeout(EXCHANGE_TIMEOUT, exchange).await.ok() })
     }
 
-    /// Applies the good documents, and returns the faults.
+    /// Applies the good documents, and returns the errors.
     fn apply_good(&mut self) -> Vec<String> {
         self.revision += 1;
         let by_key = self.good.iter().map(|(key, value)| (key.clone(), value.to_string().into())).collect();
         let documents = Documents { revision: self.revision, by_key };
         let applied = self.runtime.block_on(self.streams.apply(&documents));
-        let mut faults: Vec<String> = applied.faults.iter().map(ToString::to_string).collect();
+        let mut errors: Vec<String> = applied.errors.iter().map(ToString::to_string).collect();
         if applied.bound != [TCP_PORT, TLS_PORT] {
-            faults.push(format!("the ports are {:?}", applied.bound));
+            errors.push(format!("the ports are {:?}", applied.bound));
         }
-        faults
+        errors
     }
 }
 

@@ -124,14 +124,14 @@ fn an_authority_that_cannot_be_used_rejects_its_routes_alone() {
             world[3].1 = json!({"certs": "-----BEGIN CERTIFICATE-----\nhush"});
             let proxy = Proxy::start(options());
             let applied = proxy.streams.apply(&documents(&world)).await;
-            let faults: Vec<String> = applied.faults.iter().map(ToString::to_string).collect();
-            assert_eq!(faults.len(), 2, "{faults:?}");
+            let errors: Vec<String> = applied.errors.iter().map(ToString::to_string).collect();
+            assert_eq!(errors.len(), 2, "{errors:?}");
             assert!(
-                faults[0].starts_with("cas/clients: certs: ") && !faults[0].contains("hush"),
-                "{faults:?}"
+                errors[0].starts_with("cas/clients: certs: ") && !errors[0].contains("hush"),
+                "{errors:?}"
             );
             let route = "client_auth.ca_ids: There is no usable document cas/clients.";
-            assert_eq!(faults[1], format!("stream_routes/tls-{port}-a.test: {route}"));
+            assert_eq!(errors[1], format!("stream_routes/tls-{port}-a.test: {route}"));
             let valid = authority.client(&TLS13).showing(&clients.certificate(&["client"]));
             assert!(greeted(&valid, port, "a.test").await.is_err());
             proxy.rejects(port, "invalid").await;

@@ -60,7 +60,7 @@ fn an_unusable_route_for_any_name_rejects_its_connections_alone() {
         let proxy = Proxy::start(options());
         let applied = proxy.streams.apply(&documents(&world)).await;
         assert!(
-            applied.faults[0].to_string().contains("\"gopher\" is neither h2 nor http/1.1."),
+            applied.errors[0].to_string().contains("\"gopher\" is neither h2 nor http/1.1."),
             "{applied:?}"
         );
         let client = authority.client(&TLS13);

@@ -146,7 +146,7 @@ fn a_node_of_this_machine_is_refused_unless_its_upstream_says_so() {
         world[0] = upstream("a", &[backend.address]);
         let proxy = Proxy::start(StreamOptions { local_nodes: false, ..options() });
         let applied = proxy.streams.apply(&documents(&world)).await;
-        assert!(applied.faults[0].to_string().starts_with("upstreams/a: nodes: "), "{:?}", applied.faults);
+        assert!(applied.errors[0].to_string().starts_with("upstreams/a: nodes: "), "{:?}", applied.errors);
         let client = authority.client(&TLS13);
         assert!(greeted(&client, port, "a.test").await.is_err());
         proxy.rejects(port, "invalid").await;

@@ -59,9 +59,9 @@ fn a_certificate_that_cannot_be_used_rejects_its_routes_alone() {
         world.push(tls(port, &["*.test"], "a"));
         let proxy = Proxy::start(options());
         let applied = proxy.streams.apply(&documents(&world)).await;
-        let faults: Vec<String> = applied.faults.iter().map(ToString::to_string).collect();
+        let errors: Vec<String> = applied.errors.iter().map(ToString::to_string).collect();
         assert_eq!(
-            faults,
+            errors,
             [
                 "ssls/t: key: The private key is not that of the first certificate.".to_owned(),
                 format!("stream_routes/tls-{port}-b.test: ssl_ids: There is no usable document ssls/t."),

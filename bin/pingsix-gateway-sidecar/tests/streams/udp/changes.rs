@@ -167,7 +167,7 @@ fn a_port_comes_and_goes_beside_tcp_on_the_same_number() {
         let options = StreamOptions { removed_grace: Duration::from_secs(1), ..options() };
         let proxy = Proxy::start(options);
         let applied = proxy.streams.apply(&documents(&both)).await;
-        assert_eq!((applied.bound, applied.faults), (vec![port], vec![]));
+        assert_eq!((applied.bound, applied.errors), (vec![port], vec![]));
         let client = Client::new(port).await;
         for _ in 0..5 {
             assert_eq!(client.name().await, b'a');
@@ -197,7 +197,7 @@ fn is_free(port: u16) -> bool {
 }
 
 #[test]
-fn a_taken_port_is_the_fault_of_this_port_and_tried_again() {
+fn a_taken_port_is_the_error_of_this_port_and_tried_again() {
     run(async {
         let node = Node::named(b'a').await;
         let (taken, free) = (free_port(), free_port());
@@ -205,12 +205,12 @@ fn a_taken_port_is_the_fault_of_this_port_and_tried_again() {
         let proxy = Proxy::start(options());
         let world = [upstream("a", &[node.address]), udp(taken, &[("a", 1)]), udp(free, &[("a", 1)])];
         let applied = proxy.streams.apply(&documents(&world)).await;
-        assert_eq!((applied.bound, &applied.faults[0].subject), (vec![free], &Subject::Port(taken)));
-        assert!(applied.faults[0].message.starts_with(&format!("Cannot listen on UDP port {taken}: ")));
+        assert_eq!((applied.bound, &applied.errors[0].subject), (vec![free], &Subject::Port(taken)));
+        assert!(applied.errors[0].message.starts_with(&format!("Cannot listen on UDP port {taken}: ")));
         assert_eq!(Client::new(free).await.name().await, b'a');
         drop(holder);
         for _ in 0..500 {
-            if proxy.streams.state().await.faults.is_empty() {
+            if proxy.streams.state().await.errors.is_empty() {
                 assert_eq!(Client::new(taken).await.name().await, b'a');
                 return;
             }

@@ -100,7 +100,7 @@ fn named_files_have_the_events_of_their_names() {
     assert!(!found.look_at(looks.directory.path(), &mut told, &mut changed));
     fs::remove_file(&named).unwrap();
     assert!(!found.look_at(&named, &mut told, &mut changed));
-    assert!(found.look_at_all(&mut changed) && found.fault.is_some());
+    assert!(found.look_at_all(&mut changed) && found.error.is_some());
     // The files of overlapping paths have the events of one of them.
     let mut both = Found::new(vec![looks.directory.path().to_owned(), looks.path("a.yaml")]).unwrap();
     assert!(!both.look_at(&looks.path("a.yaml"), &mut told, &mut changed));

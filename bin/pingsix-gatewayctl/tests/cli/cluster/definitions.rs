@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::dump::LISTS;
 use crate::mistakes::mistakes;
 
-/// The API server refuses each mistake for which `check` reports a fault against a definition. The requests store no object.
+/// The API server refuses each mistake for which `check` reports a problem against a definition. The requests store no
+/// object.
 pub(super) async fn are_judged_as_by_the_api_server(cluster: &TestCluster) {
     let client = cluster.admin();
     let mut refused = 0;

@@ -1,4 +1,4 @@
-//! An API server that answers by a script, for faults that a real one cannot be made to have.
+//! An API server that answers by a script, for problems that a real one cannot be made to have.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -81,7 +81,7 @@ impl Backends {
                 let Ok((stream, _)) = listener.accept().await else { continue };
                 let acceptor = acceptor.clone();
                 tokio::spawn(async move {
-                    // The client's departure or its rejection of the certificate is no fault of the backend.
+                    // The client's departure or its rejection of the certificate is no problem of the backend.
                     let Ok(mut outside) = acceptor.accept(stream).await else { return };
                     let Ok(mut inside) = TcpStream::connect(plain).await else { return };
                     let _ = tokio::io::copy_bidirectional(&mut outside, &mut inside).await;

@@ -78,19 +78,20 @@ impl Nginx {
         Self { address, _process: process, _directory: directory }
     }
 
-    /// The faults of the answers to the requests of a case.
-    async fn faults(&self, case: &Case) -> Vec<String> {
-        let mut faults = Vec::new();
+    /// The problems of the answers to the requests of a case.
+    async fn problems(&self, case: &Case) -> Vec<String> {
+        let mut problems = Vec::new();
         for sample in &case.samples {
             let protocol = Protocol::of(&sample.request(false));
-            let fault = match answers(&Arrival { sample, address: None }, protocol, self.address).await {
-                Ok(answers) => sample.fault(&answers, &case.material),
+            let problem = match answers(&Arrival { sample, address: None }, protocol, self.address).await {
+                Ok(answers) => sample.problem(&answers, &case.material),
                 Err(error) => Some(error),
             };
             let Sample { request, headers, .. } = sample;
-            faults.extend(fault.map(|fault| format!("{}: {request} {headers:?}: {fault}", case.name)));
+            problems
+                .extend(problem.map(|problem| format!("{}: {request} {headers:?}: {problem}", case.name)));
         }
-        faults
+        problems
     }
 }
 
@@ -98,7 +99,7 @@ impl Nginx {
 async fn nginx_answers_the_migrations_as_their_requests_say() {
     let Some(program) = find("nginx") else { return };
     let mut backends = Backends::new();
-    let (mut cases, mut samples, mut faults) = (0, 0, Vec::new());
+    let (mut cases, mut samples, mut problems) = (0, 0, Vec::new());
     for case in migrations() {
         let Some(servers) = case.read("nginx.conf") else { continue };
         let mut upstreams = String::new();
@@ -112,11 +113,11 @@ async fn nginx_answers_the_migrations_as_their_requests_say() {
             }
         }
         let nginx = Nginx::start(&program, &servers, &upstreams).await;
-        faults.extend(nginx.faults(&case).await);
+        problems.extend(nginx.problems(&case).await);
         cases += 1;
         samples += case.samples.len();
     }
     print_message(&format!("nginx: {samples} requests of {cases} migrations"));
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
     assert!(cases > 4);
 }

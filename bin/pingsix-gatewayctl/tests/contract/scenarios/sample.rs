@@ -142,8 +142,8 @@ impl Sample {
         MIN_REPEATS.max(REPEATS_PER_ENDPOINT * endpoints)
     }
 
-    /// The fault of the answers over one protocol.
-    pub(super) fn fault(&self, answers: &[Answered], material: &Material) -> Option<String> {
+    /// The problem of the answers over one protocol.
+    pub(super) fn problem(&self, answers: &[Answered], material: &Material) -> Option<String> {
         let mut numbered = answers.iter().enumerate();
         let wrong = numbered.find(|(number, answered)| !self.allows(*number, answered, material));
         if let Some((number, Answered { reply, certificate })) = wrong {
@@ -154,7 +154,7 @@ impl Sample {
         if self.refused.is_some() {
             return None;
         }
-        self.share_fault(answers, material).or_else(|| {
+        self.share_problem(answers, material).or_else(|| {
             let seen: BTreeSet<&str> =
                 answers.iter().filter_map(|answered| answered.reply.header(BACKEND)).collect();
             let endpoints = self.endpoints.as_ref().filter(|wanted| !wanted.iter().eq(seen.iter().copied()));
@@ -162,8 +162,8 @@ impl Sample {
         })
     }
 
-    /// The fault of a share that differs from its weight; a share without weight must be empty.
-    fn share_fault(&self, answers: &[Answered], material: &Material) -> Option<String> {
+    /// The problem of a share that differs from its weight; a share without weight must be empty.
+    fn share_problem(&self, answers: &[Answered], material: &Material) -> Option<String> {
         let total: u64 = self.backends.values().sum();
         let shares = self.backends.iter().filter(|_| self.backends.len() > 1);
         let count = float(answers.len() as u64);

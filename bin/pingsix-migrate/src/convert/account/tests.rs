@@ -156,33 +156,33 @@ fn shown(value: &Value) -> Option<String> {
     })
 }
 
-/// The faults of the report about some objects.
-fn faults(objects: &[Value], keep_ingress: bool) -> Vec<String> {
+/// The problems of the report about some objects.
+fn problems(objects: &[Value], keep_ingress: bool) -> Vec<String> {
     let Input { sources, report, .. } = Input::of_values(objects.to_vec()).unwrap();
     let Converted { objects: output, mut report, account, .. } =
         convert(sources, &choices(keep_ingress), report);
     account.complete(&output, &mut report);
     let entries = entries(&report);
-    let mut faults = Vec::new();
+    let mut problems = Vec::new();
     for (object, entries) in &entries {
         // Objects of Gateway API are not read field by field.
         let is_judged = !["Gateway ", "HTTPRoute ", "GRPCRoute "].iter().any(|kind| object.starts_with(kind));
         let lost = entries
             .iter()
             .filter(|entry| is_judged && entry.message.starts_with("The conversion did not read"));
-        faults.extend(lost.map(|entry| format!("{object}: {} was not read", entry.field)));
+        problems.extend(lost.map(|entry| format!("{object}: {} was not read", entry.field)));
     }
     for value in objects {
         let Some(object) = shown(value) else { continue };
         let Some(entries) = entries.get(&object) else {
-            faults.push(format!("{object} is not in the report"));
+            problems.push(format!("{object} is not in the report"));
             continue;
         };
         let output = output.iter().find(|(key, _): &&(ObjectKey, Arc<Value>)| key.to_string() == object);
         let unnamed = unnamed(value, entries, output.map(|(_, value)| &**value));
-        faults.extend(unnamed.into_iter().map(|path| format!("{object}: {path} is not named")));
+        problems.extend(unnamed.into_iter().map(|path| format!("{object}: {path} is not named")));
     }
-    faults
+    problems
 }
 
 /// The paths of all values below the spec, the annotations and the labels of an object, as JSON pointers.
@@ -311,7 +311,7 @@ fn make_older(object: &mut Value, random: &mut StdRng) {
 fn each_value_of_the_migrations_is_named() {
     for objects in corpus() {
         for keep_ingress in [false, true] {
-            assert_eq!(faults(&objects, keep_ingress), Vec::<String>::new());
+            assert_eq!(problems(&objects, keep_ingress), Vec::<String>::new());
         }
     }
 }
@@ -337,12 +337,12 @@ fn each_value_of_damaged_objects_is_named() {
             let index = random.random_range(0..objects.len());
             damage(&mut objects[index], &mut random);
         }
-        let found = faults(&objects, random.random_bool(0.3));
+        let found = problems(&objects, random.random_bool(0.3));
         if std::env::var_os("MIGRATE_SEED").is_some() {
             println!("{}", serde_json::to_string_pretty(&objects).unwrap());
         }
-        for fault in found {
-            all.entry(fault).or_insert(seed);
+        for problem in found {
+            all.entry(problem).or_insert(seed);
         }
     }
     assert!(all.is_empty(), "{} faults:\n{all:#?}", all.len());

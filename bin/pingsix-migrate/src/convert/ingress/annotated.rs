@@ -194,10 +194,11 @@ impl Annotated {
     /// Whether TLS for its hosts passes through. A canary has no such setting of its own.
     pub(super) fn passes_tls(&self) -> bool {
         let name = self.dialect.whole_name(PASSTHROUGH);
-        // Without a fault, the Ingress gives the annotation up.
-        let has_fault = || self.read.faults().iter().any(|fault| fault.annotation.as_ref() == Some(&name));
+        // Without a problem, the Ingress gives the annotation up.
+        let has_problem =
+            || self.read.problems().iter().any(|problem| problem.annotation.as_ref() == Some(&name));
         let value = self.own(PASSTHROUGH).and_then(|value| truth(self.dialect.annotations, value));
-        self.is_of_nginx() && self.read.canary.is_none() && value == Some(true) && has_fault()
+        self.is_of_nginx() && self.read.canary.is_none() && value == Some(true) && has_problem()
     }
 
     /// The hosts of its rules that are no wildcards.

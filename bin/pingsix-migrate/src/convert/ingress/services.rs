@@ -71,11 +71,11 @@ fn places<'a>(
 ) -> Vec<(Place, Option<&'a str>)> {
     let of = |name: &&'static str| {
         let whole = ingress.dialect.whole_name(name);
-        let mut faults = ingress.read.faults().iter();
-        let fault = faults.find(|fault| fault.annotation.as_ref() == Some(&whole));
+        let mut problems = ingress.read.problems().iter();
+        let problem = problems.find(|problem| problem.annotation.as_ref() == Some(&whole));
         let is_honoured =
-            ingress.annotations.contains_key(&whole) && fault.is_none_or(|fault| fault.is_honoured);
-        is_honoured.then(|| (ingress.at(&whole), fault.map(|fault| fault.message.as_str())))
+            ingress.annotations.contains_key(&whole) && problem.is_none_or(|problem| problem.is_honoured);
+        is_honoured.then(|| (ingress.at(&whole), problem.map(|problem| problem.message.as_str())))
     };
     names.into_iter().filter_map(of).collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pingsix_translate::annotations::{
-    self, DirectiveOfSnippet, Fault, IGNORED_ANNOTATIONS, Purpose, Support,
+    self, AnnotationProblem, DirectiveOfSnippet, IGNORED_ANNOTATIONS, Purpose, Support,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, read_custom_headers};
 use serde_json::Value;
@@ -56,9 +56,9 @@ pub(super) fn judge(
     }
     let given_up = annotations::ignored(&ingress.annotations);
     let names: Vec<(&String, &String)> = ingress.annotations.iter().collect();
-    let mut faults: Faults<'_> = BTreeMap::new();
-    for fault in ingress.read.faults() {
-        faults.entry(fault.annotation.as_deref().unwrap_or_default()).or_default().push(fault);
+    let mut problems: Problems<'_> = BTreeMap::new();
+    for problem in ingress.read.problems() {
+        problems.entry(problem.annotation.as_deref().unwrap_or_default()).or_default().push(problem);
     }
     for (name, value) in names {
         let at = ingress.at(name);
@@ -77,7 +77,7 @@ pub(super) fn judge(
                 } else if is_canary && !short.starts_with("canary") {
                     report.exact(&at, "A canary has the annotations of the Ingress whose requests it takes.");
                 } else {
-                    of_dialect(ingress, (short, value), &faults, (&at, keeps), report);
+                    of_dialect(ingress, (short, value), &problems, (&at, keeps), report);
                 }
             }
             _ if name == CLASS_ANNOTATION => {}
@@ -156,14 +156,14 @@ fn refuse_policies(ingress: &Annotated, policies: &[&ObjectKey], report: &mut Re
     }
 }
 
-/// The faults of annotations by their whole names.
-type Faults<'a> = BTreeMap<&'a str, Vec<&'a Fault>>;
+/// The problems of annotations by their whole names.
+type Problems<'a> = BTreeMap<&'a str, Vec<&'a AnnotationProblem>>;
 
 /// The verdict on an annotation of the Ingress's controller.
 fn of_dialect(
     ingress: &Annotated,
     (name, value): (&str, &str),
-    faults: &Faults<'_>,
+    problems: &Problems<'_>,
     (at, keeps): (&Place, bool),
     report: &mut Report,
 ) {
@@ -193,12 +193,12 @@ fn of_dialect(
             report.limited(at, Reason::Snippet, sentence.as_str());
         }
     }
-    let is_line = |fault: &Fault| lines.iter().any(|line| line.sentence == fault.message);
-    let own = faults.get(whole.as_str()).into_iter().flatten().copied();
-    let faults: Vec<&Fault> = own.filter(|fault| !is_line(fault)).collect();
+    let is_line = |problem: &AnnotationProblem| lines.iter().any(|line| line.sentence == problem.message);
+    let own = problems.get(whole.as_str()).into_iter().flatten().copied();
+    let problems: Vec<&AnnotationProblem> = own.filter(|problem| !is_line(problem)).collect();
     let known = annotations::annotation(dialect.annotations, name);
-    for Fault { purpose, message, is_honoured, is_ignored, .. } in &faults {
-        let reason = reason_of_fault(known, name, *is_honoured);
+    for AnnotationProblem { purpose, message, is_honoured, is_ignored, .. } in &problems {
+        let reason = reason_of_problem(known, name, *is_honoured);
         match purpose {
             _ if *is_ignored => {
                 let Dialect { name: controller, .. } = dialect;
@@ -228,7 +228,7 @@ fn of_dialect(
         || (name == hosts::WWW && !ingress.more_hosts().redirects.is_empty() && !keeps)
         || (name == dialect.to_https && ingress.read.https.without_tls && !keeps)
         || has_lines;
-    if !faults.is_empty() || is_checked {
+    if !problems.is_empty() || is_checked {
         return;
     }
     let is_redirected = |path: &PathEntry| {
@@ -270,8 +270,8 @@ fn of_dialect(
     }
 }
 
-/// The reason of a fault of an annotation.
-fn reason_of_fault(known: Option<&annotations::Annotation>, name: &str, is_honoured: bool) -> Reason {
+/// The reason of a problem of an annotation.
+fn reason_of_problem(known: Option<&annotations::Annotation>, name: &str, is_honoured: bool) -> Reason {
     match known.map(|known| &known.support) {
         _ if name.ends_with("-redirect") && is_honoured => Reason::DifferentAnswer,
         _ if name.ends_with("-redirect") => Reason::UnsupportedRewrite,
@@ -394,13 +394,14 @@ fn becomes(ingress: &Annotated, name: &str) -> &'static str {
     }
 }
 
-/// Reports the lists of networks. The policy has the readable networks, and an annotation with another entry has a fault.
+/// Reports the lists of networks. The policy has the readable networks, and an annotation with another entry has a
+/// problem.
 fn networks_of(ingress: &mut Annotated, report: &mut Report) {
     let Some(mut authorization) = ingress.read.security.authorization.take() else { return };
     let names = ingress.dialect.allow.iter().chain(std::iter::once(&ingress.dialect.deny));
     for name in names.filter(|name| ingress.own(name).is_some()) {
         let whole = ingress.dialect.whole_name(name);
-        if !ingress.read.faults().iter().any(|fault| fault.annotation.as_ref() == Some(&whole)) {
+        if !ingress.read.problems().iter().any(|problem| problem.annotation.as_ref() == Some(&whole)) {
             let message = if ingress.read.redirects() && ingress.is_of_nginx() {
                 "All requests are redirected before the addresses of clients are compared."
             } else {
@@ -506,10 +507,10 @@ fn custom_headers(ingress: &mut Annotated, sources: &Sources, report: &mut Repor
         .into_iter()
         .flatten()
         .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
-    let mut faults = Vec::new();
-    let filter = read_custom_headers(&texts.collect(), &mut faults);
-    for fault in faults {
-        report.impossible(&at, Reason::UnsuitableReferent, fault);
+    let mut problems = Vec::new();
+    let filter = read_custom_headers(&texts.collect(), &mut problems);
+    for problem in problems {
+        report.impossible(&at, Reason::UnsuitableReferent, problem);
     }
     if let Some(filter) = filter {
         report.exact(&at, "The headers become responseHeaderModifier of the rules.");
@@ -523,10 +524,10 @@ const BASIC_AUTH: &str = "kubernetes.io/basic-auth";
 
 /// The annotations that close an Ingress, as far as giving them up opens the Ingress.
 pub(super) fn closing(ingress: &Annotated) -> BTreeSet<String> {
-    let faults = ingress.read.faults().iter().filter(|fault| fault.purpose == Purpose::Protects);
-    let mut names: BTreeSet<String> = faults.filter_map(|fault| fault.annotation.clone()).collect();
+    let problems = ingress.read.problems().iter().filter(|problem| problem.purpose == Purpose::Protects);
+    let mut names: BTreeSet<String> = problems.filter_map(|problem| problem.annotation.clone()).collect();
     names.extend(ingress.lost.iter().cloned());
-    // One of these without the others is a fault.
+    // One of these without the others is a problem.
     let users = ["auth-type", "auth-secret", "auth-secret-type"].map(|name| ingress.dialect.whole_name(name));
     if users.iter().any(|name| names.contains(name)) {
         names.extend(users.into_iter().filter(|name| ingress.annotations.contains_key(name)));

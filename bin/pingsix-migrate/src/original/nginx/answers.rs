@@ -67,8 +67,8 @@ impl Nginx {
     pub(in crate::original) fn answer(&self, request: &Request) -> Told {
         let query = request.query.as_ref().map(|query| format!("?{query}")).unwrap_or_default();
         let told = |answer| Told { answer, by: None, is_fallback: false };
-        if let Some(fault) = &self.fault {
-            return told(unknown(fault.clone()));
+        if let Some(conflict) = &self.conflict {
+            return told(unknown(conflict.clone()));
         }
         let Some(uri) = normalised(&request.path) else { return told(Answer::Status(400)) };
         let asked = Asked {

@@ -128,7 +128,7 @@ fn the_models_answer_as_the_migrations_say() {
         .filter(|path| path.is_dir())
         .collect();
     directories.sort();
-    let (mut faults, mut known, mut unknown) = (Vec::new(), 0, 0);
+    let (mut problems, mut known, mut unknown) = (Vec::new(), 0, 0);
     for directory in directories {
         let read = |file: &str| std::fs::read_to_string(directory.join(file)).unwrap_or_default();
         let original = Original::read(&objects(&read("input.yaml")), false);
@@ -153,11 +153,11 @@ fn the_models_answer_as_the_migrations_say() {
             {
                 continue;
             }
-            faults.push(format!(
+            problems.push(format!(
                 "{name}: {} {:?}: {difference}, by {:?}",
                 sample.request, sample.headers, told.by
             ));
         }
     }
-    assert!(faults.is_empty(), "{} of {known}, {unknown} unknown\n{}", faults.len(), faults.join("\n"));
+    assert!(problems.is_empty(), "{} of {known}, {unknown} unknown\n{}", problems.len(), problems.join("\n"));
 }

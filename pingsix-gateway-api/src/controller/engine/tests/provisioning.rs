@@ -11,7 +11,7 @@ use crate::delivery::Instances;
 use crate::delivery::status_page::{StatusPage, StatusUrl};
 use crate::provision::tests::installation;
 use crate::provision::{
-    DeployedKeys, DesiredInfrastructure, InstallationKey, Keyring, KeyringFault, Provisioned,
+    DeployedKeys, DesiredInfrastructure, InstallationKey, Keyring, MissingKeysError, Provisioned,
     ProvisionedOwners,
 };
 
@@ -467,13 +467,13 @@ async fn a_managed_gateway_is_programmed_when_it_runs_is_reached_and_confirms() 
     let (short, _, addresses) = rig.told();
     assert_eq!((short.as_str(), addresses), ("True Programmed", Some(1)));
 
-    let fault = Some("It belongs to somebody else.".to_owned());
+    let error = Some("It belongs to somebody else.".to_owned());
     rig.stand(
         &ends,
-        Provisioned { addresses: vec![address], fault: fault.clone(), ..Provisioned::default() },
+        Provisioned { addresses: vec![address], error: error.clone(), ..Provisioned::default() },
     );
     let (short, message, _) = rig.told();
-    assert_eq!((short.as_str(), Some(message)), ("False NoResources", fault));
+    assert_eq!((short.as_str(), Some(message)), ("False NoResources", error));
 }
 
 #[tokio::test(start_paused = true)]
@@ -581,7 +581,7 @@ fn held(keys: &[&str]) -> Provisioned {
 }
 
 /// Which keys processes are to be given.
-fn given(ends: &Ends) -> Result<Vec<String>, KeyringFault> {
+fn given(ends: &Ends) -> Result<Vec<String>, MissingKeysError> {
     ends.wanted.borrow().needs[&web()].keyring.clone().map(|keys| keys.0)
 }
 
@@ -669,7 +669,7 @@ async fn a_gateway_without_processes_is_encrypted_from_the_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_decryption_fault_starts_no_search_while_keys_are_being_deployed() {
+async fn a_decryption_error_starts_no_search_while_keys_are_being_deployed() {
     let says = "secret Decrypt failed for 'ssls/a': Configuration error: Encrypted value found but data_encryption is disabled";
     for (is_under_way, said, is_searched) in
         [(true, says, false), (true, "it is bad", true), (false, says, true)]
@@ -679,13 +679,13 @@ async fn a_decryption_fault_starts_no_search_while_keys_are_being_deployed() {
         rig.endpoints(1, &[("10.0.0.1", true, false)]);
         rig.hold(&ends, if is_under_way { &[] } else { &["old"] });
         let plane = plane(443);
-        let judge = |rig: &mut Rig, fault: Option<&str>| {
+        let judge = |rig: &mut Rig, error: Option<&str>| {
             let revision = rig.engine.shared.deliveries.revision(&plane).unwrap().get();
             let page = StatusPage {
-                published_revision: if fault.is_some() { 1 } else { revision },
+                published_revision: if error.is_some() { 1 } else { revision },
                 observed_revision: revision,
-                error_kind: fault.map(|_| "candidate_invalid".to_owned()),
-                last_error: fault.map(str::to_owned),
+                error_kind: error.map(|_| "candidate_invalid".to_owned()),
+                last_error: error.map(str::to_owned),
                 ..StatusPage::default()
             };
             let urls = ends.pages.borrow()[&web()][&plane].pages.urls.clone();
@@ -699,8 +699,8 @@ async fn a_decryption_fault_starts_no_search_while_keys_are_being_deployed() {
             judge(&mut rig, Some(said));
             tokio::time::advance(Duration::from_secs(1)).await;
         }
-        let fault = rig.engine.shared.reconciler.acceptance(&web()).unwrap().fault().is_some();
-        assert_eq!(fault, is_searched, "{is_under_way} {said}");
+        let is_refused = rig.engine.shared.reconciler.acceptance(&web()).unwrap().refusal().is_some();
+        assert_eq!(is_refused, is_searched, "{is_under_way} {said}");
     }
 }
 

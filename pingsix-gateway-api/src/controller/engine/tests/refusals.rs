@@ -32,8 +32,8 @@ pub(super) fn new_route(index: usize, path: &str, generation: u32) -> Value {
 }
 
 impl Rig {
-    pub(super) fn is_at_fault(&self) -> bool {
-        self.engine.shared.reconciler.acceptance(&web()).unwrap().fault().is_some()
+    pub(super) fn is_refused(&self) -> bool {
+        self.engine.shared.reconciler.acceptance(&web()).unwrap().refusal().is_some()
     }
 
     /// The published documents, as one text.
@@ -128,7 +128,7 @@ async fn a_refused_object_is_found_and_statuses_are_true_all_the_time() {
     let mut rig = Rig::ready();
     let mut accepted = None;
     rig.react(&mut accepted, |_| true);
-    assert!(rig.engine.shared.reconciler.acceptance(&web()).unwrap().fault().is_none());
+    assert!(rig.engine.shared.reconciler.acceptance(&web()).unwrap().refusal().is_none());
     rig.add_routes();
     rig.react(&mut accepted, is_good);
     let (status, message) = rig.programmed_reason();
@@ -140,7 +140,7 @@ async fn a_refused_object_is_found_and_statuses_are_true_all_the_time() {
         (condition.status, condition.reason)
     };
     let mut trials = 0;
-    while rig.engine.shared.reconciler.acceptance(&web()).unwrap().fault().is_some() {
+    while rig.engine.shared.reconciler.acceptance(&web()).unwrap().refusal().is_some() {
         trials += 1;
         assert!(trials < 10);
         assert_eq!(rig.programmed_reason().0, ConditionStatus::False);
@@ -169,9 +169,9 @@ async fn one_that_follows_finds_what_is_refused_by_those_who_read_from_it() {
     rig.react_on_page(&mut accepted, |_| true).await;
     rig.add_routes();
     rig.react_on_page(&mut accepted, is_good).await;
-    assert!(rig.is_at_fault());
+    assert!(rig.is_refused());
     let mut trials = 0;
-    while rig.is_at_fault() {
+    while rig.is_refused() {
         trials += 1;
         assert!(trials < 10);
         rig.react_on_page(&mut accepted, is_good).await;
@@ -190,7 +190,7 @@ async fn a_follower_tries_nothing_out_on_readers_of_a_shared_target() {
         let before = rig.text();
         for _ in 0..5 {
             rig.react_on_page(&mut accepted, is_good).await;
-            assert!(!rig.is_at_fault());
+            assert!(!rig.is_refused());
             assert_eq!(rig.text(), before);
         }
     }
@@ -204,7 +204,7 @@ async fn a_retry_shows_in_no_status() {
     rig.add_routes();
     rig.react_on_page(&mut accepted, is_good).await;
     let mut seconds = 0;
-    while rig.is_at_fault() || rig.programmed_reason().0 != ConditionStatus::True {
+    while rig.is_refused() || rig.programmed_reason().0 != ConditionStatus::True {
         seconds += 1;
         assert!(seconds < 20, "{:?}", rig.programmed_reason());
         rig.react_on_page(&mut accepted, is_good).await;
@@ -226,7 +226,7 @@ async fn a_retry_shows_in_no_status() {
     for _ in 0..700 {
         rig.react_on_page(&mut accepted, |_| true).await;
     }
-    assert!(!is_good(&rig.text()) && !rig.is_at_fault());
+    assert!(!is_good(&rig.text()) && !rig.is_refused());
     let Some(Wanted::Route(verdict)) = rig.wanted(&new(5)) else { panic!("nothing is said of it") };
     let condition = verdict.parents[0].conditions.get(ConditionType::Accepted).unwrap();
     assert_eq!(condition.reason, Reason::Accepted);
@@ -239,12 +239,12 @@ async fn an_unanswered_search_ends_and_changes_meanwhile_are_published() {
     rig.react(&mut accepted, |_| true);
     rig.add_routes();
     rig.react(&mut accepted, is_good);
-    assert!(rig.is_at_fault());
+    assert!(rig.is_refused());
     // PingSIX reads from another replica now.
     rig.engine.record_reception(&plane(), None);
     rig.apply(Kind::HttpRoute, new_route(8, "/fine", 1));
     let mut seconds = 0;
-    while rig.is_at_fault() {
+    while rig.is_refused() {
         seconds += 1;
         assert!(seconds < 20);
         tokio::time::advance(MAX_TICK_INTERVAL).await;

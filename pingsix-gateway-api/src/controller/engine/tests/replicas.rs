@@ -60,7 +60,7 @@ fn at(revision: i64) -> StatusPage {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_finding_of_a_follower_is_told_to_the_author_by_the_leader() {
+async fn a_quarantine_of_a_follower_is_told_to_the_author_by_the_leader() {
     let (mut leader, mut follower) = (Rig::replica("one"), Rig::replica("two"));
     let board = leader.engine.report.events.clone();
     let mut accepted = None;
@@ -72,18 +72,18 @@ async fn a_finding_of_a_follower_is_told_to_the_author_by_the_leader() {
         follower.tell_other(&mut leader);
         assert_eq!(leader.accepted_reason(5), Reason::Accepted, "nothing is found yet");
         follower.react(&mut accepted, is_good);
-        if !follower.is_at_fault() {
+        if !follower.is_refused() {
             break;
         }
     }
     follower.settle();
-    assert!(!follower.is_at_fault() && follower.accepted_reason(5) == Reason::Quarantined);
+    assert!(!follower.is_refused() && follower.accepted_reason(5) == Reason::Quarantined);
     follower.tell_other(&mut leader);
     assert_eq!(leader.accepted_reason(5), Reason::Quarantined);
     assert_eq!(leader.accepted_reason(3), Reason::Accepted);
     assert_eq!(board.len(), alright + 1, "there is an Event");
     assert_eq!(leader.text(), follower.text(), "whoever moves is served the same");
-    // The findings of the follower survive its end, and then the end of the leader.
+    // The quarantines of the follower survive its end, and then the end of the leader.
     follower.replicas().deliver(&leader.replicas(), false);
     leader.engine.handle(Message::ReplicasChanged);
     leader.settle();

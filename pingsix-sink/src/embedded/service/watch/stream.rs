@@ -15,7 +15,7 @@ use super::state::{WatchPermits, WatchState};
 use crate::embedded::batch::{Batch, Wanted};
 use crate::embedded::peer::Peer;
 use crate::embedded::service::{Services, header, refusal};
-use crate::embedded::store::{Compacted, EVENT_OVERHEAD, KeyRange, Refusal, Store};
+use crate::embedded::store::{Compacted, EVENT_OVERHEAD, KeyRange, Store, StoreError};
 use crate::proto::etcdserverpb::watch_request::RequestUnion;
 use crate::proto::etcdserverpb::{WatchCreateRequest, WatchRequest, WatchResponse};
 
@@ -202,12 +202,13 @@ impl WatchStream {
             let status = self.services.refuse(&range, refusal);
             // A client that retries a broken stream waits for the scope; its other watches stay intact.
             return match refusal {
-                Refusal::UnknownScope if !self.watches.is_empty() => {
+                StoreError::UnknownScope if !self.watches.is_empty() => {
                     self.refuse(id, status.message().to_owned()).await
                 }
-                Refusal::UnknownScope | Refusal::NotComplete | Refusal::Compacted | Refusal::Future => {
-                    Err(StreamEnd::Status(status))
-                }
+                StoreError::UnknownScope
+                | StoreError::NotComplete
+                | StoreError::Compacted
+                | StoreError::Future => Err(StreamEnd::Status(status)),
             };
         }
 

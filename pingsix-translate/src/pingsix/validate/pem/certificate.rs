@@ -6,15 +6,15 @@ use x509_cert::certificate::{CertificateInner, Raw};
 use x509_cert::name::Name;
 use x509_cert::spki::{AlgorithmIdentifierOwned, SubjectPublicKeyInfoRef};
 
-use super::Flaw;
+use super::KeyError;
 use super::key::PublicKey;
 
 /// The public key of a certificate.
-pub(super) fn public_key(der: &[u8]) -> Result<PublicKey, Flaw> {
-    let certificate = parse(der).ok_or(Flaw::Malformed)?;
+pub(super) fn public_key(der: &[u8]) -> Result<PublicKey, KeyError> {
+    let certificate = parse(der).ok_or(KeyError::Malformed)?;
     let info =
-        certificate.tbs_certificate().subject_public_key_info().to_der().map_err(|_| Flaw::Malformed)?;
-    PublicKey::read(&SubjectPublicKeyInfoRef::from_der(&info).map_err(|_| Flaw::Malformed)?)
+        certificate.tbs_certificate().subject_public_key_info().to_der().map_err(|_| KeyError::Malformed)?;
+    PublicKey::read(&SubjectPublicKeyInfoRef::from_der(&info).map_err(|_| KeyError::Malformed)?)
 }
 
 /// The certificate; `None` if OpenSSL could not read a part of it, unused parts included.

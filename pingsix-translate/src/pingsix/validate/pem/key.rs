@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha512};
 use x509_cert::attr::Attributes;
 use x509_cert::spki::{AlgorithmIdentifier, SubjectPublicKeyInfoRef};
 
-use super::{Flaw, rsa};
+use super::{KeyError, rsa};
 
 pub(super) const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 pub(super) const EC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
@@ -38,9 +38,9 @@ const NAMES: [(ObjectIdentifier, &str); 14] = [
     (ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.3.18"), "an ML-DSA-65 key"),
 ];
 
-fn unusable(identifier: ObjectIdentifier, unknown: &'static str) -> Flaw {
+fn unsupported(identifier: ObjectIdentifier, unknown: &'static str) -> KeyError {
     let name = NAMES.iter().find(|(known, _)| *known == identifier).map(|(_, name)| *name);
-    Flaw::Unusable(name.unwrap_or(unknown))
+    KeyError::Unsupported(name.unwrap_or(unknown))
 }
 
 /// A public key in its canonical form.
@@ -68,13 +68,13 @@ impl PublicKey {
     }
 
     /// The key of a certificate.
-    pub(super) fn read(info: &SubjectPublicKeyInfoRef<'_>) -> Result<Self, Flaw> {
-        let bits = info.subject_public_key.as_bytes().ok_or(Flaw::Malformed)?;
+    pub(super) fn read(info: &SubjectPublicKeyInfoRef<'_>) -> Result<Self, KeyError> {
+        let bits = info.subject_public_key.as_bytes().ok_or(KeyError::Malformed)?;
         match info.algorithm.oid {
             RSA => {
                 expect_null(info.algorithm.parameters)?;
                 let RsaPublicKey { modulus, exponent } =
-                    RsaPublicKey::from_der(bits).map_err(|_| Flaw::Malformed)?;
+                    RsaPublicKey::from_der(bits).map_err(|_| KeyError::Malformed)?;
                 rsa::check_size(modulus.as_bytes(), exponent.as_bytes())?;
                 Ok(Self::Rsa { modulus: modulus.as_bytes().into(), exponent: exponent.as_bytes().into() })
             }
@@ -84,15 +84,15 @@ impl PublicKey {
                     P256 => point::<NistP256>(bits),
                     P384 => point::<NistP384>(bits),
                     P521 => point::<NistP521>(bits),
-                    other => return Err(unusable(other, "a key of a curve that is not known")),
+                    other => return Err(unsupported(other, "a key of a curve that is not known")),
                 }?;
                 Ok(Self::Elliptic { curve, point })
             }
             ED25519 => {
                 expect_none(info.algorithm.parameters)?;
-                bits.try_into().map(Self::Ed25519).map_err(|_| Flaw::Malformed)
+                bits.try_into().map(Self::Ed25519).map_err(|_| KeyError::Malformed)
             }
-            other => Err(unusable(other, "a key of an algorithm that is not known")),
+            other => Err(unsupported(other, "a key of an algorithm that is not known")),
         }
     }
 }
@@ -144,34 +144,34 @@ struct EcPrivateKey<'a> {
 
 impl PrivateKey {
     /// A key of a section `PRIVATE KEY`.
-    pub(super) fn of_pkcs8(der: &[u8]) -> Result<Self, Flaw> {
-        let info = PrivateKeyInfo::from_der(der).map_err(|_| Flaw::Malformed)?;
+    pub(super) fn of_pkcs8(der: &[u8]) -> Result<Self, KeyError> {
+        let info = PrivateKeyInfo::from_der(der).map_err(|_| KeyError::Malformed)?;
         // The second version has a public key.
         if info.version != u8::from(info.public.is_some()) {
-            return Err(Flaw::Malformed);
+            return Err(KeyError::Malformed);
         }
         let AlgorithmIdentifier { oid, parameters } = info.algorithm;
         let key = match oid {
             RSA => expect_null(parameters).and_then(|()| Self::of_pkcs1(info.key.as_bytes())),
             EC => Self::elliptic(info.key.as_bytes(), Some(curve_of(parameters)?)),
             ED25519 => expect_none(parameters).and_then(|()| Self::ed25519(info.key.as_bytes())),
-            other => Err(unusable(other, "a key of an algorithm that is not known")),
+            other => Err(unsupported(other, "a key of an algorithm that is not known")),
         }?;
         match info.public.map(|public| public.as_bytes()) {
             None => Ok(key),
             Some(Some(public)) if key.public.is_encoded_as(public) => Ok(key),
-            Some(_) => Err(Flaw::Malformed),
+            Some(_) => Err(KeyError::Malformed),
         }
     }
 
     /// A key of a section `RSA PRIVATE KEY`.
-    pub(super) fn of_pkcs1(der: &[u8]) -> Result<Self, Flaw> {
-        let key = rsa::RsaPrivateKey::from_der(der).map_err(|_| Flaw::Malformed)?;
+    pub(super) fn of_pkcs1(der: &[u8]) -> Result<Self, KeyError> {
+        let key = rsa::RsaPrivateKey::from_der(der).map_err(|_| KeyError::Malformed)?;
         let (modulus, exponent) = (key.modulus.as_bytes(), key.public_exponent.as_bytes());
         // The check of the size comes first, because the size bounds the cost of the rest.
         rsa::check_size(modulus, exponent)?;
         if !key.is_consistent() {
-            return Err(Flaw::Malformed);
+            return Err(KeyError::Malformed);
         }
         Ok(Self {
             public: PublicKey::Rsa { modulus: modulus.into(), exponent: exponent.into() },
@@ -181,59 +181,59 @@ impl PrivateKey {
     }
 
     /// A key of a section `EC PRIVATE KEY`.
-    pub(super) fn of_sec1(der: &[u8]) -> Result<Self, Flaw> {
+    pub(super) fn of_sec1(der: &[u8]) -> Result<Self, KeyError> {
         Self::elliptic(der, None)
     }
 
-    fn elliptic(der: &[u8], curve: Option<ObjectIdentifier>) -> Result<Self, Flaw> {
-        let key = EcPrivateKey::from_der(der).map_err(|_| Flaw::Malformed)?;
+    fn elliptic(der: &[u8], curve: Option<ObjectIdentifier>) -> Result<Self, KeyError> {
+        let key = EcPrivateKey::from_der(der).map_err(|_| KeyError::Malformed)?;
         let own = key.parameters.map(|parameters| curve_of(Some(parameters))).transpose()?;
         let curve = match (curve, own) {
-            (Some(curve), Some(own)) if curve != own => return Err(Flaw::Malformed),
-            (curve, own) => curve.or(own).ok_or(Flaw::Malformed)?,
+            (Some(curve), Some(own)) if curve != own => return Err(KeyError::Malformed),
+            (curve, own) => curve.or(own).ok_or(KeyError::Malformed)?,
         };
         match curve {
             P256 => Self::on_curve::<NistP256>(curve, &key),
             P384 => Self::on_curve::<NistP384>(curve, &key),
             P521 => Self::on_curve::<NistP521>(curve, &key),
-            other => Err(unusable(other, "a key of a curve that is not known")),
+            other => Err(unsupported(other, "a key of a curve that is not known")),
         }
     }
 
-    fn on_curve<C>(curve: ObjectIdentifier, key: &EcPrivateKey<'_>) -> Result<Self, Flaw>
+    fn on_curve<C>(curve: ObjectIdentifier, key: &EcPrivateKey<'_>) -> Result<Self, KeyError>
     where
         C: CurveArithmetic,
         AffinePoint<C>: FromSec1Point<C> + ToSec1Point<C>,
         FieldBytesSize<C>: ModulusSize,
     {
         if key.version != 1 {
-            return Err(Flaw::Malformed);
+            return Err(KeyError::Malformed);
         }
-        let secret = SecretKey::<C>::from_slice(key.key.as_bytes()).map_err(|_| Flaw::Malformed)?;
+        let secret = SecretKey::<C>::from_slice(key.key.as_bytes()).map_err(|_| KeyError::Malformed)?;
         let encoded = secret.public_key().to_sec1_point(false).as_bytes().to_vec();
-        let stated = key.public.map(|bits| bits.as_bytes().ok_or(Flaw::Malformed)).transpose()?;
+        let stated = key.public.map(|bits| bits.as_bytes().ok_or(KeyError::Malformed)).transpose()?;
         if let Some(stated) = stated
             && point::<C>(stated)? != encoded
         {
-            return Err(Flaw::Malformed);
+            return Err(KeyError::Malformed);
         }
         let scalar = secret.to_bytes();
         let inner = EcPrivateKey {
             version: 1,
-            key: OctetStringRef::new(&scalar).map_err(|_| Flaw::Malformed)?,
+            key: OctetStringRef::new(&scalar).map_err(|_| KeyError::Malformed)?,
             parameters: None,
-            public: Some(BitStringRef::from_bytes(&encoded).map_err(|_| Flaw::Malformed)?),
+            public: Some(BitStringRef::from_bytes(&encoded).map_err(|_| KeyError::Malformed)?),
         };
-        let inner = inner.to_der().map_err(|_| Flaw::Malformed)?;
+        let inner = inner.to_der().map_err(|_| KeyError::Malformed)?;
         let pkcs8 = pkcs8(EC, Some(AnyRef::from(&curve)), &inner)?;
         Ok(Self { public: PublicKey::Elliptic { curve, point: encoded }, pkcs8, is_for_ring: curve != P521 })
     }
 
     /// The public key of a seed (RFC 8032, section 5.1.5).
-    fn ed25519(der: &[u8]) -> Result<Self, Flaw> {
-        let seed = <&OctetStringRef>::from_der(der).map_err(|_| Flaw::Malformed)?.as_bytes();
+    fn ed25519(der: &[u8]) -> Result<Self, KeyError> {
+        let seed = <&OctetStringRef>::from_der(der).map_err(|_| KeyError::Malformed)?.as_bytes();
         if seed.len() != 32 {
-            return Err(Flaw::Malformed);
+            return Err(KeyError::Malformed);
         }
         let mut scalar = [0; 32];
         scalar.copy_from_slice(&Sha512::digest(seed)[..32]);
@@ -254,37 +254,41 @@ impl PublicKey {
 }
 
 /// The uncompressed form of a point.
-fn point<C>(bits: &[u8]) -> Result<Vec<u8>, Flaw>
+fn point<C>(bits: &[u8]) -> Result<Vec<u8>, KeyError>
 where
     C: CurveArithmetic,
     AffinePoint<C>: FromSec1Point<C> + ToSec1Point<C>,
     FieldBytesSize<C>: ModulusSize,
 {
-    let point = Point::<C>::from_sec1_bytes(bits).map_err(|_| Flaw::Malformed)?;
+    let point = Point::<C>::from_sec1_bytes(bits).map_err(|_| KeyError::Malformed)?;
     Ok(point.to_sec1_point(false).as_bytes().to_vec())
 }
 
 /// The named curve of parameters. Parameters with an explicit curve are refused.
-fn curve_of(parameters: Option<AnyRef<'_>>) -> Result<ObjectIdentifier, Flaw> {
-    let parameters = parameters.ok_or(Flaw::Malformed)?;
-    parameters.decode_as().map_err(|_| Flaw::Unusable("a key of a curve without a name"))
+fn curve_of(parameters: Option<AnyRef<'_>>) -> Result<ObjectIdentifier, KeyError> {
+    let parameters = parameters.ok_or(KeyError::Malformed)?;
+    parameters.decode_as().map_err(|_| KeyError::Unsupported("a key of a curve without a name"))
 }
 
-fn expect_null(parameters: Option<AnyRef<'_>>) -> Result<(), Flaw> {
-    if parameters.is_none_or(|parameters| parameters == AnyRef::NULL) { Ok(()) } else { Err(Flaw::Malformed) }
+fn expect_null(parameters: Option<AnyRef<'_>>) -> Result<(), KeyError> {
+    if parameters.is_none_or(|parameters| parameters == AnyRef::NULL) {
+        Ok(())
+    } else {
+        Err(KeyError::Malformed)
+    }
 }
 
-fn expect_none(parameters: Option<AnyRef<'_>>) -> Result<(), Flaw> {
-    if parameters.is_none() { Ok(()) } else { Err(Flaw::Malformed) }
+fn expect_none(parameters: Option<AnyRef<'_>>) -> Result<(), KeyError> {
+    if parameters.is_none() { Ok(()) } else { Err(KeyError::Malformed) }
 }
 
-fn pkcs8(oid: ObjectIdentifier, parameters: Option<AnyRef<'_>>, key: &[u8]) -> Result<Vec<u8>, Flaw> {
+fn pkcs8(oid: ObjectIdentifier, parameters: Option<AnyRef<'_>>, key: &[u8]) -> Result<Vec<u8>, KeyError> {
     let info = PrivateKeyInfo {
         version: 0,
         algorithm: AlgorithmIdentifier { oid, parameters },
-        key: OctetStringRef::new(key).map_err(|_| Flaw::Malformed)?,
+        key: OctetStringRef::new(key).map_err(|_| KeyError::Malformed)?,
         attributes: None,
         public: None,
     };
-    info.to_der().map_err(|_| Flaw::Malformed)
+    info.to_der().map_err(|_| KeyError::Malformed)
 }

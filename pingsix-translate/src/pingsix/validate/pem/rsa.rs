@@ -4,7 +4,7 @@ use crypto_bigint::{BoxedUint, NonZero};
 use der::Sequence;
 use der::asn1::UintRef;
 
-use super::Flaw;
+use super::KeyError;
 
 /// The smallest size that OpenSSL accepts at PingSIX's security level. Some keys of 2048 bits lack a few leading bits.
 const MIN_KEY_BITS: usize = 2040;
@@ -13,20 +13,20 @@ const MIN_KEY_BITS: usize = 2040;
 const MAX_KEY_BITS: usize = 8192;
 
 /// Checks the size of a public key. The numbers have no leading zeros.
-pub(super) fn check_size(modulus: &[u8], exponent: &[u8]) -> Result<(), Flaw> {
+pub(super) fn check_size(modulus: &[u8], exponent: &[u8]) -> Result<(), KeyError> {
     let bits = bits(modulus);
     if bits < MIN_KEY_BITS {
-        return Err(Flaw::Unusable("an RSA key of fewer than 2048 bits"));
+        return Err(KeyError::Unsupported("an RSA key of fewer than 2048 bits"));
     }
     if bits > MAX_KEY_BITS {
-        return Err(Flaw::Unusable("an RSA key of more than 8192 bits"));
+        return Err(KeyError::Unsupported("an RSA key of more than 8192 bits"));
     }
     let is_odd = |number: &[u8]| number.last().is_some_and(|digit| digit & 1 == 1);
     if !is_odd(modulus) || !is_odd(exponent) || exponent == [1] {
-        return Err(Flaw::Malformed);
+        return Err(KeyError::Malformed);
     }
     if exponent.len() > 4 || exponent.first().is_some_and(|digit| exponent.len() == 4 && *digit >= 0x80) {
-        return Err(Flaw::Unusable("an RSA key with a public exponent of more than 31 bits"));
+        return Err(KeyError::Unsupported("an RSA key with a public exponent of more than 31 bits"));
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::pingsix::plugin::{Brotli, Cors, Echo, FaultInjection, Gzip};
 /// on 2^64 seconds.
 const MAX_DELAY_SECONDS: f64 = 86_400.0;
 
-pub(super) fn check_fault(plugin: &mut Plugin<'_>) {
+pub(super) fn check_fault_injection(plugin: &mut Plugin<'_>) {
     let Some(fault) = plugin.decode::<FaultInjection>() else { return };
     plugin.check_fields(&fault);
     if fault.delay.is_none() && fault.abort.is_none() {

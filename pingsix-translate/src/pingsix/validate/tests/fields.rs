@@ -183,7 +183,7 @@ fn names_are_flagged_as_the_options_say() {
     let named = upstream(&json!({"nodes": {"a.t:80": 1}}));
     misbehaves(&named, Rule::DnsName);
     let options = ValidateOptions { dns_names: DnsNames::Refuse, ..ValidateOptions::default() };
-    let outcome = |documents: &Value| worst(&faults_with(documents, &options));
+    let outcome = |documents: &Value| worst(&violations_with(documents, &options));
     assert_eq!(outcome(&named), Some((Severity::RejectedLate, Rule::DnsName)));
     let beside = upstream(&json!({"nodes": {"a.t:80": 1, "127.0.0.1:80": 1}}));
     assert_eq!(outcome(&beside), Some((Severity::Misbehaves, Rule::DnsName)));
@@ -244,7 +244,7 @@ fn global_rules_may_be_empty() {
 
 #[test]
 fn references_to_documents_that_do_not_decode_are_not_dangling() {
-    let found = faults(&json!({"upstreams/bad": {}, "routes/r": {"uri": "/", "upstream_id": "bad"}}));
+    let found = violations(&json!({"upstreams/bad": {}, "routes/r": {"uri": "/", "upstream_id": "bad"}}));
     assert_eq!(found.len(), 1, "{found:#?}");
     assert_eq!(found[0].field, "");
     assert_eq!(found[0].subject.to_string(), "upstreams/bad");
@@ -252,7 +252,7 @@ fn references_to_documents_that_do_not_decode_are_not_dangling() {
 
 #[test]
 fn violations_name_the_field() {
-    let field = |documents: &Value| faults(documents).first().map(|violation| violation.field.clone());
+    let field = |documents: &Value| violations(documents).first().map(|violation| violation.field.clone());
     let at = |documents: &Value| field(documents).expect("a violation");
     assert_eq!(at(&route(&json!({"timeout": {"connect": 0, "send": 1, "read": 1}}))), "timeout.connect");
     assert_eq!(at(&route(&json!({"timeout": {"connect": "x", "send": 1, "read": 1}}))), "timeout.connect");

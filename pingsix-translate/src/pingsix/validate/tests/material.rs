@@ -115,7 +115,7 @@ fn a_server_name_may_stand_once() {
     let mut two = ssl(&cert, &key, &json!(["a.t"]));
     two["ssls/z"] = json!({"cert": cert, "key": key, "snis": ["b.t", "A.t"]});
     refused_late(&two, Rule::ServerName);
-    let found = faults(&two);
+    let found = violations(&two);
     assert_eq!(found[0].subject.to_string(), "ssls/z");
     assert_eq!(found[0].field, "snis[1]");
     assert!(found[0].message.contains("ssls/s"), "{}", found[0]);
@@ -140,18 +140,18 @@ fn envelopes_are_refused_where_they_cannot_be_opened() {
     let on = ValidateOptions { encryption: Encryption::On, ..ValidateOptions::default() };
     for documents in holders(&sealed) {
         refused(&documents, Rule::Envelope);
-        assert_eq!(faults_with(&documents, &on), [], "{documents}");
+        assert_eq!(violations_with(&documents, &on), [], "{documents}");
     }
     for broken in ["$pingsix-enc:v2$AAAA", "$pingsix-enc:v1$AAAA", "$pingsix-enc:v1$%", "$pingsix-enc:"] {
         for documents in holders(broken) {
-            let found = faults_with(&documents, &on);
+            let found = violations_with(&documents, &on);
             assert_eq!(worst(&found), Some((Severity::Rejected, Rule::Envelope)), "{documents}");
         }
     }
     // PingSIX never decrypts the targets of a traffic split.
     let target = json!({"nodes": {"127.0.0.1:1": 1}, "tls": {"client_cert": cert, "client_key": sealed}});
     let split = json!({"rules": [{"weighted_upstreams": [{"upstream": target, "weight": 1}]}]});
-    let found = faults_with(&plugin("traffic-split", &split), &on);
+    let found = violations_with(&plugin("traffic-split", &split), &on);
     assert_eq!(worst(&found), Some((Severity::RejectedLate, Rule::ClientCertificate)));
 }
 

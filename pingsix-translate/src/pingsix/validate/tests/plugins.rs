@@ -1,4 +1,4 @@
-//! Plugins: names, configurations, and faults at run time.
+//! Plugins: names, configurations, and violations at run time.
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn the_smallest_configuration_of_every_plugin_is_accepted() {
         accepted(&plugin(name, config));
         if !matches!(*name, "grpc-web" | "prometheus") {
             let documents = plugin(name, &Value::Null);
-            assert!(is_refused(&faults(&documents)), "{name} does not take null");
+            assert!(is_refused(&violations(&documents)), "{name} does not take null");
         }
     }
 }
@@ -219,7 +219,7 @@ fn networks_are_read_as_pingsix_reads_them() {
         ("010.0.0.1", false),
     ] {
         let documents = plugin("ip-restriction", &json!({"whitelist": [network]}));
-        assert_eq!(!is_refused(&faults(&documents)), is_one, "{network}");
+        assert_eq!(!is_refused(&violations(&documents)), is_one, "{network}");
     }
 }
 
@@ -340,7 +340,7 @@ fn configurations_that_fail_requests_or_do_not_protect_are_harmful() {
     ] {
         let documents = plugin(name, &config);
         assert_worst(&documents, Some((Severity::Harmful, rule)));
-        assert!(!is_refused(&faults(&documents)) && is_unfit(&faults(&documents)), "{documents}");
+        assert!(!is_refused(&violations(&documents)) && is_unfit(&violations(&documents)), "{documents}");
     }
 }
 
@@ -353,10 +353,10 @@ fn messages_quote_no_secret() {
         ("csrf", json!({"key": ["s3cret"]})),
         ("basic-auth", json!("s3cret")),
     ] {
-        let found = faults(&plugin(name, &config));
+        let found = violations(&plugin(name, &config));
         assert!(is_refused(&found));
         assert!(!format!("{found:?}").contains("s3cret"), "{found:?}");
     }
-    let found = faults(&json!({"ssls/s": {"cert": "c", "key": ["s3cret"], "snis": ["a"]}}));
+    let found = violations(&json!({"ssls/s": {"cert": "c", "key": ["s3cret"], "snis": ["a"]}}));
     assert!(is_refused(&found) && !format!("{found:?}").contains("s3cret"), "{found:?}");
 }

@@ -124,9 +124,9 @@ fn a_configuration_must_fit_its_budgets() {
 
     let few = ValidateOptions { entries_budget: 5, ..ValidateOptions::default() };
     let table = routes(&[("a", json!({"uris": ["/a", "/b", "/c"], "hosts": ["a", "b"]}))]);
-    assert_eq!(worst(&faults_with(&table, &few)), Some((Severity::Misbehaves, Rule::MatcherEntries)));
+    assert_eq!(worst(&violations_with(&table, &few)), Some((Severity::Misbehaves, Rule::MatcherEntries)));
     let table = routes(&[("a", json!({"uris": ["/a", "/b", "/c"]}))]);
-    assert_eq!(faults_with(&table, &few), []);
+    assert_eq!(violations_with(&table, &few), []);
 }
 
 #[test]

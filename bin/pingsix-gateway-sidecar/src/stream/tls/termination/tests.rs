@@ -33,8 +33,8 @@ fn with_authorities(mode: ClientAuthMode, ids: &[&str]) -> Settings {
     Settings { clients: Some(ClientAuth { mode, ca_ids: owned(ids) }), ..settings(&["a"]) }
 }
 
-fn faults(terminations: &Terminations) -> Vec<String> {
-    terminations.faults().map(|(key, message)| format!("{key}: {message}")).collect()
+fn errors(terminations: &Terminations) -> Vec<String> {
+    terminations.errors().map(|(key, message)| format!("{key}: {message}")).collect()
 }
 
 /// Configurations of routes that began with a document for each certificate.
@@ -117,14 +117,14 @@ fn a_route_without_one_of_its_authorities_has_no_configuration() {
     let (mut terminations, _) = three_routes();
     let route = terminations.set_route("one", with_authorities(ClientAuthMode::Request, &["c"]));
     terminations.refresh();
-    let fault = "one: client_auth.ca_ids: There is no usable document cas/c.";
-    assert_eq!((route.config().is_some(), faults(&terminations)), (false, vec![fault.to_owned()]));
+    let error = "one: client_auth.ca_ids: There is no usable document cas/c.";
+    assert_eq!((route.config().is_some(), errors(&terminations)), (false, vec![error.to_owned()]));
     terminations.set_authorities("c", &authorities(&["one", "other"])).unwrap();
     terminations.refresh();
-    assert_eq!((route.config().is_some(), faults(&terminations).len()), (true, 0));
+    assert_eq!((route.config().is_some(), errors(&terminations).len()), (true, 0));
     terminations.set_authorities("c", b"{}").unwrap_err();
     terminations.refresh();
-    assert_eq!((route.config().is_some(), faults(&terminations)), (false, vec![fault.to_owned()]));
+    assert_eq!((route.config().is_some(), errors(&terminations)), (false, vec![error.to_owned()]));
     terminations.remove_authorities("c");
     terminations.remove_route("one");
     assert!(!terminations.users.contains_key(&StreamKey::new(StreamKind::Ca, "c")));
@@ -152,7 +152,7 @@ fn a_route_without_one_of_its_certificates_has_no_configuration() {
     terminations.refresh();
     assert_eq!(has(), [true, false, false]);
     assert_eq!(
-        faults(&terminations),
+        errors(&terminations),
         [
             "three: ssl_ids: There is no usable document ssls/b.",
             "two: ssl_ids: There is no usable document ssls/b."
@@ -164,7 +164,7 @@ fn a_route_without_one_of_its_certificates_has_no_configuration() {
     terminations.set_certificate("b", &document("b.test")).unwrap();
     terminations.remove_route("two");
     terminations.refresh();
-    assert_eq!((has(), faults(&terminations).len()), ([true, false, true], 0));
+    assert_eq!((has(), errors(&terminations).len()), ([true, false, true], 0));
     for key in ["one", "three"] {
         terminations.remove_route(key);
     }
@@ -255,7 +255,7 @@ proptest! {
             let mut rebuilt = Terminations::default();
             apply(&mut rebuilt, &World::default(), &world);
             prop_assert_eq!(shown(&changed), shown(&rebuilt));
-            prop_assert_eq!(faults(&changed), faults(&rebuilt));
+            prop_assert_eq!(errors(&changed), errors(&rebuilt));
             prop_assert_eq!(&changed.users, &rebuilt.users);
             for (key, ticketer) in tickets(&changed) {
                 let is_kept = former.get(&key).is_some_and(|former| Arc::ptr_eq(former, &ticketer));

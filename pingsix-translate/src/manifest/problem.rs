@@ -1,13 +1,13 @@
-//! Faults of manifests.
+//! Problems of manifests.
 
 use std::fmt;
 
 use crate::model::{ObjectKey, Severity};
 
-/// A fault of a manifest. It never quotes the data of a Secret. Displays as
+/// A problem of a manifest. It never quotes the data of a Secret. Displays as
 /// `line 4: HTTPRoute shop/cart: spec.rules[0]: message`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct ManifestProblem {
     /// The line of the text, from 1; `None` for an object that is in no text.
     pub line: Option<usize>,
     /// Kind, namespace and name, as far as they are known.
@@ -17,19 +17,19 @@ pub struct Fault {
     /// The path of the field; empty for the whole object.
     pub field: String,
     /// The reason.
-    pub reason: FaultReason,
+    pub reason: ManifestReason,
     /// One sentence.
     pub message: String,
 }
 
-impl Fault {
+impl ManifestProblem {
     /// The severity.
     pub const fn severity(&self) -> Severity {
         self.reason.severity()
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ManifestProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(line) = self.line {
             write!(f, "line {line}: ")?;
@@ -43,12 +43,12 @@ impl fmt::Display for Fault {
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for ManifestProblem {}
 
-/// The reason of a fault.
+/// The reason of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum FaultReason {
+pub enum ManifestReason {
     /// The text is no YAML.
     NotYaml,
     /// The value has neither kind nor metadata.
@@ -69,7 +69,7 @@ pub enum FaultReason {
     UnknownKind,
 }
 
-impl FaultReason {
+impl ManifestReason {
     /// The reason in one word.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// The cause of a failed request.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum RequestError {
     /// The API server answered with an error.
     Status { code: StatusCode, message: String },
     /// No answer within the time limit.
@@ -19,8 +19,8 @@ pub(super) enum Fault {
     Broken(String),
 }
 
-impl Fault {
-    /// The fault of an answer with an error status.
+impl RequestError {
+    /// The error of an answer with an error status.
     pub(super) fn of_answer(code: StatusCode, body: &[u8]) -> Self {
         let status: Option<Value> = serde_json::from_slice(body).ok();
         let message = status.as_ref().and_then(|status| status.get("message")?.as_str());

@@ -1,4 +1,4 @@
-//! The faults of requests to the API server: one classification for all clients.
+//! The errors of requests to the API server: one classification for all clients.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use tokio::time::timeout;
 /// The longest part of a message that is kept, in characters: a proxy in place of an API server may send a page.
 const MAX_MESSAGE_CHARS: usize = 300;
 
-/// The category of a fault. Each category has its own consequence.
+/// The category of an error. Each category has its own consequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum FaultCategory {
+pub(crate) enum ApiErrorCategory {
     /// 401: the API server does not know who asks, as when a token has run out.
     Unauthorized,
     /// 403: we may not.
@@ -36,7 +36,7 @@ pub(crate) enum FaultCategory {
     Malformed,
 }
 
-impl FaultCategory {
+impl ApiErrorCategory {
     /// Every category, in declaration order.
     pub(crate) const ALL: &'static [Self] = &[
         Self::Unauthorized,
@@ -88,30 +88,30 @@ impl FaultCategory {
 /// One request, or one watch, that did not succeed. Says nothing about the content of objects.
 #[derive(Clone, Debug, Error)]
 #[error("{message}")]
-pub(crate) struct Fault {
-    pub(crate) category: FaultCategory,
+pub(crate) struct ApiError {
+    pub(crate) category: ApiErrorCategory,
     pub(crate) message: String,
     /// The delay that the API server asks for.
     pub(crate) retry_after: Option<Duration>,
 }
 
-impl Fault {
-    pub(crate) fn new(category: FaultCategory, message: &str) -> Self {
+impl ApiError {
+    pub(crate) fn new(category: ApiErrorCategory, message: &str) -> Self {
         Self { category, message: shortened(message), retry_after: None }
     }
 
     /// No answer in time.
     pub(crate) fn timeout() -> Self {
-        Self::new(FaultCategory::Timeout, "the API server does not answer in time")
+        Self::new(ApiErrorCategory::Timeout, "the API server does not answer in time")
     }
 
     /// Somebody else is faster each time.
     pub(crate) fn conflict() -> Self {
-        Self::new(FaultCategory::Conflict, "another client writes the object at the same time")
+        Self::new(ApiErrorCategory::Conflict, "another client writes the object at the same time")
     }
 }
 
-impl From<&kube::Error> for Fault {
+impl From<&kube::Error> for ApiError {
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "which variants there are depends on the features of kube"
@@ -121,34 +121,34 @@ impl From<&kube::Error> for Fault {
             kube::Error::Api(status) => Self::from(&**status),
             // The decoder's own message quotes its input, which may be a Secret.
             kube::Error::SerdeError(error) => Self::new(
-                FaultCategory::Malformed,
+                ApiErrorCategory::Malformed,
                 &format!("the answer cannot be decoded (line {}, column {})", error.line(), error.column()),
             ),
-            kube::Error::FromUtf8(_) => Self::new(FaultCategory::Malformed, "the answer is not UTF-8"),
+            kube::Error::FromUtf8(_) => Self::new(ApiErrorCategory::Malformed, "the answer is not UTF-8"),
             kube::Error::Service(error) if error.is::<tokio::time::error::Elapsed>() => Self::timeout(),
             // The rest is about connections and credentials.
-            error => Self::new(FaultCategory::Transport, &chain(error)),
+            error => Self::new(ApiErrorCategory::Transport, &chain(error)),
         }
     }
 }
 
-impl From<&kube::core::Status> for Fault {
+impl From<&kube::core::Status> for ApiError {
     fn from(status: &kube::core::Status) -> Self {
-        let category = FaultCategory::of_status(status.code);
+        let category = ApiErrorCategory::of_status(status.code);
         let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
         let retry_after = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
-        let fault = if category == FaultCategory::Malformed {
+        let error = if category == ApiErrorCategory::Malformed {
             Self::new(category, "the answer cannot be decoded")
         } else if status.message.is_empty() {
             Self::new(category, &format!("the API server answers {}", status.code))
         } else {
             Self::new(category, &status.message)
         };
-        Self { retry_after, ..fault }
+        Self { retry_after, ..error }
     }
 }
 
-impl From<&watcher::Error> for Fault {
+impl From<&watcher::Error> for ApiError {
     fn from(error: &watcher::Error) -> Self {
         match error {
             watcher::Error::InitialListFailed(error)
@@ -156,7 +156,7 @@ impl From<&watcher::Error> for Fault {
             | watcher::Error::WatchFailed(error) => Self::from(error),
             watcher::Error::WatchError(status) => Self::from(&**status),
             watcher::Error::NoResourceVersion => {
-                Self::new(FaultCategory::Malformed, "an answer has no resourceVersion")
+                Self::new(ApiErrorCategory::Malformed, "an answer has no resourceVersion")
             }
         }
     }
@@ -166,10 +166,10 @@ impl From<&watcher::Error> for Fault {
 pub(crate) async fn within<T>(
     limit: Duration,
     request: impl Future<Output = Result<T, kube::Error>>,
-) -> Result<T, Fault> {
+) -> Result<T, ApiError> {
     match timeout(limit, request).await {
-        Ok(answer) => answer.map_err(|error| Fault::from(&error)),
-        Err(_) => Err(Fault::timeout()),
+        Ok(answer) => answer.map_err(|error| ApiError::from(&error)),
+        Err(_) => Err(ApiError::timeout()),
     }
 }
 
@@ -208,32 +208,32 @@ mod tests {
     fn an_undecodable_answer_is_not_quoted() {
         let error =
             serde_json::from_str::<std::collections::BTreeMap<String, u8>>(r#"{"tls.key": "CANARY"}"#);
-        let fault = Fault::from(&kube::Error::SerdeError(error.unwrap_err()));
-        assert_eq!(fault.category, FaultCategory::Malformed);
-        assert!(!format!("{fault} {fault:?}").contains("CANARY"), "{fault:?}");
+        let error = ApiError::from(&kube::Error::SerdeError(error.unwrap_err()));
+        assert_eq!(error.category, ApiErrorCategory::Malformed);
+        assert!(!format!("{error} {error:?}").contains("CANARY"), "{error:?}");
     }
 
     #[test]
     fn a_page_in_the_place_of_a_message_is_cut() {
-        let fault = Fault::from(&Status::failure(&"ä\n".repeat(1000), "").with_code(502));
-        assert_eq!(fault.category, FaultCategory::Server);
-        assert!(fault.message.chars().count() <= MAX_MESSAGE_CHARS + 4 && !fault.message.contains('\n'));
+        let error = ApiError::from(&Status::failure(&"ä\n".repeat(1000), "").with_code(502));
+        assert_eq!(error.category, ApiErrorCategory::Server);
+        assert!(error.message.chars().count() <= MAX_MESSAGE_CHARS + 4 && !error.message.contains('\n'));
     }
 
     #[test]
     fn the_wait_that_the_api_server_asks_for_is_known() {
         let status = json!({"code": 429, "details": {"retryAfterSeconds": 7}});
-        let fault = Fault::from(&serde_json::from_value::<Status>(status).unwrap());
+        let error = ApiError::from(&serde_json::from_value::<Status>(status).unwrap());
         assert_eq!(
-            (fault.category, fault.retry_after),
-            (FaultCategory::Throttled, Some(Duration::from_secs(7)))
+            (error.category, error.retry_after),
+            (ApiErrorCategory::Throttled, Some(Duration::from_secs(7)))
         );
-        assert_eq!(fault.message, "the API server answers 429");
+        assert_eq!(error.message, "the API server answers 429");
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_is_not_waited_for_for_ever() {
-        let fault = within::<()>(Duration::from_secs(1), std::future::pending()).await.unwrap_err();
-        assert_eq!(fault.category, FaultCategory::Timeout);
+        let error = within::<()>(Duration::from_secs(1), std::future::pending()).await.unwrap_err();
+        assert_eq!(error.category, ApiErrorCategory::Timeout);
     }
 }

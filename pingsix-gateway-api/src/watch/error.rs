@@ -1,9 +1,9 @@
-//! The faults of watches, with the failed step.
+//! The errors of watches, with the failed step.
 
 use kube_runtime::watcher;
 use thiserror::Error;
 
-use crate::fault::{Fault, FaultCategory};
+use crate::api_error::{ApiError, ApiErrorCategory};
 
 /// The failed step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,37 +32,37 @@ impl Step {
 /// The failure of a watch.
 #[derive(Clone, Debug, Error)]
 #[error("{}: {cause}", step.as_str())]
-pub(super) struct WatchFault {
+pub(super) struct WatchError {
     pub(super) step: Step,
-    pub(super) cause: Fault,
+    pub(super) cause: ApiError,
 }
 
-impl WatchFault {
-    pub(super) const fn at(step: Step, cause: Fault) -> Self {
+impl WatchError {
+    pub(super) const fn at(step: Step, cause: ApiError) -> Self {
         Self { step, cause }
     }
 
-    /// The fault of a stream that ended although it should run forever.
+    /// The error of a stream that ended although it should run forever.
     pub(super) fn ended(step: Step) -> Self {
-        Self::at(step, Fault::new(FaultCategory::Transport, "the stream ended"))
+        Self::at(step, ApiError::new(ApiErrorCategory::Transport, "the stream ended"))
     }
 
-    pub(super) const fn category(&self) -> FaultCategory {
+    pub(super) const fn category(&self) -> ApiErrorCategory {
         self.cause.category
     }
 
     /// Whether a watch can resume from its last resource version. Otherwise, a new list is necessary.
     pub(super) const fn is_resumable(&self) -> bool {
         match (self.step, self.cause.category) {
-            (Step::Open, FaultCategory::Throttled | FaultCategory::Server)
-            | (Step::Open | Step::Read, FaultCategory::Timeout | FaultCategory::Transport) => true,
+            (Step::Open, ApiErrorCategory::Throttled | ApiErrorCategory::Server)
+            | (Step::Open | Step::Read, ApiErrorCategory::Timeout | ApiErrorCategory::Transport) => true,
             // An error among the events may have replaced an event.
             (Step::Discovery | Step::List | Step::Open | Step::Read, _) => false,
         }
     }
 }
 
-impl From<&watcher::Error> for WatchFault {
+impl From<&watcher::Error> for WatchError {
     fn from(error: &watcher::Error) -> Self {
         let step = match error {
             watcher::Error::InitialListFailed(_) => Step::List,
@@ -71,6 +71,6 @@ impl From<&watcher::Error> for WatchFault {
             | watcher::Error::WatchError(_)
             | watcher::Error::NoResourceVersion => Step::Read,
         };
-        Self::at(step, Fault::from(error))
+        Self::at(step, ApiError::from(error))
     }
 }

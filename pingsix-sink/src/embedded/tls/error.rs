@@ -5,15 +5,15 @@ use std::path::PathBuf;
 
 /// A part of the server's TLS cannot be used. Messages never contain the content of a file.
 #[derive(Debug, thiserror::Error)]
-#[error("the {part}{} {fault}", file.as_ref().map_or_else(String::new, |file| format!(" {}", file.display())))]
+#[error("the {part}{} {kind}", file.as_ref().map_or_else(String::new, |file| format!(" {}", file.display())))]
 #[non_exhaustive]
 pub struct TlsError {
     /// The part.
     pub part: TlsPart,
     /// The file; `None` for bytes.
     pub file: Option<PathBuf>,
-    /// The fault.
-    pub fault: TlsFault,
+    /// The reason.
+    pub kind: TlsErrorKind,
 }
 
 impl TlsError {
@@ -44,10 +44,10 @@ impl fmt::Display for TlsPart {
     }
 }
 
-/// Fault of a part; its text continues a sentence that begins with the part.
+/// Why a part cannot be used; its text continues a sentence that begins with the part.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum TlsFault {
+pub enum TlsErrorKind {
     /// The file cannot be read.
     #[error("cannot be read: {0}")]
     Unreadable(std::io::Error),

@@ -4,21 +4,21 @@ use std::fmt;
 
 use super::attack::{Attack, Draft};
 use super::bench::Exchange;
-use super::judge::Fault;
+use super::judge::Violation;
 use super::site::Site;
 
-pub(super) struct Finding {
+pub(super) struct ReportedViolation {
     pub(super) seen: usize,
     pub(super) place: String,
     text: String,
 }
 
-impl Finding {
-    /// The key of findings of one kind.
-    pub(super) fn key(site: &Site, attack: &Attack, fault: &Fault) -> String {
-        let part = &site.parts[fault.part];
+impl ReportedViolation {
+    /// The key of violations of one kind.
+    pub(super) fn key(site: &Site, attack: &Attack, violation: &Violation) -> String {
+        let part = &site.parts[violation.part];
         let whole = if part.path.is_whole() { ", the whole host" } else { "" };
-        format!("{:?}: {:?}{whole}", attack.names(), fault.kind)
+        format!("{:?}: {:?}{whole}", attack.names(), violation.kind)
     }
 
     pub(super) fn new(said: &str, site: &Site, attack: &Attack, exchange: &Exchange) -> Self {
@@ -55,7 +55,7 @@ impl Finding {
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for ReportedViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "seen {} times, first with {}\n{}", self.seen, self.place, self.text)
     }

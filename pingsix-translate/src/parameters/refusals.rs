@@ -1,4 +1,4 @@
-//! Flaws of a PingsixProxy by itself.
+//! Refusals of a PingsixProxy by itself.
 //!
 //! The API server finds most of them by schema. Manifest files have not been through the API server, and the schema has
 //! gaps.
@@ -12,56 +12,61 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Flaw, attached, sink, telemetry};
+use super::{attached, sink, telemetry};
 use crate::crd::{Attached, FreeObject, Managed, PingsixProxy, ServiceType, StatusUrl};
 use crate::infrastructure::INGRESS_PORTS;
-use crate::model::{FieldPath, Hostname};
+use crate::model::{FieldPath, Hostname, Reason, Refusal};
 
-/// All flaws of a PingsixProxy, in the order of the checks.
-pub(crate) fn flaws(proxy: &PingsixProxy) -> Vec<Flaw> {
+/// All refusals of a PingsixProxy, in the order of the checks.
+pub(crate) fn refusals(proxy: &PingsixProxy) -> Vec<Refusal> {
     let spec = FieldPath::new("spec");
-    let mut flaws = Flaws(Vec::new());
+    let mut refusals = Refusals(Vec::new());
     match (&proxy.spec.attached, &proxy.spec.managed) {
         (Some(_), None) | (None, Some(_)) => {}
-        (Some(_), Some(_)) => flaws.add(
+        (Some(_), Some(_)) => refusals.add(
             &spec,
             "The parameters need one of attached and managed, and \
          not both.",
         ),
-        (None, None) => flaws.add(&spec, "The parameters need one of attached and managed."),
+        (None, None) => refusals.add(&spec, "The parameters need one of attached and managed."),
     }
     if let Err(report) = proxy.spec.validate() {
         for (path, error) in report.iter() {
-            flaws.add(&api_path(&path.to_string()), format!("The value cannot be used: {error}."));
+            refusals.add(&api_path(&path.to_string()), format!("The value cannot be used: {error}."));
         }
     }
     if let Some(attached) = &proxy.spec.attached {
-        flaws.attached(&spec.child("attached"), attached);
+        refusals.attached(&spec.child("attached"), attached);
     }
     if let Some(managed) = &proxy.spec.managed {
-        flaws.managed(&spec.child("managed"), managed);
+        refusals.managed(&spec.child("managed"), managed);
     }
-    flaws.0.extend(telemetry::flaws(proxy));
-    flaws.0
+    refusals.0.extend(telemetry::refusals(proxy));
+    refusals.0
 }
 
-/// The flaw of attached data planes, of which an IngressClass has one for each port.
-pub(super) fn of_ingress_ports(attached: &Attached) -> Option<Flaw> {
+/// The refusal of attached data planes, of which an IngressClass has one for each port.
+pub(super) fn of_ingress_ports(attached: &Attached) -> Option<Refusal> {
     let at = FieldPath::new("spec").child("attached");
     if attached.sink.as_ref().is_some_and(sink::is_admin) {
         let message =
             "An Admin API holds one data plane, and with the layout PerPort an IngressClass has two.";
-        return Some(Flaw { at: at.child("sink").child("url"), message: message.to_owned() });
+        return Some(invalid(at.child("sink").child("url"), message));
     }
     let ports = INGRESS_PORTS.map(|(port, _)| port);
     let of_others = |url: &StatusUrl| url.port.is_some_and(|port| !ports.contains(&port));
     let index = attached.status_urls.iter().position(of_others)?;
     let message =
         format!("An IngressClass has the ports {}.", ports.map(|port| port.to_string()).join(" and "));
-    Some(Flaw { at: at.child("statusUrls").index(index).child("port"), message })
+    Some(invalid(at.child("statusUrls").index(index).child("port"), message))
 }
 
-/// The flaw of a combination of fields of a Service, with its field.
+/// The refusal of a field of a PingsixProxy.
+pub(super) fn invalid(at: FieldPath, message: impl Into<String>) -> Refusal {
+    Refusal::new(at, Reason::InvalidParameters, message)
+}
+
+/// The refusal of a combination of fields of a Service, with its field.
 pub(super) const fn service(
     kind: ServiceType,
     has_load_balancer_class: bool,
@@ -80,11 +85,11 @@ pub(super) const fn service(
     }
 }
 
-struct Flaws(Vec<Flaw>);
+struct Refusals(Vec<Refusal>);
 
-impl Flaws {
+impl Refusals {
     fn add(&mut self, at: &FieldPath, message: impl Into<String>) {
-        self.0.push(Flaw { at: at.clone(), message: message.into() });
+        self.0.push(invalid(at.clone(), message));
     }
 
     fn attached(&mut self, at: &FieldPath, attached: &Attached) {
@@ -94,7 +99,7 @@ impl Flaws {
                 self.add(&at, format!("\"{}\" is no address of this type.", address.value));
             }
         }
-        if let Some((field, message)) = attached.sink.as_ref().and_then(sink::flaw) {
+        if let Some((field, message)) = attached.sink.as_ref().and_then(sink::refusal) {
             self.add(&at.child("sink").child(field), message);
         }
     }
@@ -104,7 +109,7 @@ impl Flaws {
         let sidecar = managed.sidecar.as_ref().and_then(|sidecar| sidecar.resources.as_ref());
         self.resources(&at.child("sidecar").child("resources"), sidecar);
         if let Some(service) = &managed.service
-            && let Some((field, message)) = service_flaw(service)
+            && let Some((field, message)) = service_refusal(service)
         {
             self.add(&at.child("service").child(field), message);
         }
@@ -169,7 +174,7 @@ impl Flaws {
     }
 }
 
-fn service_flaw(managed: &crate::crd::ManagedService) -> Option<(&'static str, &'static str)> {
+fn service_refusal(managed: &crate::crd::ManagedService) -> Option<(&'static str, &'static str)> {
     // Without a type, that of the class counts.
     service(managed.kind?, managed.load_balancer_class.is_some(), managed.external_traffic_policy.is_some())
 }

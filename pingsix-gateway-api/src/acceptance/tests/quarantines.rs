@@ -10,17 +10,21 @@ fn web() -> ObjectKey {
 }
 
 /// The report of replica `one`.
-fn told(findings: Vec<Finding>) -> Findings {
-    [("one".to_owned(), [(web(), findings)].into())].into()
+fn told(quarantines: Vec<Quarantine>) -> Quarantines {
+    [("one".to_owned(), [(web(), quarantines)].into())].into()
 }
 
-fn no_findings() -> Findings {
+fn no_quarantines() -> Quarantines {
     told(Vec::new())
 }
 
-/// The publications and findings of a replica without readers.
-fn published(acceptance: &mut Acceptance, findings: &Findings, newest: &OwnerSnapshot) -> BTreeSet<Origin> {
-    acceptance.apply_findings(&web(), findings, newest);
+/// The publications and quarantines of a replica without readers.
+fn published(
+    acceptance: &mut Acceptance,
+    reported: &Quarantines,
+    newest: &OwnerSnapshot,
+) -> BTreeSet<Origin> {
+    acceptance.apply_quarantines(&web(), reported, newest);
     let draft = acceptance.draft(newest);
     assert!(draft.trial.is_none() && draft.snapshot.differences(newest).is_empty());
     let quarantined: BTreeSet<Origin> = acceptance.quarantined().map(|(source, _)| source.clone()).collect();
@@ -29,43 +33,43 @@ fn published(acceptance: &mut Acceptance, findings: &Findings, newest: &OwnerSna
 }
 
 #[test]
-fn a_finding_is_told_after_pingsix_has_taken_everything_else() {
+fn a_quarantine_is_told_after_pingsix_has_taken_everything_else() {
     let mut simulation = ready(8);
     simulation.route("good-3", &[Good, Poison]);
     while simulation.acceptance.quarantined().next().is_none() {
-        assert_eq!(simulation.acceptance.findings(), []);
+        assert_eq!(simulation.acceptance.quarantines(), []);
         simulation.turn();
     }
-    assert_eq!(simulation.acceptance.findings(), [], "PingSIX may refuse whatever it is given");
+    assert_eq!(simulation.acceptance.quarantines(), [], "PingSIX may refuse whatever it is given");
     simulation.settle();
-    let findings = simulation.acceptance.findings();
-    assert_eq!(findings.len(), 1);
-    assert_eq!(findings[0].culprit, Culprit::Source(rule_of("good-3", 1)));
-    assert_eq!(&*findings[0].message, "it is poison");
+    let quarantines = simulation.acceptance.quarantines();
+    assert_eq!(quarantines.len(), 1);
+    assert_eq!(quarantines[0].culprit, Culprit::Source(rule_of("good-3", 1)));
+    assert_eq!(&*quarantines[0].message, "it is poison");
 }
 
 #[test]
-fn a_finding_of_one_replica_quarantines_the_object_at_all_replicas() {
+fn a_quarantine_of_one_replica_quarantines_the_object_at_all_replicas() {
     let mut simulation = ready(8);
     let before = simulation.newest();
     simulation.route("good-3", &[Good, Poison]);
     simulation.settle();
-    let (found, newest) = (told(simulation.acceptance.findings()), simulation.newest());
+    let (found, newest) = (told(simulation.acceptance.quarantines()), simulation.newest());
     let (mut other, guilty) = (Acceptance::default(), BTreeSet::from([rule_of("good-3", 1)]));
     assert_eq!(published(&mut other, &found, &before), BTreeSet::new(), "it has not seen that version yet");
     assert_eq!(published(&mut other, &found, &newest), guilty);
-    assert_eq!(other.findings(), [], "it has not found it");
+    assert_eq!(other.quarantines(), [], "it has not found it");
     assert_eq!(other.quarantined().next().unwrap().1, "it is poison");
-    // The finder withdraws the finding.
-    assert_eq!(published(&mut other, &no_findings(), &newest), BTreeSet::new());
-    // The finder is gone, so the finding stays.
+    // The finder withdraws the quarantine.
+    assert_eq!(published(&mut other, &no_quarantines(), &newest), BTreeSet::new());
+    // The finder is gone, so the quarantine stays.
     assert_eq!(published(&mut other, &found, &newest), guilty);
-    assert_eq!(published(&mut other, &Findings::new(), &newest), guilty);
-    assert_eq!(told(other.findings()), found);
+    assert_eq!(published(&mut other, &Quarantines::new(), &newest), guilty);
+    assert_eq!(told(other.quarantines()), found);
     // The object is repaired.
     simulation.route("good-3", &[Good]);
-    assert_eq!(published(&mut other, &Findings::new(), &simulation.newest()), BTreeSet::new());
-    assert_eq!(other.findings(), []);
+    assert_eq!(published(&mut other, &Quarantines::new(), &simulation.newest()), BTreeSet::new());
+    assert_eq!(other.quarantines(), []);
 }
 
 #[test]
@@ -74,15 +78,15 @@ fn two_that_tell_each_other_keep_nothing_alive() {
     simulation.route("good-1", &[Poison]);
     simulation.settle();
     let (newest, mut other) = (simulation.newest(), Acceptance::default());
-    assert_eq!(published(&mut other, &told(simulation.acceptance.findings()), &newest).len(), 1);
+    assert_eq!(published(&mut other, &told(simulation.acceptance.quarantines()), &newest).len(), 1);
     // The report of the other replica has no consequence.
-    let of_other: Findings = [("two".to_owned(), [(web(), other.findings())].into())].into();
-    simulation.acceptance.apply_findings(&web(), &of_other, &newest);
+    let of_other: Quarantines = [("two".to_owned(), [(web(), other.quarantines())].into())].into();
+    simulation.acceptance.apply_quarantines(&web(), &of_other, &newest);
     simulation.route("good-1", &[Good]);
     simulation.settle();
     assert_eq!(simulation.quarantined(), BTreeSet::new());
     assert_eq!(
-        published(&mut other, &told(simulation.acceptance.findings()), &simulation.newest()),
+        published(&mut other, &told(simulation.acceptance.quarantines()), &simulation.newest()),
         BTreeSet::new()
     );
 }
@@ -96,10 +100,14 @@ fn one_that_adopts_what_its_own_readers_refuse_searches_for_it_no_more() {
         simulation.route("good-7", &[Good, Poison]);
     }
     finder.settle();
-    simulation.acceptance.apply_findings(&web(), &told(finder.acceptance.findings()), &simulation.newest());
+    simulation.acceptance.apply_quarantines(
+        &web(),
+        &told(finder.acceptance.quarantines()),
+        &simulation.newest(),
+    );
     assert_eq!(simulation.settle(), 1);
     assert_eq!(simulation.quarantined(), [rule_of("good-7", 1)].into());
-    assert!(simulation.acceptance.fault().is_none() && simulation.acceptance.findings().is_empty());
+    assert!(simulation.acceptance.refusal().is_none() && simulation.acceptance.quarantines().is_empty());
 }
 
 #[test]
@@ -109,7 +117,7 @@ fn a_hold_of_one_replica_is_reported_by_all_and_applied_by_it_alone() {
         let name = if is_new { "new" } else { "good-2" };
         simulation.route(name, &[Good, Pattern]);
         simulation.settle();
-        let (found, newest) = (told(simulation.acceptance.findings()), simulation.newest());
+        let (found, newest) = (told(simulation.acceptance.quarantines()), simulation.newest());
         let mut other = Acceptance::default();
         assert_eq!(published(&mut other, &found, &newest), BTreeSet::new());
         assert_eq!(other.held_back().count(), 0);
