@@ -62,7 +62,7 @@ pub(super) fn of_ingress_ports(attached: &Attached) -> Option<Refusal> {
 }
 
 /// The refusal of a field of a PingsixProxy.
-pub(super) fn invalid(at: FieldPath, message: impl Into<String>) -> Refusal {
+fn invalid(at: FieldPath, message: impl Into<String>) -> Refusal {
     Refusal::new(at, Reason::InvalidParameters, message)
 }
 

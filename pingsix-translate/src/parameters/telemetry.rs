@@ -6,9 +6,8 @@ use http::{HeaderName, HeaderValue};
 
 use super::ProxyLayers;
 use super::layers::Layers;
-use super::refusals::invalid;
 use crate::crd::{AccessLog, PingsixProxy, RequestIdHeader, RequestMetrics, ResponseHeader, Telemetry};
-use crate::model::{FieldPath, Kind, ObjectKey, ObjectName, Refusal};
+use crate::model::{FieldPath, Kind, ObjectKey, ObjectName, Reason, Refusal};
 use crate::pingsix::plugin::{
     EXPANDED_IN_HEADERS, FileLogger, Prometheus, RequestId, ResponseHeaders, ResponseRewrite,
 };
@@ -137,7 +136,8 @@ pub(super) fn refusals(proxy: &PingsixProxy) -> Vec<Refusal> {
     let mut refusals = Vec::new();
     let Some(telemetry) = &proxy.spec.telemetry else { return refusals };
     let at = FieldPath::new("spec").child("telemetry");
-    let mut add = |at: FieldPath, message: String| refusals.push(invalid(at, message));
+    let mut add =
+        |at: FieldPath, message: String| refusals.push(Refusal::new(at, Reason::InvalidParameters, message));
     if let Some(format) = telemetry.access_log.as_ref().and_then(|log| log.format.as_deref()) {
         let at = at.child("accessLog").child("format");
         if format.contains(char::is_control) {
