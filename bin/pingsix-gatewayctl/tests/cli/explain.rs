@@ -48,8 +48,9 @@ fn a_503_names_the_endpoints_the_budget_or_the_annotation() {
         run.exits(1).prints("503, given by PingSIX")
     };
     let budget = ["--budget-bytes", "42000"];
-    explain("budget/namespace-share", ["GET", "http://old.example.com/four"], &budget)
-        .prints("HTTPRoute old/old spec.rules[3] is refused, because the data plane has no room for it.");
+    explain("budget/namespace-share", ["GET", "http://old.example.com/four"], &budget).prints(
+        "HTTPRoute old/old spec.rules[3].matches[0] is refused, because the data plane has no room for it.",
+    );
     explain("annotation/apisix-csrf-key", ["POST", "http://shop.example.com/orders"], &[])
         .prints("is refused, because an annotation of the Ingress cannot be honoured.")
         .prints("problem     Ingress shop/orders: metadata.annotations: k8s.apisix.apache.org/enable-csrf: ");

@@ -194,7 +194,8 @@ fn plugins(manifests: &str) -> Vec<(String, Value)> {
     let run = run_with(manifests, ["translate", "-", "-o", "etcd-json"]);
     let documents = run.json();
     let documents = documents.as_object().unwrap().iter();
-    let services = documents.filter(|(key, _)| key.contains("/services/"));
+    let services =
+        documents.filter(|(key, _)| key.contains("/services/") && !key.contains("/services/status-"));
     let plugins = services.filter_map(|(_, service)| service["plugins"].as_object());
     plugins.flatten().map(|(name, value)| (name.clone(), value.clone())).collect()
 }
