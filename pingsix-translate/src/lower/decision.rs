@@ -163,20 +163,18 @@ impl<'a> Writer<'a, '_> {
             self.refuse_bodies(&rows, &mut steps, address.is_some());
         }
         let CommonSettings { filters, chain } = self.common_settings(&rows, &mut steps);
-        let mut of_service = None;
         let response = steps.first().filter(|_| may_answer).and_then(|step| step.response);
         let response = response.filter(|response| response.body.is_some());
         let status = steps.first().filter(|_| may_answer).and_then(|step| step.action.only_status());
-        let (mut document, split_rules) = if let Some(plugin) = native {
+        let (mut document, service, split_rules) = if let Some(plugin) = native {
             let plugins = Plugins::default().with(&plugin);
             let upstream_id = Some(self.naming.upstreams.nowhere().to_owned());
-            (pingsix::Route { plugins, upstream_id, ..pingsix::Route::default() }, vec![0])
+            (pingsix::Route { plugins, upstream_id, ..pingsix::Route::default() }, None, vec![0])
         } else if let Some(response) = response {
-            (self.native_response(response), vec![0])
+            (self.native_response(response), None, vec![0])
         } else if let Some(status) = status {
             let (document, service) = self.native_status(status);
-            of_service = service;
-            (document, vec![0])
+            (document, service, vec![0])
         } else if let Some((mut document, split_rules)) = self.split(&steps, ends_in_404, address) {
             let caches = chain.is_some_and(|chain| chain.facts.caches());
             let exact = host.filter(|host| !host.is_wildcard());
@@ -190,23 +188,19 @@ impl<'a> Writer<'a, '_> {
                 }
                 None => Filters::default().lower(None, fixed, &mut document.plugins),
             }
-            if let Some(chain) = chain {
-                if caches && exact.is_none() {
-                    document.plugins.insert(&cache_off());
-                }
-                let service = ServiceKey::Policies(chain.chain.clone());
-                document.service_id = self.service(&service);
-                of_service = Some(service);
+            if caches && exact.is_none() {
+                document.plugins.insert(&cache_off());
             }
-            (document, split_rules)
+            let service = chain.map(|chain| ServiceKey::Policies(chain.chain.clone()));
+            document.service_id = service.as_ref().and_then(|service| self.service(service));
+            (document, service, split_rules)
         } else {
             // One status for all rows: that of the first, which owns the list.
             let failure = rows.first().map_or(500, |row| self.failure(row));
             self.refuse_for_want_of_responder(&rows, &steps, failure);
             self.refuse_rows_for_want_of_responder(to_https.take(), failure);
             let (document, service) = self.native_status(failure);
-            of_service = service;
-            (document, vec![0; steps.len()])
+            (document, service, vec![0; steps.len()])
         };
         let decision = |(row, split_rules): (&&Row<'a>, usize)| Decision {
             origin: Some(origin_of(row)),
@@ -222,7 +216,7 @@ impl<'a> Writer<'a, '_> {
             document.plugins.insert(&plugin);
         }
         let redirect = to_https.map(origin_of).map(Box::new);
-        Decided { document, service: of_service, decisions, redirect }
+        Decided { document, service, decisions, redirect }
     }
 
     /// Whether backends must get the exact host of a Route in place of the client's ([`super::host`]).
