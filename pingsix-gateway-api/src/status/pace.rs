@@ -8,7 +8,7 @@ use tokio::time::Instant;
 /// The pace of writes to one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pacing {
-    /// The shortest time between the first write and the second.
+    /// The time between the first write and the second, while the status goes on changing.
     pub interval: Duration,
     /// The bound of the interval, which doubles with every consecutive write. While a thousand routes attach to a
     /// Gateway, its status is written a few times.

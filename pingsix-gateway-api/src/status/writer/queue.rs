@@ -96,16 +96,10 @@ impl StatusQueue {
             return;
         }
         let due = progress.pace.due(now, &self.pacing);
-        match progress.due.replace(due) {
-            Some(before) if before == due => {}
-            Some(before) => {
-                self.queue.remove(&(before, key.clone()));
-                self.queue.insert((due, key));
-            }
-            None => {
-                self.queue.insert((due, key));
-            }
+        if let Some(before) = progress.due.replace(due) {
+            self.queue.remove(&(before, key.clone()));
         }
+        self.queue.insert((due, key));
     }
 
     /// The time of the first object in the queue.
