@@ -83,7 +83,7 @@ pub(crate) enum SettingsError {
     Keys(Vec<KeyError>),
 }
 
-/// What is wrong with one key. Displays as `--feed-address: message`.
+/// An error of one key of the configuration. Displays as `--feed-address: message`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct KeyError {
     /// The key as it was given.

@@ -153,7 +153,7 @@ enum Message {
     Metrics,
 }
 
-/// What stages leave to others, in order.
+/// Messages in the order in which [`Engine::handle`] passes them on.
 type Messages = Vec<Message>;
 
 impl Engine {

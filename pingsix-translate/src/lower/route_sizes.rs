@@ -15,7 +15,7 @@ pub(super) const QUOTED: usize = 3;
 /// The sizes of all parts.
 pub(super) static ROUTE_SIZES: LazyLock<RouteSizes> = LazyLock::new(RouteSizes::measure);
 
-/// What the parts of a Route add to its size, in bytes, each without the texts that depend on objects.
+/// The bytes that each part adds to a Route, without the texts that depend on objects.
 #[derive(Debug)]
 pub(super) struct RouteSizes {
     /// The document in a list response, without the prefix of its key, hosts and patterns.

@@ -18,7 +18,7 @@ impl Network {
     ///
     /// # Errors
     ///
-    /// What is wrong, as the end of a sentence about the text.
+    /// The reason why the text is no such network, as the end of a sentence about the text.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let network = Self::read(text)?;
         if network.masked() == network {
@@ -32,7 +32,7 @@ impl Network {
     ///
     /// # Errors
     ///
-    /// What is wrong, as the end of a sentence about the text.
+    /// The reason why the text is no such network, as the end of a sentence about the text.
     pub fn parse_masked(text: &str) -> Result<Self, &'static str> {
         Self::read(text).map(Self::masked)
     }

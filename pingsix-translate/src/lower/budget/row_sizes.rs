@@ -66,6 +66,7 @@ pub(super) fn row_bytes(conditions: &Conditions, action: &Action) -> usize {
     let RouteSizes { split, split_rule, target, .. } = *ROUTE_SIZES;
     let targets = action.targets.len().saturating_mul(target);
     if conditions.is_empty() && action.targets.len() == 1 {
+        // The Route has the id of the only target in any case.
         return 0;
     }
     let VarsSize { lists, bytes } = conditions.vars_size();
