@@ -10,6 +10,7 @@ mod document;
 mod field_rules;
 mod global_rule;
 mod kind;
+mod known_fields;
 mod lazy_document;
 mod omit;
 pub mod plugin;

@@ -51,8 +51,7 @@ impl<'c> RouteTable<'c> {
     pub fn new(config: &'c Config) -> Self {
         let rows = config.routes().map(|(key, route)| {
             let service = route.service_id.as_deref().and_then(|id| config.service(id));
-            let own = route.host_patterns();
-            let hosts = if own.is_empty() { service.map_or(&[][..], |service| &service.hosts) } else { own };
+            let hosts = config.hosts_of(route);
             Row {
                 key,
                 route,

@@ -24,6 +24,16 @@ fn violations_with(documents: &Value, options: &ValidateOptions) -> Vec<Violatio
     validate_raw(all, options)
 }
 
+/// The violations of documents by their keys below the prefix.
+fn validate_raw(
+    documents: impl IntoIterator<Item = (impl std::fmt::Display, Value)>,
+    options: &ValidateOptions,
+) -> Vec<Violation> {
+    let stored =
+        documents.into_iter().map(|(key, value)| (format!("{}/{key}", options.prefix), value.to_string()));
+    validate_pairs(stored, options)
+}
+
 /// Asserts that the check by changed documents has the answer of [`validate`] while documents come and go. The check leaves
 /// entangled documents to `validate`.
 #[track_caller]
