@@ -78,7 +78,7 @@ impl RangeId {
 
 /// Metrics of the requests with this plugin. PingSIX: `src/plugins/prometheus.rs`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Prometheus {
+pub(crate) struct Prometheus {
     /// The longest path label in bytes.
     #[serde(default = "hundred::value", skip_serializing_if = "hundred::is")]
     pub max_label_length: usize,
@@ -106,7 +106,7 @@ impl Default for Prometheus {
 
 /// An access log in the log of the process. PingSIX: `src/plugins/file_logger.rs`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileLogger {
+pub(crate) struct FileLogger {
     /// The line, with `$variable`s.
     #[serde(default = "log_format::value", skip_serializing_if = "log_format::is")]
     pub log_format: String,

@@ -57,7 +57,7 @@ fn assert_check_agrees(pairs: &[(String, Value)], options: &ValidateOptions) {
         let violations = validate(&config, &options);
         let expected = violations.iter().all(Violation::is_intended);
         let is_entangled =
-            encoded.documents().iter().any(|(key, document)| summary(key, document).is_entangled);
+            encoded.documents().iter().any(|(key, document)| inspect::summary(key, document).is_entangled);
         let passed = check.is_passed(&options);
         assert!(passed == expected || (!passed && is_entangled), "{passed}: {config:?} {violations:?}");
         let mut anew = AcceptanceCheck::default();
