@@ -9,7 +9,15 @@ use super::{one_in, pick};
 
 /// The spec of a policy without its targets.
 pub(crate) fn settings(rng: &mut SmallRng) -> Value {
-    SPECS.draw(rng)
+    let mut spec = SPECS.draw(rng);
+    // The schema alone hardly ever draws the settings that the oracle reads from upstreams.
+    if one_in(rng, 2) {
+        spec["timeout"]["connect"] = seconds(rng);
+    }
+    if one_in(rng, 2) {
+        spec["retry"]["numRetries"] = retries(rng);
+    }
+    spec
 }
 
 const SPECS: Specs = Specs {
@@ -24,7 +32,7 @@ const SPECS: Specs = Specs {
                 other => json!({ "type": other }),
             }
         }),
-        ("healthCheck.active.interval", |rng| json!(pick(rng, &["5s", "5s", "1m", "500ms"]))),
+        ("healthCheck.active.interval", |rng| json!(pick(rng, &["5s", "5s", "5s", "1m", "1m", "500ms"]))),
         ("healthCheck.active.http.path", |_| json!("/healthz")),
         ("healthCheck.active.http.hostname", |_| json!("probe.example")),
         ("healthCheck.active.http.expectedStatuses[]", |rng| json!([200, 204, 99].choose(rng))),
@@ -32,7 +40,7 @@ const SPECS: Specs = Specs {
         ("timeout.connect", seconds),
         ("timeout.send", seconds),
         ("timeout.read", seconds),
-        ("retry.numRetries", |rng| json!([0, 2, 3, 17].choose(rng))),
+        ("retry.numRetries", retries),
         ("retry.timeout", seconds),
         ("retry.statusCodes", |_| Value::Null),
         ("tls", |rng| {
@@ -45,5 +53,9 @@ const SPECS: Specs = Specs {
 };
 
 fn seconds(rng: &mut SmallRng) -> Value {
-    json!(pick(rng, &["2s", "2s", "2s", "1m", "1m", "1m", "500ms"]))
+    json!(if one_in(rng, 20) { "500ms" } else { pick(rng, &["2s", "1m"]) })
+}
+
+fn retries(rng: &mut SmallRng) -> Value {
+    json!(if one_in(rng, 12) { 17 } else { *[0, 2, 3].choose(rng).unwrap() })
 }

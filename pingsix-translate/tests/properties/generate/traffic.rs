@@ -32,6 +32,10 @@ pub(crate) fn add(rng: &mut SmallRng, objects: &mut Vec<Value>) {
 /// The spec of a policy without its targets.
 pub(crate) fn settings(rng: &mut SmallRng, is_wide: bool) -> Value {
     let mut spec = SPECS.draw(rng);
+    if let Some(abort) = spec.pointer_mut("/faultInjection/abort").filter(|_| !one_in(rng, 6)) {
+        // Bounds are rare here: without a percentage, as with 100, no request gets to a backend.
+        abort["percentage"] = json!(rng.random_range(0..=101));
+    }
     let often = if is_wide { 3 } else { 40 };
     if one_in(rng, often) {
         spec["strategy"] = json!(if one_in(rng, 12) { "Merge" } else { "Overrides" });
@@ -66,5 +70,5 @@ const SPECS: Specs = Specs {
         ("responseHeaders.remove", |_| json!(["x-drop"])),
         ("cache.ttl", |rng| json!(pick(rng, &["5s", "24h", "24h", "5s", "500ms", "25h"]))),
     ],
-    mistakes: Some(120),
+    mistakes: Some(240),
 };

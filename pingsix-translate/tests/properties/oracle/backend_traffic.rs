@@ -39,9 +39,10 @@ fn way(policy: &Policy, without: Way) -> Option<Way> {
     if policy.spec["retry"]["timeout"] == "500ms" {
         return None;
     }
-    if let Some(timeout) = policy.spec.get("timeout") {
+    // A timeout without a field leaves PingSIX's own.
+    if let Some(timeout) = policy.spec["timeout"].as_object().filter(|fields| !fields.is_empty()) {
         let (connect, send, read) = without.timeout.unwrap_or((5, 30, 30));
-        let seconds = |field: &str, without: u64| match timeout[field].as_str() {
+        let seconds = |field: &str, without: u64| match timeout.get(field).and_then(Value::as_str) {
             None => Some(without),
             Some("2s") => Some(2),
             Some("1m") => Some(60),
