@@ -251,7 +251,14 @@ impl World {
         if !is_protected || !is_served(protected) || !is_reached(protected) {
             return false;
         }
+        // A row for another method than the protected one's takes none of its requests, whatever their spelling.
+        let is_of_other_method = |row: &Row<'_>| {
+            row.method().zip(protected.method()).is_some_and(|(method, of_protected)| method != of_protected)
+        };
         for row in rows.iter().filter(|row| row.covers(protected) && is_reached(row)) {
+            if is_of_other_method(row) {
+                continue;
+            }
             let is_forwarding = is_served(row)
                 && !row::is_unsupported(rule(row))
                 && self.answer_of(&self.routes[row.route], rule(row), &Probe::default()).reaches_backend();
