@@ -10,6 +10,7 @@ mod feature;
 #[cfg(test)]
 mod fixture;
 pub mod infrastructure;
+mod interner;
 mod lower;
 pub mod manifest;
 mod model;
