@@ -1,9 +1,11 @@
 //! The difference between the objects of a snapshot and those of the last one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::model::{Kind, ObjectKey, ObjectName};
+use crate::lower::DataPlane;
+use crate::model::{DataPlaneKey, Kind, ObjectKey, ObjectName, Provenance};
+use crate::pingsix::DocumentKey;
 use crate::shared_map::{Change, SharedMap};
 use crate::snapshot::{
     HttpRouteFilter, Namespace, Part, Pending, Quarantine, ReferenceGrant, Referents, Secret,
@@ -122,4 +124,43 @@ impl ReferentsDiff {
 
 fn names<T>(differences: Vec<ObjectDiff<T>>) -> Vec<ObjectName> {
     differences.into_iter().map(|difference| difference.name).collect()
+}
+
+/// The origins of documents, by data plane.
+pub(super) type Provenances = BTreeMap<DataPlaneKey, SharedMap<DocumentKey, Provenance>>;
+
+/// The origins of the documents of data planes.
+pub(super) fn provenances(data_planes: &BTreeMap<DataPlaneKey, DataPlane>) -> Provenances {
+    data_planes.iter().map(|(key, plane)| (key.clone(), plane.provenance.clone())).collect()
+}
+
+/// The difference between the origins of documents.
+#[derive(Debug, Default)]
+pub(super) struct ProvenanceDiff<'a> {
+    pub(super) removed: Vec<&'a Provenance>,
+    pub(super) added: Vec<&'a Provenance>,
+}
+
+impl<'a> ProvenanceDiff<'a> {
+    pub(super) fn between(before: &'a Provenances, now: &'a Provenances) -> Self {
+        let mut diff = Self::default();
+        let gone = before.iter().filter(|(key, _)| !now.contains_key(*key));
+        diff.removed.extend(gone.flat_map(|(_, documents)| documents.values()));
+        for (key, documents) in now {
+            let Some(before) = before.get(key) else {
+                diff.added.extend(documents.values());
+                continue;
+            };
+            for change in documents.changes(before) {
+                let (removed, added) = match change {
+                    Change::Added(_, now) => (None, Some(now)),
+                    Change::Replaced(_, before, now) => (Some(before), Some(now)),
+                    Change::Removed(_, before) => (Some(before), None),
+                };
+                diff.removed.extend(removed);
+                diff.added.extend(added);
+            }
+        }
+        diff
+    }
 }
