@@ -1,19 +1,17 @@
 //! The rules and certificates within the budget of a data plane.
 //!
 //! [`mod@admit`] decides, by the upper bounds of documents in [`row_sizes`], [`rule_sizes`], [`table`], [`patterns`] and [`certificates`];
-//! [`guards`] keeps the requests of refused rules from other rules. [`admission`] is the result, [`ledger`] the rest
-//! of a budget, [`share`] the limit of one namespace, and [`shared`] what documents of several rules are charged.
+//! [`guards`] keeps the requests of refused rules from other rules. [`admission`] is the result, and
+//! [`share`] the limit of one namespace.
 
 mod admission;
 mod admit;
 mod certificates;
 mod guards;
-mod ledger;
 mod patterns;
 mod row_sizes;
 mod rule_sizes;
 mod share;
-mod shared;
 mod table;
 
 use std::collections::BTreeSet;
@@ -22,13 +20,23 @@ use std::sync::Arc;
 pub(crate) use self::admission::Admission;
 pub(super) use self::admission::UNAVAILABLE;
 pub(super) use self::admit::admit;
-pub(super) use self::row_sizes::{address_bytes, route_bytes, upstream_bytes};
 pub(super) use self::rule_sizes::RuleSizes;
-pub(super) use self::share::Share;
+pub(super) use self::share::{Share, Shares};
+pub(super) use self::table::TableSizes;
 
+use super::Size;
 use super::plane::RuleRef;
 use super::rows::RouteInput;
 use crate::model::{Budget, DataPlaneKey, Hostname, Reason, Refusal};
+
+/// The divisor of the budget for the part of guards.
+const GUARDS: usize = 16;
+
+/// The room that there is for rules and certificates.
+fn room(budget: Budget) -> Size {
+    let budget = Size::of(budget);
+    budget.with(budget.part(GUARDS), usize::saturating_sub)
+}
 
 /// A group of a zone: index of the zone, original hostname.
 pub(crate) type Group = (usize, Option<Hostname>);
