@@ -73,45 +73,29 @@ pub(super) fn refusal(
             " For the memory that PingSIX may need for its regular expressions, each Route counts as {charge} bytes more."
         )
     };
-    if let Some(share) = share {
-        let (at, route) = named(rule);
-        let share = share.named(&route.name.namespace);
-        let message = match older {
-            OlderRules::None => format!(
-                "Data plane {plane} has no room for the rule: the documents of the rule alone exceed \
-                 {share}.{patterns}"
-            ),
-            OlderRules::TooLarge(_) | OlderRules::Admitted => {
-                format!(
-                    "Data plane {plane} has no room for the rule: older objects use up {share}.{patterns}"
-                )
-            }
-        };
-        return Refusal::new(at, Reason::ShareExceeded, message);
-    }
-    let budget = format!("budget of {bytes} bytes and {matcher_entries} matcher entries");
-    let message = match older {
-        OlderRules::None => format!(
-            "Data plane {plane} has no room for the rule: the documents of the rule alone exceed its \
-             {budget}.{patterns}"
-        ),
-        OlderRules::TooLarge(oldest) => {
-            let ((field, route), (_, reader)) = (named(oldest), named(rule));
+    let (at, reader) = named(rule);
+    let (reason, bound, older_objects) = match share {
+        Some(share) => (Reason::ShareExceeded, share.named(&reader.name.namespace), "older objects"),
+        None => {
+            let budget = format!("its budget of {bytes} bytes and {matcher_entries} matcher entries");
+            (Reason::BudgetExceeded, budget, "older rules")
+        }
+    };
+    let why = match older {
+        OlderRules::None => format!("the documents of the rule alone exceed {bound}"),
+        OlderRules::TooLarge(oldest) if share.is_none() => {
+            let (field, route) = named(oldest);
             let oldest = if route.is_known_to(reader) {
                 format!("{field} of {route}")
             } else {
                 format!("a rule of {}", route.named_to(reader))
             };
-            format!(
-                "Data plane {plane} has no room for the rule: rules are admitted oldest first, and {oldest} already \
-                 exceeds its {budget}.{patterns}"
-            )
+            format!("rules are admitted oldest first, and {oldest} already exceeds {bound}")
         }
-        OlderRules::Admitted => {
-            format!("Data plane {plane} has no room for the rule: older rules use up its {budget}.{patterns}")
-        }
+        OlderRules::TooLarge(_) | OlderRules::Admitted => format!("{older_objects} use up {bound}"),
     };
-    Refusal::new(named(rule).0, Reason::BudgetExceeded, message)
+    let message = format!("Data plane {plane} has no room for the rule: {why}.{patterns}");
+    Refusal::new(at, reason, message)
 }
 
 /// The rules of the routes that have a place in a data plane, oldest route first.

@@ -34,7 +34,7 @@ use super::lowering::Lowering;
 use super::naming::{Naming, WrittenDocument};
 use super::plane::{Plane, RuleRef};
 use super::room::Room;
-use super::rows::{RouteInput, ZoneRefusal, refusals, serving};
+use super::rows::{Placement, RouteInput, ZoneRefusal};
 use super::shared::{SharedKey, Uses};
 use super::ssl::SslKey;
 use super::table::TableKey;
@@ -183,7 +183,7 @@ impl LoweredPlane {
 
     /// The documents.
     pub(crate) const fn data_plane(&self) -> &DataPlane {
-        self.documents.data_plane()
+        &self.documents.data_plane
     }
 
     /// The refusals of a route: rules, each with the first reason, and the route in zones.
@@ -203,13 +203,19 @@ impl LoweredPlane {
         let placements = self.placed.places(plane, input);
         rules.extend(self.admission.refusals(route, routes, &placements, &plane.key));
         rules.sort_by_key(|(rule, _)| *rule);
-        let zones = placements.iter().flat_map(|placement| refusals(plane, route, input, placement));
-        let served = placements.iter().flat_map(|placement| serving(plane, input, placement));
-        RouteRefusals {
-            rules,
-            zones: zones.collect(),
-            served: served.map(|listener| (route, listener)).collect(),
+        let (mut zones, mut served) = (Vec::new(), BTreeSet::new());
+        for Placement { zone, scheme, .. } in placements {
+            let listeners = plane.zones[zone].listeners.iter().copied();
+            for listener in listeners.filter(|listener| input.is_attached_to(*listener)) {
+                match scheme {
+                    Ok(_) => {
+                        served.insert((route, listener));
+                    }
+                    Err(cause) => zones.push(ZoneRefusal { route, listener, cause }),
+                }
+            }
         }
+        RouteRefusals { rules, zones, served }
     }
 
     /// Changes the data plane into the result of lowering it anew. Returns the routes whose refusals may differ.
@@ -255,7 +261,7 @@ impl LoweredPlane {
         let backends = changed.backends.iter().map(|index| SharedKey::Upstream(Target::Backend(*index)));
         work.used.extend(backends.chain(self.naming.services_of(changed.policies).cloned()));
         self.write_shared(lowering, &mut work);
-        self.documents.put_all(work.documents.drain(..), work.origins.drain(..));
+        self.documents.put_all(std::mem::take(&mut work.documents), std::mem::take(&mut work.origins));
         let size @ Size { bytes, matcher_entries } = self.data_plane().size;
         let budget = options.budget;
         let fits = size.fits(budget) && self.room <= budget.bytes;

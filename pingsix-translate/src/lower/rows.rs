@@ -220,7 +220,7 @@ pub(crate) enum ZoneRefusalCause {
 }
 
 /// The places of routes, by index of the route. Routes without a place have no entry.
-pub(super) type Places = BTreeMap<usize, Vec<Placement>>;
+pub(super) type Places = BTreeMap<usize, Box<[Placement]>>;
 
 /// The served names of a route in a zone.
 #[derive(Clone, Debug, PartialEq)]
@@ -280,7 +280,9 @@ impl Placer {
     /// The places of all routes.
     pub(super) fn place_all(&self, plane: &Plane, routes: &[Arc<RouteInput>]) -> Places {
         let placed = routes.iter().enumerate().map(|(route, input)| (route, self.place(plane, input)));
-        let mut places: Places = placed.filter(|(_, places)| !places.is_empty()).collect();
+        let placed = placed.filter(|(_, places)| !places.is_empty());
+        // Most routes have one place, and the capacity of a vector that grows is 4.
+        let mut places: Places = placed.map(|(route, places)| (route, places.into())).collect();
         let redirects =
             places.values().flatten().filter(|place| place.scheme == Ok(RequestScheme::Plaintext));
         let redirecting: BTreeSet<usize> = redirects.map(|place| place.zone).collect();
@@ -352,37 +354,6 @@ pub(super) fn rows_of<'a>(
 /// Whether a rule redirects or responds itself, so that there is nothing to protect.
 fn answers(rule: &Rule) -> bool {
     rule.filters.as_deref().is_some_and(|filters| filters.redirect.is_some() || filters.response.is_some())
-}
-
-/// The listeners of a zone that a route in it is attached to.
-fn attached<'s>(
-    plane: &'s Plane,
-    input: &'s RouteInput,
-    placement: &Placement,
-) -> impl Iterator<Item = usize> + 's {
-    let listeners = plane.zones[placement.zone].listeners.iter();
-    listeners.filter(|listener| input.attached.listeners.contains(listener)).copied()
-}
-
-/// The refusals of a route in a zone.
-pub(super) fn refusals(
-    plane: &Plane,
-    route: usize,
-    input: &RouteInput,
-    placement: &Placement,
-) -> Vec<ZoneRefusal> {
-    let Err(cause) = placement.scheme else { return Vec::new() };
-    attached(plane, input, placement).map(|listener| ZoneRefusal { route, listener, cause }).collect()
-}
-
-/// The listeners that serve a route in a zone.
-pub(super) fn serving<'s>(
-    plane: &'s Plane,
-    input: &'s RouteInput,
-    placement: &Placement,
-) -> impl Iterator<Item = usize> + 's {
-    let is_served = placement.scheme.is_ok();
-    attached(plane, input, placement).filter(move |_| is_served)
 }
 
 /// Whom a route with these names is served to, or why it cannot be served in a zone alone.

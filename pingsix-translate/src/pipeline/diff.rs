@@ -81,13 +81,7 @@ impl ReferentsDiff {
     /// Counts objects as changed that entered quarantine, left it, or are in it for another reason.
     fn add_quarantined(&mut self, before: &Quarantine, referents: &Referents) {
         let changes = referents.quarantine.changes(before).into_iter();
-        self.quarantined = changes
-            .map(|change| match change {
-                Change::Added(origin, _) | Change::Replaced(origin, ..) | Change::Removed(origin, _) => {
-                    (*origin.object).clone()
-                }
-            })
-            .collect();
+        self.quarantined = changes.map(|change| (*change.key().object).clone()).collect();
         for ObjectKey { kind, name } in self.quarantined.clone() {
             if kind == Kind::Secret {
                 self.add_secret(&name, referents);
@@ -100,15 +94,13 @@ impl ReferentsDiff {
 
     /// Counts Secrets and ConfigMaps as changed whose existence became known or unknown.
     fn add_pending(&mut self, before: &Pending, referents: &Referents) {
-        for change in referents.pending.changes(before) {
-            match change {
-                Change::Added(key, ()) | Change::Removed(key, ()) if key.kind == Kind::Secret => {
-                    self.add_secret(&key.name, referents);
-                }
-                Change::Added(key, ()) | Change::Removed(key, ()) => {
-                    self.config_maps.insert(key.name.clone());
-                }
-                Change::Replaced(..) => {}
+        let changes = referents.pending.changes(before).into_iter();
+        let changes = changes.filter(|change| !matches!(change, Change::Replaced(..)));
+        for ObjectKey { kind, name } in changes.map(|change| change.key()) {
+            if *kind == Kind::Secret {
+                self.add_secret(name, referents);
+            } else {
+                self.config_maps.insert(name.clone());
             }
         }
     }

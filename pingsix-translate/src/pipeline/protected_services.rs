@@ -74,30 +74,33 @@ impl ProtectedServices {
     pub(super) fn add(
         &mut self,
         input: &RouteInput,
-        listeners: &[Listener],
-        backends: &Backends,
+        context: (&[Listener], &Backends),
         changed: &mut BTreeSet<ObjectName>,
     ) {
-        let host = host_of(input, listeners);
-        for (service, rule) in protected(input, backends) {
-            if self.0.entry(service.clone()).or_default().add(host.as_ref(), &rule.chains) {
-                changed.insert(service.clone());
-            }
-        }
+        self.change(input, context, Uses::add, changed);
     }
 
     /// Removes the protected rules of a route. `changed` gets the Services with other pairs.
     pub(super) fn remove(
         &mut self,
         input: &RouteInput,
-        listeners: &[Listener],
-        backends: &Backends,
+        context: (&[Listener], &Backends),
+        changed: &mut BTreeSet<ObjectName>,
+    ) {
+        self.change(input, context, Uses::remove, changed);
+    }
+
+    fn change(
+        &mut self,
+        input: &RouteInput,
+        (listeners, backends): (&[Listener], &Backends),
+        change: fn(&mut Uses, Option<&Hostname>, &ListenerChains) -> bool,
         changed: &mut BTreeSet<ObjectName>,
     ) {
         let host = host_of(input, listeners);
         for (service, rule) in protected(input, backends) {
-            let Some(uses) = self.0.get_mut(service) else { continue };
-            if uses.remove(host.as_ref(), &rule.chains) {
+            let uses = self.0.entry(service.clone()).or_default();
+            if change(uses, host.as_ref(), &rule.chains) {
                 changed.insert(service.clone());
             }
             if uses.pairs.is_empty() {

@@ -173,7 +173,7 @@ pub(super) fn differing<'m, N: Ord, P: Part>(
 ) -> impl Iterator<Item = &'m N> {
     now.changes(before).into_iter().filter_map(|change| match change {
         Change::Replaced(_, before, now) if now.has_equal_content(before) => None,
-        Change::Replaced(name, ..) | Change::Added(name, _) | Change::Removed(name, _) => Some(name),
+        Change::Replaced(..) | Change::Added(..) | Change::Removed(..) => Some(change.key()),
     })
 }
 

@@ -160,12 +160,6 @@ macro_rules! routes {
                     Self::from(ApiObject { metadata, spec })
                 }
             }
-
-            impl From<&wire::$kind> for $kind {
-                fn from(route: &wire::$kind) -> Self {
-                    Self::from(ApiObject { metadata: route.metadata.clone(), spec: route.spec.clone() })
-                }
-            }
         )+
 
         any_of! {

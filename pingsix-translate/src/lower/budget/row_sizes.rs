@@ -9,7 +9,7 @@ use crate::lower::route_sizes::{ROUTE_SIZES, RouteSizes};
 use crate::lower::table::RequestScheme;
 use crate::model::Hostname;
 use crate::normalise::{Condition, Conditions, Filters, VarsSize};
-use crate::pingsix::{Plugins, canonical_prefix, json_len, listed_bytes};
+use crate::pingsix::{Plugins, json_len, listed_bytes};
 
 /// Bytes of a Route without hosts, patterns, rows and the prefix of its key.
 pub(super) fn route_bytes(method: Option<&str>) -> usize {
@@ -34,7 +34,7 @@ pub(super) fn name_bytes(lowering: &Lowering<'_>, route: usize) -> usize {
 /// Bytes of the global rule for telemetry.
 pub(super) fn telemetry_bytes(lowering: &Lowering<'_>) -> usize {
     let Some((key, document, _)) = telemetry(lowering.plane) else { return 0 };
-    canonical_prefix(&lowering.plane.key.prefix(&lowering.options.root)).len() + listed_bytes(&key, &document)
+    lowering.prefix() + listed_bytes(&key, &document)
 }
 
 /// Bytes that a row without filters adds to the list of its cell, and to every other one it stands in.

@@ -24,7 +24,6 @@ use crate::lower::shared::SharedKey;
 use crate::lower::table::{RequestScheme, host_of};
 use crate::model::{Hostname, hostname_and_wider, hostname_covers};
 use crate::normalise::Path;
-use crate::pingsix::canonical_prefix;
 
 /// A row, as far as sizes depend on it.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +103,7 @@ struct Open<'a> {
 
 impl<'a> TableSizes<'a> {
     pub(in crate::lower) fn new(lowering: Lowering<'a>) -> Self {
-        let prefix = canonical_prefix(&lowering.plane.key.prefix(&lowering.options.root)).len();
+        let prefix = lowering.prefix();
         Self {
             lowering,
             prefix,

@@ -69,7 +69,7 @@ impl LoweredPlane {
                 }
             }
         }
-        self.documents.set_charged_ratio(self.admission.charged_ratio());
+        self.documents.data_plane.charged_ratio = self.admission.charged_ratio();
         Ok(())
     }
 
@@ -94,7 +94,7 @@ impl LoweredPlane {
         if self.admission.is_all() || self.is_recertified {
             return false;
         }
-        let prefix = self.documents.prefix();
+        let prefix = self.documents.prefix;
         let shared = &self.admission.shared;
         let upstreams = changed.backends.iter().map(|index| SharedKey::Upstream(Target::Backend(*index)));
         let upstreams = upstreams.filter_map(|key| Some((shared.get_key_value(&key)?.0, *shared.get(&key)?)));

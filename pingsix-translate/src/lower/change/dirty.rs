@@ -13,7 +13,7 @@ use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Stale;
-use super::part::{Part, PartKey, Parts};
+use super::part::{Part, PartKey, Parts, part_key};
 use super::placement::PlacementIndex;
 use crate::lower::budget::Group;
 use crate::lower::plane::Plane;
@@ -88,7 +88,7 @@ impl Dirty {
             Self::Segments(segments) => {
                 let root = std::iter::once("");
                 root.chain(segments.iter().map(AsRef::as_ref))
-                    .filter_map(|segment| parts.of_segment(*zone, original.as_ref(), segment))
+                    .filter_map(|segment| parts.get(&part_key(*zone, original.as_ref(), segment)))
                     .collect()
             }
         }

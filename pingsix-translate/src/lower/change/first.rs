@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::dirty::{Dirty, DirtyGroups};
 use super::part::PartKey;
-use super::patterns::HostPatterns;
+use super::patterns::{HostPatterns, close_together};
 use super::placement::PlacementIndex;
 use super::write::Documents;
 use super::{LoweredPlane, Stale, Work};
@@ -68,9 +68,9 @@ impl LoweredPlane {
     /// the room; a result may exceed the room slightly.
     fn fill(&mut self, lowering: &Lowering<'_>, budget: Budget, room: Room) -> Result<(), Stale> {
         let mut work = Work::new(room);
-        let places = self.placed.fill(lowering);
+        let places = self.placed.all(lowering);
         self.admission = admit(lowering, &places, budget);
-        drop(places);
+        self.placed.fill(lowering, places);
         let mut compiled = Vec::with_capacity(lowering.plane.zones.len());
         for (zone, members) in lowering.plane.zones.iter().enumerate() {
             let groups = self.placed.parts.groups(zone).chain(self.admission.guarded(zone));
@@ -85,21 +85,24 @@ impl LoweredPlane {
             compiled.push((zone, of_zone));
         }
         let keys = || compiled.iter().flat_map(|(_, of_zone)| &of_zone.routes).map(|route| &route.key);
-        self.patterns = HostPatterns::new(keys());
-        self.close_together(keys().cloned().collect(), &mut work)?;
+        let closed = close_together(keys(), &mut work.room)?;
+        work.documents.reserve_exact(closed.len());
+        work.origins.reserve_exact(closed.len());
+        let mut closed = closed.into_iter();
         for (zone, of_zone) in compiled {
             for route in of_zone.routes {
                 self.put(lowering, zone, &of_zone.groups, &route, &mut work);
-                let (draft, closed) = (work.drafts.remove(&route.key), work.closed.remove(&route.key));
-                self.write_route(&route.key, draft, closed, &mut work)?;
+                let draft = work.drafts.remove(&route.key);
+                self.write_route(&route.key, draft, closed.next(), &mut work)?;
             }
         }
         work.extend(self.written_certificates(&ServedCertificates::default(), &lowering.plane.certificates));
         work.extend(telemetry(lowering.plane));
         self.write_shared(lowering, &mut work);
-        self.documents.put_all(work.documents.drain(..), work.origins.drain(..));
-        self.documents.set_charged_ratio(self.admission.charged_ratio());
+        self.documents.put_all(work.documents, work.origins);
+        self.documents.data_plane.charged_ratio = self.admission.charged_ratio();
         self.routes_written = 0;
+        self.patterns = HostPatterns::new(self.table.keys());
         self.pack();
         Ok(())
     }

@@ -46,6 +46,10 @@ impl Part {
 pub(super) struct Parts(BTreeMap<PartKey, Part>);
 
 impl Parts {
+    pub(super) fn get(&self, key: &PartKey) -> Option<&Part> {
+        self.0.get(key)
+    }
+
     pub(super) fn get_mut(&mut self, key: &PartKey) -> Option<&mut Part> {
         self.0.get_mut(key)
     }
@@ -82,16 +86,6 @@ impl Parts {
     /// Whether there is a group.
     pub(super) fn has_group(&self, zone: usize, original: Option<&Hostname>) -> bool {
         self.of_group(zone, original).next().is_some()
-    }
-
-    /// A part of a group.
-    pub(super) fn of_segment(
-        &self,
-        zone: usize,
-        original: Option<&Hostname>,
-        segment: &str,
-    ) -> Option<&Part> {
-        self.0.get(&part_key(zone, original, segment))
     }
 
     /// The original hostnames of the groups of a zone.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::{LoweredPlane, Stale, Work};
 use crate::lower::closure::{Closed, HostTree, Matched, Pattern, close, in_order};
 use crate::lower::path_map::prefixes;
+use crate::lower::room::Room;
 use crate::lower::table::TableKey;
 use crate::model::Hostname;
 use crate::normalise::{Path, PathKind, SpellingEnds, other_spellings};
@@ -262,7 +263,9 @@ impl LoweredPlane {
             .iter()
             .any(|key| self.table.contains_key(key) && self.patterns.is_linked(key.host().as_ref()));
         if linked_changed {
-            self.close_together(self.of_hosts(&self.patterns.linked), work)?;
+            let together = self.of_hosts(&self.patterns.linked);
+            let closed = close_together(together.iter(), &mut work.room)?;
+            work.closed = together.into_iter().zip(closed).collect();
         }
         for key in to_close {
             let host = key.host();
@@ -274,17 +277,6 @@ impl LoweredPlane {
         Ok(())
     }
 
-    /// Lists the patterns of Routes whose hosts no other host covers or is covered by.
-    pub(super) fn close_together(&self, keys: Vec<Arc<TableKey>>, work: &mut Work) -> Result<(), Stale> {
-        let hosts: Vec<Option<Hostname>> = keys.iter().map(|key| key.host()).collect();
-        let routes = keys.iter().zip(&hosts);
-        let matched: Vec<Matched<'_>> =
-            routes.map(|(key, host)| Matched { path: key.path.as_ref(), host: host.as_ref() }).collect();
-        let closed = close(&matched, &mut work.room).ok_or(Stale)?;
-        work.closed = keys.into_iter().zip(closed).collect();
-        Ok(())
-    }
-
     /// The Routes of some hosts.
     fn of_hosts(&self, hosts: &BTreeSet<Hostname>) -> Vec<Arc<TableKey>> {
         if hosts.is_empty() {
@@ -293,4 +285,15 @@ impl LoweredPlane {
         let of_hosts = self.table.keys().filter(|key| key.host().is_some_and(|host| hosts.contains(&host)));
         of_hosts.cloned().collect()
     }
+}
+
+/// The patterns of Routes that are closed together. Hosts of other Routes neither cover their hosts nor are covered by them.
+pub(super) fn close_together<'k>(
+    keys: impl Iterator<Item = &'k Arc<TableKey>>,
+    room: &mut Room,
+) -> Result<Vec<Closed>, Stale> {
+    let hosts: Vec<(&TableKey, Option<Hostname>)> = keys.map(|key| (&**key, key.host())).collect();
+    let routes = hosts.iter();
+    let matched = routes.map(|(key, host)| Matched { path: key.path.as_ref(), host: host.as_ref() });
+    close(&matched.collect::<Vec<_>>(), room).ok_or(Stale)
 }

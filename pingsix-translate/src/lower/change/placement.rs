@@ -31,15 +31,14 @@ impl PlacementIndex {
         Self { placer: Placer::new(plane), parts: Parts::default(), zones }
     }
 
-    /// Adds all routes to an empty index. Returns their places.
-    pub(super) fn fill(&mut self, lowering: &Lowering<'_>) -> Places {
-        let places = self.all(lowering);
-        for (&route, places) in &places {
-            for placement in places {
+    /// Adds all routes to an empty index.
+    pub(super) fn fill(&mut self, lowering: &Lowering<'_>, places: Places) {
+        for (route, places) in places {
+            for placement in &places {
                 self.add(route, &lowering.routes[route], placement, |_| {});
             }
         }
-        places
+        self.parts.pack();
     }
 
     /// The places of all routes.

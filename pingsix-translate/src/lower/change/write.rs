@@ -16,56 +16,41 @@ use crate::lower::ssl::{ServedCertificate, ServedCertificates};
 use crate::lower::table::TableKey;
 use crate::model::Provenance;
 use crate::pingsix::validate::encode;
-use crate::pingsix::{Document, DocumentKey, LazyDocument, ResourceKind, canonical_prefix, listed_bytes};
+use crate::pingsix::{Document, DocumentKey, LazyDocument, ResourceKind, listed_bytes};
 
 /// The documents of a data plane with their size.
 #[derive(Debug)]
 pub(super) struct Documents {
-    data_plane: DataPlane,
+    pub(super) data_plane: DataPlane,
     /// Length of the prefix of all keys.
-    prefix: usize,
+    pub(super) prefix: usize,
 }
 
 impl Documents {
     /// No documents.
     pub(super) fn new(lowering: &Lowering<'_>) -> Self {
-        let prefix = canonical_prefix(&lowering.plane.key.prefix(&lowering.options.root)).len();
+        let prefix = lowering.prefix();
         Self { data_plane: DataPlane::default(), prefix }
-    }
-
-    pub(super) const fn data_plane(&self) -> &DataPlane {
-        &self.data_plane
-    }
-
-    /// Sets the charged part of the budget.
-    pub(super) const fn set_charged_ratio(&mut self, part: f64) {
-        self.data_plane.charged_ratio = part;
-    }
-
-    /// Length of the prefix of all keys.
-    pub(super) const fn prefix(&self) -> usize {
-        self.prefix
     }
 
     /// Inserts or replaces documents, and sets their origins. Of an empty set, this is faster than one by one.
     pub(super) fn put_all(
         &mut self,
-        documents: impl IntoIterator<Item = (DocumentKey, LazyDocument)>,
-        origins: impl IntoIterator<Item = (DocumentKey, Provenance)>,
+        mut documents: Vec<(DocumentKey, LazyDocument)>,
+        mut origins: Vec<(DocumentKey, Provenance)>,
     ) {
         let DataPlane { config, provenance, size, .. } = &mut self.data_plane;
-        let mut changed: Vec<(DocumentKey, LazyDocument)> = Vec::new();
-        for (key, document) in documents {
-            let before = config.get_lazy(&key);
-            if before != Some(&document) {
-                let was = before.map_or(0, |before| listed_bytes(&key, before) + self.prefix);
-                size.bytes = size.bytes - was + listed_bytes(&key, &document) + self.prefix;
-                changed.push((key, document));
+        documents.retain(|(key, document)| {
+            let before = config.get_lazy(key);
+            let is_changed = before != Some(document);
+            if is_changed {
+                let was = before.map_or(0, |before| listed_bytes(key, before) + self.prefix);
+                size.bytes = size.bytes - was + listed_bytes(key, document) + self.prefix;
             }
-        }
-        config.extend(changed);
-        let is_new = |(key, origin): &(DocumentKey, Provenance)| provenance.get(key) != Some(origin);
-        let origins: Vec<_> = origins.into_iter().filter(is_new).collect();
+            is_changed
+        });
+        config.extend(documents);
+        origins.retain(|(key, origin)| provenance.get(key) != Some(origin));
         provenance.extend(origins);
     }
 
