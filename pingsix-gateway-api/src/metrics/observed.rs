@@ -214,7 +214,7 @@ fn feed(page: &mut Page<'_>, stats: &Stats) -> fmt::Result {
     page.gauge("feed_revision", "The highest issued revision", stats.revision)?;
     page.gauge(
         "feed_compacted_revision",
-        "The oldest revision at which every data plane can be read",
+        "The oldest revision from which every data plane can be watched",
         stats.compacted,
     )?;
     page.gauge(
