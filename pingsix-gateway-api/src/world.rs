@@ -92,6 +92,11 @@ macro_rules! world {
                 match key.kind { $(Kind::$kind => self.$field.get(&key.name).is_some(),)+ }
             }
 
+            /// The keys of all objects of a kind, as [`keys`](Self::keys) of its type.
+            pub(crate) fn keys_of(&self, kind: Kind) -> BTreeSet<ObjectKey> {
+                match kind { $(Kind::$kind => self.keys::<pingsix_translate::snapshot::$kind>(),)+ }
+            }
+
             /// The objects of a kind that depend on a target.
             fn dependents(&self, kind: Kind, target: &Target) -> Vec<&ObjectName> {
                 match kind { $(Kind::$kind => self.$field.dependents(target).collect(),)+ }

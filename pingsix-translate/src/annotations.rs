@@ -293,6 +293,13 @@ pub struct AnnotationProblem {
     pub is_ignored: bool,
 }
 
+impl AnnotationProblem {
+    /// The problem of an annotation that is not honoured.
+    fn new(annotation: Option<String>, purpose: Purpose, message: impl Into<String>) -> Self {
+        Self { annotation, purpose, message: message.into(), is_honoured: false, is_ignored: false }
+    }
+}
+
 impl IngressAnnotations {
     /// Reads the annotations of an Ingress in a namespace. Annotations of other dialects than these are left alone.
     pub(crate) fn read(
@@ -315,14 +322,7 @@ impl IngressAnnotations {
     /// Adds a problem of the policies that the annotations stand for. `field` is a field of their specs.
     pub(crate) fn add_problem(&mut self, protects: bool, field: &str, message: String) {
         let purpose = if protects { Purpose::Protects } else { Purpose::Tunes };
-        let annotation = self.sources.get(field).cloned();
-        self.problems.push(AnnotationProblem {
-            annotation,
-            purpose,
-            message,
-            is_honoured: false,
-            is_ignored: false,
-        });
+        self.problems.push(AnnotationProblem::new(self.sources.get(field).cloned(), purpose, message));
     }
 
     /// Leaves the parts of the permissions for scripts out that cannot be honoured. `problem_of` is the first problem
@@ -469,14 +469,8 @@ impl IngressAnnotations {
     /// Notes a difference with which the annotation of a field is honoured.
     fn add_difference(&mut self, field: &str, message: &str) {
         let annotation = self.sources.get(field).cloned();
-        let (purpose, message) = (Purpose::Tunes, message.to_owned());
-        self.problems.push(AnnotationProblem {
-            annotation,
-            purpose,
-            message,
-            is_honoured: true,
-            is_ignored: false,
-        });
+        let problem = AnnotationProblem::new(annotation, Purpose::Tunes, message);
+        self.problems.push(AnnotationProblem { is_honoured: true, ..problem });
     }
 
     /// The policies for which the annotations of an Ingress stand, without those that would be empty.
@@ -561,6 +555,26 @@ const LISTED: usize = 16;
 const CLOSED: &str = " The annotation protects the Ingress, so all of its paths answer 503. Name it in \
                       pingsix.io/ignored-annotations to serve them without it.";
 
+/// The filter that changes the headers of requests.
+fn request_headers(modifier: api::HttpRouteRulesFiltersRequestHeaderModifier) -> api::HttpRouteRulesFilters {
+    api::HttpRouteRulesFilters {
+        r#type: api::HttpRouteRulesFiltersType::RequestHeaderModifier,
+        request_header_modifier: Some(modifier),
+        ..api::HttpRouteRulesFilters::default()
+    }
+}
+
+/// The filter that changes the headers of responses.
+fn response_headers(
+    modifier: api::HttpRouteRulesFiltersResponseHeaderModifier,
+) -> api::HttpRouteRulesFilters {
+    api::HttpRouteRulesFilters {
+        r#type: api::HttpRouteRulesFiltersType::ResponseHeaderModifier,
+        response_header_modifier: Some(modifier),
+        ..api::HttpRouteRulesFilters::default()
+    }
+}
+
 /// Whether a path is the one of a challenge of ACME: a single element of base64url below `/.well-known/acme-challenge/`
 /// (RFC 8555, section 8.3).
 ///
@@ -578,24 +592,22 @@ pub(crate) fn is_read(annotation: &str, dialects: &[AnnotationDialect]) -> bool 
     dialects.iter().any(|dialect| Some(dialect.domain()) == domain)
 }
 
-/// An annotation that PingSIX does not honour, unless it has one of some values.
-const fn impossible(
-    name: &'static str,
-    purpose: Purpose,
-    unless: &'static [&'static str],
-    lacks: &'static str,
-) -> Annotation {
-    not_honoured(name, purpose, Unless::Values(unless), lacks)
+/// A blank value, which asks for nothing.
+const BLANK: Unless = Unless::Values(&[""]);
+
+/// An annotation that tunes an Ingress, and that PingSIX does not honour, unless it asks for nothing.
+const fn lacking(name: &'static str, unless: Unless, lacks: &'static str) -> Annotation {
+    tunes(name, Support::Impossible { unless, lacks })
 }
 
-/// An annotation that PingSIX does not honour, unless it asks for nothing.
-const fn not_honoured(
-    name: &'static str,
-    purpose: Purpose,
-    unless: Unless,
-    lacks: &'static str,
-) -> Annotation {
-    Annotation { name, purpose, support: Support::Impossible { unless, lacks }, has_lines: false }
+/// An annotation that closes an Ingress, because PingSIX does not honour it, unless it asks for nothing.
+const fn closing(name: &'static str, unless: Unless, lacks: &'static str) -> Annotation {
+    protects(name, Support::Impossible { unless, lacks })
+}
+
+/// An annotation without an effect in PingSIX.
+const fn no_effect(name: &'static str) -> Annotation {
+    tunes(name, Support::NoEffect)
 }
 
 /// An annotation that protects an Ingress, and that PingSIX honours.

@@ -10,6 +10,7 @@ mod document;
 mod field_rules;
 mod global_rule;
 mod kind;
+mod known_fields;
 mod lazy_document;
 mod omit;
 pub mod plugin;
@@ -42,7 +43,7 @@ pub use self::router::{Outcome, Request, RouteTable, Router};
 pub(crate) use self::secret::{REDACTED, Redacted};
 pub use self::service::Service;
 pub use self::ssl::Ssl;
-pub use self::summary::Summary;
+pub(crate) use self::summary::Summary;
 pub use self::timeout::Timeout;
 pub use self::upstream::{HashOn, PassHost, Scheme, SelectionType, Upstream, UpstreamTls};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pingsix_sink::{Desired, Document, Key, OrderHint, Owner, Scope, SinkError};
-use pingsix_translate::pingsix::validate::{AcceptanceCheck, ValidateOptions, summary, validate};
+use pingsix_translate::pingsix::validate::{AcceptanceCheck, ValidateOptions, validate, write_order};
 use pingsix_translate::pingsix::{Config, DocumentKey, LazyDocument};
 use pingsix_translate::status::{Problem, Reason, Severity};
 use pingsix_translate::{Change, DataPlane, DataPlaneKey, ObjectKey, Options, Origin, Provenance, SharedMap};
@@ -159,7 +159,7 @@ fn sink_document(key: &DocumentKey, document: &LazyDocument, owner: Owner) -> Re
     Ok(Document {
         key: Key::new(key.to_string())?,
         value: document.json(),
-        order: OrderHint(summary(key, document).write_order),
+        order: OrderHint(write_order(key, document)),
         owner,
     })
 }

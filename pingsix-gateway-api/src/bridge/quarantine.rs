@@ -6,8 +6,8 @@ use std::fmt;
 use pingsix_translate::pingsix::plugin::{Abort, FaultInjection};
 use pingsix_translate::pingsix::validate::{Subject, Violation};
 use pingsix_translate::pingsix::{
-    Config, Document, DocumentKey, Plugins, ResourceKind, Route, Upstream, router::inspect_pattern,
-    router::reverse_host,
+    Config, Document, DocumentKey, Plugins, ResourceKind, Route, Upstream, router::is_host_pattern,
+    router::is_path_pattern,
 };
 
 /// The node of an upstream without requests: the discard port.
@@ -200,8 +200,8 @@ fn narrowed(route: Route) -> Option<Route> {
         let kept: Vec<String> = patterns.iter().filter(|pattern| holds(pattern)).cloned().collect();
         (patterns.is_empty() || !kept.is_empty()).then_some(kept)
     };
-    let is_path = |pattern: &String| pattern.starts_with('/') && inspect_pattern(pattern).is_ok();
-    let is_host = |host: &String| !host.is_empty() && inspect_pattern(&reverse_host(host)).is_ok();
+    let is_path = |pattern: &String| is_path_pattern(pattern);
+    let is_host = |host: &String| is_host_pattern(host);
     let is_method =
         |method: &String| !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let uris = keep(route.path_patterns(), &is_path)?;

@@ -1,9 +1,6 @@
 //! Credentials of clients.
 
-use super::{
-    Annotation, Concern, IngressAnnotations, Purpose, Support, Unless, Values, impossible, not_honoured,
-    protects, tunes,
-};
+use super::{BLANK, Concern, IngressAnnotations, Support, Unless, Values, closing, no_effect, protects};
 use crate::crd::{BasicAuth, SecretObjectReference};
 
 /// The reason why an annotation of external authentication cannot be honoured.
@@ -15,49 +12,40 @@ const NO_CLIENT_CERTIFICATES: &str = "PingSIX does not verify certificates of cl
 /// The reason why snippets are never used.
 const NO_SNIPPETS: &str = "PingSIX has no configuration language into which text could be pasted.";
 
-/// An annotation that closes the Ingress, unless it is blank: the other controller ignores blank values of these.
-const fn closed(name: &'static str, lacks: &'static str) -> Annotation {
-    impossible(name, Purpose::Protects, &[""], lacks)
-}
-
-const fn companion(name: &'static str) -> Annotation {
-    tunes(name, Support::NoEffect)
-}
-
 pub(super) const NGINX: Concern = Concern {
     annotations: &[
         protects("auth-type", Support::Exact),
         protects("auth-secret", Support::Exact),
         protects("auth-secret-type", Support::Exact),
-        companion("auth-realm"),
-        closed("auth-url", NO_EXTERNAL),
-        closed("auth-snippet", NO_SNIPPETS),
+        no_effect("auth-realm"),
+        closing("auth-url", BLANK, NO_EXTERNAL),
+        closing("auth-snippet", BLANK, NO_SNIPPETS),
         // These have no meaning without auth-url.
-        companion("auth-always-set-cookie"),
-        companion("auth-cache-duration"),
-        companion("auth-cache-key"),
-        companion("auth-keepalive"),
-        companion("auth-keepalive-requests"),
-        companion("auth-keepalive-share-vars"),
-        companion("auth-keepalive-timeout"),
-        companion("auth-method"),
-        companion("auth-proxy-set-headers"),
-        companion("auth-request-redirect"),
-        companion("auth-response-headers"),
-        companion("auth-signin"),
-        companion("auth-signin-redirect-param"),
-        companion("enable-global-auth"),
-        closed("auth-tls-secret", NO_CLIENT_CERTIFICATES),
-        closed("auth-tls-match-cn", NO_CLIENT_CERTIFICATES),
-        impossible("auth-tls-verify-client", Purpose::Protects, &["", "off"], NO_CLIENT_CERTIFICATES),
-        companion("auth-tls-error-page"),
-        companion("auth-tls-pass-certificate-to-upstream"),
-        companion("auth-tls-verify-depth"),
-        closed("stream-snippet", NO_SNIPPETS),
-        not_honoured("enable-modsecurity", Purpose::Protects, Unless::Is(false), NO_FIREWALL),
-        not_honoured("enable-owasp-core-rules", Purpose::Protects, Unless::Is(false), NO_FIREWALL),
-        closed("modsecurity-snippet", NO_FIREWALL),
-        companion("modsecurity-transaction-id"),
+        no_effect("auth-always-set-cookie"),
+        no_effect("auth-cache-duration"),
+        no_effect("auth-cache-key"),
+        no_effect("auth-keepalive"),
+        no_effect("auth-keepalive-requests"),
+        no_effect("auth-keepalive-share-vars"),
+        no_effect("auth-keepalive-timeout"),
+        no_effect("auth-method"),
+        no_effect("auth-proxy-set-headers"),
+        no_effect("auth-request-redirect"),
+        no_effect("auth-response-headers"),
+        no_effect("auth-signin"),
+        no_effect("auth-signin-redirect-param"),
+        no_effect("enable-global-auth"),
+        closing("auth-tls-secret", BLANK, NO_CLIENT_CERTIFICATES),
+        closing("auth-tls-match-cn", BLANK, NO_CLIENT_CERTIFICATES),
+        closing("auth-tls-verify-client", Unless::Values(&["", "off"]), NO_CLIENT_CERTIFICATES),
+        no_effect("auth-tls-error-page"),
+        no_effect("auth-tls-pass-certificate-to-upstream"),
+        no_effect("auth-tls-verify-depth"),
+        closing("stream-snippet", BLANK, NO_SNIPPETS),
+        closing("enable-modsecurity", Unless::Is(false), NO_FIREWALL),
+        closing("enable-owasp-core-rules", Unless::Is(false), NO_FIREWALL),
+        closing("modsecurity-snippet", BLANK, NO_FIREWALL),
+        no_effect("modsecurity-transaction-id"),
     ],
     read,
 };
@@ -72,19 +60,18 @@ const NO_INLINE_SECRETS: &str = "The key stands in an annotation for everybody t
 
 pub(super) const APISIX: Concern = Concern {
     annotations: &[
-        impossible("auth-type", Purpose::Protects, &[""], NO_CONSUMERS),
-        closed("auth-uri", NO_EXTERNAL),
+        closing("auth-type", BLANK, NO_CONSUMERS),
+        closing("auth-uri", BLANK, NO_EXTERNAL),
         // These have no meaning without auth-uri.
-        companion("auth-client-headers"),
-        companion("auth-request-headers"),
-        companion("auth-ssl-verify"),
-        companion("auth-upstream-headers"),
-        not_honoured("enable-csrf", Purpose::Protects, Unless::Is(false), NO_INLINE_SECRETS),
-        companion("csrf-key"),
-        impossible(
+        no_effect("auth-client-headers"),
+        no_effect("auth-request-headers"),
+        no_effect("auth-ssl-verify"),
+        no_effect("auth-upstream-headers"),
+        closing("enable-csrf", Unless::Is(false), NO_INLINE_SECRETS),
+        no_effect("csrf-key"),
+        closing(
             "plugin-config-name",
-            Purpose::Protects,
-            &[""],
+            BLANK,
             "PingSIX reads no ApisixPluginConfig, which may hold credentials; pingsix-gatewayctl migrate writes policies of it.",
         ),
     ],

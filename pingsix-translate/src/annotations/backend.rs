@@ -2,8 +2,8 @@
 
 use super::values::is_object_name;
 use super::{
-    BackendProtocol, Concern, IngressAnnotations, Purpose, Support, Unless, Values, impossible, not_honoured,
-    tunes,
+    BLANK, BackendProtocol, Concern, IngressAnnotations, Support, Unless, Values, closing, lacking,
+    no_effect, tunes,
 };
 
 /// ingress-nginx accepts every certificate of a backend, unless proxy-ssl-verify is on.
@@ -22,44 +22,33 @@ const DEFAULT_BACKEND: &str = "default-backend";
 pub(super) const NGINX: Concern = Concern {
     annotations: &[
         tunes("backend-protocol", Support::Limited(VERIFIED)),
-        impossible("proxy-http-version", Purpose::Tunes, &["", "1.1"], "PingSIX speaks HTTP/1.1 or HTTP/2."),
-        impossible("proxy-ssl-secret", Purpose::Tunes, &[""], NO_OWN_AUTHORITY),
-        tunes("proxy-ssl-ciphers", Support::NoEffect),
-        impossible(
-            "proxy-ssl-name",
-            Purpose::Tunes,
-            &[""],
-            "PingSIX sends the Host of the request as the server name.",
-        ),
-        tunes("proxy-ssl-protocols", Support::NoEffect),
-        tunes("proxy-ssl-server-name", Support::NoEffect),
+        lacking("proxy-http-version", Unless::Values(&["", "1.1"]), "PingSIX speaks HTTP/1.1 or HTTP/2."),
+        lacking("proxy-ssl-secret", BLANK, NO_OWN_AUTHORITY),
+        no_effect("proxy-ssl-ciphers"),
+        lacking("proxy-ssl-name", BLANK, "PingSIX sends the Host of the request as the server name."),
+        no_effect("proxy-ssl-protocols"),
+        no_effect("proxy-ssl-server-name"),
         // PingSIX always verifies.
-        tunes("proxy-ssl-verify", Support::NoEffect),
-        tunes("proxy-ssl-verify-depth", Support::NoEffect),
+        no_effect("proxy-ssl-verify"),
+        no_effect("proxy-ssl-verify-depth"),
         // These have no meaning without the protocol FCGI.
-        tunes("fastcgi-index", Support::NoEffect),
-        tunes("fastcgi-params-configmap", Support::NoEffect),
+        no_effect("fastcgi-index"),
+        no_effect("fastcgi-params-configmap"),
         tunes("default-backend", Support::Exact),
         tunes("service-upstream", Support::Exact),
-        not_honoured(
-            "ssl-passthrough",
-            Purpose::Tunes,
-            Unless::Is(false),
-            "An Ingress ends TLS; a TLSRoute passes it through.",
-        ),
+        lacking("ssl-passthrough", Unless::Is(false), "An Ingress ends TLS; a TLSRoute passes it through."),
     ],
     read,
 };
 
 pub(super) const APISIX: Concern = Concern {
     annotations: &[
-        tunes("enable-websocket", Support::NoEffect),
+        no_effect("enable-websocket"),
         tunes("upstream-scheme", Support::Limited(VERIFIED)),
         // A Service of the same name in the namespace of the Ingress must not answer instead.
-        impossible(
+        closing(
             "svc-namespace",
-            Purpose::Protects,
-            &[""],
+            BLANK,
             "An Ingress has Services of its own namespace; an HTTPRoute with a ReferenceGrant has others, too.",
         ),
     ],

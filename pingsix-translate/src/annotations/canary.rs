@@ -1,6 +1,6 @@
 //! Canaries: Ingresses that take a part of the requests of another one.
 
-use super::{Concern, IngressAnnotations, Purpose, Support, Values, impossible, tunes};
+use super::{BLANK, Concern, IngressAnnotations, Support, Values, lacking, tunes};
 
 /// The reason why a choice by a cookie or a pattern cannot be honoured.
 const NOT_CHOSEN: &str = "PingSIX does not choose by it, so the canary gets no requests by it.";
@@ -10,8 +10,8 @@ pub(super) const NGINX: Concern = Concern {
         tunes("canary", Support::Exact),
         tunes("canary-by-header", Support::Exact),
         tunes("canary-by-header-value", Support::Exact),
-        impossible("canary-by-cookie", Purpose::Tunes, &[""], NOT_CHOSEN),
-        impossible("canary-by-header-pattern", Purpose::Tunes, &[""], NOT_CHOSEN),
+        lacking("canary-by-cookie", BLANK, NOT_CHOSEN),
+        lacking("canary-by-header-pattern", BLANK, NOT_CHOSEN),
         tunes("canary-weight", Support::Exact),
         tunes("canary-weight-total", Support::Exact),
     ],

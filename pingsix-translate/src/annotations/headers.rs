@@ -3,7 +3,10 @@
 use gateway_api::experimental::httproutes as api;
 
 use super::values::is_object_name;
-use super::{CUSTOM_HEADERS, Concern, IngressAnnotations, Purpose, Support, Values, impossible, list, tunes};
+use super::{
+    BLANK, CUSTOM_HEADERS, Concern, IngressAnnotations, Support, Unless, Values, lacking, list, no_effect,
+    request_headers, tunes,
+};
 use crate::model::{Hostname, ObjectName};
 
 /// The annotation with the status of the responses of backends.
@@ -14,16 +17,11 @@ pub(super) const NGINX: Concern = Concern {
         tunes("upstream-vhost", Support::Exact),
         tunes("x-forwarded-prefix", Support::Exact),
         tunes(CUSTOM_HEADERS, Support::Exact),
-        impossible(
-            "connection-proxy-header",
-            Purpose::Tunes,
-            &[""],
-            "PingSIX sets the header Connection itself.",
-        ),
-        impossible("proxy-cookie-domain", Purpose::Tunes, &["", "off"], NO_REWRITES),
-        impossible("proxy-cookie-path", Purpose::Tunes, &["", "off"], NO_REWRITES),
-        impossible("proxy-redirect-from", Purpose::Tunes, &["", "off", "default"], NO_REWRITES),
-        impossible("proxy-redirect-to", Purpose::Tunes, &["", "off", "default"], NO_REWRITES),
+        lacking("connection-proxy-header", BLANK, "PingSIX sets the header Connection itself."),
+        lacking("proxy-cookie-domain", Unless::Values(&["", "off"]), NO_REWRITES),
+        lacking("proxy-cookie-path", Unless::Values(&["", "off"]), NO_REWRITES),
+        lacking("proxy-redirect-from", Unless::Values(&["", "off", "default"]), NO_REWRITES),
+        lacking("proxy-redirect-to", Unless::Values(&["", "off", "default"]), NO_REWRITES),
     ],
     read,
 };
@@ -34,13 +32,8 @@ pub(super) const APISIX: Concern = Concern {
         list(tunes("response-rewrite-add-header", Support::Exact)),
         list(tunes("response-rewrite-remove-header", Support::Exact)),
         list(tunes("response-rewrite-set-header", Support::Exact)),
-        impossible(
-            "response-rewrite-body",
-            Purpose::Tunes,
-            &[""],
-            "PingSIX passes the bodies of backends on.",
-        ),
-        tunes("response-rewrite-body-base64", Support::NoEffect),
+        lacking("response-rewrite-body", BLANK, "PingSIX passes the bodies of backends on."),
+        no_effect("response-rewrite-body-base64"),
         tunes(
             RESPONSE_STATUS,
             Support::Limited("Responses of PingSIX itself, such as redirects, keep their status."),
@@ -60,28 +53,22 @@ fn read_apisix(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     if add.is_empty() && set.is_empty() && remove.is_empty() {
         return;
     }
-    let changed = |headers: Vec<(&str, &str)>| {
-        let changed = headers.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Some(changed.collect::<Vec<_>>()).filter(|headers| !headers.is_empty())
-    };
-    read.add_filter(api::HttpRouteRulesFilters {
-        r#type: api::HttpRouteRulesFiltersType::ResponseHeaderModifier,
-        response_header_modifier: Some(api::HttpRouteRulesFiltersResponseHeaderModifier {
-            add: changed(add).map(|headers| {
-                let header =
-                    |(name, value)| api::HttpRouteRulesFiltersResponseHeaderModifierAdd { name, value };
-                headers.into_iter().map(header).collect()
-            }),
-            set: changed(set).map(|headers| {
-                let header =
-                    |(name, value)| api::HttpRouteRulesFiltersResponseHeaderModifierSet { name, value };
-                headers.into_iter().map(header).collect()
-            }),
-            remove: Some(remove.into_iter().map(str::to_owned).collect::<Vec<_>>())
-                .filter(|names| !names.is_empty()),
-        }),
-        ..api::HttpRouteRulesFilters::default()
+    fn some<T>(list: Vec<T>) -> Option<Vec<T>> {
+        Some(list).filter(|list| !list.is_empty())
+    }
+    let add = add.into_iter().map(|(name, value)| {
+        let (name, value) = (name.to_owned(), value.to_owned());
+        api::HttpRouteRulesFiltersResponseHeaderModifierAdd { name, value }
     });
+    let set = set.into_iter().map(|(name, value)| {
+        let (name, value) = (name.to_owned(), value.to_owned());
+        api::HttpRouteRulesFiltersResponseHeaderModifierSet { name, value }
+    });
+    read.add_filter(super::response_headers(api::HttpRouteRulesFiltersResponseHeaderModifier {
+        add: some(add.collect()),
+        set: some(set.collect()),
+        remove: some(remove.into_iter().map(str::to_owned).collect()),
+    }));
 }
 
 /// APISIX: `status_code` of the plugin `response-rewrite`. The controller leaves 0 out.
@@ -149,21 +136,11 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
 
 /// A filter that sets a header of requests.
 fn set_request_header(name: &str, value: &str) -> api::HttpRouteRulesFilters {
-    api::HttpRouteRulesFilters {
-        r#type: api::HttpRouteRulesFiltersType::RequestHeaderModifier,
-        request_header_modifier: Some(api::HttpRouteRulesFiltersRequestHeaderModifier {
-            set: Some(vec![api::HttpRouteRulesFiltersRequestHeaderModifierSet {
-                name: name.to_owned(),
-                value: value.to_owned(),
-            }]),
-            ..api::HttpRouteRulesFiltersRequestHeaderModifier::default()
-        }),
-        cors: None,
-        extension_ref: None,
-        external_auth: None,
-        request_mirror: None,
-        request_redirect: None,
-        response_header_modifier: None,
-        url_rewrite: None,
-    }
+    request_headers(api::HttpRouteRulesFiltersRequestHeaderModifier {
+        set: Some(vec![api::HttpRouteRulesFiltersRequestHeaderModifierSet {
+            name: name.to_owned(),
+            value: value.to_owned(),
+        }]),
+        ..api::HttpRouteRulesFiltersRequestHeaderModifier::default()
+    })
 }

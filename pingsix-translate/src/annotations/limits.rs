@@ -1,6 +1,8 @@
 //! Limits of requests and bodies.
 
-use super::{Concern, IngressAnnotations, Purpose, RATE_LIMIT, Support, Values, impossible, tunes};
+use super::{
+    BLANK, Concern, IngressAnnotations, RATE_LIMIT, Support, Unless, Values, lacking, no_effect, tunes,
+};
 use crate::crd::{LocalRateLimit, MissingKey, RateLimit, RateLimitKey, RateLimitUnit, RequestLimit};
 
 /// PingSIX counts within windows of time, and ingress-nginx lets bursts pass.
@@ -11,19 +13,14 @@ pub(super) const NGINX: Concern = Concern {
     annotations: &[
         tunes("limit-rps", Support::Limited(FIXED_WINDOW)),
         tunes("limit-rpm", Support::Limited(FIXED_WINDOW)),
-        tunes("limit-burst-multiplier", Support::NoEffect),
-        impossible("limit-connections", Purpose::Tunes, &["", "0"], "PingSIX does not count connections."),
-        impossible("limit-rate", Purpose::Tunes, &["", "0"], "PingSIX does not limit the rate of bytes."),
-        impossible(
-            "limit-rate-after",
-            Purpose::Tunes,
-            &["", "0"],
-            "PingSIX does not limit the rate of bytes.",
-        ),
-        impossible("limit-whitelist", Purpose::Tunes, &[""], NO_EXCEPTIONS),
-        impossible("limit-allowlist", Purpose::Tunes, &[""], NO_EXCEPTIONS),
+        no_effect("limit-burst-multiplier"),
+        lacking("limit-connections", Unless::Values(&["", "0"]), "PingSIX does not count connections."),
+        lacking("limit-rate", Unless::Values(&["", "0"]), "PingSIX does not limit the rate of bytes."),
+        lacking("limit-rate-after", Unless::Values(&["", "0"]), "PingSIX does not limit the rate of bytes."),
+        lacking("limit-whitelist", BLANK, NO_EXCEPTIONS),
+        lacking("limit-allowlist", BLANK, NO_EXCEPTIONS),
         tunes(BODY_SIZE, Support::Limited(NO_LIMIT)),
-        tunes("client-body-buffer-size", Support::NoEffect),
+        no_effect("client-body-buffer-size"),
     ],
     read,
 };

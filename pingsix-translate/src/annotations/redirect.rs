@@ -2,7 +2,7 @@
 
 use super::destination::{Destination, path_as_written, with_braces};
 use super::{
-    Concern, HttpsRedirect, IngressAnnotations, Purpose, SSL_REDIRECT, Support, Unless, Values, not_honoured,
+    Concern, HttpsRedirect, IngressAnnotations, SSL_REDIRECT, Support, Unless, Values, lacking, no_effect,
     protects, tunes,
 };
 use crate::responder::RedirectStatus;
@@ -20,15 +20,10 @@ pub(super) const NGINX: Concern = Concern {
         tunes("permanent-redirect-code", Support::Exact),
         protects("temporal-redirect", TO_URL),
         tunes("temporal-redirect-code", Support::Exact),
-        not_honoured(
-            "relative-redirects",
-            Purpose::Tunes,
-            Unless::Is(false),
-            "PingSIX redirects to whole URLs.",
-        ),
-        tunes("preserve-trailing-slash", Support::NoEffect),
+        lacking("relative-redirects", Unless::Is(false), "PingSIX redirects to whole URLs."),
+        no_effect("preserve-trailing-slash"),
         // The ports of ingress-nginx are those that URLs leave out.
-        tunes("use-port-in-redirects", Support::NoEffect),
+        no_effect("use-port-in-redirects"),
         tunes("ssl-redirect", Support::Exact),
         tunes("force-ssl-redirect", Support::Exact),
         tunes("app-root", Support::Limited(KEPT_QUERY)),

@@ -1,49 +1,36 @@
 //! The choice of an endpoint.
 
-use super::{
-    Annotation, Concern, IngressAnnotations, Purpose, Support, Unless, Values, impossible, not_honoured,
-    tunes,
-};
+use super::{Concern, IngressAnnotations, Support, Unless, Values, lacking, no_effect, tunes};
 use crate::crd::{ConsistentHash, HashSource, LoadBalancer};
 
 /// The reason why cookies of sessions cannot be honoured.
 const NO_SESSIONS: &str =
     "PingSIX has no sessions; upstream-hash-by with a cookie of the application comes close.";
 
-const fn session(name: &'static str) -> Annotation {
-    tunes(name, Support::NoEffect)
-}
-
 pub(super) const NGINX: Concern = Concern {
     annotations: &[
-        not_honoured("affinity", Purpose::Tunes, Unless::AllBut(&["cookie"]), NO_SESSIONS),
-        session("affinity-canary-behavior"),
-        session("affinity-mode"),
-        session("session-cookie-change-on-failure"),
-        session("session-cookie-conditional-samesite-none"),
-        session("session-cookie-domain"),
-        session("session-cookie-expires"),
-        session("session-cookie-hash"),
-        session("session-cookie-max-age"),
-        session("session-cookie-name"),
-        session("session-cookie-partitioned"),
-        session("session-cookie-path"),
-        session("session-cookie-samesite"),
-        session("session-cookie-secure"),
-        impossible(
+        lacking("affinity", Unless::AllBut(&["cookie"]), NO_SESSIONS),
+        no_effect("affinity-canary-behavior"),
+        no_effect("affinity-mode"),
+        no_effect("session-cookie-change-on-failure"),
+        no_effect("session-cookie-conditional-samesite-none"),
+        no_effect("session-cookie-domain"),
+        no_effect("session-cookie-expires"),
+        no_effect("session-cookie-hash"),
+        no_effect("session-cookie-max-age"),
+        no_effect("session-cookie-name"),
+        no_effect("session-cookie-partitioned"),
+        no_effect("session-cookie-path"),
+        no_effect("session-cookie-samesite"),
+        no_effect("session-cookie-secure"),
+        lacking(
             "load-balance",
-            Purpose::Tunes,
-            &["", "round_robin"],
+            Unless::Values(&["", "round_robin"]),
             "PingSIX does not measure endpoints; it takes them in turn.",
         ),
         tunes("upstream-hash-by", Support::Exact),
-        not_honoured(
-            "upstream-hash-by-subset",
-            Purpose::Tunes,
-            Unless::Is(false),
-            "PingSIX hashes over all endpoints.",
-        ),
-        tunes("upstream-hash-by-subset-size", Support::NoEffect),
+        lacking("upstream-hash-by-subset", Unless::Is(false), "PingSIX hashes over all endpoints."),
+        no_effect("upstream-hash-by-subset-size"),
     ],
     read,
 };

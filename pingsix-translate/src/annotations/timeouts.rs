@@ -1,6 +1,6 @@
 //! Timeouts and retries of connections to backends.
 
-use super::{Concern, IngressAnnotations, Purpose, Support, Values, impossible, tunes};
+use super::{Concern, IngressAnnotations, Support, Unless, Values, lacking, tunes};
 use crate::crd::{BackendRetry, BackendTimeout};
 
 /// PingSIX's longest timeout in seconds (`src/config/mod.rs`).
@@ -11,10 +11,9 @@ pub(super) const NGINX: Concern = Concern {
         tunes("proxy-connect-timeout", Support::Exact),
         tunes("proxy-read-timeout", Support::Exact),
         tunes("proxy-send-timeout", Support::Exact),
-        impossible(
+        lacking(
             "proxy-next-upstream",
-            Purpose::Tunes,
-            &["", "error", "error timeout"],
+            Unless::Values(&["", "error", "error timeout"]),
             "PingSIX tries another endpoint only if a connection fails.",
         ),
         tunes("proxy-next-upstream-timeout", Support::Exact),

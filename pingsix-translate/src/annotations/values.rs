@@ -119,14 +119,7 @@ impl<'a> Values<'a> {
     }
 
     fn problem(&self, name: &str, purpose: Purpose, message: impl Into<String>) -> AnnotationProblem {
-        let annotation = Some(self.whole_name(name));
-        AnnotationProblem {
-            annotation,
-            purpose,
-            message: message.into(),
-            is_honoured: false,
-            is_ignored: false,
-        }
+        AnnotationProblem::new(Some(self.whole_name(name)), purpose, message)
     }
 
     /// The namespace of the Ingress.

@@ -73,18 +73,6 @@ pub struct BackendTrafficPolicySpec {
     pub(crate) session_persistence: Option<FreeObject>,
 }
 
-impl BackendTrafficPolicySpec {
-    /// Whether another version has the same targets.
-    pub fn has_targets_of(&self, other: &Self) -> bool {
-        self.target_refs == other.target_refs
-    }
-
-    /// Whether it has settings for TLS to backends.
-    pub const fn sets_tls(&self) -> bool {
-        self.tls.is_some()
-    }
-}
-
 /// The load-balancing method.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]

@@ -112,13 +112,8 @@ pub struct SecurityPolicySpec {
 }
 
 impl SecurityPolicySpec {
-    /// Whether another version has the same targets.
-    pub fn has_targets_of(&self, other: &Self) -> bool {
-        self.target_refs == other.target_refs
-    }
-
     /// Whether it sets each protection that another version sets: credentials, authorization, and a defence against CSRF.
-    pub fn has_protections_of(&self, other: &Self) -> bool {
+    pub(crate) fn has_protections_of(&self, other: &Self) -> bool {
         let is_kept = |is_set: fn(&Self) -> bool| is_set(self) || !is_set(other);
         is_kept(Self::authenticates)
             && is_kept(|spec| spec.authorization.is_some())

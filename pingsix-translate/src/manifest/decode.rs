@@ -104,8 +104,8 @@ fn decode_with(value: Value, ignored: Ignored) -> Decoded {
         if kind.is_empty() && !fields.contains_key("metadata") {
             return problem("", missing, ManifestReason::NotAManifest, message);
         }
-        let object = format!("{kind} {}", shown_name(&fields));
-        return problem(object.trim(), missing, ManifestReason::NotAnObject, message);
+        let object = shown_object(&kind, &fields);
+        return problem(&object, missing, ManifestReason::NotAnObject, message);
     }
     if kind.ends_with("List")
         && let Some(items) = fields.get_mut("items")
@@ -129,16 +129,12 @@ fn decode_with(value: Value, ignored: Ignored) -> Decoded {
                     known.api_version(),
                     advice(known)
                 );
-                problem(
-                    &format!("{kind} {}", shown_name(&fields)),
-                    "apiVersion",
-                    ManifestReason::UnsupportedVersion,
-                    message,
-                )
+                let object = shown_object(&kind, &fields);
+                problem(&object, "apiVersion", ManifestReason::UnsupportedVersion, message)
             }
             // An API server refuses the object, whose author expects an effect.
             Some(_) | None if group == GATEWAY_GROUP => problem(
-                format!("{kind} {}", shown_name(&fields)).trim(),
+                &shown_object(&kind, &fields),
                 "kind",
                 ManifestReason::UnsupportedKind,
                 format!("Gateway API has no kind {kind}, or it is not known here, so the object is ignored."),
@@ -151,8 +147,7 @@ fn decode_with(value: Value, ignored: Ignored) -> Decoded {
         && let Some((field, message)) =
             metadata_problem(known.as_str(), known.is_namespaced(), fields.get("metadata"))
     {
-        let object = format!("{kind} {}", shown_name(&fields));
-        return problem(object.trim(), field, ManifestReason::NotAnObject, message);
+        return problem(&shown_object(&kind, &fields), field, ManifestReason::NotAnObject, message);
     }
     let string_data = if known == Kind::Secret { merge_string_data(&mut fields) } else { Ok(()) };
     as_stored(known, &mut fields);
@@ -230,13 +225,15 @@ fn is_group_of_kubernetes(group: &str) -> bool {
     matches!(group, "" | "extensions") || group.ends_with("k8s.io")
 }
 
-fn shown_name(fields: &Map<String, Value>) -> String {
+/// The kind and the name of an object, as far as they are written.
+fn shown_object(kind: &str, fields: &Map<String, Value>) -> String {
     let metadata = fields.get("metadata");
     let text = |field: &str| metadata.and_then(|metadata| metadata.get(field)).and_then(Value::as_str);
-    match (text("namespace"), text("name")) {
-        (Some(namespace), Some(name)) => format!("{namespace}/{name}"),
-        (_, name) => name.unwrap_or_default().to_owned(),
-    }
+    let shown = match (text("namespace"), text("name")) {
+        (Some(namespace), Some(name)) => format!("{kind} {namespace}/{name}"),
+        (_, name) => format!("{kind} {}", name.unwrap_or_default()),
+    };
+    shown.trim().to_owned()
 }
 
 /// Fills in what an API server would have, where decoding or translation needs it.

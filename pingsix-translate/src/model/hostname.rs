@@ -75,17 +75,17 @@ impl Hostname {
         self.0.starts_with('*')
     }
 
-    /// For a wildcard, the text every name it stands for ends with, dot included.
+    /// For a wildcard, the common end of the names that it matches, with its dot.
     fn suffix(&self) -> Option<&str> {
         self.0.strip_prefix('*')
     }
 
-    /// Whether every name `other` stands for is one of ours.
+    /// Whether this pattern matches every name that `other` matches.
     pub fn covers(&self, other: &Self) -> bool {
         self == other || self.covers_strictly(other)
     }
 
-    /// Whether we stand for every name `other` does, and for more.
+    /// Whether this pattern matches every name that `other` matches, and further names.
     pub fn covers_strictly(&self, other: &Self) -> bool {
         self.suffix().is_some_and(|suffix| {
             // `*.a.com` is covered by `*.com`, and so is `a.com`; the leading star counts as a character.
@@ -93,7 +93,7 @@ impl Hostname {
         })
     }
 
-    /// The wildcards that stand for every name this does and for more, longest first.
+    /// The wildcards that cover this hostname strictly, longest first.
     pub(crate) fn wider(&self) -> impl Iterator<Item = Self> + '_ {
         fn parent(name: &str) -> Option<&str> {
             name.split_once('.').map(|(_, parent)| parent)
@@ -103,7 +103,7 @@ impl Hostname {
             .map(|parent| Self(Arc::from(format!("*.{parent}"))))
     }
 
-    /// The names both stand for. Two patterns either are disjoint or one covers the other.
+    /// The names that both match. Two patterns are disjoint, or one covers the other.
     pub fn intersection(&self, other: &Self) -> Option<Self> {
         if self.covers(other) {
             Some(other.clone())
@@ -114,7 +114,7 @@ impl Hostname {
         }
     }
 
-    /// Whether a request's host (without port) is one of ours.
+    /// Whether the pattern matches the host of a request, which has no port.
     pub fn matches(&self, host: &str) -> bool {
         let host = host.to_ascii_lowercase();
         match self.suffix() {
@@ -138,7 +138,7 @@ impl fmt::Display for Hostname {
     }
 }
 
-/// Rank of an optional hostname; none stands for every host and ranks lowest.
+/// Rank of an optional hostname; `None` matches every host and ranks lowest.
 pub(crate) fn precedence(hostname: Option<&Hostname>) -> u32 {
     hostname.map_or(0, Hostname::precedence)
 }
@@ -153,7 +153,7 @@ pub(crate) fn and_wider(hostname: Option<&Hostname>) -> impl Iterator<Item = Opt
     std::iter::once(hostname.cloned()).chain(wider(hostname))
 }
 
-/// Whether `wider` stands for every name `narrower` does; none stands for every host.
+/// Whether `wider` matches every name that `narrower` matches; `None` matches every host.
 pub(crate) fn covers(wider: Option<&Hostname>, narrower: Option<&Hostname>) -> bool {
     match (wider, narrower) {
         (None, _) => true,

@@ -35,7 +35,7 @@ words! {
         Conflicted = "Conflicted",
         /// Clients without a valid certificate are to be let in.
         InsecureFrontendValidationMode = "InsecureFrontendValidationMode",
-        /// The object is served, though not quite as asked.
+        /// The object is served, with differences from its spec.
         Limited = "pingsix.io/Limited",
         /// Clients may use one connection for hosts of several listeners.
         OverlappingTlsConfig = "OverlappingTLSConfig",
@@ -45,7 +45,7 @@ words! {
         PartiallyInvalid = "PartiallyInvalid",
         /// Policies apply to the object.
         PolicyAffected = "pingsix.io/PolicyAffected",
-        /// The data plane serves what the object asks for.
+        /// The data plane serves the object.
         Programmed = "Programmed",
         /// Every reference leads somewhere we may use.
         ResolvedRefs = "ResolvedRefs",
@@ -93,7 +93,7 @@ words! {
         InvalidParameters = "InvalidParameters",
         /// A listener allows kinds of routes its protocol cannot carry.
         InvalidRouteKinds = "InvalidRouteKinds",
-        /// PingSIX handles it, but not quite as asked.
+        /// PingSIX serves the part, with a difference from its spec.
         Limited = "Limited",
         /// References of listeners are not resolved.
         ListenersNotResolved = "ListenersNotResolved",
@@ -137,7 +137,7 @@ words! {
         Programmed = "Programmed",
         /// Listeners of different protocols share a port.
         ProtocolConflict = "ProtocolConflict",
-        /// PingSIX would refuse what became of the object, so it is not sent.
+        /// PingSIX would refuse the documents of the object, so they are not sent.
         Quarantined = "Quarantined",
         /// A policy refers to an object that does not exist.
         RefNotFound = "RefNotFound",

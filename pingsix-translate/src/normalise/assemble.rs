@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{BackendRef, Hostnames, Part, Route, Rule};
+use super::{BackendRef, Conditions, Hostnames, Match, Part, Path, Route, Rule};
 use crate::model::{FieldPath, Hostname, ObjectKey, ObjectName, Reason, Refusal};
 use crate::snapshot::{OfKind, RouteObject, RouteSpec};
 
@@ -12,6 +12,24 @@ pub(super) struct RouteHeader<'a> {
     pub(super) hostnames: Option<&'a [String]>,
     /// Whether `useDefaultGateways` asks for Gateways that the route does not name.
     pub(super) uses_default_gateways: bool,
+}
+
+/// The rules of a route; the default rule of its API in place of none.
+pub(super) fn rules<R: Default>(written: Option<&[R]>, read: impl Fn(usize, &R) -> Rule) -> Vec<Rule> {
+    match written {
+        None | Some([]) => vec![read(0, &R::default())],
+        Some(rules) => rules.iter().enumerate().map(|(index, rule)| read(index, rule)).collect(),
+    }
+}
+
+/// The matches of a rule, each read with its index; all requests in place of none.
+pub(super) fn matches<M>(written: Option<&[M]>, read: impl FnMut((usize, &M)) -> Vec<Match>) -> Vec<Match> {
+    match written {
+        None | Some([]) => {
+            vec![Match { index: 0, path: Path::root(), method: None, conditions: Conditions::default() }]
+        }
+        Some(matches) => matches.iter().enumerate().flat_map(read).collect(),
+    }
 }
 
 /// Puts a route together.

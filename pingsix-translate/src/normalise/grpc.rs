@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use gateway_api::experimental::grpcroutes as api;
 
-use super::assemble::{RouteHeader, assemble};
+use super::assemble::{RouteHeader, assemble, matches, rules};
 use super::backend::WrittenBackends;
 use super::condition::push_condition;
 use super::path::MAX_PATH;
 use super::{
-    Condition, Conditions, FilterReader, FilterScope, Match, Path, PathKind, ReadFilters, Route, Rule,
-    Variable, beginnings,
+    Condition, FilterReader, FilterScope, Match, Path, PathKind, ReadFilters, Route, Rule, Variable,
+    beginnings,
 };
 use crate::model::{Capability, FieldPath, Reason, Refusal, field};
 use crate::snapshot::GrpcRoute;
@@ -24,13 +24,8 @@ use crate::snapshot::GrpcRoute;
 pub(super) fn normalise_grpc_route(route: &GrpcRoute) -> Route {
     let spec = route.spec();
     let namespace = &route.metadata.name.namespace;
-    let rules = match spec.rules.as_deref() {
-        // Every call, no backend.
-        None | Some([]) => vec![normalise_rule(namespace, 0, &api::GrpcRouteRules::default())],
-        Some(rules) => {
-            rules.iter().enumerate().map(|(index, rule)| normalise_rule(namespace, index, rule)).collect()
-        }
-    };
+    // The default rule: every call, no backend.
+    let rules = rules(spec.rules.as_deref(), |index, rule| normalise_rule(namespace, index, rule));
     let header = RouteHeader {
         hostnames: spec.hostnames.as_deref(),
         uses_default_gateways: spec.use_default_gateways == Some(api::GrpcRouteUseDefaultGateways::All),
@@ -40,20 +35,14 @@ pub(super) fn normalise_grpc_route(route: &GrpcRoute) -> Route {
 
 fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::GrpcRouteRules) -> Rule {
     let mut refusals = Vec::new();
-    refuse_unsupported_fields(index, rule, &mut refusals);
+    if rule.session_persistence.is_some() {
+        let at = field::rule(index).child("sessionPersistence");
+        refusals.push(Capability::SessionsOfRules.refuse(at));
+    }
     let mut closing = Vec::new();
-    let matches = match rule.matches.as_deref() {
-        None | Some([]) => {
-            vec![Match { index: 0, path: Path::root(), method: None, conditions: Conditions::default() }]
-        }
-        Some(matches) => matches
-            .iter()
-            .enumerate()
-            .flat_map(|(position, matched)| {
-                normalise_match((index, position), matched, &mut refusals, &mut closing)
-            })
-            .collect(),
-    };
+    let matches = matches(rule.matches.as_deref(), |(position, matched)| {
+        normalise_match((index, position), matched, &mut refusals, &mut closing)
+    });
     let of_rule = rule.filters.as_deref().unwrap_or_default();
     let read = |reader: &mut FilterReader<'_>, at: &FieldPath| reader.read_as_http(of_rule, at);
     let refs = rule.backend_refs.as_deref();
@@ -74,14 +63,6 @@ fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::GrpcRouteRules
         unresolved: unresolved.into(),
         // GRPCRoutes have neither timeouts nor retries.
         ..Rule::default()
-    }
-}
-
-/// Parts of a rule that are found and refused by name, never skipped.
-fn refuse_unsupported_fields(index: usize, rule: &api::GrpcRouteRules, refusals: &mut Vec<Refusal>) {
-    let at = |name: &str| field::rule(index).child(name);
-    if rule.session_persistence.is_some() {
-        refusals.push(Capability::SessionsOfRules.refuse(at("sessionPersistence")));
     }
 }
 

@@ -2,12 +2,12 @@
 
 use gateway_api::experimental::httproutes as api;
 
-use super::assemble::{RouteHeader, assemble};
+use super::assemble::{RouteHeader, assemble, matches, rules};
 use super::backend::WrittenBackends;
 use super::condition::push_condition;
 use super::{
-    Condition, Conditions, Extensions, FilterReader, FilterScope, Match, Path, PathKind, ReadFilters, Route,
-    Rule, TimeoutsAndRetries, Variable, beginnings,
+    Condition, Extensions, FilterReader, FilterScope, Match, Path, PathKind, ReadFilters, Route, Rule,
+    TimeoutsAndRetries, Variable, beginnings,
 };
 use crate::model::{Capability, FieldPath, Reason, Refusal, field};
 use crate::snapshot::HttpRoute;
@@ -16,13 +16,8 @@ use crate::snapshot::HttpRoute;
 pub(super) fn normalise_http_route(route: &HttpRoute, extensions: &Extensions) -> Route {
     let spec = route.spec();
     let scope = FilterScope { namespace: &route.metadata.name.namespace, extensions: Some(extensions) };
-    let rules = match spec.rules.as_deref() {
-        // The API server would have written the default rule: every path, no backend.
-        None | Some([]) => vec![normalise_rule(scope, 0, &api::HttpRouteRules::default())],
-        Some(rules) => {
-            rules.iter().enumerate().map(|(index, rule)| normalise_rule(scope, index, rule)).collect()
-        }
-    };
+    // The API server would have written the default rule: every path, no backend.
+    let rules = rules(spec.rules.as_deref(), |index, rule| normalise_rule(scope, index, rule));
     let header = RouteHeader {
         hostnames: spec.hostnames.as_deref(),
         uses_default_gateways: spec.use_default_gateways == Some(api::HttpRouteUseDefaultGateways::All),
@@ -32,20 +27,14 @@ pub(super) fn normalise_http_route(route: &HttpRoute, extensions: &Extensions) -
 
 fn normalise_rule(scope: FilterScope<'_>, index: usize, rule: &api::HttpRouteRules) -> Rule {
     let mut refusals = Vec::new();
-    refuse_unsupported_fields(index, rule, &mut refusals);
+    if rule.session_persistence.is_some() {
+        let at = field::rule(index).child("sessionPersistence");
+        refusals.push(Capability::SessionsOfRules.refuse(at));
+    }
     let mut closing = Vec::new();
-    let matches = match rule.matches.as_deref() {
-        None | Some([]) => {
-            vec![Match { index: 0, path: Path::root(), method: None, conditions: Conditions::default() }]
-        }
-        Some(matches) => matches
-            .iter()
-            .enumerate()
-            .flat_map(|(position, matched)| {
-                normalise_match((index, position), matched, &mut refusals, &mut closing)
-            })
-            .collect(),
-    };
+    let matches = matches(rule.matches.as_deref(), |(position, matched)| {
+        normalise_match((index, position), matched, &mut refusals, &mut closing)
+    });
     let of_rule = rule.filters.as_deref().unwrap_or_default();
     let read = |reader: &mut FilterReader<'_>, at: &FieldPath| reader.read(of_rule, at);
     let refs = rule.backend_refs.as_deref();
@@ -75,14 +64,6 @@ fn normalise_rule(scope: FilterScope<'_>, index: usize, rule: &api::HttpRouteRul
         refusals: refusals.into(),
         unresolved: unresolved.into(),
         ..Rule::default()
-    }
-}
-
-/// Parts of a rule that are found and refused by name, never skipped.
-fn refuse_unsupported_fields(index: usize, rule: &api::HttpRouteRules, refusals: &mut Vec<Refusal>) {
-    let at = |name: &str| field::rule(index).child(name);
-    if rule.session_persistence.is_some() {
-        refusals.push(Capability::SessionsOfRules.refuse(at("sessionPersistence")));
     }
 }
 

@@ -91,21 +91,10 @@ pub(crate) fn normalise_ingress(
 
 /// All requests for a host without a matching path, in the name of an entry of `spec.rules`, without backends.
 pub(crate) fn host_fallback(key: &Arc<ObjectKey>, age: Age, entry: usize, host: &Hostname) -> Route {
-    Route {
-        key: key.clone(),
-        part: Part::HostFallback(entry),
-        traffic: Traffic::Http,
-        // The entry has all messages.
-        generation: 0,
-        age,
-        parent_refs: Arc::default(),
-        hostnames: Hostnames::Named(Box::new([host.clone()])),
-        rules: vec![rule(0, vec![everything()], Vec::new(), Vec::new())],
-        ingress_port: None,
-        alias: 0,
-        refusals: ThinVec::default(),
-        limitations: ThinVec::default(),
-    }
+    let hostnames = Hostnames::Named(Box::new([host.clone()]));
+    let rules = vec![rule(0, vec![everything()], Vec::new(), Vec::new())];
+    // The entry has all messages, so the generation does not matter.
+    Route::of_ingress((key, 0, age), Part::HostFallback(entry), hostnames, rules)
 }
 
 /// Every request, behind every path that is written.
@@ -479,20 +468,7 @@ impl Reader<'_> {
     }
 
     fn of_rules(&self, part: Part, hostnames: Hostnames, rules: Vec<Rule>) -> Route {
-        Route {
-            key: self.key.clone(),
-            part,
-            traffic: Traffic::Http,
-            generation: self.generation,
-            age: self.age,
-            parent_refs: Arc::default(),
-            hostnames,
-            rules,
-            ingress_port: None,
-            alias: 0,
-            refusals: ThinVec::default(),
-            limitations: ThinVec::default(),
-        }
+        Route::of_ingress((&self.key, self.generation, self.age), part, hostnames, rules)
     }
 
     fn warning(&self, field: FieldPath, reason: Reason, message: impl Into<String>) -> Problem {

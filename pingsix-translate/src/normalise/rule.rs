@@ -87,21 +87,37 @@ impl Part {
 
     /// The section of the object that a match of a rule is.
     pub(crate) const fn section(self, rule: &Rule, matched: &Match) -> Section {
-        match self {
-            Self::Whole => Section::Match { rule: rule.index, index: matched.index },
-            Self::IngressRule(entry) | Self::IngressChallenges(entry) => {
-                Section::Match { rule: entry, index: rule.index }
-            }
-            Self::IngressHost(entry)
-            | Self::IngressRoot(entry)
-            | Self::HostRedirect(entry)
-            | Self::HostFallback(entry) => Section::Rule(entry),
-            Self::DefaultBackend | Self::HostDefault => Section::DefaultBackend,
+        if matches!(self, Self::Whole) {
+            return Section::Match { rule: rule.index, index: matched.index };
         }
+        self.section_of_rule(rule)
     }
 }
 
 impl Route {
+    /// A route of an Ingress.
+    pub(super) fn of_ingress(
+        (key, generation, age): (&Arc<ObjectKey>, i64, Age),
+        part: Part,
+        hostnames: Hostnames,
+        rules: Vec<Rule>,
+    ) -> Self {
+        Self {
+            key: key.clone(),
+            part,
+            traffic: Traffic::Http,
+            generation,
+            age,
+            parent_refs: Arc::default(),
+            hostnames,
+            rules,
+            ingress_port: None,
+            alias: 0,
+            refusals: ThinVec::default(),
+            limitations: ThinVec::default(),
+        }
+    }
+
     /// The route on data planes with these executors: what they serve is neither refused nor limited for its lack.
     pub(crate) fn without_served_lacks(mut self, executors: Executors) -> Self {
         let is_served = |capability: Option<Capability>| {

@@ -60,7 +60,7 @@ where
     assemble(route, header, vec![only_rule(&route.metadata.name, RouteObject::<S>::KIND, rules)])
 }
 
-/// Exactly one rule, whatever was written: every connection a route stands for meets the same fate.
+/// Exactly one rule, however many are written: all connections of the route are handled alike.
 fn only_rule<'a, B: WrittenBackend + 'a>(
     route: &ObjectName,
     kind: Kind,

@@ -24,26 +24,6 @@ pub(crate) struct TelemetryRule {
 /// The number of hosts with a label of their own, unless the parameters have a number.
 const DEFAULT_MAX_HOSTS: usize = 100;
 
-/// The variables of an access log (PingSIX: `src/plugins/file_logger.rs`). PingSIX writes nothing for others, and
-/// variables of its own plugins for names that begin with `var_`.
-const VARIABLES: [&str; 15] = [
-    "body_bytes_sent",
-    "error",
-    "http_host",
-    "http_referer",
-    "http_user_agent",
-    "query_string",
-    "remote_addr",
-    "remote_port",
-    "request_id",
-    "request_method",
-    "request_time",
-    "server_addr",
-    "server_protocol",
-    "status",
-    "uri",
-];
-
 /// Headers that frame a response. PingSIX would write them as they are.
 const RESERVED: [&str; 5] = ["content-length", "transfer-encoding", "connection", "upgrade", "trailer"];
 
@@ -143,7 +123,7 @@ pub(super) fn refusals(proxy: &PingsixProxy) -> Vec<Refusal> {
         if format.contains(char::is_control) {
             add(at.clone(), "The value has a control character, such as the end of a line.".to_owned());
         }
-        for name in variables(format).filter(|name| !VARIABLES.contains(name)) {
+        for name in FileLogger::variables(format).filter(|name| !FileLogger::VARIABLES.contains(name)) {
             add(at.clone(), format!("PingSIX has no variable ${name}."));
         }
     }
@@ -179,15 +159,6 @@ pub(super) fn refusals(proxy: &PingsixProxy) -> Vec<Refusal> {
         }
     }
     refusals
-}
-
-/// The names of variables, as PingSIX finds them: `$` with letters, digits and underscores.
-fn variables(format: &str) -> impl Iterator<Item = &str> {
-    format.split('$').skip(1).filter_map(|rest| {
-        let end = rest.find(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_');
-        let name = &rest[..end.unwrap_or(rest.len())];
-        (!name.is_empty()).then_some(name)
-    })
 }
 
 #[cfg(test)]

@@ -4,6 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::omit;
 
+omit::defaults! {
+    timeout: u32 = &1;
+    http_path: str = "/";
+}
+
 /// The health checks of an upstream. PingSIX: `src/config/mod.rs`, `HealthCheck`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
 #[garde(allow_unvalidated)]
@@ -21,11 +26,11 @@ pub struct ActiveCheck {
     #[serde(default, skip_serializing_if = "omit::default")]
     pub r#type: CheckType,
     /// Seconds, from 1.
-    #[serde(default = "default_timeout", skip_serializing_if = "is_default_timeout")]
+    #[serde(default = "timeout::value", skip_serializing_if = "timeout::is")]
     #[garde(range(min = 1))]
     pub timeout: u32,
     /// The path that is requested.
-    #[serde(default = "default_http_path", skip_serializing_if = "is_default_http_path")]
+    #[serde(default = "http_path::value", skip_serializing_if = "http_path::is")]
     pub http_path: String,
     /// The Host header and server name of the probe.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,8 +59,8 @@ impl Default for ActiveCheck {
     fn default() -> Self {
         Self {
             r#type: CheckType::default(),
-            timeout: default_timeout(),
-            http_path: default_http_path(),
+            timeout: timeout::value(),
+            http_path: http_path::value(),
             host: None,
             port: None,
             https_verify_certificate: true,
@@ -64,23 +69,6 @@ impl Default for ActiveCheck {
             unhealthy: None,
         }
     }
-}
-
-fn default_timeout() -> u32 {
-    1
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-fn is_default_timeout(timeout: &u32) -> bool {
-    *timeout == default_timeout()
-}
-
-fn default_http_path() -> String {
-    "/".to_owned()
-}
-
-fn is_default_http_path(path: &str) -> bool {
-    path == "/"
 }
 
 /// The protocol of a probe. PingSIX: `src/config/mod.rs`, `ActiveCheckType`.

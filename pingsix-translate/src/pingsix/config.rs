@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::document::Resource;
 use super::kind::canonical_prefix;
 use super::{
     Document, DocumentKey, GlobalRule, KeyError, LazyDocument, ResourceKind, Route, Service, Ssl, Upstream,
@@ -62,26 +63,28 @@ impl Config {
 
     /// The route of an id.
     pub fn route(&self, id: &str) -> Option<&Route> {
-        match self.get(&DocumentKey::new(ResourceKind::Route, id))? {
-            Document::Route(route) => Some(route),
-            Document::Upstream(_) | Document::Service(_) | Document::GlobalRule(_) | Document::Ssl(_) => None,
-        }
+        self.one(id)
     }
 
     /// The named upstream of an id.
     pub fn upstream(&self, id: &str) -> Option<&Upstream> {
-        match self.get(&DocumentKey::new(ResourceKind::Upstream, id))? {
-            Document::Upstream(upstream) => Some(upstream),
-            Document::Route(_) | Document::Service(_) | Document::GlobalRule(_) | Document::Ssl(_) => None,
-        }
+        self.one(id)
     }
 
     /// The service of an id.
     pub fn service(&self, id: &str) -> Option<&Service> {
-        match self.get(&DocumentKey::new(ResourceKind::Service, id))? {
-            Document::Service(service) => Some(service),
-            Document::Route(_) | Document::Upstream(_) | Document::GlobalRule(_) | Document::Ssl(_) => None,
-        }
+        self.one(id)
+    }
+
+    fn one<R: Resource>(&self, id: &str) -> Option<&R> {
+        R::of(self.get(&DocumentKey::new(R::KIND, id))?)
+    }
+
+    /// The host patterns under which PingSIX stores a route: its own ones, or those of its service.
+    pub(crate) fn hosts_of<'c>(&'c self, route: &'c Route) -> &'c [String] {
+        let own = route.host_patterns();
+        let service = || self.service(route.service_id.as_deref()?);
+        if own.is_empty() { service().map_or(own, |service| &service.hosts) } else { own }
     }
 
     /// The number of documents.
@@ -113,44 +116,31 @@ impl Config {
 
     /// The named upstreams in id order.
     pub fn upstreams(&self) -> impl Iterator<Item = (&DocumentKey, &Upstream)> {
-        self.of_kind(ResourceKind::Upstream).filter_map(|(key, document)| match document {
-            Document::Upstream(upstream) => Some((key, upstream)),
-            Document::Service(_) | Document::Route(_) | Document::GlobalRule(_) | Document::Ssl(_) => None,
-        })
+        self.all()
     }
 
     /// The services in id order.
     pub fn services(&self) -> impl Iterator<Item = (&DocumentKey, &Service)> {
-        self.of_kind(ResourceKind::Service).filter_map(|(key, document)| match document {
-            Document::Service(service) => Some((key, service)),
-            Document::Upstream(_) | Document::Route(_) | Document::GlobalRule(_) | Document::Ssl(_) => None,
-        })
+        self.all()
     }
 
     /// The routes in id order.
     pub fn routes(&self) -> impl Iterator<Item = (&DocumentKey, &Route)> {
-        self.of_kind(ResourceKind::Route).filter_map(|(key, document)| match document {
-            Document::Route(route) => Some((key, route)),
-            Document::Upstream(_) | Document::Service(_) | Document::GlobalRule(_) | Document::Ssl(_) => None,
-        })
+        self.all()
     }
 
     /// The global rules in id order.
     pub fn global_rules(&self) -> impl Iterator<Item = (&DocumentKey, &GlobalRule)> {
-        self.of_kind(ResourceKind::GlobalRule).filter_map(|(key, document)| match document {
-            Document::GlobalRule(rule) => Some((key, rule)),
-            Document::Upstream(_) | Document::Service(_) | Document::Route(_) | Document::Ssl(_) => None,
-        })
+        self.all()
     }
 
     /// The certificates in id order.
     pub fn ssls(&self) -> impl Iterator<Item = (&DocumentKey, &Ssl)> {
-        self.of_kind(ResourceKind::Ssl).filter_map(|(key, document)| match document {
-            Document::Ssl(ssl) => Some((key, ssl)),
-            Document::Upstream(_) | Document::Service(_) | Document::Route(_) | Document::GlobalRule(_) => {
-                None
-            }
-        })
+        self.all()
+    }
+
+    fn all<R: Resource>(&self) -> impl Iterator<Item = (&DocumentKey, &R)> {
+        self.of_kind(R::KIND).filter_map(|(key, document)| Some((key, R::of(document)?)))
     }
 
     /// The size in bytes of the list response for a prefix: all keys with the prefix, all values, and their framing.

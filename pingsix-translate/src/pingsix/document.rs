@@ -124,35 +124,33 @@ fn split_targets(plugins: &Plugins) -> impl Iterator<Item = DocumentKey> {
     targets.filter_map(|target| Some(DocumentKey::new(ResourceKind::Upstream, target.upstream_id?)))
 }
 
-impl From<Upstream> for Document {
-    fn from(upstream: Upstream) -> Self {
-        Self::Upstream(upstream)
-    }
+/// The type of the documents of a kind.
+pub(super) trait Resource: Sized + 'static {
+    const KIND: ResourceKind;
+
+    /// A document of the kind; `None` for another kind.
+    fn of(document: &Document) -> Option<&Self>;
 }
 
-impl From<Service> for Document {
-    fn from(service: Service) -> Self {
-        Self::Service(service)
-    }
+macro_rules! resources {
+    ($($kind:ident)+) => {$(
+        impl From<$kind> for Document {
+            fn from(document: $kind) -> Self {
+                Self::$kind(document)
+            }
+        }
+
+        impl Resource for $kind {
+            const KIND: ResourceKind = ResourceKind::$kind;
+
+            fn of(document: &Document) -> Option<&Self> {
+                if let Document::$kind(document) = document { Some(document) } else { None }
+            }
+        }
+    )+};
 }
 
-impl From<Route> for Document {
-    fn from(route: Route) -> Self {
-        Self::Route(route)
-    }
-}
-
-impl From<GlobalRule> for Document {
-    fn from(rule: GlobalRule) -> Self {
-        Self::GlobalRule(rule)
-    }
-}
-
-impl From<Ssl> for Document {
-    fn from(ssl: Ssl) -> Self {
-        Self::Ssl(ssl)
-    }
-}
+resources! { Upstream Service Route GlobalRule Ssl }
 
 /// The length of a value's compact JSON in bytes.
 pub(crate) fn json_len(value: &impl Serialize) -> usize {

@@ -16,12 +16,20 @@ pub(super) fn is_yes(switch: &bool) -> bool {
     *switch
 }
 
-/// The text `*`, the default of several CORS fields.
-pub(super) fn star() -> String {
-    "*".to_owned()
-}
+/// Declares the defaults of fields: a module for each, with the value and with a test of values.
+macro_rules! defaults {
+    ($($name:ident: $type:ty = $value:expr;)+) => {$(
+        mod $name {
+            const VALUE: &$type = $value;
 
-/// Whether a text is `*`.
-pub(super) fn is_star(text: &str) -> bool {
-    text == "*"
+            pub(super) fn value() -> <$type as ToOwned>::Owned {
+                VALUE.to_owned()
+            }
+
+            pub(super) fn is<T: PartialEq<$type>>(value: &T) -> bool {
+                *value == *VALUE
+            }
+        }
+    )+};
 }
+pub(in crate::pingsix) use defaults;

@@ -31,7 +31,8 @@ pub use self::compression::{Brotli, Gzip};
 pub use self::cors::Cors;
 pub use self::fault_injection::{Abort, Delay, Echo, FaultInjection};
 pub use self::limit_count::{KeyMissingPolicy, LimitCount, Scope};
-pub use self::observe::{FileLogger, GrpcWeb, Prometheus, RangeId, RequestId};
+pub(crate) use self::observe::{FileLogger, Prometheus};
+pub use self::observe::{GrpcWeb, RangeId, RequestId};
 pub use self::proxy_rewrite::{Header, HeaderChanges, ProxyRewrite};
 pub use self::redirect::Redirect;
 pub(crate) use self::response_rewrite::EXPANDED_IN_HEADERS;
@@ -46,29 +47,41 @@ pub trait PluginConfig: Serialize + DeserializeOwned {
     const NAME: &'static str;
 }
 
-/// The names of all plugins PingSIX has; any other name is refused (`src/plugins/mod.rs`).
-pub const PLUGIN_NAMES: [&str; 20] = [
-    BasicAuth::NAME,
-    Brotli::NAME,
-    Cache::NAME,
-    Cors::NAME,
-    Csrf::NAME,
-    Echo::NAME,
-    FaultInjection::NAME,
-    FileLogger::NAME,
-    GrpcWeb::NAME,
-    Gzip::NAME,
-    IpRestriction::NAME,
-    JwtAuth::NAME,
-    KeyAuth::NAME,
-    LimitCount::NAME,
-    Prometheus::NAME,
-    ProxyRewrite::NAME,
-    Redirect::NAME,
-    RequestId::NAME,
-    ResponseRewrite::NAME,
-    TrafficSplit::NAME,
-];
+macro_rules! plugins {
+    ($($plugin:ident = $name:literal;)+) => {
+        $(
+            impl PluginConfig for $plugin {
+                const NAME: &'static str = $name;
+            }
+        )+
+
+        /// The names of all plugins that PingSIX has. PingSIX refuses any other name (`src/plugins/mod.rs`).
+        pub const PLUGIN_NAMES: [&str; 20] = [$($name),+];
+    };
+}
+
+plugins! {
+    BasicAuth = "basic-auth";
+    Brotli = "brotli";
+    Cache = "cache";
+    Cors = "cors";
+    Csrf = "csrf";
+    Echo = "echo";
+    FaultInjection = "fault-injection";
+    FileLogger = "file-logger";
+    GrpcWeb = "grpc-web";
+    Gzip = "gzip";
+    IpRestriction = "ip-restriction";
+    JwtAuth = "jwt-auth";
+    KeyAuth = "key-auth";
+    LimitCount = "limit-count";
+    Prometheus = "prometheus";
+    ProxyRewrite = "proxy-rewrite";
+    Redirect = "redirect";
+    RequestId = "request-id";
+    ResponseRewrite = "response-rewrite";
+    TrafficSplit = "traffic-split";
+}
 
 /// The plugins of a document: configuration by name, in name order.
 ///

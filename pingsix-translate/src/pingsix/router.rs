@@ -20,7 +20,8 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 pub use self::outcome::Outcome;
-pub use self::pattern::{PatternError, PatternShape, inspect_pattern, reverse_host};
+pub(crate) use self::pattern::{PatternError, inspect_pattern, reverse_host};
+pub use self::pattern::{is_host_pattern, is_path_pattern};
 pub use self::request::{Request, conditions_hold};
 pub use self::sent::SentRequest;
 pub use self::split::{Candidate, UpstreamRef};
@@ -51,8 +52,7 @@ impl<'c> RouteTable<'c> {
     pub fn new(config: &'c Config) -> Self {
         let rows = config.routes().map(|(key, route)| {
             let service = route.service_id.as_deref().and_then(|id| config.service(id));
-            let own = route.host_patterns();
-            let hosts = if own.is_empty() { service.map_or(&[][..], |service| &service.hosts) } else { own };
+            let hosts = config.hosts_of(route);
             Row {
                 key,
                 route,
@@ -252,12 +252,12 @@ pub struct InsertionError {
     pub pattern: String,
     /// The reason.
     #[source]
-    pub cause: InsertionCause,
+    pub(crate) cause: InsertionCause,
 }
 
 /// The reason why a pattern cannot be inserted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InsertionCause {
+pub(crate) enum InsertionCause {
     /// The pattern is invalid by itself.
     #[error(transparent)]
     Pattern(PatternError),

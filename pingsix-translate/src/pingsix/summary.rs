@@ -8,7 +8,7 @@ use super::DocumentKey;
 ///
 /// They are found before a document is encoded. So the check and the delivery of a document decode nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub(crate) struct Summary {
     /// The documents that it refers to, each once for each reference.
     pub references: ThinVec<DocumentKey>,
     /// The server names of a certificate, in the form of PingSIX's tree of names.

@@ -10,6 +10,10 @@ use super::omit;
 use super::secret::Redacted;
 use super::timeout::Timeout;
 
+omit::defaults! {
+    key: str = "uri";
+}
+
 /// A set of weighted backend nodes with their protocol; named by a key, or inline.
 ///
 /// PingSIX: `src/config/mod.rs`, `Upstream`.
@@ -47,7 +51,7 @@ pub struct Upstream {
     #[serde(default, skip_serializing_if = "omit::default")]
     pub hash_on: HashOn,
     /// The variable, header or cookie that is hashed.
-    #[serde(default = "default_key", skip_serializing_if = "is_default_key")]
+    #[serde(default = "key::value", skip_serializing_if = "key::is")]
     pub key: String,
     /// The protocol spoken to the nodes.
     #[serde(default, skip_serializing_if = "omit::default")]
@@ -77,21 +81,13 @@ impl Default for Upstream {
             r#type: SelectionType::default(),
             checks: None,
             hash_on: HashOn::default(),
-            key: default_key(),
+            key: key::value(),
             scheme: Scheme::default(),
             pass_host: PassHost::default(),
             upstream_host: None,
             tls: None,
         }
     }
-}
-
-fn default_key() -> String {
-    "uri".to_owned()
-}
-
-fn is_default_key(key: &str) -> bool {
-    key == "uri"
 }
 
 /// The selection of a node among the healthy ones. PingSIX: `src/config/mod.rs`, `SelectionType`.

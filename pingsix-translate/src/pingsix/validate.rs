@@ -5,11 +5,10 @@
 //! document with a violation. A violation names the document, the field, and the mirrored source file of PingSIX. The
 //! rules of single fields are `garde` attributes of the types; all other rules are below this module.
 //!
-//! [`validate`] checks a typed [`Config`]. [`validate_raw`], [`validate_pairs`] and [`validate_static`] check any
-//! PingSIX configuration in its stored form. They also report violations that the types cannot express: wrong types,
-//! nulls, integers written as `1.0`, and ignored fields. [`AcceptanceCheck`] checks the changed documents of a configuration alone.
-//! [`order_dependence`] finds tables whose answers depend on
-//! PingSIX's random order of insertion.
+//! [`validate`] checks a typed [`Config`]. [`validate_pairs`] and [`validate_static`] check any PingSIX configuration in its
+//! stored form. They also report violations that the types cannot express: wrong types, nulls, integers written as `1.0`,
+//! and ignored fields. [`AcceptanceCheck`] checks the changed documents of a configuration alone. [`order_dependence`] finds
+//! tables whose answers depend on PingSIX's random order of insertion.
 
 mod acceptance;
 mod budget;
@@ -32,12 +31,12 @@ pub use self::budget::{BYTES_BUDGET, BYTES_LIMIT, ENTRIES_BUDGET, matcher_entrie
 pub use self::closure::order_dependence;
 use self::context::Context;
 pub(crate) use self::inspect::encode;
-pub use self::inspect::summary;
+pub use self::inspect::write_order;
 pub(crate) use self::pem::{
     CertificateError, check_authorities, check_for_sidecar, check_leaf_and_key, read_authorities,
     read_certificates, read_public_key, write_section,
 };
-pub use self::raw::{validate_pairs, validate_raw, validate_static};
+pub use self::raw::{validate_pairs, validate_static};
 pub use self::violation::{Severity, Subject, Violation, is_refused, is_unfit};
 
 pub use super::rule::Rule;

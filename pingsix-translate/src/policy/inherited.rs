@@ -20,7 +20,7 @@ use super::attached::{AttachedPolicies, AttachedPolicy, PolicyEffect, PolicyTarg
 use super::chain::{BrokenPolicy, ChainFacts, Credentials, PolicyChain, are_protecting};
 pub(crate) use crate::crd::MergeStrategy;
 use crate::model::ObjectKey;
-use crate::pingsix::Plugins;
+use crate::pingsix::{PluginConfig, Plugins};
 
 /// The effect of a policy kind that narrower targets inherit from wider ones.
 pub(crate) trait InheritedEffect: PolicyEffect + 'static {
@@ -39,18 +39,37 @@ pub(crate) trait InheritedEffect: PolicyEffect + 'static {
         false
     }
 
-    /// The plugins of a rule, each field from the policy that contributes it. `of` takes a name in [`Self::FIELDS`].
-    fn plugins<'p>(of: impl Fn(&'static str) -> Option<&'p Self>) -> Plugins
-    where
-        Self: 'p;
+    /// All plugins of a policy alone.
+    fn plugins(&self) -> Plugins {
+        combined(Self::FIELDS.iter().map(|field| (field, self)))
+    }
+}
+
+/// The value of a field, as plugins of PingSIX.
+pub(crate) trait FieldValue {
+    /// The names of the plugins to which the field contributes.
+    fn plugin_names(&self) -> &'static [&'static str];
+
+    /// Adds the plugins. Those of earlier fields are there.
+    fn add_to(&self, plugins: &mut Plugins);
+}
+
+impl<C: PluginConfig> FieldValue for C {
+    fn plugin_names(&self) -> &'static [&'static str] {
+        const { &[C::NAME] }
+    }
+
+    fn add_to(&self, plugins: &mut Plugins) {
+        plugins.insert(self);
+    }
 }
 
 /// A top-level field of the spec.
 #[derive(Debug)]
 pub(crate) struct Field<P> {
     pub(crate) name: &'static str,
-    /// The plugins to which the field contributes; `None` if the policy does not set the field.
-    pub(crate) plugins: fn(&P) -> Option<&'static [&'static str]>,
+    /// The value; `None` if the policy does not set the field.
+    pub(crate) value: fn(&P) -> Option<&dyn FieldValue>,
     /// Whether one of these plugins may answer a request before a redirect.
     pub(crate) may_answer: bool,
     /// Whether a filter of a rule may replace the plugins, where no policy overrides the rule.
@@ -60,10 +79,41 @@ pub(crate) struct Field<P> {
     pub(crate) refines: Option<&'static str>,
 }
 
+/// The function for the value of a field of an effect.
+macro_rules! field_value {
+    ($field:ident) => {
+        |policy| policy.$field.as_ref().map(|value| value as &dyn crate::policy::inherited::FieldValue)
+    };
+}
+pub(super) use field_value;
+
+impl<P> Field<P> {
+    /// A field whose plugins answer no request, and which no filter may replace.
+    pub(crate) const fn new(name: &'static str, value: fn(&P) -> Option<&dyn FieldValue>) -> Self {
+        Self { name, value, may_answer: false, yields_to_filters: false, refines: None }
+    }
+
+    /// The plugins to which the field contributes; `None` if the policy does not set the field.
+    fn plugins(&self, policy: &P) -> Option<&'static [&'static str]> {
+        (self.value)(policy).map(FieldValue::plugin_names)
+    }
+}
+
+/// The plugins of fields, each of the policy that contributes it.
+fn combined<'p, P: InheritedEffect>(fields: impl Iterator<Item = (&'p Field<P>, &'p P)>) -> Plugins {
+    let mut plugins = Plugins::default();
+    for (field, policy) in fields {
+        if let Some(value) = (field.value)(policy) {
+            value.add_to(&mut plugins);
+        }
+    }
+    plugins
+}
+
 /// Whether two policies set the same fields, so that rules have the same chains with both.
 pub(crate) fn merge_alike<P: InheritedEffect>(one: &P, other: &P) -> bool {
     let is_alike = |field: &Field<P>| {
-        (field.plugins)(one) == (field.plugins)(other)
+        field.plugins(one) == field.plugins(other)
             && one.refusal(field.name) == other.refusal(field.name)
             && one.needs_address(field.name) == other.needs_address(field.name)
     };
@@ -80,7 +130,7 @@ fn contributors<P: InheritedEffect>(policies: &[&P]) -> Vec<Option<usize>> {
     let mut contributors: Vec<Option<usize>> = Vec::with_capacity(P::FIELDS.len());
     for field in P::FIELDS {
         let narrowest = narrowest(field, policies, &contributors).map_or(policies.len(), |index| index + 1);
-        let mut setting = (0..narrowest).filter(|index| (field.plugins)(policies[*index]).is_some());
+        let mut setting = (0..narrowest).filter(|index| (field.value)(policies[*index]).is_some());
         let overrides = |index: &usize| policies[*index].strategy() == MergeStrategy::Overrides;
         contributors.push(setting.clone().find(overrides).or_else(|| setting.next_back()));
     }
@@ -102,7 +152,7 @@ impl<P: InheritedEffect> AttachedPolicy<P> {
     pub(crate) fn fields_by_address(&self) -> impl Iterator<Item = &'static str> {
         let effect = self.spec.effect.as_ref().ok();
         let is_by_address = |effect: &P, field: &Field<P>| {
-            (field.plugins)(effect).is_some() && effect.needs_address(field.name)
+            (field.value)(effect).is_some() && effect.needs_address(field.name)
         };
         effect.into_iter().flat_map(move |effect| {
             let fields = P::FIELDS.iter().filter(move |field| is_by_address(effect, field));
@@ -167,7 +217,7 @@ impl<P: InheritedEffect> AttachedPolicies<P> {
             if let Some(refusal) = policy.refusal(field.name) {
                 return Err(BrokenPolicy { policy: keys[index].clone(), refusal: refusal.clone() });
             }
-            let plugins = (field.plugins)(policy).unwrap_or_default();
+            let plugins = field.plugins(policy).unwrap_or_default();
             let refines_nothing =
                 |refined| position::<P>(refined).is_none_or(|index| contributors[index].is_none());
             if plugins.is_empty() || field.refines.is_some_and(refines_nothing) {
@@ -204,7 +254,8 @@ impl<P: InheritedEffect> AttachedPolicies<P> {
     /// The plugins of a chain.
     pub(crate) fn plugins(&self, chain: &PolicyChain) -> Plugins {
         let (effects, contributors) = self.of_chain(chain);
-        P::plugins(|name| Some(effects[contributors[position::<P>(name)?]?]))
+        let fields = P::FIELDS.iter().zip(contributors);
+        combined(fields.filter_map(|(field, contributor)| Some((field, effects[contributor?]))))
     }
 
     /// The plugins to which a policy contributes in a chain.
@@ -220,9 +271,9 @@ impl<P: InheritedEffect> AttachedPolicies<P> {
         let plugins_of = |field: &Field<P>| {
             let refined = match field.refines.and_then(position::<P>) {
                 None => &[][..],
-                Some(refined) => (P::FIELDS[refined].plugins)(effects[contributors[refined]?])?,
+                Some(refined) => P::FIELDS[refined].plugins(effects[contributors[refined]?])?,
             };
-            Some((field.plugins)(own)?.iter().chain(refined))
+            Some(field.plugins(own)?.iter().chain(refined))
         };
         let fields = P::FIELDS.iter().zip(&contributors).filter(|(_, contributor)| is_own(**contributor));
         let mut names: Vec<&str> =
@@ -252,7 +303,7 @@ impl<P: InheritedEffect> AttachedPolicies<P> {
         let contributors = contributors(&effects);
         let fields = P::FIELDS.iter().zip(&contributors);
         let overridden = fields.filter_map(|(field, contributor)| {
-            (field.plugins)(effects[own])?;
+            (field.value)(effects[own])?;
             let by =
                 contributor.or_else(|| narrowest(field, &effects, &contributors)).filter(|by| *by < own)?;
             Some(Overridden { field: field.name, by: valid[by].key.clone() })

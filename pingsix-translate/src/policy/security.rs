@@ -6,14 +6,13 @@ mod authentication;
 use self::authentication::Authentication;
 use super::attached::{PolicyEffect, PolicySpec, UnsupportedTraffic};
 use super::inherited::{
-    Field, InheritedEffect, MergeStrategy, acceptance_refusals, merge_alike, target_refusals,
+    Field, InheritedEffect, MergeStrategy, acceptance_refusals, field_value, merge_alike, target_refusals,
     unreadable_refusal,
 };
 use crate::crd::{self, PolicyTargetReference, SecurityPolicySpec};
 use crate::model::{FieldPath, Kind, ObjectKey, Reason, Refusal};
 use crate::normalise::{Cors, admits_any_origin};
-use crate::pingsix::Plugins;
-use crate::pingsix::plugin::{Cors as CorsPlugin, Csrf, IpRestriction, PluginConfig as _, RequestId};
+use crate::pingsix::plugin::{Cors as CorsPlugin, Csrf};
 use crate::references::{References, entry};
 use crate::snapshot::{Secret, SecurityPolicy, key_of};
 
@@ -80,41 +79,11 @@ impl PolicyEffect for SecurityEffect {
 
 impl InheritedEffect for SecurityEffect {
     const FIELDS: &'static [Field<Self>] = &[
-        Field {
-            name: AUTHENTICATION,
-            plugins: |policy| policy.authentication.as_ref().map(Authentication::plugin_names),
-            may_answer: true,
-            yields_to_filters: false,
-            refines: None,
-        },
-        Field {
-            name: AUTHORIZATION,
-            plugins: |policy| policy.authorization.as_ref().map(|_| &[IpRestriction::NAME][..]),
-            may_answer: true,
-            yields_to_filters: false,
-            refines: None,
-        },
-        Field {
-            name: CLIENT_IP,
-            plugins: |policy| policy.client_ip.as_ref().map(|_| &[RequestId::NAME][..]),
-            may_answer: false,
-            yields_to_filters: false,
-            refines: Some(AUTHORIZATION),
-        },
-        Field {
-            name: CORS,
-            plugins: |policy| policy.cors.as_ref().map(|_| &[CorsPlugin::NAME][..]),
-            may_answer: false,
-            yields_to_filters: true,
-            refines: None,
-        },
-        Field {
-            name: CSRF,
-            plugins: |policy| policy.csrf.as_ref().map(|_| &[Csrf::NAME][..]),
-            may_answer: true,
-            yields_to_filters: false,
-            refines: None,
-        },
+        Field { may_answer: true, ..Field::new(AUTHENTICATION, field_value!(authentication)) },
+        Field { may_answer: true, ..Field::new(AUTHORIZATION, field_value!(authorization)) },
+        Field { refines: Some(AUTHORIZATION), ..Field::new(CLIENT_IP, field_value!(client_ip)) },
+        Field { yields_to_filters: true, ..Field::new(CORS, field_value!(cors)) },
+        Field { may_answer: true, ..Field::new(CSRF, field_value!(csrf)) },
     ];
 
     fn strategy(&self) -> MergeStrategy {
@@ -124,27 +93,9 @@ impl InheritedEffect for SecurityEffect {
     fn needs_address(&self, field: &'static str) -> bool {
         field == AUTHORIZATION
     }
-
-    fn plugins<'p>(of: impl Fn(&'static str) -> Option<&'p Self>) -> Plugins {
-        let mut plugins = Plugins::default();
-        if let Some(authentication) = of(AUTHENTICATION).and_then(|policy| policy.authentication.as_ref()) {
-            authentication.add_to(&mut plugins);
-        }
-        if let Some(authorization) = of(AUTHORIZATION).and_then(|policy| policy.authorization.as_ref()) {
-            let client_ip = of(CLIENT_IP).and_then(|policy| policy.client_ip.as_ref());
-            addresses::add_to(&mut plugins, authorization, client_ip);
-        }
-        if let Some(cors) = of(CORS).and_then(|policy| policy.cors.as_ref()) {
-            plugins.insert(cors);
-        }
-        if let Some(csrf) = of(CSRF).and_then(|policy| policy.csrf.as_ref()) {
-            plugins.insert(csrf);
-        }
-        plugins
-    }
 }
 
-/// Reads the spec of a policy, and notes what is wrong with it.
+/// Reads the spec of a policy, and collects its refusals.
 struct Reader<'r> {
     key: ObjectKey,
     references: &'r References<'r>,
@@ -172,7 +123,7 @@ impl<'r> Reader<'r> {
         };
         self.check_addresses(spec, &at);
         if self.refusals.is_empty() && self.unresolved.is_empty() {
-            self.refusals.extend(acceptance_refusals(SecurityEffect::plugins(|_| Some(&security)), &at));
+            self.refusals.extend(acceptance_refusals(security.plugins(), &at));
         }
         security
     }

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use self::reader::Reader;
 use super::attached::{PolicyEffect, PolicySpec, UnsupportedTraffic};
 use super::inherited::{
-    Field, InheritedEffect, MergeStrategy, merge_alike, target_refusals, unreadable_refusal,
+    Field, FieldValue, InheritedEffect, MergeStrategy, field_value, merge_alike, target_refusals,
+    unreadable_refusal,
 };
 use crate::model::{Capability, FieldPath, Refusal};
 use crate::pingsix::Plugins;
@@ -24,8 +25,7 @@ use crate::snapshot::TrafficPolicy;
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct TrafficEffect {
     strategy: MergeStrategy,
-    /// The limit, or the reason why requests under it are answered with an error.
-    rate_limit: Option<Result<LimitCount, Arc<str>>>,
+    rate_limit: Option<Limit>,
     compression: Option<Codings>,
     request_id: Option<RequestId>,
     fault_injection: Option<FaultInjection>,
@@ -49,8 +49,8 @@ const GRPC_WEB: &str = "grpcWeb";
 const RESPONSE_HEADERS: &str = "responseHeaders";
 const CACHE: &str = "cache";
 
-impl Codings {
-    const fn plugin_names(&self) -> &'static [&'static str] {
+impl FieldValue for Codings {
+    fn plugin_names(&self) -> &'static [&'static str] {
         match (&self.gzip, &self.brotli) {
             (Some(_), Some(_)) => &[Brotli::NAME, Gzip::NAME],
             (Some(_), None) => &[Gzip::NAME],
@@ -65,6 +65,21 @@ impl Codings {
         }
         if let Some(brotli) = &self.brotli {
             plugins.insert(brotli);
+        }
+    }
+}
+
+/// A limit, or the reason why requests under it are answered with an error.
+type Limit = Result<LimitCount, Arc<str>>;
+
+impl FieldValue for Limit {
+    fn plugin_names(&self) -> &'static [&'static str] {
+        &[LimitCount::NAME]
+    }
+
+    fn add_to(&self, plugins: &mut Plugins) {
+        if let Ok(limit) = self {
+            plugins.insert(limit);
         }
     }
 }
@@ -90,7 +105,7 @@ impl PolicyEffect for TrafficEffect {
 
     fn read(policy: &TrafficPolicy, _: &References<'_>) -> PolicySpec<Self> {
         let spec = &policy.spec;
-        let is_of_field = |name: &str| FIELD_NAMES.contains(&name);
+        let is_of_field = |name: &str| Self::FIELDS.iter().any(|field| field.name == name);
         let (of_whole, of_unknown) =
             spec.unreadable
                 .iter()
@@ -123,37 +138,15 @@ impl PolicyEffect for TrafficEffect {
     }
 }
 
-/// The names of the fields.
-const FIELD_NAMES: [&str; 7] =
-    [RATE_LIMIT, COMPRESSION, REQUEST_ID, FAULT_INJECTION, GRPC_WEB, RESPONSE_HEADERS, CACHE];
-
-/// A field whose plugin answers no request, and which no filter may replace.
-const fn field(
-    name: &'static str,
-    plugins: fn(&TrafficEffect) -> Option<&'static [&'static str]>,
-) -> Field<TrafficEffect> {
-    Field { name, plugins, may_answer: false, yields_to_filters: false, refines: None }
-}
-
 impl InheritedEffect for TrafficEffect {
     const FIELDS: &'static [Field<Self>] = &[
-        Field {
-            may_answer: true,
-            ..field(RATE_LIMIT, |policy| policy.rate_limit.as_ref().map(|_| &[LimitCount::NAME][..]))
-        },
-        field(COMPRESSION, |policy| policy.compression.as_ref().map(Codings::plugin_names)),
-        field(REQUEST_ID, |policy| policy.request_id.as_ref().map(|_| &[RequestId::NAME][..])),
-        Field {
-            may_answer: true,
-            ..field(FAULT_INJECTION, |policy| {
-                policy.fault_injection.as_ref().map(|_| &[FaultInjection::NAME][..])
-            })
-        },
-        field(GRPC_WEB, |policy| policy.grpc_web.as_ref().map(|_| &[GrpcWeb::NAME][..])),
-        field(RESPONSE_HEADERS, |policy| {
-            policy.response_headers.as_ref().map(|_| &[ResponseRewrite::NAME][..])
-        }),
-        field(CACHE, |policy| policy.cache.as_ref().map(|_| &[Cache::NAME][..])),
+        Field { may_answer: true, ..Field::new(RATE_LIMIT, field_value!(rate_limit)) },
+        Field::new(COMPRESSION, field_value!(compression)),
+        Field::new(REQUEST_ID, field_value!(request_id)),
+        Field { may_answer: true, ..Field::new(FAULT_INJECTION, field_value!(fault_injection)) },
+        Field::new(GRPC_WEB, field_value!(grpc_web)),
+        Field::new(RESPONSE_HEADERS, field_value!(response_headers)),
+        Field::new(CACHE, field_value!(cache)),
     ];
 
     fn strategy(&self) -> MergeStrategy {
@@ -168,32 +161,6 @@ impl InheritedEffect for TrafficEffect {
         let limit =
             self.rate_limit.as_ref().filter(|_| field == RATE_LIMIT).and_then(|limit| limit.as_ref().ok());
         limit.is_some_and(LimitCount::is_by_address)
-    }
-
-    fn plugins<'p>(of: impl Fn(&'static str) -> Option<&'p Self>) -> Plugins {
-        let mut plugins = Plugins::default();
-        if let Some(Ok(limit)) = of(RATE_LIMIT).and_then(|policy| policy.rate_limit.as_ref()) {
-            plugins.insert(limit);
-        }
-        if let Some(codings) = of(COMPRESSION).and_then(|policy| policy.compression.as_ref()) {
-            codings.add_to(&mut plugins);
-        }
-        if let Some(request_id) = of(REQUEST_ID).and_then(|policy| policy.request_id.as_ref()) {
-            plugins.insert(request_id);
-        }
-        if let Some(injected) = of(FAULT_INJECTION).and_then(|policy| policy.fault_injection.as_ref()) {
-            plugins.insert(injected);
-        }
-        if let Some(grpc_web) = of(GRPC_WEB).and_then(|policy| policy.grpc_web.as_ref()) {
-            plugins.insert(grpc_web);
-        }
-        if let Some(headers) = of(RESPONSE_HEADERS).and_then(|policy| policy.response_headers.as_ref()) {
-            plugins.insert(headers);
-        }
-        if let Some(cache) = of(CACHE).and_then(|policy| policy.cache.as_ref()) {
-            plugins.insert(cache);
-        }
-        plugins
     }
 }
 

@@ -25,6 +25,13 @@ pub(crate) trait PolicyObject: Identified {
     /// The Secrets and ConfigMaps that a policy of `namespace` names, existing or not.
     fn references(&self, namespace: &str) -> BTreeSet<ObjectKey>;
 
+    /// Whether a former version may stay in force for a while. `None` is a policy that is new.
+    ///
+    /// A policy that is new, or that has other targets or further protections, may not yield: its targets may be new as well,
+    /// or may have lost another policy at the same time. Requests that no version of the objects leaves open would then reach
+    /// a backend, or reach it in plaintext, unverified or without a client certificate.
+    fn may_yield_to(&self, former: Option<&Self>) -> bool;
+
     /// The policy in a value of any kind.
     fn of(policy: &AnyPolicy) -> Option<&Arc<Self>>;
 
@@ -125,6 +132,13 @@ macro_rules! policies {
             pub const fn is_for_ingresses(&self) -> bool {
                 match self { $(Self::$kind(_) => $kind::FOR_INGRESSES,)+ }
             }
+
+            /// Whether a former version of the policy may stay in force for a while. `None` is a policy that is new.
+            pub fn may_yield_to(&self, former: Option<&Self>) -> bool {
+                match self {
+                    $(Self::$kind(policy) => policy.may_yield_to(former.and_then($kind::of).map(AsRef::as_ref)),)+
+                }
+            }
         }
     };
 }
@@ -165,6 +179,10 @@ impl PolicyObject for BackendTlsPolicy {
         })
     }
 
+    fn may_yield_to(&self, former: Option<&Self>) -> bool {
+        former.is_some_and(|former| former.spec.target_refs == self.spec.target_refs)
+    }
+
     /// The ConfigMaps with authorities.
     fn references(&self, namespace: &str) -> BTreeSet<ObjectKey> {
         let references = self.spec.validation.ca_certificate_refs.iter().flatten();
@@ -183,6 +201,12 @@ impl PolicyObject for SecurityPolicy {
 
     fn target_refs(&self) -> impl Iterator<Item = TargetRef<'_>> {
         self.spec.target_refs.iter().map(TargetRef::from)
+    }
+
+    fn may_yield_to(&self, former: Option<&Self>) -> bool {
+        former.is_some_and(|former| {
+            former.spec.target_refs == self.spec.target_refs && former.spec.has_protections_of(&self.spec)
+        })
     }
 
     /// The Secrets with credentials and keys, and the ConfigMap with a public key.
@@ -210,6 +234,11 @@ impl PolicyObject for TrafficPolicy {
         self.spec.target_refs.iter().map(TargetRef::from)
     }
 
+    /// It does not protect its targets by references.
+    fn may_yield_to(&self, _: Option<&Self>) -> bool {
+        true
+    }
+
     fn references(&self, _: &str) -> BTreeSet<ObjectKey> {
         BTreeSet::new()
     }
@@ -222,6 +251,12 @@ impl PolicyObject for BackendTrafficPolicy {
 
     fn target_refs(&self) -> impl Iterator<Item = TargetRef<'_>> {
         self.spec.target_refs.iter().map(TargetRef::from)
+    }
+
+    fn may_yield_to(&self, former: Option<&Self>) -> bool {
+        let is_kept =
+            |former: &Self| former.spec.target_refs == self.spec.target_refs && former.spec.tls.is_some();
+        self.spec.tls.is_none() || former.is_some_and(is_kept)
     }
 
     /// The Secret with a client certificate.

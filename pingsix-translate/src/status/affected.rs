@@ -71,14 +71,9 @@ impl Affected {
 }
 
 /// The condition with a message.
-pub(super) const fn condition(message: String, observed_generation: i64) -> Condition {
-    Condition {
-        kind: ConditionType::PolicyAffected,
-        status: ConditionStatus::True,
-        reason: Reason::PolicyAffected,
-        message,
-        observed_generation,
-    }
+pub(super) fn condition(message: String, observed_generation: i64) -> Condition {
+    let content = (ConditionStatus::True, Reason::PolicyAffected, message);
+    Condition::new(ConditionType::PolicyAffected, content, observed_generation)
 }
 
 fn in_words(policies: &Names, target: &str) -> String {

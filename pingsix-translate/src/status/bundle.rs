@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Condition, ConditionContent, ConditionStatus, GatewayClassVerdict};
+use super::{ConditionContent, ConditionStatus, GatewayClassVerdict};
 use crate::model::{ConditionType, Reason};
 
 /// The supported bundle versions: `major.minor`.
@@ -13,14 +13,7 @@ impl GatewayClassVerdict {
     /// `gateway.networking.k8s.io/bundle-version`; `None` if the CRDs cannot be read.
     #[must_use]
     pub fn with_bundles(mut self, bundles: Option<&BTreeMap<String, Option<String>>>) -> Self {
-        let (status, reason, message) = judge_bundles(bundles);
-        self.conditions.set(Condition {
-            kind: ConditionType::SupportedVersion,
-            status,
-            reason,
-            message,
-            observed_generation: self.generation,
-        });
+        self.conditions.put(ConditionType::SupportedVersion, judge_bundles(bundles), self.generation);
         self
     }
 }

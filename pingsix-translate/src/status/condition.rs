@@ -1,6 +1,6 @@
 //! Conditions without transition times.
 
-use crate::model::{ConditionType, Reason};
+use crate::model::{ConditionType, Reason, Refusal, joined};
 
 /// Status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,8 +39,40 @@ pub struct Condition {
     pub observed_generation: i64,
 }
 
+impl Condition {
+    pub(super) fn new(
+        kind: ConditionType,
+        (status, reason, message): ConditionContent,
+        observed_generation: i64,
+    ) -> Self {
+        Self { kind, status, reason, message, observed_generation }
+    }
+}
+
 /// Status, reason and message of a condition.
 pub(crate) type ConditionContent = (ConditionStatus, Reason, String);
+
+/// The content of `Accepted` of an object with this refusal, or else with this message.
+pub(super) fn accepted(refusal: Option<&Refusal>, message: &str) -> ConditionContent {
+    match refusal {
+        Some(refusal) => refused(refusal),
+        None => (ConditionStatus::True, Reason::Accepted, message.to_owned()),
+    }
+}
+
+/// The content of a condition that is `False` because of a refusal.
+pub(super) fn refused(refusal: &Refusal) -> ConditionContent {
+    (ConditionStatus::False, refusal.reason, refusal.to_string())
+}
+
+/// The content of `ResolvedRefs` of an object with these references that lead nowhere.
+pub(super) fn resolved<'r>(unresolved: impl IntoIterator<Item = &'r Refusal>) -> ConditionContent {
+    let mut unresolved = unresolved.into_iter().peekable();
+    match unresolved.peek().map(|first| first.reason) {
+        None => (ConditionStatus::True, Reason::ResolvedRefs, "All references are resolved.".to_owned()),
+        Some(reason) => (ConditionStatus::False, reason, joined(unresolved)),
+    }
+}
 
 /// The longest message that the API server stores (`metav1.Condition.message`).
 const MAX_MESSAGE_BYTES: usize = 32_768;
@@ -57,6 +89,11 @@ impl Conditions {
             Ok(at) => self.0[at] = condition,
             Err(at) => self.0.insert(at, condition),
         }
+    }
+
+    /// Adds a condition with this content, or replaces the one of the same type.
+    pub(super) fn put(&mut self, kind: ConditionType, content: ConditionContent, observed_generation: i64) {
+        self.set(Condition::new(kind, content, observed_generation));
     }
 
     /// The condition of a type.

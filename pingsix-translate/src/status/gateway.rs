@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use super::condition::{refused, resolved};
 use super::limited::limited;
 use super::listener::{GatewayState, unserved};
 use super::{Condition, ConditionContent, ConditionStatus, Conditions, GatewayVerdict, ListenerSetVerdict};
@@ -24,35 +25,24 @@ pub(crate) fn judge_gateway(
 ) -> GatewayVerdict {
     let owner = &state.listeners.gateway;
     let (key, generation) = (&owner.key, owner.generation);
-    let condition = |kind, status, reason, message| Condition {
-        kind,
-        status,
-        reason,
-        message,
-        observed_generation: generation,
-    };
     problems.extend(state.refused.map(|refusal| refusal.of(key)));
-    let (status, reason, message) = state.refused.map_or_else(
-        || accepted_by_listeners(state.listeners.of(owner), serves_listener_sets(state)),
-        |refusal| (ConditionStatus::False, refusal.reason, refusal.to_string()),
-    );
-    let mut conditions = Conditions::from(condition(ConditionType::Accepted, status, reason, message));
+    let by_listeners = || accepted_by_listeners(state.listeners.of(owner), serves_listener_sets(state));
+    let mut conditions = Conditions::default();
+    conditions.put(ConditionType::Accepted, state.refused.map_or_else(by_listeners, refused), generation);
     let mut limitations = state.limitations.to_vec();
     let client_certificate = judge_client_certificate(gateway, state, references, &mut limitations, problems);
-    if let Some((status, reason, message)) = client_certificate {
-        conditions.set(condition(ConditionType::ResolvedRefs, status, reason, message));
+    if let Some(content) = client_certificate {
+        conditions.put(ConditionType::ResolvedRefs, content, generation);
     }
     let insecure: Vec<String> = FrontendValidation::all(&gateway.spec)
         .iter()
         .filter_map(|validation| Some(validation.insecure_field()?.to_string()))
         .collect();
     if !insecure.is_empty() {
-        conditions.set(condition(
-            ConditionType::InsecureFrontendValidationMode,
-            ConditionStatus::True,
-            Reason::ConfigurationChanged,
-            format!("Clients without a valid certificate are to be let in: {}.", insecure.join(", ")),
-        ));
+        let message =
+            format!("Clients without a valid certificate are to be let in: {}.", insecure.join(", "));
+        let content = (ConditionStatus::True, Reason::ConfigurationChanged, message);
+        conditions.put(ConditionType::InsecureFrontendValidationMode, content, generation);
     }
     if gateway.spec.extra.default_scope.is_some() {
         limitations.push(Refusal::limited(
@@ -69,12 +59,8 @@ pub(crate) fn judge_gateway(
     let unusable = unusable_addresses(gateway);
     problems.extend(unusable.iter().map(|refusal| refusal.of(key)));
     let obstacle = (!unusable.is_empty()).then(|| {
-        condition(
-            ConditionType::Programmed,
-            ConditionStatus::False,
-            Reason::AddressNotUsable,
-            joined(&unusable),
-        )
+        let content = (ConditionStatus::False, Reason::AddressNotUsable, joined(&unusable));
+        Condition::new(ConditionType::Programmed, content, generation)
     });
     let attached =
         listener_sets.values().filter(|set| set.conditions.is_true(ConditionType::Accepted)).count();
@@ -159,7 +145,7 @@ fn judge_client_certificate(
             refusal.reason = Reason::InvalidClientCertificateRef;
         }
         problems.push(refusal.of(&owner.key));
-        return Some((ConditionStatus::False, refusal.reason, refusal.to_string()));
+        return Some(refused(&refusal));
     }
     limitations.push(Capability::CertificateOfGateway.limit(at));
     let unresolved: Vec<&str> = state
@@ -170,7 +156,7 @@ fn judge_client_certificate(
         .map(|listener| listener.name.as_str())
         .collect();
     Some(if unresolved.is_empty() {
-        (ConditionStatus::True, Reason::ResolvedRefs, "All references are resolved.".to_owned())
+        resolved([])
     } else {
         let message =
             format!("These listeners have references that are not resolved: {}.", unresolved.join(", "));

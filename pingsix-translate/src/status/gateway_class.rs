@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Condition, ConditionStatus, Conditions};
+use super::condition::accepted;
+use super::{Condition, Conditions};
 use crate::feature::supported_features;
-use crate::model::{ConditionType, Kind, ObjectKey, Options, Problem, Reason};
+use crate::model::{ConditionType, Kind, ObjectKey, Options, Problem};
 use crate::parameters::{self, Parameters};
 use crate::snapshot::{GatewayClass, Proxies, key_of};
 
@@ -62,17 +63,9 @@ pub fn judge_gateway_class(
         Err(refusal) => (Parameters::Unset, Some(refusal)),
     };
     let generation = class.metadata.generation.unwrap_or_default();
-    let (status, reason, message) = match &refusal {
-        None => (ConditionStatus::True, Reason::Accepted, "The class is accepted.".to_owned()),
-        Some(refusal) => (ConditionStatus::False, refusal.reason, refusal.to_string()),
-    };
-    let conditions = Conditions::from(Condition {
-        kind: ConditionType::Accepted,
-        status,
-        reason,
-        message,
-        observed_generation: generation,
-    });
+    let mut conditions = Conditions::default();
+    let content = accepted(refusal.as_ref(), "The class is accepted.");
+    conditions.put(ConditionType::Accepted, content, generation);
     let problems = refusal.iter().map(|refusal| refusal.of(&key)).collect();
     let supported_features = match &refusal {
         None => {

@@ -10,11 +10,8 @@ pub(super) fn limited<'a>(
     observed_generation: i64,
 ) -> Option<Condition> {
     let message = joined(limitations);
-    (!message.is_empty()).then_some(Condition {
-        kind: ConditionType::Limited,
-        status: ConditionStatus::True,
-        reason: Reason::Limited,
-        message,
-        observed_generation,
+    (!message.is_empty()).then(|| {
+        let content = (ConditionStatus::True, Reason::Limited, message);
+        Condition::new(ConditionType::Limited, content, observed_generation)
     })
 }

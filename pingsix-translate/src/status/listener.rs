@@ -1,11 +1,12 @@
 //! Verdicts on listeners of Gateways and ListenerSets.
 
+use super::condition::{accepted, refused, resolved};
 use super::limited::limited;
 use super::route::Refusals;
-use super::{Condition, ConditionStatus, Conditions, ListenerFront, ListenerVerdict, RouteVerdict};
+use super::{ConditionStatus, Conditions, ListenerFront, ListenerVerdict, RouteVerdict};
 use crate::attach::{Listener, ListenerOwner, ListenerState, Listeners};
 use crate::lower::{RouteInput, data_plane_of};
-use crate::model::{ConditionType, DataPlaneKey, Layout, Reason, Refusal, joined};
+use crate::model::{ConditionType, DataPlaneKey, Layout, Reason, Refusal};
 use crate::small_set::SmallSet;
 
 /// The state by which Gateways and ListenerSets are judged.
@@ -79,66 +80,37 @@ pub(crate) fn attached_to(
 }
 
 fn listener_conditions(listener: &Listener, generation: i64) -> Conditions {
-    let mut conditions = Conditions::default();
-    let mut set = |kind, status, reason, message: String| {
-        conditions.set(Condition { kind, status, reason, message, observed_generation: generation });
-    };
-    match &listener.state {
-        ListenerState::Served { .. } | ListenerState::Unresolved => set(
-            ConditionType::Accepted,
-            ConditionStatus::True,
-            Reason::Accepted,
-            "The listener is accepted.".to_owned(),
-        ),
+    let accepted = match &listener.state {
+        ListenerState::Served { .. } | ListenerState::Unresolved => {
+            accepted(None, "The listener is accepted.")
+        }
         ListenerState::Refused { refusal }
         | ListenerState::Conflicted { refusal }
-        | ListenerState::Excluded { refusal } => {
-            set(ConditionType::Accepted, ConditionStatus::False, refusal.reason, refusal.to_string());
-        }
-    }
+        | ListenerState::Excluded { refusal } => refused(refusal),
+    };
+    let resolved = if let ListenerState::Excluded { refusal } = &listener.state
+        && listener.terminates_tls()
+    {
+        let message = "The references of a ListenerSet that is not allowed are not resolved.";
+        (ConditionStatus::Unknown, refusal.reason, message.to_owned())
+    } else {
+        resolved(&listener.unresolved)
+    };
+    let conflicted = if let ListenerState::Conflicted { refusal } = &listener.state {
+        (ConditionStatus::True, refusal.reason, refusal.to_string())
+    } else {
+        let message = "No other listener has the same port and hostname.".to_owned();
+        (ConditionStatus::False, Reason::NoConflicts, message)
+    };
+    let mut conditions = Conditions::default();
+    conditions.put(ConditionType::Accepted, accepted, generation);
     // A listener that is not accepted has this condition, too.
-    match (&listener.state, listener.unresolved.first()) {
-        (ListenerState::Excluded { refusal }, _) if listener.terminates_tls() => set(
-            ConditionType::ResolvedRefs,
-            ConditionStatus::Unknown,
-            refusal.reason,
-            "The references of a ListenerSet that is not allowed are not resolved.".to_owned(),
-        ),
-        (_, Some(first)) => {
-            let message = joined(&listener.unresolved);
-            set(ConditionType::ResolvedRefs, ConditionStatus::False, first.reason, message);
-        }
-        (_, None) => set(
-            ConditionType::ResolvedRefs,
-            ConditionStatus::True,
-            Reason::ResolvedRefs,
-            "All references are resolved.".to_owned(),
-        ),
-    }
-    match &listener.state {
-        ListenerState::Conflicted { refusal } => {
-            set(ConditionType::Conflicted, ConditionStatus::True, refusal.reason, refusal.to_string());
-        }
-        ListenerState::Served { .. }
-        | ListenerState::Unresolved
-        | ListenerState::Refused { .. }
-        | ListenerState::Excluded { .. } => {
-            set(
-                ConditionType::Conflicted,
-                ConditionStatus::False,
-                Reason::NoConflicts,
-                "No other listener has the same port and hostname.".to_owned(),
-            );
-        }
-    }
+    conditions.put(ConditionType::ResolvedRefs, resolved, generation);
+    conditions.put(ConditionType::Conflicted, conflicted, generation);
     // Absent rather than `False`, as the specification wants the first condition; the second follows it.
     if let Some(overlap) = &listener.overlap {
-        set(
-            ConditionType::OverlappingTlsConfig,
-            ConditionStatus::True,
-            overlap.reason(),
-            overlap.to_string(),
-        );
+        let content = (ConditionStatus::True, overlap.reason(), overlap.to_string());
+        conditions.put(ConditionType::OverlappingTlsConfig, content, generation);
     }
     if let Some(condition) = limited(&listener.limitations, generation) {
         conditions.set(condition);

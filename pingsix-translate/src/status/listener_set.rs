@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::condition::refused;
 use super::listener::{GatewayState, unserved};
-use super::{Condition, ConditionContent, ConditionStatus, Conditions, ListenerSetVerdict};
+use super::{ConditionContent, ConditionStatus, Conditions, ListenerSetVerdict};
 use crate::attach::ListenerOwner;
 use crate::model::{ConditionType, ObjectKey, Reason};
 
@@ -15,14 +16,8 @@ pub(crate) fn judge_listener_sets(state: &GatewayState<'_>) -> BTreeMap<Arc<Obje
 }
 
 fn judge_listener_set(set: &ListenerOwner, state: &GatewayState<'_>) -> ListenerSetVerdict {
-    let (status, reason, message) = accepted(set, state);
-    let conditions = Conditions::from(Condition {
-        kind: ConditionType::Accepted,
-        status,
-        reason,
-        message,
-        observed_generation: set.generation,
-    });
+    let mut conditions = Conditions::default();
+    conditions.put(ConditionType::Accepted, accepted(set, state), set.generation);
     ListenerSetVerdict {
         key: set.key.clone(),
         generation: set.generation,
@@ -33,7 +28,7 @@ fn judge_listener_set(set: &ListenerOwner, state: &GatewayState<'_>) -> Listener
 
 fn accepted(set: &ListenerOwner, state: &GatewayState<'_>) -> ConditionContent {
     if let Some(refusal) = &set.excluded {
-        return (ConditionStatus::False, refusal.reason, refusal.to_string());
+        return refused(refusal);
     }
     if state.refused.is_some() {
         let message = format!("{} is not accepted.", state.listeners.gateway.key);

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Condition, ConditionStatus, Conditions};
+use super::condition::accepted;
+use super::{ConditionStatus, Conditions};
 use crate::crd::PingsixProxy;
 use crate::model::{ConditionType, Kind, ObjectKey, Problem, Reason, joined};
 use crate::parameters::refusals;
@@ -28,14 +29,13 @@ pub fn judge_pingsix_proxy(proxy: &PingsixProxy) -> PingsixProxyVerdict {
     let key = Arc::new(key_of(Kind::PingsixProxy, &proxy.metadata));
     let generation = proxy.metadata.generation.unwrap_or_default();
     let refusals = refusals(proxy);
-    let (status, reason, message) = if refusals.is_empty() {
-        (ConditionStatus::True, Reason::Accepted, "The parameters are accepted.".to_owned())
+    let content = if refusals.is_empty() {
+        accepted(None, "The parameters are accepted.")
     } else {
         (ConditionStatus::False, Reason::InvalidParameters, joined(&refusals))
     };
-    let kind = ConditionType::Accepted;
-    let conditions =
-        Conditions::from(Condition { kind, status, reason, message, observed_generation: generation });
+    let mut conditions = Conditions::default();
+    conditions.put(ConditionType::Accepted, content, generation);
     let mode = match (&proxy.spec.attached, &proxy.spec.managed) {
         (Some(_), None) => Some("Attached"),
         (None, Some(_)) => Some("Managed"),

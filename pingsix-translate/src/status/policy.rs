@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::affected::Affected;
+use super::condition::resolved;
 use super::limited::limited;
 use super::target::not_found;
 use super::{Ancestor, Condition, ConditionStatus, Conditions, PolicyVerdict};
@@ -36,43 +37,25 @@ pub(crate) fn judge_policies(
     routes: &[Arc<RouteInput>],
     references: &References<'_>,
 ) -> JudgedPolicies {
-    let mut judged = JudgedPolicies::default();
-    let JudgedPolicies { verdicts, problems, affected } = &mut judged;
-    let Policies { backend_tls, backend_traffic, security, traffic } = policies;
-    if policies.targets().next().is_some() {
-        let mut targets = targets_in_use(routes, references);
-        targets.insert((**gateway).clone());
-        targets.extend(listeners.iter().map(|listener| (*listener.owner).clone()));
-        let routes_by_key: BTreeMap<&ObjectKey, &RouteInput> =
-            attached(routes).map(|input| (&*input.route.key, input)).collect();
-        targets.extend(routes_by_key.keys().map(|key| (*key).clone()));
-        let uses = uses(routes);
-        let ancestor = OwnerOfPolicies {
-            owner: gateway,
-            listeners,
-            routes: routes_by_key,
-            targets,
-            canaries: BTreeSet::new(),
-            uses,
-            hides_clients,
-        };
-        ancestor.judge(backend_tls, references, |_| Inheritance::default(), verdicts, problems);
-        ancestor.judge(backend_traffic, references, |_| Inheritance::default(), verdicts, problems);
-        let inheritance = |policy: &AttachedPolicy<_>| Inheritance {
-            overridden: ancestor.overridden(policy, security),
-            limitations: ancestor.hidden_clients(policy),
-        };
-        ancestor.judge(security, references, inheritance, verdicts, problems);
-        let inheritance = |policy: &AttachedPolicy<_>| Inheritance {
-            overridden: ancestor.overridden(policy, traffic),
-            limitations: ancestor.hidden_clients(policy),
-        };
-        ancestor.judge(traffic, references, inheritance, verdicts, problems);
-        // The statuses of Services, which the other kinds target, are not ours.
-        affected.add(security, verdicts);
-        affected.add(traffic, verdicts);
+    if policies.targets().next().is_none() {
+        return JudgedPolicies::default();
     }
-    judged
+    let mut targets = targets_in_use(routes, references);
+    targets.insert((**gateway).clone());
+    targets.extend(listeners.iter().map(|listener| (*listener.owner).clone()));
+    let routes_by_key: BTreeMap<&ObjectKey, &RouteInput> =
+        attached(routes).map(|input| (&*input.route.key, input)).collect();
+    targets.extend(routes_by_key.keys().map(|key| (*key).clone()));
+    let owner = OwnerOfPolicies {
+        owner: gateway,
+        listeners,
+        routes: routes_by_key,
+        targets,
+        canaries: BTreeSet::new(),
+        uses: uses(routes),
+        hides_clients,
+    };
+    owner.judge_all(policies, references)
 }
 
 /// Judges the policies with a target that is an Ingress of a class, or a Service that such an Ingress uses. Routes without a
@@ -91,30 +74,21 @@ pub(crate) fn judge_policies_of_ingresses(
     routes: &[Arc<RouteInput>],
     references: &References<'_>,
 ) -> JudgedPolicies {
-    let mut judged = JudgedPolicies::default();
-    let JudgedPolicies { verdicts, problems, affected: _ } = &mut judged;
-    let Policies { backend_tls: _, backend_traffic, security, traffic } = policies;
     let mut targets = targets_in_use(routes, references);
     let of_ingresses = policies.targets().filter(|target| ingresses.contains_key(*target));
     targets.extend(of_ingresses.cloned());
     let canaries = targets.iter().filter(|target| target.kind == Kind::Ingress && is_canary(target));
     let canaries: BTreeSet<ObjectKey> = canaries.cloned().collect();
-    let (listeners, uses) = (&[][..], uses(routes));
-    let ancestor = OwnerOfPolicies {
+    let owner = OwnerOfPolicies {
         owner: class,
-        listeners,
+        listeners: &[],
         routes: BTreeMap::new(),
         targets,
         canaries,
-        uses,
+        uses: uses(routes),
         hides_clients,
     };
-    ancestor.judge(backend_traffic, references, |_| Inheritance::default(), verdicts, problems);
-    let inheritance = |policy: &AttachedPolicy<_>| Inheritance::limited(ancestor.hidden_clients(policy));
-    ancestor.judge(security, references, inheritance, verdicts, problems);
-    let inheritance = |policy: &AttachedPolicy<_>| Inheritance::limited(ancestor.hidden_clients(policy));
-    ancestor.judge(traffic, references, inheritance, verdicts, problems);
-    judged
+    owner.judge_all(policies, references)
 }
 
 /// A Gateway or IngressClass through which policies take effect.
@@ -142,13 +116,6 @@ struct Inheritance {
     limitations: Vec<Refusal>,
 }
 
-impl Inheritance {
-    /// No policy is wider than one of an Ingress.
-    const fn limited(limitations: Vec<Refusal>) -> Self {
-        Self { overridden: Vec::new(), limitations }
-    }
-}
-
 /// The backends for which a policy counts.
 #[derive(Debug, Default)]
 struct BackendUses {
@@ -158,14 +125,27 @@ struct BackendUses {
 }
 
 impl OwnerOfPolicies<'_> {
+    /// Judges the policies of all kinds.
+    fn judge_all(&self, policies: &Policies, references: &References<'_>) -> JudgedPolicies {
+        let mut judged = JudgedPolicies::default();
+        let Policies { backend_tls, backend_traffic, security, traffic } = policies;
+        self.judge(backend_tls, references, |_| Inheritance::default(), &mut judged);
+        self.judge(backend_traffic, references, |_| Inheritance::default(), &mut judged);
+        self.judge(security, references, |policy| self.inheritance(policy, security), &mut judged);
+        self.judge(traffic, references, |policy| self.inheritance(policy, traffic), &mut judged);
+        // The statuses of Services, which the other kinds target, are not ours.
+        judged.affected.add(security, &judged.verdicts);
+        judged.affected.add(traffic, &judged.verdicts);
+        judged
+    }
+
     /// Judges the policies of one kind.
     fn judge<P: PolicyEffect>(
         &self,
         policies: &AttachedPolicies<P>,
         references: &References<'_>,
         inheritance: impl Fn(&AttachedPolicy<P>) -> Inheritance,
-        verdicts: &mut BTreeMap<Arc<ObjectKey>, PolicyVerdict>,
-        problems: &mut Vec<Problem>,
+        judged: &mut JudgedPolicies,
     ) {
         // The problems of policies that annotations stand for are those of the Ingress.
         for policy in policies.iter().filter(|policy| !policy.is_of_annotations()) {
@@ -189,15 +169,15 @@ impl OwnerOfPolicies<'_> {
             }
             let refused =
                 refusals.iter().chain(policy.refusals()).chain(&policy.spec.unresolved).chain(&unsupported);
-            problems.extend(refused.map(|refusal| refusal.of(&policy.key)));
-            problems.extend(limitations().map(|limitation| limitation.of(&policy.key)));
+            judged.problems.extend(refused.map(|refusal| refusal.of(&policy.key)));
+            judged.problems.extend(limitations().map(|limitation| limitation.of(&policy.key)));
             let verdict = PolicyVerdict {
                 key: policy.key.clone(),
                 generation: policy.generation,
                 ancestor: Ancestor::Owner(self.owner.clone()),
                 conditions,
             };
-            verdicts.insert(policy.key.clone(), verdict);
+            judged.verdicts.insert(policy.key.clone(), verdict);
         }
     }
 
@@ -230,6 +210,15 @@ impl OwnerOfPolicies<'_> {
 }
 
 impl OwnerOfPolicies<'_> {
+    fn inheritance<P: InheritedEffect>(
+        &self,
+        policy: &AttachedPolicy<P>,
+        policies: &AttachedPolicies<P>,
+    ) -> Inheritance {
+        let (overridden, limitations) = (self.overridden(policy, policies), self.hidden_clients(policy));
+        Inheritance { overridden, limitations }
+    }
+
     /// The limitations of fields that need the addresses of clients.
     fn hidden_clients<P: InheritedEffect>(&self, policy: &AttachedPolicy<P>) -> Vec<Refusal> {
         let fields = policy.fields_by_address().filter(|_| self.hides_clients);
@@ -316,12 +305,10 @@ fn overridden_condition<P: PolicyEffect>(
     let named = |Overridden { field, by }: &Overridden| format!("{field} by {}", by.named_to(&policy.key));
     let mut fields: Vec<String> = overridden.iter().map(named).collect();
     fields.dedup();
-    (!fields.is_empty()).then(|| Condition {
-        kind: ConditionType::Overridden,
-        status: ConditionStatus::True,
-        reason: Reason::Overridden,
-        message: format!("Policies with wider targets override fields: {}.", fields.join(", ")),
-        observed_generation: policy.generation,
+    (!fields.is_empty()).then(|| {
+        let message = format!("Policies with wider targets override fields: {}.", fields.join(", "));
+        let content = (ConditionStatus::True, Reason::Overridden, message);
+        Condition::new(ConditionType::Overridden, content, policy.generation)
     })
 }
 
@@ -331,36 +318,21 @@ fn conditions<P: PolicyEffect>(
     unsupported: &[Refusal],
     honoured: bool,
 ) -> Conditions {
-    let mut conditions = Conditions::default();
-    let mut set = |kind, status, reason, message: String| {
-        conditions.set(Condition { kind, status, reason, message, observed_generation: policy.generation });
-    };
     // The first refusal gives the reason: a target without effect comes before a spec that PingSIX cannot honour. The status
     // has one entry for all targets, so a policy that loses one of them is not accepted. The policy still counts for the
     // others, and the message has the field.
     let against: Vec<&Refusal> =
         refusals.iter().chain(policy.refusals()).chain(unsupported.iter().filter(|_| !honoured)).collect();
-    if let Some(first) = against.first() {
-        let message = joined(against.iter().copied());
-        set(ConditionType::Accepted, ConditionStatus::False, first.reason, message);
+    let accepted = if let Some(first) = against.first() {
+        (ConditionStatus::False, first.reason, joined(against.iter().copied()))
     } else {
         let also = if unsupported.is_empty() { String::new() } else { format!(" {}", joined(unsupported)) };
-        let message = format!("The policy is accepted.{also}");
-        set(ConditionType::Accepted, ConditionStatus::True, Reason::Accepted, message);
-    }
+        (ConditionStatus::True, Reason::Accepted, format!("The policy is accepted.{also}"))
+    };
+    let mut conditions = Conditions::default();
+    conditions.put(ConditionType::Accepted, accepted, policy.generation);
     // A policy that is not accepted has this condition, too.
-    match policy.spec.unresolved.first() {
-        None => set(
-            ConditionType::ResolvedRefs,
-            ConditionStatus::True,
-            Reason::ResolvedRefs,
-            "All references are resolved.".to_owned(),
-        ),
-        Some(first) => {
-            let message = joined(&policy.spec.unresolved);
-            set(ConditionType::ResolvedRefs, ConditionStatus::False, first.reason, message);
-        }
-    }
+    conditions.put(ConditionType::ResolvedRefs, resolved(&policy.spec.unresolved), policy.generation);
     conditions
 }
 

@@ -46,14 +46,14 @@ pub fn with_delivery(mut verdicts: Verdicts, delivery: &BTreeMap<DataPlaneKey, D
         of_sets = worse(of_sets, worst);
     }
     // A Gateway without listeners of its own has the state of its ListenerSets.
-    let (status, reason, message) = match own.or(of_sets).filter(|_| accepted) {
+    let content = match own.or(of_sets).filter(|_| accepted) {
         Some(worst) => worst,
         None if !accepted => {
             (ConditionStatus::False, Reason::Invalid, "The Gateway is not accepted.".to_owned())
         }
         None => (ConditionStatus::False, Reason::Invalid, "No listener is served.".to_owned()),
     };
-    set(conditions, *generation, status, reason, message);
+    conditions.put(ConditionType::Programmed, content, *generation);
     if let Some(obstacle) = obstacle.as_ref().filter(|_| accepted) {
         conditions.set(obstacle.clone());
     }
@@ -73,7 +73,7 @@ fn finish_listener_set(
         delivery,
         refused.is_some().then_some("The ListenerSet is not accepted."),
     );
-    let (status, reason, message) = match (refused, worst.clone()) {
+    let content = match (refused, worst.clone()) {
         // The specification wants the reason of `Accepted`, except for a parent that is not accepted.
         (Some(Condition { reason: Reason::ParentNotAccepted, message, .. }), _) => {
             (ConditionStatus::False, Reason::ParentNotProgrammed, message)
@@ -82,7 +82,7 @@ fn finish_listener_set(
         (None, Some(worst)) => worst,
         (None, None) => (ConditionStatus::False, Reason::Invalid, "No listener is served.".to_owned()),
     };
-    self::set(conditions, *generation, status, reason, message);
+    conditions.put(ConditionType::Programmed, content, *generation);
     worst
 }
 
@@ -96,7 +96,7 @@ fn finish_listeners(
 ) -> Option<ConditionContent> {
     let mut worst = None;
     for listener in listeners {
-        let (status, reason, message) = match &listener.data_plane {
+        let content = match &listener.data_plane {
             None => unserved(&listener.conditions, refused),
             Some(key) => {
                 let state = |key| programmed(delivery.get(key).unwrap_or(&Delivery::Offline));
@@ -107,7 +107,7 @@ fn finish_listeners(
                 content
             }
         };
-        set(&mut listener.conditions, generation, status, reason, message);
+        listener.conditions.put(ConditionType::Programmed, content, generation);
     }
     worst
 }
@@ -170,20 +170,4 @@ fn programmed(delivery: &Delivery) -> ConditionContent {
         ),
         Delivery::Refused(why) => (ConditionStatus::False, Reason::Invalid, why.clone()),
     }
-}
-
-fn set(
-    conditions: &mut Conditions,
-    generation: i64,
-    status: ConditionStatus,
-    reason: Reason,
-    message: String,
-) {
-    conditions.set(Condition {
-        kind: ConditionType::Programmed,
-        status,
-        reason,
-        message,
-        observed_generation: generation,
-    });
 }

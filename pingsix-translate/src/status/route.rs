@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::affected;
+use super::condition::resolved;
 use super::limited::limited;
-use super::{Condition, ConditionStatus, Conditions, ParentVerdict, RouteVerdict};
+use super::{ConditionStatus, Conditions, ParentVerdict, RouteVerdict};
 use crate::attach::{Attachment, Listener};
 use crate::backends::ResolvedRule;
 use crate::lower::{RouteInput, RuleRef, ZoneRefusal, ZoneRefusalCause};
@@ -103,13 +104,7 @@ pub(crate) fn judge_route(
     for Attachment { parent_ref, outcome } in &input.attached.parents {
         let mut conditions = Conditions::default();
         let mut set = |kind, status, reason, message: String| {
-            conditions.set(Condition {
-                kind,
-                status,
-                reason,
-                message,
-                observed_generation: route.generation,
-            });
+            conditions.put(kind, (status, reason, message), route.generation);
         };
         // Refusals in the message of `Accepted`, `True` or `False`.
         let mut accepted: Vec<&Refusal> = route.refusals.iter().collect();
@@ -165,7 +160,8 @@ pub(crate) fn judge_route(
             conditions.set(condition);
         }
         // A route that is not accepted has this condition, too.
-        conditions.set(resolved_refs(&unresolved, route.generation));
+        let resolved = resolved(unresolved.iter().copied());
+        conditions.put(ConditionType::ResolvedRefs, resolved, route.generation);
         if let (Ok(_), Some(policies)) = (outcome, policies) {
             conditions.set(affected::condition(policies.to_owned(), route.generation));
         }
@@ -182,15 +178,6 @@ pub(crate) fn judge_route(
         );
     }
     RouteVerdict { key: route.key.clone(), generation: route.generation, parents: parents.into() }
-}
-
-/// `ResolvedRefs` of a route with these references that lead nowhere.
-fn resolved_refs(unresolved: &[&Refusal], observed_generation: i64) -> Condition {
-    let (status, reason, message) = match unresolved.first() {
-        None => (ConditionStatus::True, Reason::ResolvedRefs, "All references are resolved.".to_owned()),
-        Some(first) => (ConditionStatus::False, first.reason, joined(unresolved.iter().copied())),
-    };
-    Condition { kind: ConditionType::ResolvedRefs, status, reason, message, observed_generation }
 }
 
 /// Refusals of backends.

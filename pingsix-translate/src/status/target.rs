@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use super::{Ancestor, Condition, ConditionStatus, Conditions, PolicyVerdict, UnresolvedTarget};
+use super::condition::refused;
+use super::{Ancestor, Conditions, PolicyVerdict, UnresolvedTarget};
 use crate::model::{ConditionType, FieldPath, ObjectKey, ObjectName, Problem, Reason, Refusal};
 use crate::policy::PolicyTarget;
 use crate::snapshot::AnyPolicy;
@@ -38,13 +39,7 @@ pub fn judge_targets(policy: &AnyPolicy, exists: impl Fn(&ObjectKey) -> Option<b
         judged.problems.push(refusal.of(&key));
         let generation = policy.generation();
         let mut conditions = Conditions::default();
-        conditions.set(Condition {
-            kind: ConditionType::Accepted,
-            status: ConditionStatus::False,
-            reason: refusal.reason,
-            message: refusal.to_string(),
-            observed_generation: generation,
-        });
+        conditions.put(ConditionType::Accepted, refused(&refusal), generation);
         let ancestor = Ancestor::Target(Box::new(UnresolvedTarget {
             group: target.group.to_owned(),
             kind: target.kind.to_owned(),

@@ -17,7 +17,7 @@ impl StreamConfig {
         Self(BTreeMap::new())
     }
 
-    /// Inserts a document under an id, its kind deciding the rest of the key, and returns the former one.
+    /// Inserts a document with an id; the kind of the document completes the key. Returns the replaced document.
     pub fn insert(
         &mut self,
         id: impl Into<String>,
@@ -27,7 +27,7 @@ impl StreamConfig {
         self.0.insert(StreamKey::new(document.kind(), id), document)
     }
 
-    /// Takes a document out.
+    /// Removes a document, and returns it.
     pub fn remove(&mut self, key: &StreamKey) -> Option<StreamDocument> {
         self.0.remove(key)
     }
@@ -165,7 +165,7 @@ pub enum StreamDecodeError {
         /// The error of the key.
         problem: &'static str,
     },
-    /// A value is no JSON, or not that of its kind. The source can quote the value and thereby a secret; this text
+    /// A value is no JSON, or does not decode as its kind. The source can quote the value and thereby a secret; this text
     /// does not.
     #[error("document {key} cannot be decoded")]
     Value {

@@ -192,12 +192,12 @@ pub struct StreamUpstream {
     #[garde(custom(rules::nodes))]
     pub nodes: BTreeMap<String, u32>,
     /// Whether nodes may be on loopback: processes of the same Pod. A proxy refuses such nodes otherwise, because authors
-    /// of EndpointSlices could reach what listens for its machine alone.
+    /// of EndpointSlices could reach processes that listen for their machine alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub local: bool,
 }
 
-/// A certificate with its key. `Debug` shows the key not.
+/// A certificate with its key. `Debug` hides the key.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]

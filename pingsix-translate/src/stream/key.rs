@@ -19,7 +19,7 @@ impl StreamKind {
     /// Every kind, in dependency order.
     pub const ALL: [Self; 4] = [Self::Upstream, Self::Ssl, Self::Ca, Self::StreamRoute];
 
-    /// The key segment that holds the documents of this kind, for example `stream_routes`.
+    /// The segment of keys of this kind, for example `stream_routes`.
     pub const fn segment(self) -> &'static str {
         match self {
             Self::Upstream => "upstreams",
@@ -29,7 +29,7 @@ impl StreamKind {
         }
     }
 
-    /// The kind that lives under a key segment.
+    /// The kind of a key segment.
     pub fn from_segment(segment: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.segment() == segment)
     }
@@ -53,7 +53,7 @@ pub struct StreamKey {
 }
 
 impl StreamKey {
-    /// Names the document `id` of a kind. The id is not checked here: [`super::validate()`] does.
+    /// The key of a kind with an id. [`super::validate()`] checks the id.
     pub fn new(kind: StreamKind, id: impl Into<String>) -> Self {
         Self { kind, id: id.into() }
     }

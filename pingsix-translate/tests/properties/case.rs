@@ -1,6 +1,7 @@
 //! A table of objects, and whether translation agrees with the oracle about one request to it.
 
 use std::collections::BTreeSet;
+use std::error::Error as _;
 use std::fmt;
 use std::sync::Arc;
 
@@ -127,9 +128,9 @@ impl Case {
             let mut order: Vec<usize> = (0..table.len()).collect();
             for _ in 0..orders {
                 order.shuffle(&mut rng);
-                let router = table
-                    .insert_in(order.iter().copied())
-                    .map_err(|error| disagree(&Probe::default(), format!("{error}: {}", error.cause)))?;
+                let router = table.insert_in(order.iter().copied()).map_err(|error| {
+                    disagree(&Probe::default(), format!("{error}: {}", error.source().unwrap()))
+                })?;
                 for ((probe, request), expected) in probes.iter().zip(&requests).zip(&expected) {
                     let decided = answer(&self.world, plane, &router, request)
                         .map_err(|error| disagree(probe, error))?;

@@ -1,6 +1,7 @@
 //! Nonsensical objects. Fuzzing uses the same file, so it needs nothing that other tests have.
 
 use std::collections::BTreeMap;
+use std::error::Error as _;
 use std::sync::Arc;
 
 use pingsix_translate::pingsix::RouteTable;
@@ -76,7 +77,7 @@ fn check(translation: &Translation, options: &Options, violations: &mut Vec<Stri
         for backwards in [false, true] {
             let order = (0..table.len()).map(|index| if backwards { table.len() - 1 - index } else { index });
             if let Err(error) = table.insert_in(order) {
-                violations.push(format!("{key}: {error}: {}", error.cause));
+                violations.push(format!("{key}: {error}: {}", error.source().unwrap()));
             }
         }
     }

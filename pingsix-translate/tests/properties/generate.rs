@@ -1,11 +1,13 @@
 //! Random tables of objects, with vocabularies so small that names, paths and conditions collide all the time.
 
+pub(crate) mod backend_traffic;
 mod filter;
 pub(crate) mod gateway;
 mod grpc;
 pub(crate) mod listener_set;
 mod request;
 mod route;
+pub(crate) mod schema;
 pub(crate) mod security;
 mod service;
 pub(crate) mod traffic;

@@ -19,7 +19,7 @@ use crate::Tables;
 use crate::answer::RESPONDER;
 use crate::case::decode;
 use crate::generate::gateway::{certificates, namespaces};
-use crate::generate::{CERTIFICATES, NAMESPACES, Taste, security, traffic};
+use crate::generate::{CERTIFICATES, NAMESPACES, Taste, backend_traffic, security, traffic};
 
 /// Changes in a history.
 const STEPS: usize = 12;
@@ -385,7 +385,7 @@ fn change_alone(rng: &mut SmallRng, kind: &str, others: &[Value], objects: &mut 
         }
         "BackendTrafficPolicy" => {
             let targets = object["spec"]["targetRefs"].take();
-            object["spec"] = traffic_settings(rng);
+            object["spec"] = backend_traffic::settings(rng);
             object["spec"]["targetRefs"] = targets;
         }
         "PingsixProxy" => match rng.random_range(0..8) {
@@ -557,7 +557,7 @@ fn extended(tables: Tables, rng: &mut SmallRng, taste: Taste, is_spread: bool) -
         }));
     }
     if rng.random_bool(0.3) {
-        let mut spec = traffic_settings(rng);
+        let mut spec = backend_traffic::settings(rng);
         spec["targetRefs"] = json!([{"group": "", "kind": "Service", "name": service(rng)}]);
         objects.push(json!({
             "kind": "BackendTrafficPolicy",
@@ -572,19 +572,6 @@ fn extended(tables: Tables, rng: &mut SmallRng, taste: Taste, is_spread: bool) -
         traffic::add(rng, &mut objects);
     }
     objects
-}
-
-/// The spec of a BackendTrafficPolicy without its targets.
-fn traffic_settings(rng: &mut SmallRng) -> Value {
-    let settings = [
-        json!({}),
-        json!({"loadBalancer": {"type": "LeastRequest"}}),
-        json!({"loadBalancer": {"type": "ConsistentHash", "consistentHash": {"type": "URI"}}}),
-        json!({"healthCheck": {"active": {"type": "TCP"}}, "retry": {"numRetries": 0}}),
-        json!({"timeout": {"read": "7s"}}),
-        json!({"tls": {"clientCertificateRef": {"name": CERTIFICATES.choose(rng).map(|(name, _)| *name)}}}),
-    ];
-    settings.choose(rng).expect("there are some").clone()
 }
 
 /// Compares two translations down to the bytes.

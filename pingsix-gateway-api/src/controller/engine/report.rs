@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use pingsix_translate::crd::PingsixProxy;
 use pingsix_translate::selection::{ObjectSource as _, Target};
-use pingsix_translate::snapshot::{
-    BackendTrafficPolicy, GatewayClass, Ingress, SecurityPolicy, TrafficPolicy,
-};
+use pingsix_translate::snapshot::{GatewayClass, Ingress};
 use pingsix_translate::status::{Delivery, GatewayVerdict, Problem, Verdicts, judge_pingsix_proxy};
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 use tokio::sync::watch;
@@ -261,13 +259,8 @@ impl Report {
 
     pub(super) fn update_policies(&self, shared: &Shared) {
         let world = shared.reconciler.world();
-        let policies = [
-            world.keys::<SecurityPolicy>(),
-            world.keys::<TrafficPolicy>(),
-            world.keys::<BackendTrafficPolicy>(),
-        ];
-        for policy in policies.iter().flatten() {
-            self.update_policy(shared, policy);
+        for policy in Kind::policies().flat_map(|kind| world.keys_of(kind)) {
+            self.update_policy(shared, &policy);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Configurations that PingSIX builds, and that then fail requests or do not protect: the rules call them harmful.
 
 use pingsix_translate::pingsix::Request;
-use pingsix_translate::pingsix::validate::{ValidateOptions, is_refused, is_unfit, validate_raw};
+use pingsix_translate::pingsix::validate::{ValidateOptions, is_refused, is_unfit, validate_pairs};
 use serde_json::{Value, json};
 
 use super::SCOPES;
@@ -80,7 +80,8 @@ async fn pingsix_builds_what_the_rules_call_harmful_and_then_fails() {
     for (name, config, ..) in &cases {
         let upstream = json!({ "nodes": { "127.0.0.1:9": 1 } });
         let route = json!({ "uri": "/", "upstream": upstream, "plugins": { *name: config } });
-        let violations = validate_raw([("routes/r".to_owned(), route)], &ValidateOptions::default());
+        let violations =
+            validate_pairs([("/pingsix/routes/r", route.to_string())], &ValidateOptions::default());
         assert!(is_unfit(&violations) && !is_refused(&violations), "{name} {config}: {violations:?}");
     }
     let Some(binary) = binary(TEST) else { return };

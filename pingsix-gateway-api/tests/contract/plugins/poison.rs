@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pingsix_translate::pingsix::Request;
 use pingsix_translate::pingsix::plugin::PLUGIN_NAMES;
-use pingsix_translate::pingsix::validate::{DnsNames, ValidateOptions, is_refused, is_unfit, validate_raw};
+use pingsix_translate::pingsix::validate::{DnsNames, ValidateOptions, is_refused, is_unfit, validate_pairs};
 use serde_json::{Value, json};
 
 use super::SCOPES;
@@ -29,7 +29,7 @@ fn opinion(plugins: &Value) -> Opinion {
     let upstream = json!({ "nodes": { "127.0.0.1:9": 1 } });
     let route = json!({ "uri": "/", "upstream": upstream, "plugins": plugins });
     let options = ValidateOptions { dns_names: DnsNames::Refuse, ..ValidateOptions::default() };
-    let violations = validate_raw([("routes/r".to_owned(), route)], &options);
+    let violations = validate_pairs([("/pingsix/routes/r", route.to_string())], &options);
     match (is_refused(&violations), is_unfit(&violations)) {
         (true, _) => Opinion::Refused,
         (false, true) => Opinion::Harmful,

@@ -3,6 +3,7 @@
 use gateway_api::experimental::httproutes as api;
 
 use super::{Understood, exact, limited};
+use crate::annotations::{request_headers, response_headers};
 
 /// The headers that ingress-nginx sends to every backend (`rootfs/etc/nginx/template/nginx.tmpl`).
 const SENT: [&str; 11] = [
@@ -204,18 +205,10 @@ impl Headers {
         }
         let mut filters = Vec::new();
         if request != api::HttpRouteRulesFiltersRequestHeaderModifier::default() {
-            filters.push(api::HttpRouteRulesFilters {
-                r#type: api::HttpRouteRulesFiltersType::RequestHeaderModifier,
-                request_header_modifier: Some(request),
-                ..api::HttpRouteRulesFilters::default()
-            });
+            filters.push(request_headers(request));
         }
         if response != api::HttpRouteRulesFiltersResponseHeaderModifier::default() {
-            filters.push(api::HttpRouteRulesFilters {
-                r#type: api::HttpRouteRulesFiltersType::ResponseHeaderModifier,
-                response_header_modifier: Some(response),
-                ..api::HttpRouteRulesFilters::default()
-            });
+            filters.push(response_headers(response));
         }
         filters
     }

@@ -54,9 +54,6 @@ pub(crate) enum Names {
 /// Methods that Fetch always allows, listed or not.
 const SAFELISTED: [&str; 3] = ["GET", "HEAD", "POST"];
 
-/// The only methods PingSIX allows in a preflight (`src/plugins/cors.rs`).
-const METHODS: [&str; 7] = ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD"];
-
 impl Cors {
     /// Reads a filter; parts that cannot be honoured are refused.
     pub(crate) fn read(
@@ -71,7 +68,7 @@ impl Cors {
             refusals.push(invalid(at, message));
         });
         let mut methods = Names::read(filter.allow_methods.as_deref(), str::to_owned, |index, method| {
-            if !METHODS.contains(&method) {
+            if !plugin::Cors::METHODS.contains(&method) {
                 let at = at.child("allowMethods").index(index);
                 refusals.push(Capability::PreflightMethod.refuse_with(at, &[method]));
             }

@@ -6,6 +6,7 @@ use crate::crd::PingsixProxy;
 use crate::fixture::object;
 use crate::model::ObjectName;
 use crate::parameters::{NamedProxy, ProxyLayers};
+use crate::pingsix::plugin::FileLogger;
 
 fn proxy(telemetry: &Value) -> PingsixProxy {
     Arc::unwrap_or_clone(object(
@@ -115,6 +116,6 @@ fn values_that_pingsix_cannot_use_are_named_with_their_fields() {
         let refusals = refusals(&telemetry);
         assert!(refusals.len() == 1 && refusals[0].starts_with(expected), "{telemetry}: {refusals:?}");
     }
-    let every = super::VARIABLES.map(|name| format!("${name}")).join(" ");
+    let every = FileLogger::VARIABLES.map(|name| format!("${name}")).join(" ");
     assert_eq!(refusals(&json!({"accessLog": {"format": format!("{every} $ 100% $$status")}})), [""; 0]);
 }

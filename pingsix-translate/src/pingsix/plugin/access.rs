@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-use super::PluginConfig;
 use crate::pingsix::omit;
 
 /// Address lists; a miss of a non-empty whitelist or a hit of the blacklist answers 403.
@@ -30,10 +29,6 @@ pub struct IpRestriction {
     /// The handling of an invalid `X-Forwarded-For` of a trusted proxy.
     #[serde(default, skip_serializing_if = "omit::default")]
     pub forwarded_header_error_policy: ForwardedHeaderErrorPolicy,
-}
-
-impl PluginConfig for IpRestriction {
-    const NAME: &'static str = "ip-restriction";
 }
 
 impl IpRestriction {

@@ -6,13 +6,35 @@ use serde::{Deserialize, Serialize};
 
 use super::PluginConfig;
 use crate::pingsix::omit;
-use crate::pingsix::secret::Redacted;
+use crate::pingsix::secret::redact;
+
+omit::defaults! {
+    key_header: str = "apikey";
+    jwt_header: str = "authorization";
+    jwt_cookie: str = "jwt";
+    csrf_expires: u64 = &7200;
+    csrf_name: str = "pingsix-csrf-token";
+}
+
+/// Prints configurations without their secrets.
+macro_rules! debug_without_secrets {
+    ($($config:ident)+) => {$(
+        impl fmt::Debug for $config {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let config = serde_json::to_value(self).unwrap_or_default();
+                write!(f, "{} {}", Self::NAME, redact(Self::NAME, &config))
+            }
+        }
+    )+};
+}
+
+debug_without_secrets! { KeyAuth BasicAuth JwtAuth Csrf }
 
 /// API keys. PingSIX: `src/plugins/key_auth.rs`.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyAuth {
     /// The header that carries the key.
-    #[serde(default = "KeyAuth::default_header", skip_serializing_if = "KeyAuth::is_default_header")]
+    #[serde(default = "key_header::value", skip_serializing_if = "key_header::is")]
     pub header: String,
     /// The query parameter that carries the key; none when empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -28,41 +50,15 @@ pub struct KeyAuth {
     pub hide_credentials: bool,
 }
 
-impl PluginConfig for KeyAuth {
-    const NAME: &'static str = "key-auth";
-}
-
 impl Default for KeyAuth {
     fn default() -> Self {
         Self {
-            header: Self::default_header(),
+            header: key_header::value(),
             query: String::new(),
             key: None,
             keys: Vec::new(),
             hide_credentials: false,
         }
-    }
-}
-
-impl KeyAuth {
-    fn default_header() -> String {
-        "apikey".to_owned()
-    }
-
-    fn is_default_header(header: &str) -> bool {
-        header == "apikey"
-    }
-}
-
-impl fmt::Debug for KeyAuth {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeyAuth")
-            .field("header", &self.header)
-            .field("query", &self.query)
-            .field("key", &self.key.as_ref().map(|_| Redacted))
-            .field("keys", &self.keys.iter().map(|_| Redacted).collect::<Vec<_>>())
-            .field("hide_credentials", &self.hide_credentials)
-            .finish()
     }
 }
 
@@ -81,31 +77,17 @@ pub struct BasicAuth {
     pub hide_credentials: bool,
 }
 
-impl PluginConfig for BasicAuth {
-    const NAME: &'static str = "basic-auth";
-}
-
-impl fmt::Debug for BasicAuth {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BasicAuth")
-            .field("username", &self.username)
-            .field("password", &Redacted)
-            .field("hide_credentials", &self.hide_credentials)
-            .finish()
-    }
-}
-
 /// One key that signs tokens. PingSIX: `src/plugins/jwt_auth.rs`.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JwtAuth {
     /// The header that carries the token.
-    #[serde(default = "JwtAuth::default_header", skip_serializing_if = "JwtAuth::is_default_header")]
+    #[serde(default = "jwt_header::value", skip_serializing_if = "jwt_header::is")]
     pub header: String,
     /// The query parameter that carries the token; none when empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub query: String,
     /// The cookie that carries the token.
-    #[serde(default = "JwtAuth::default_cookie", skip_serializing_if = "JwtAuth::is_default_cookie")]
+    #[serde(default = "jwt_cookie::value", skip_serializing_if = "jwt_cookie::is")]
     pub cookie: String,
     /// Whether the token is removed from the request to the backend.
     #[serde(default, skip_serializing_if = "omit::default")]
@@ -139,16 +121,17 @@ pub struct JwtAuth {
     pub required_claims: Vec<String>,
 }
 
-impl PluginConfig for JwtAuth {
-    const NAME: &'static str = "jwt-auth";
+impl JwtAuth {
+    /// The claims that PingSIX can require; it ignores others (`jsonwebtoken`, `required_spec_claims`).
+    pub(crate) const CLAIMS: [&str; 5] = ["aud", "exp", "iss", "nbf", "sub"];
 }
 
 impl Default for JwtAuth {
     fn default() -> Self {
         Self {
-            header: Self::default_header(),
+            header: jwt_header::value(),
             query: String::new(),
-            cookie: Self::default_cookie(),
+            cookie: jwt_cookie::value(),
             hide_credentials: false,
             store_in_ctx: false,
             secret: None,
@@ -160,44 +143,6 @@ impl Default for JwtAuth {
             aud: None,
             required_claims: Vec::new(),
         }
-    }
-}
-
-impl JwtAuth {
-    fn default_header() -> String {
-        "authorization".to_owned()
-    }
-
-    fn is_default_header(header: &str) -> bool {
-        header == "authorization"
-    }
-
-    fn default_cookie() -> String {
-        "jwt".to_owned()
-    }
-
-    fn is_default_cookie(cookie: &str) -> bool {
-        cookie == "jwt"
-    }
-}
-
-impl fmt::Debug for JwtAuth {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JwtAuth")
-            .field("header", &self.header)
-            .field("query", &self.query)
-            .field("cookie", &self.cookie)
-            .field("hide_credentials", &self.hide_credentials)
-            .field("store_in_ctx", &self.store_in_ctx)
-            .field("secret", &self.secret.as_ref().map(|_| Redacted))
-            .field("algorithm", &self.algorithm)
-            .field("base64_secret", &self.base64_secret)
-            .field("lifetime_grace_period", &self.lifetime_grace_period)
-            .field("public_key", &self.public_key)
-            .field("iss", &self.iss)
-            .field("aud", &self.aud)
-            .field("required_claims", &self.required_claims)
-            .finish()
     }
 }
 
@@ -239,48 +184,15 @@ pub struct Csrf {
     #[garde(length(min = 1))]
     pub key: String,
     /// The lifetime of a token in seconds; 0 for an unlimited lifetime.
-    #[serde(default = "Csrf::default_expires", skip_serializing_if = "Csrf::is_default_expires")]
+    #[serde(default = "csrf_expires::value", skip_serializing_if = "csrf_expires::is")]
     pub expires: u64,
     /// The name of the cookie and of the header.
-    #[serde(default = "Csrf::default_name", skip_serializing_if = "Csrf::is_default_name")]
+    #[serde(default = "csrf_name::value", skip_serializing_if = "csrf_name::is")]
     pub name: String,
-}
-
-impl PluginConfig for Csrf {
-    const NAME: &'static str = "csrf";
 }
 
 impl Default for Csrf {
     fn default() -> Self {
-        Self { key: String::new(), expires: Self::default_expires(), name: Self::default_name() }
-    }
-}
-
-impl Csrf {
-    fn default_expires() -> u64 {
-        7200
-    }
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-    fn is_default_expires(seconds: &u64) -> bool {
-        *seconds == Self::default_expires()
-    }
-
-    fn default_name() -> String {
-        "pingsix-csrf-token".to_owned()
-    }
-
-    fn is_default_name(name: &str) -> bool {
-        name == "pingsix-csrf-token"
-    }
-}
-
-impl fmt::Debug for Csrf {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Csrf")
-            .field("key", &Redacted)
-            .field("expires", &self.expires)
-            .field("name", &self.name)
-            .finish()
+        Self { key: String::new(), expires: csrf_expires::value(), name: csrf_name::value() }
     }
 }

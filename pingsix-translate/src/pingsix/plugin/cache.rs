@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{PluginConfig, Scope};
+use super::Scope;
 use crate::pingsix::omit;
 
 /// A response cache in the memory of each process. PingSIX: `src/plugins/cache.rs`.
@@ -47,10 +47,6 @@ pub struct Cache {
     /// Whether responses that set cookies are kept.
     #[serde(default, skip_serializing_if = "omit::default")]
     pub cache_set_cookie_responses: bool,
-}
-
-impl PluginConfig for Cache {
-    const NAME: &'static str = "cache";
 }
 
 impl Default for Cache {

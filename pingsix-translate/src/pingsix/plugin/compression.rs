@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::PluginConfig;
 use crate::pingsix::omit;
 
 /// Compression with gzip. PingSIX: `src/plugins/gzip.rs`, `src/plugins/compression.rs`.
@@ -16,10 +15,6 @@ pub struct Gzip {
     pub decompression: bool,
 }
 
-impl PluginConfig for Gzip {
-    const NAME: &'static str = "gzip";
-}
-
 /// Compression with brotli. PingSIX: `src/plugins/brotli.rs`, `src/plugins/compression.rs`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Brotli {
@@ -29,8 +24,4 @@ pub struct Brotli {
     /// Whether compressed responses are unpacked for clients that do not ask for them.
     #[serde(default, skip_serializing_if = "omit::default")]
     pub decompression: bool,
-}
-
-impl PluginConfig for Brotli {
-    const NAME: &'static str = "brotli";
 }

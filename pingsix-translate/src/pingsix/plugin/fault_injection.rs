@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::PluginConfig;
-
 /// A delay, an answer, or both; at least one. PingSIX: `src/plugins/fault_injection.rs`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, garde::Validate)]
 #[garde(allow_unvalidated)]
@@ -19,10 +17,6 @@ pub struct FaultInjection {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
     pub abort: Option<Abort>,
-}
-
-impl PluginConfig for FaultInjection {
-    const NAME: &'static str = "fault-injection";
 }
 
 /// A pause.
@@ -65,8 +59,4 @@ pub struct Echo {
     /// Headers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-}
-
-impl PluginConfig for Echo {
-    const NAME: &'static str = "echo";
 }

@@ -2,9 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::PluginConfig;
 use crate::pingsix::omit;
 use crate::pingsix::upstream::HashOn;
+
+omit::defaults! {
+    key: str = "remote_addr";
+    rejected_code: u16 = &503;
+}
 
 /// A number of requests per fixed window, key and process. PingSIX: `src/plugins/limit_count.rs`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
@@ -14,7 +18,7 @@ pub struct LimitCount {
     #[serde(default, skip_serializing_if = "omit::default")]
     pub key_type: HashOn,
     /// The variable, header or cookie that distinguishes clients: letters, digits, `.`, `_`, `-`.
-    #[serde(default = "default_key", skip_serializing_if = "is_default_key")]
+    #[serde(default = "key::value", skip_serializing_if = "key::is")]
     pub key: String,
     /// The window in seconds, 1 to 86400.
     #[garde(range(min = 1, max = 86400))]
@@ -23,7 +27,7 @@ pub struct LimitCount {
     #[garde(range(min = 1))]
     pub count: u32,
     /// The status of rejected requests, 400 to 599.
-    #[serde(default = "default_rejected_code", skip_serializing_if = "is_default_rejected_code")]
+    #[serde(default = "rejected_code::value", skip_serializing_if = "rejected_code::is")]
     #[garde(range(min = 400, max = 599))]
     pub rejected_code: u16,
     /// The body of rejected requests.
@@ -40,14 +44,10 @@ pub struct LimitCount {
     pub scope: Scope,
 }
 
-impl PluginConfig for LimitCount {
-    const NAME: &'static str = "limit-count";
-}
-
 impl LimitCount {
     /// Whether requests are counted by the address of the client.
     pub(crate) fn is_by_address(&self) -> bool {
-        self.key_type == HashOn::Vars && self.key == default_key()
+        self.key_type == HashOn::Vars && key::is(&self.key)
     }
 }
 
@@ -55,33 +55,16 @@ impl Default for LimitCount {
     fn default() -> Self {
         Self {
             key_type: HashOn::default(),
-            key: default_key(),
+            key: key::value(),
             time_window: 1,
             count: 1,
-            rejected_code: default_rejected_code(),
+            rejected_code: rejected_code::value(),
             rejected_msg: None,
             show_limit_quota_header: true,
             key_missing_policy: KeyMissingPolicy::default(),
             scope: Scope::default(),
         }
     }
-}
-
-fn default_key() -> String {
-    "remote_addr".to_owned()
-}
-
-fn is_default_key(key: &str) -> bool {
-    key == "remote_addr"
-}
-
-fn default_rejected_code() -> u16 {
-    503
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-fn is_default_rejected_code(code: &u16) -> bool {
-    *code == default_rejected_code()
 }
 
 /// The handling of a request without the key.

@@ -2,39 +2,39 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::PluginConfig;
 use crate::pingsix::omit;
+
+omit::defaults! {
+    id_header: str = "X-Request-Id";
+    algorithm: str = "uuid";
+    hundred: usize = &100;
+    thousand: usize = &1000;
+    log_format: str = "$remote_addr \"$request_method $uri\" $status";
+}
 
 /// A request id, kept when the client sends one. PingSIX: `src/plugins/request_id.rs`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestId {
     /// The header that carries the id.
-    #[serde(default = "RequestId::default_header", skip_serializing_if = "RequestId::is_default_header")]
+    #[serde(default = "id_header::value", skip_serializing_if = "id_header::is")]
     pub header_name: String,
     /// Whether the response carries it too.
     #[serde(default = "omit::yes", skip_serializing_if = "omit::is_yes")]
     pub include_in_response: bool,
     /// `uuid` or `range_id`.
-    #[serde(
-        default = "RequestId::default_algorithm",
-        skip_serializing_if = "RequestId::is_default_algorithm"
-    )]
+    #[serde(default = "algorithm::value", skip_serializing_if = "algorithm::is")]
     pub algorithm: String,
     /// The form of ids of the algorithm `range_id`. Without this object, such ids are empty.
     #[serde(default, skip_serializing_if = "omit::default")]
     pub range_id: RangeId,
 }
 
-impl PluginConfig for RequestId {
-    const NAME: &'static str = "request-id";
-}
-
 impl Default for RequestId {
     fn default() -> Self {
         Self {
-            header_name: Self::default_header(),
+            header_name: id_header::value(),
             include_in_response: true,
-            algorithm: Self::default_algorithm(),
+            algorithm: algorithm::value(),
             range_id: RangeId::default(),
         }
     }
@@ -53,22 +53,6 @@ impl RequestId {
 
     /// The header in which an empty id is of use.
     pub(crate) const FORWARDED_FOR: &str = "X-Forwarded-For";
-
-    fn default_header() -> String {
-        "X-Request-Id".to_owned()
-    }
-
-    fn is_default_header(header: &str) -> bool {
-        header == "X-Request-Id"
-    }
-
-    fn default_algorithm() -> String {
-        "uuid".to_owned()
-    }
-
-    fn is_default_algorithm(algorithm: &str) -> bool {
-        algorithm == "uuid"
-    }
 }
 
 /// The form of a random id. The default is the empty id that PingSIX uses without this object.
@@ -94,83 +78,75 @@ impl RangeId {
 
 /// Metrics of the requests with this plugin. PingSIX: `src/plugins/prometheus.rs`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Prometheus {
+pub(crate) struct Prometheus {
     /// The longest path label in bytes.
-    #[serde(default = "Prometheus::hundred", skip_serializing_if = "Prometheus::is_hundred")]
+    #[serde(default = "hundred::value", skip_serializing_if = "hundred::is")]
     pub max_label_length: usize,
     /// The limit of distinct path labels.
-    #[serde(default = "Prometheus::thousand", skip_serializing_if = "Prometheus::is_thousand")]
+    #[serde(default = "thousand::value", skip_serializing_if = "thousand::is")]
     pub max_unique_paths: usize,
     /// The limit of distinct host labels.
-    #[serde(default = "Prometheus::hundred", skip_serializing_if = "Prometheus::is_hundred")]
+    #[serde(default = "hundred::value", skip_serializing_if = "hundred::is")]
     pub max_unique_hosts: usize,
     /// Whether labels carry names rather than ids.
     #[serde(default, skip_serializing_if = "omit::default")]
     pub prefer_name: bool,
 }
 
-impl PluginConfig for Prometheus {
-    const NAME: &'static str = "prometheus";
-}
-
 impl Default for Prometheus {
     fn default() -> Self {
         Self {
-            max_label_length: Self::hundred(),
-            max_unique_paths: Self::thousand(),
-            max_unique_hosts: Self::hundred(),
+            max_label_length: hundred::value(),
+            max_unique_paths: thousand::value(),
+            max_unique_hosts: hundred::value(),
             prefer_name: false,
         }
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-impl Prometheus {
-    fn hundred() -> usize {
-        100
-    }
-
-    fn is_hundred(number: &usize) -> bool {
-        *number == Self::hundred()
-    }
-
-    fn thousand() -> usize {
-        1000
-    }
-
-    fn is_thousand(number: &usize) -> bool {
-        *number == Self::thousand()
-    }
-}
-
 /// An access log in the log of the process. PingSIX: `src/plugins/file_logger.rs`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileLogger {
+pub(crate) struct FileLogger {
     /// The line, with `$variable`s.
-    #[serde(default = "FileLogger::default_format", skip_serializing_if = "FileLogger::is_default_format")]
+    #[serde(default = "log_format::value", skip_serializing_if = "log_format::is")]
     pub log_format: String,
     /// Query parameters whose values are hidden.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redact_query_params: Vec<String>,
 }
 
-impl PluginConfig for FileLogger {
-    const NAME: &'static str = "file-logger";
-}
-
 impl Default for FileLogger {
     fn default() -> Self {
-        Self { log_format: Self::default_format(), redact_query_params: Vec::new() }
+        Self { log_format: log_format::value(), redact_query_params: Vec::new() }
     }
 }
 
 impl FileLogger {
-    fn default_format() -> String {
-        "$remote_addr \"$request_method $uri\" $status".to_owned()
-    }
+    /// The variables of a line (`LogFormat::write_variable`), beside those of PingSIX's own plugins, which start with `var_`.
+    pub(crate) const VARIABLES: [&str; 15] = [
+        "request_method",
+        "uri",
+        "query_string",
+        "http_host",
+        "request_time",
+        "http_user_agent",
+        "http_referer",
+        "remote_addr",
+        "remote_port",
+        "server_addr",
+        "status",
+        "server_protocol",
+        "request_id",
+        "body_bytes_sent",
+        "error",
+    ];
 
-    fn is_default_format(format: &str) -> bool {
-        format == Self::default_format()
+    /// The names of the variables in a line: `$` with letters, digits and underscores.
+    pub(crate) fn variables(format: &str) -> impl Iterator<Item = &str> {
+        format.split('$').skip(1).filter_map(|rest| {
+            let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+            Some(&rest[..end.unwrap_or(rest.len())]).filter(|name| !name.is_empty())
+        })
     }
 }
 
@@ -178,10 +154,6 @@ impl FileLogger {
 /// ignores it. PingSIX: `src/plugins/grpc_web.rs`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct GrpcWeb {}
-
-impl PluginConfig for GrpcWeb {
-    const NAME: &'static str = "grpc-web";
-}
 
 impl<'de> Deserialize<'de> for GrpcWeb {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::PluginConfig;
-
 /// Changes to the request to the backend, after matching. PingSIX: `src/plugins/proxy_rewrite.rs`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProxyRewrite {
@@ -22,10 +20,6 @@ pub struct ProxyRewrite {
     /// Changes to headers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headers: Option<HeaderChanges>,
-}
-
-impl PluginConfig for ProxyRewrite {
-    const NAME: &'static str = "proxy-rewrite";
 }
 
 /// Changes to request headers, applied in the order set, remove, add.

@@ -2,8 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::PluginConfig;
 use crate::pingsix::omit;
+
+omit::defaults! {
+    ret_code: u16 = &302;
+}
 
 /// A redirect. [`http_to_https`](Self::http_to_https), when it triggers, wins over [`uri`](Self::uri), and that
 /// over [`regex_uri`](Self::regex_uri). PingSIX: `src/plugins/redirect.rs`.
@@ -19,7 +22,7 @@ pub struct Redirect {
     /// configuration without this field, so it is always written.
     pub regex_uri: Vec<String>,
     /// The status; 302 when it is no HTTP status.
-    #[serde(default = "default_ret_code", skip_serializing_if = "is_default_ret_code")]
+    #[serde(default = "ret_code::value", skip_serializing_if = "ret_code::is")]
     pub ret_code: u16,
     /// Whether the request's query is kept.
     #[serde(default, skip_serializing_if = "omit::default")]
@@ -32,29 +35,16 @@ pub struct Redirect {
     pub trusted_proxies: Vec<String>,
 }
 
-impl PluginConfig for Redirect {
-    const NAME: &'static str = "redirect";
-}
-
 impl Default for Redirect {
     fn default() -> Self {
         Self {
             http_to_https: false,
             uri: None,
             regex_uri: Vec::new(),
-            ret_code: default_ret_code(),
+            ret_code: ret_code::value(),
             append_query_string: false,
             redirect_host: None,
             trusted_proxies: Vec::new(),
         }
     }
-}
-
-fn default_ret_code() -> u16 {
-    302
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-fn is_default_ret_code(code: &u16) -> bool {
-    *code == default_ret_code()
 }

@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::PluginConfig;
-
 /// The variables that the plugin replaces in the values of headers. PingSIX: `src/plugins/response_rewrite.rs`.
 pub(crate) const EXPANDED_IN_HEADERS: [&str; 3] = ["$remote_addr", "$upstream_addr", "$request_id"];
 
@@ -22,10 +20,6 @@ pub struct ResponseRewrite {
     /// Conditions on the request, as in [`super::SplitRule::vars`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vars: Option<Vec<Vec<String>>>,
-}
-
-impl PluginConfig for ResponseRewrite {
-    const NAME: &'static str = "response-rewrite";
 }
 
 /// Changes to response headers. PingSIX takes an object whose values are all texts for the first form, even

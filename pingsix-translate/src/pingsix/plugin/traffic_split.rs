@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::PluginConfig;
 use crate::pingsix::upstream::Upstream;
 
 /// An ordered decision list: the first rule whose conditions all hold chooses the upstream. Without such a rule, the
@@ -11,10 +10,6 @@ use crate::pingsix::upstream::Upstream;
 pub struct TrafficSplit {
     /// The rules in order; at least one.
     pub rules: Vec<SplitRule>,
-}
-
-impl PluginConfig for TrafficSplit {
-    const NAME: &'static str = "traffic-split";
 }
 
 /// One line of the decision list.

@@ -3,9 +3,6 @@
 use super::request::Request;
 use crate::pingsix::plugin::Cors;
 
-/// The methods for which the plugin can allow a preflight (`src/plugins/cors.rs`).
-const METHODS: [&str; 7] = ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD"];
-
 /// Whether the plugin allows the preflight; `None` for a request that is no preflight.
 pub(super) fn preflight(cors: &Cors, request: &Request) -> Option<bool> {
     if request.method != "OPTIONS" {
@@ -31,7 +28,7 @@ fn allows_origin(cors: &Cors, origin: &str) -> bool {
 }
 
 fn allows_method(cors: &Cors, method: &str) -> bool {
-    METHODS.iter().any(|known| known.eq_ignore_ascii_case(method)) && lists(&cors.allow_methods, method)
+    Cors::METHODS.iter().any(|known| known.eq_ignore_ascii_case(method)) && lists(&cors.allow_methods, method)
 }
 
 fn allows_header(cors: &Cors, header: &str) -> bool {

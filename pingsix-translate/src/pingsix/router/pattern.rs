@@ -2,7 +2,7 @@
 
 /// The parts of a well-formed pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PatternShape {
+pub(crate) struct PatternShape {
     /// The number of `{name}` segments.
     pub params: usize,
     /// Whether it ends in `{*name}`.
@@ -13,7 +13,7 @@ pub struct PatternShape {
 
 /// The reason why a pattern is invalid by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PatternError {
+pub(crate) enum PatternError {
     /// A brace has no partner, or there is no valid name between two.
     #[error("its braces are not balanced or hold no valid name")]
     Name,
@@ -36,7 +36,7 @@ const MAX_PARAMS: usize = 25;
 /// # Errors
 ///
 /// [`PatternError`] if matchit would refuse the pattern or panic on it, in an empty router too.
-pub fn inspect_pattern(pattern: &str) -> Result<PatternShape, PatternError> {
+pub(crate) fn inspect_pattern(pattern: &str) -> Result<PatternShape, PatternError> {
     let mut shape = PatternShape { params: 0, catch_all: false, escapes: false };
     if !pattern.bytes().any(|byte| matches!(byte, b'{' | b'}')) {
         return Ok(shape);
@@ -61,6 +61,16 @@ pub fn inspect_pattern(pattern: &str) -> Result<PatternShape, PatternError> {
         at = wildcard.end;
     }
     Ok(shape)
+}
+
+/// Whether PingSIX can insert a path pattern into an empty router.
+pub fn is_path_pattern(pattern: &str) -> bool {
+    pattern.starts_with('/') && inspect_pattern(pattern).is_ok()
+}
+
+/// Whether PingSIX can insert a host pattern into an empty router.
+pub fn is_host_pattern(pattern: &str) -> bool {
+    !pattern.is_empty() && inspect_pattern(&reverse_host(pattern)).is_ok()
 }
 
 fn advance(at: &mut usize, wildcard: &Wildcard) -> bool {
@@ -128,7 +138,7 @@ fn next_wildcard(symbols: &[Symbol], from: usize) -> Result<Option<Wildcard>, Pa
 /// The form in which PingSIX stores a host pattern: reversed character by character, ASCII letters lowered, a
 /// leading `*` turned into a catch-all (`src/proxy/route.rs`). `*.example.com` becomes
 /// `moc.elpmaxe.{*subdomain}`.
-pub fn reverse_host(host: &str) -> String {
+pub(crate) fn reverse_host(host: &str) -> String {
     match host.strip_prefix('*') {
         Some(suffix) => format!("{}{{*subdomain}}", reverse(suffix)),
         None => reverse(host),

@@ -14,7 +14,10 @@ pub const ENTRIES_BUDGET: usize = 1_000_000;
 
 /// The matcher entries of a configuration: for each route, hosts times paths.
 pub fn matcher_entries(config: &Config) -> usize {
-    config.routes().map(|(_, route)| entries_of(config, route)).fold(0, usize::saturating_add)
+    config
+        .routes()
+        .map(|(_, route)| entries(config.hosts_of(route).len(), route))
+        .fold(0, usize::saturating_add)
 }
 
 /// The matcher entries of a Route with so many hosts. A Route without hosts counts as one with one.
@@ -25,14 +28,6 @@ fn entries(hosts: usize, route: &Route) -> usize {
 /// The matcher entries of a Route, without the hosts of its service.
 pub(super) fn own_entries(route: &Route) -> usize {
     entries(route.host_patterns().len(), route)
-}
-
-fn entries_of(config: &Config, route: &Route) -> usize {
-    let hosts = match (route.host_patterns().len(), &route.service_id) {
-        (0, Some(id)) => config.service(id).map_or(0, |service| service.hosts.len()),
-        (own, _) => own,
-    };
-    entries(hosts, route)
 }
 
 pub(super) fn check(

@@ -7,7 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Rule, Severity, Subject, Violation};
+use super::pattern::{is_peculiar, takes_in};
+use super::{Rule, Severity, Violation};
 use crate::pingsix::router::{inspect_pattern, reverse_host};
 use crate::pingsix::{Config, DocumentKey, Route};
 
@@ -79,9 +80,7 @@ struct Placed<'c> {
 
 impl<'c> Placed<'c> {
     fn new(config: &'c Config, key: &'c DocumentKey, route: &'c Route) -> Self {
-        let own = route.host_patterns();
-        let service = route.service_id.as_deref().and_then(|id| config.service(id));
-        let hosts = if own.is_empty() { service.map_or(own, |service| &service.hosts) } else { own };
+        let hosts = config.hosts_of(route);
         Self { key, route, hosts: hosts.iter().map(|host| (host.as_str(), reverse_host(host))).collect() }
     }
 
@@ -99,13 +98,7 @@ impl<'c> Placed<'c> {
                 "Pattern \"{broad}\" must come after \"{missing}\" in this route, because it covers it and PingSIX inserts routes in random order."
             )
         };
-        Violation {
-            subject: Subject::Document(self.key.clone()),
-            field: format!("{list}[{at}]"),
-            severity: Severity::Misbehaves,
-            rule: Rule::Closure,
-            message,
-        }
+        Violation::of(self.key, Rule::Closure, Severity::Misbehaves, format!("{list}[{at}]"), message)
     }
 }
 
@@ -127,11 +120,7 @@ impl<'c> Patterns<'c> {
     fn new(mut patterns: Vec<&'c str>) -> Self {
         patterns.sort_unstable();
         patterns.dedup();
-        let peculiar = |pattern: &&str| {
-            pattern.contains('{')
-                && inspect_pattern(pattern).is_ok_and(|shape| shape.escapes || shape.params > 0)
-        };
-        let peculiar = patterns.iter().copied().filter(peculiar).collect();
+        let peculiar = patterns.iter().copied().filter(|pattern| is_peculiar(pattern)).collect();
         Self { sorted: patterns, peculiar }
     }
 
@@ -199,11 +188,7 @@ fn catch_all_literal(pattern: &str) -> Option<&str> {
 }
 
 fn covers(broad: &str, narrow: &str) -> bool {
-    if broad == narrow || inspect_pattern(broad).is_err() {
-        return false;
-    }
-    let mut tree = matchit::Router::new();
-    tree.insert(broad, ()).is_ok() && tree.at(narrow).is_ok()
+    broad != narrow && takes_in(broad, narrow)
 }
 
 /// Reports members of a router that share an entry and depend on the order of insertion.
@@ -231,16 +216,12 @@ fn check_ties(
             if let Some(&(_, _, other, partner)) = partner
                 && tied.insert((index, other))
             {
-                violations.push(Violation {
-                    subject: Subject::Document(placed.key.clone()),
-                    field: "priority".to_owned(),
-                    severity: Severity::Misbehaves,
-                    rule: Rule::PriorityTie,
-                    message: format!(
-                        "Priority {priority} is also that of {}, which serves \"{path}\" too, so chance decides between them.",
-                        partner.key
-                    ),
-                });
+                let message = format!(
+                    "Priority {priority} is also that of {}, which serves \"{path}\" too, so chance decides between them.",
+                    partner.key
+                );
+                let rule = Rule::PriorityTie;
+                violations.push(Violation::of(placed.key, rule, Severity::Misbehaves, "priority", message));
             }
         }
     }

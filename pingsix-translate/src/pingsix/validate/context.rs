@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use garde::Validate;
 
-use super::{Rule, Severity, Subject, ValidateOptions, Violation};
+use super::{Rule, Severity, ValidateOptions, Violation};
 use crate::pingsix::field_rules::SEPARATOR;
 use crate::pingsix::{Config, DocumentKey, ResourceKind};
 
@@ -26,13 +26,7 @@ impl Context<'_> {
         field: impl Into<String>,
         message: impl Into<String>,
     ) -> Violation {
-        Violation {
-            subject: Subject::Document(self.key.clone()),
-            field: field.into(),
-            severity,
-            rule,
-            message: message.into(),
-        }
+        Violation::of(self.key, rule, severity, field, message)
     }
 
     /// Reports a reference to a document that does not exist.

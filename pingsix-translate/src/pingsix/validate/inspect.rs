@@ -15,8 +15,13 @@ pub(crate) fn encode(key: &DocumentKey, document: &Document) -> LazyDocument {
 }
 
 /// The summary of a document. A document without one is inspected now.
-pub fn summary<'d>(key: &DocumentKey, document: &'d LazyDocument) -> Cow<'d, Summary> {
+pub(crate) fn summary<'d>(key: &DocumentKey, document: &'d LazyDocument) -> Cow<'d, Summary> {
     document.summary().map_or_else(|| Cow::Owned(summarize(key, &document.look())), Cow::Borrowed)
+}
+
+/// The position in the order of writes; see [`Document::write_order`]. A document without a summary is inspected now.
+pub fn write_order(key: &DocumentKey, document: &LazyDocument) -> u32 {
+    summary(key, document).write_order
 }
 
 fn summarize(key: &DocumentKey, document: &Document) -> Summary {

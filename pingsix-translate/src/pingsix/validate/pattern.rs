@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::context::Context;
-use super::{Rule, Severity, Subject, Violation};
+use super::{Rule, Severity, Violation};
 use crate::pingsix::router::{inspect_pattern, reverse_host};
 use crate::pingsix::{Config, Document, DocumentKey, Route};
 
@@ -34,11 +34,10 @@ pub(super) fn check_route(route: &Route, context: &Context<'_>, out: &mut Vec<Vi
         check_host_syntax(own, index, field, context, out);
         check_host_meaning(host, field, context, out);
     }
-    if own.is_empty()
-        && let Some(service) = route.service_id.as_deref().and_then(|id| context.config.service(id))
-    {
-        for index in 0..service.hosts.len() {
-            check_host_syntax(&service.hosts, index, || "service_id".to_owned(), context, out);
+    if own.is_empty() {
+        let of_service = context.config.hosts_of(route);
+        for index in 0..of_service.len() {
+            check_host_syntax(of_service, index, || "service_id".to_owned(), context, out);
         }
     }
 }
@@ -73,7 +72,8 @@ fn is_taken_in(
     takers.iter().any(|taker| !narrow.iter().any(|narrow| takes_in(narrow, taker)))
 }
 
-fn takes_in(pattern: &str, text: &str) -> bool {
+/// Whether a pattern matches another one that is looked up as a request.
+pub(super) fn takes_in(pattern: &str, text: &str) -> bool {
     let mut tree = matchit::Router::new();
     inspect_pattern(pattern).is_ok() && tree.insert(pattern, ()).is_ok() && tree.at(text).is_ok()
 }
@@ -180,9 +180,7 @@ pub(super) fn check_conflicts(config: &Config, out: &mut Vec<Violation>) {
     // Routes meet in a router when they share a host pattern, or when neither has one.
     let mut routers: BTreeMap<Option<&str>, Vec<Located<'_>>> = BTreeMap::new();
     for (key, route) in config.routes() {
-        let own = route.host_patterns();
-        let service = route.service_id.as_deref().and_then(|id| config.service(id));
-        let hosts = if own.is_empty() { service.map_or(own, |service| &service.hosts) } else { own };
+        let hosts = config.hosts_of(route);
         let hosts = hosts.iter().map(|host| Some(host.as_str())).chain(hosts.is_empty().then_some(None));
         for host in hosts {
             let patterns =
@@ -205,13 +203,14 @@ pub(super) fn check_conflicts(config: &Config, out: &mut Vec<Violation>) {
                     "Pattern \"{}\" conflicts with \"{}\" of {}, in some orders of insertion or in all.",
                     one.pattern, other.pattern, other.key
                 );
-                out.push(Violation {
-                    subject: Subject::Document(one.key.clone()),
-                    field: format!("uris[{}]", one.position),
-                    severity: Severity::RejectedLate,
-                    rule: Rule::PatternConflict,
+                let field = format!("uris[{}]", one.position);
+                out.push(Violation::of(
+                    one.key,
+                    Rule::PatternConflict,
+                    Severity::RejectedLate,
+                    field,
                     message,
-                });
+                ));
             }
         }
     }

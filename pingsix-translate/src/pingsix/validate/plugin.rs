@@ -2,7 +2,6 @@
 
 mod answer;
 mod auth;
-mod fields;
 mod observe;
 mod rewrite;
 mod traffic;
@@ -14,6 +13,7 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::{Rule, Severity, Violation};
+use crate::pingsix::known_fields::known_fields;
 use crate::pingsix::plugin::{
     BasicAuth, Brotli, Cache, Cors, Csrf, Echo, FaultInjection, FileLogger, GrpcWeb, Gzip, IpRestriction,
     JwtAuth, KeyAuth, LimitCount, PluginConfig, Prometheus, ProxyRewrite, Redirect, RequestId,
@@ -35,7 +35,6 @@ pub(super) fn check(name: &str, config: &Value, context: &Context<'_>, out: &mut
     let mut plugin = Plugin { context, name, config, rule: Rule::PluginDecode, out };
     if let Some((rule, check)) = registered(name) {
         plugin.rule = rule;
-        plugin.check_ignored_fields(fields::known(name));
         check(&mut plugin);
     } else {
         let message = format!("PingSIX has no plugin \"{name}\".");
@@ -72,14 +71,17 @@ fn registered(name: &str) -> Option<(Rule, Check)> {
         Prometheus::NAME => (Rule::Prometheus, observe::check_prometheus),
         FileLogger::NAME => (Rule::FileLogger, observe::check_file_logger),
         // PingSIX accepts and ignores any configuration.
-        GrpcWeb::NAME => (Rule::PluginDecode, |_| {}),
+        GrpcWeb::NAME => {
+            (Rule::PluginDecode, |plugin| plugin.check_ignored_fields(known_fields::<GrpcWeb>()))
+        }
         _ => return None,
     })
 }
 
 impl Plugin<'_> {
-    /// Decodes the configuration, or reports why it cannot be decoded.
+    /// Decodes the configuration, or reports why it cannot be decoded. Reports ignored fields, too.
     fn decode<C: PluginConfig>(&mut self) -> Option<C> {
+        self.check_ignored_fields(known_fields::<C>());
         if let Ok(config) = C::deserialize(self.config) {
             return Some(config);
         }

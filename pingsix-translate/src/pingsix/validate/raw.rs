@@ -8,32 +8,16 @@ use serde_json::Value;
 use super::{Encryption, Rule, Severity, Subject, ValidateOptions, Violation, validate_known};
 use crate::pingsix::config::relative_key;
 use crate::pingsix::kind::canonical_prefix;
+use crate::pingsix::known_fields::known_fields;
 use crate::pingsix::secret::SECRET_FIELDS;
 use crate::pingsix::{
     Config, Document, DocumentKey, GlobalRule, KeyError, ResourceKind, Route, Service, Ssl, Upstream,
 };
 
-/// Every violation of documents given as keys below the prefix, `routes/<id>`, and JSON values; see [`super`].
-///
-/// The last value of a repeated key counts, as in a store.
-pub fn validate_raw<K: AsRef<str>>(
-    documents: impl IntoIterator<Item = (K, Value)>,
-    options: &ValidateOptions,
-) -> Vec<Violation> {
-    let mut stored = Stored::default();
-    for (key, value) in documents {
-        match DocumentKey::parse(key.as_ref()) {
-            Ok(None) => {}
-            Ok(Some(key)) => stored.put(key, Ok(value)),
-            Err(error) => stored.reject_key(key.as_ref(), &error),
-        }
-    }
-    stored.validate(options)
-}
-
 /// Every violation of the etcd keys and values of a whole prefix, that of the options; see [`super`].
 ///
-/// Beyond [`validate_raw`], the check covers values that are no JSON, and the value of PingSIX's guard key.
+/// The check covers values that are no JSON, and the value of PingSIX's guard key. The last value of a repeated key counts,
+/// as in a store.
 pub fn validate_pairs<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     pairs: impl IntoIterator<Item = (K, V)>,
     options: &ValidateOptions,
@@ -144,13 +128,8 @@ impl Stored {
                     config.insert(key.id, document);
                 }
                 Err((field, reason)) => {
-                    violations.push(Violation {
-                        subject: Subject::Document(key.clone()),
-                        field,
-                        severity: Severity::Rejected,
-                        rule: Rule::Decode,
-                        message: format!("The value does not decode: {reason}."),
-                    });
+                    let message = format!("The value does not decode: {reason}.");
+                    violations.push(Violation::of(&key, Rule::Decode, Severity::Rejected, field, message));
                     undecodable.insert(key);
                 }
             }
@@ -161,60 +140,22 @@ impl Stored {
     }
 }
 
-/// The fields of each kind, and fields that have no effect in APISIX either.
-fn known_fields(kind: ResourceKind) -> &'static [&'static str] {
-    match kind {
-        ResourceKind::Upstream => &[
-            "id",
-            "name",
-            "retries",
-            "retry_timeout",
-            "timeout",
-            "nodes",
-            "type",
-            "checks",
-            "hash_on",
-            "key",
-            "scheme",
-            "pass_host",
-            "upstream_host",
-            "tls",
-        ],
-        ResourceKind::Service => &["id", "name", "plugins", "upstream", "upstream_id", "hosts"],
-        ResourceKind::Route => &[
-            "id",
-            "name",
-            "uri",
-            "uris",
-            "methods",
-            "host",
-            "hosts",
-            "priority",
-            "plugins",
-            "upstream",
-            "upstream_id",
-            "service_id",
-            "timeout",
-        ],
-        ResourceKind::GlobalRule => &["id", "plugins"],
-        ResourceKind::Ssl => &["id", "cert", "key", "snis"],
-    }
-}
-
 fn check_unknown_fields(key: &DocumentKey, value: &Value, violations: &mut Vec<Violation>) {
     let Value::Object(fields) = value else { return };
+    // These have no effect in APISIX either.
     let harmless = ["create_time", "update_time", "labels", "desc"];
-    let known = known_fields(key.kind);
+    let known = match key.kind {
+        ResourceKind::Upstream => known_fields::<Upstream>(),
+        ResourceKind::Service => known_fields::<Service>(),
+        ResourceKind::Route => known_fields::<Route>(),
+        ResourceKind::GlobalRule => known_fields::<GlobalRule>(),
+        ResourceKind::Ssl => known_fields::<Ssl>(),
+    };
     for name in fields.keys().map(String::as_str) {
         let active = name == "status" && fields.get(name) == Some(&Value::from(1));
         if !known.contains(&name) && !harmless.contains(&name) && !active {
-            violations.push(Violation {
-                subject: Subject::Document(key.clone()),
-                field: name.to_owned(),
-                severity: Severity::Misbehaves,
-                rule: Rule::IgnoredField,
-                message: format!("PingSIX ignores the field \"{name}\"."),
-            });
+            let message = format!("PingSIX ignores the field \"{name}\".");
+            violations.push(Violation::of(key, Rule::IgnoredField, Severity::Misbehaves, name, message));
         }
     }
 }

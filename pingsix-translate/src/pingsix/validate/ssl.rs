@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::context::Context;
 use super::pem::{self, Envelope};
-use super::{Rule, Severity, Subject, Violation};
+use super::{Rule, Severity, Violation};
 use crate::pingsix::router::{inspect_pattern, reverse_host};
 use crate::pingsix::{Config, DocumentKey, Ssl};
 
@@ -55,13 +55,8 @@ pub(super) fn check_server_names(config: &Config, out: &mut Vec<Violation>) {
                 Some(owner) => format!("Server name \"{name}\" stands in {owner} already."),
                 None => format!("Server name \"{name}\" conflicts with another one."),
             };
-            out.push(Violation {
-                subject: Subject::Document(key.clone()),
-                field: format!("snis[{index}]"),
-                severity: Severity::RejectedLate,
-                rule: Rule::ServerName,
-                message,
-            });
+            let field = format!("snis[{index}]");
+            out.push(Violation::of(key, Rule::ServerName, Severity::RejectedLate, field, message));
         }
     }
 }

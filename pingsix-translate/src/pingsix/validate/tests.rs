@@ -24,6 +24,16 @@ fn violations_with(documents: &Value, options: &ValidateOptions) -> Vec<Violatio
     validate_raw(all, options)
 }
 
+/// The violations of documents by their keys below the prefix.
+fn validate_raw(
+    documents: impl IntoIterator<Item = (impl std::fmt::Display, Value)>,
+    options: &ValidateOptions,
+) -> Vec<Violation> {
+    let stored =
+        documents.into_iter().map(|(key, value)| (format!("{}/{key}", options.prefix), value.to_string()));
+    validate_pairs(stored, options)
+}
+
 /// Asserts that the check by changed documents has the answer of [`validate`] while documents come and go. The check leaves
 /// entangled documents to `validate`.
 #[track_caller]
@@ -47,7 +57,7 @@ fn assert_check_agrees(pairs: &[(String, Value)], options: &ValidateOptions) {
         let violations = validate(&config, &options);
         let expected = violations.iter().all(Violation::is_intended);
         let is_entangled =
-            encoded.documents().iter().any(|(key, document)| summary(key, document).is_entangled);
+            encoded.documents().iter().any(|(key, document)| inspect::summary(key, document).is_entangled);
         let passed = check.is_passed(&options);
         assert!(passed == expected || (!passed && is_entangled), "{passed}: {config:?} {violations:?}");
         let mut anew = AcceptanceCheck::default();

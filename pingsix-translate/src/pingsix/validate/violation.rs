@@ -59,6 +59,18 @@ pub struct Violation {
 }
 
 impl Violation {
+    /// A violation of a document.
+    pub(super) fn of(
+        document: &DocumentKey,
+        rule: Rule,
+        severity: Severity,
+        field: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        let subject = Subject::Document(document.clone());
+        Self { subject, field: field.into(), severity, rule, message: message.into() }
+    }
+
     /// Whether PingSIX refuses the configuration for this violation, at any stage.
     pub fn is_refusal(&self) -> bool {
         self.severity > Severity::Harmful

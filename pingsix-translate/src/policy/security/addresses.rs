@@ -6,7 +6,8 @@ use super::Reader;
 use crate::crd;
 use crate::model::{Capability, FieldPath, Network, Refusal};
 use crate::pingsix::Plugins;
-use crate::pingsix::plugin::{ForwardedHeaderErrorPolicy, IpRestriction, RequestId};
+use crate::pingsix::plugin::{ForwardedHeaderErrorPolicy, IpRestriction, PluginConfig as _, RequestId};
+use crate::policy::inherited::FieldValue;
 
 /// The most networks of a list. PingSIX gets twice as many at most.
 const MAX_NETWORKS: usize = 256;
@@ -42,30 +43,42 @@ impl Reader<'_> {
     }
 }
 
-/// Adds the plugins for the addresses of clients.
+impl FieldValue for crd::Authorization {
+    fn plugin_names(&self) -> &'static [&'static str] {
+        &[IpRestriction::NAME]
+    }
+
+    fn add_to(&self, plugins: &mut Plugins) {
+        plugins.insert(&IpRestriction {
+            whitelist: in_both_notations(&self.allow),
+            blacklist: in_both_notations(&self.deny),
+            ..IpRestriction::default()
+        });
+    }
+}
+
+/// Refines the check of addresses.
 ///
 /// Of a trusted proxy, PingSIX takes the address in `X-Forwarded-For`. Without a readable line of that header, PingSIX takes
 /// the address in `X-Real-IP`, and without one, the address of the proxy (`src/plugins/ip_restriction.rs`). A client behind
 /// the proxy may cause both, by a byte that is not ASCII in the line that the proxy extends. So `request-id`, which runs
 /// first, puts an empty header in the place of a missing or unreadable one. Its other fields have no effect. An empty header
 /// has no address, and PingSIX refuses requests of trusted proxies without one.
-pub(super) fn add_to(
-    plugins: &mut Plugins,
-    authorization: &crd::Authorization,
-    client_ip: Option<&crd::ClientIp>,
-) {
-    let mut restriction = IpRestriction {
-        whitelist: in_both_notations(&authorization.allow),
-        blacklist: in_both_notations(&authorization.deny),
-        ..IpRestriction::default()
-    };
-    if let Some(client_ip) = client_ip {
-        restriction.trusted_proxies = in_both_notations(&client_ip.trusted_proxies);
-        restriction.use_forwarded_headers = true;
-        restriction.forwarded_header_error_policy = ForwardedHeaderErrorPolicy::Deny;
+impl FieldValue for crd::ClientIp {
+    fn plugin_names(&self) -> &'static [&'static str] {
+        &[RequestId::NAME]
+    }
+
+    fn add_to(&self, plugins: &mut Plugins) {
+        let Some(Ok(restriction)) = plugins.get::<IpRestriction>() else { return };
+        plugins.insert(&IpRestriction {
+            trusted_proxies: in_both_notations(&self.trusted_proxies),
+            use_forwarded_headers: true,
+            forwarded_header_error_policy: ForwardedHeaderErrorPolicy::Deny,
+            ..restriction
+        });
         plugins.insert(&RequestId::empty_forwarded_for());
     }
-    plugins.insert(&restriction);
 }
 
 /// Networks with those of IPv4 in both notations: PingSIX compares addresses as the sockets show them.

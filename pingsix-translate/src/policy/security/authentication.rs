@@ -5,6 +5,7 @@ use crate::crd::{ApiKeyAuth, BasicAuth, ExtractFrom, Jwt, SecurityPolicySpec};
 use crate::model::{Capability, FieldPath, Refusal};
 use crate::pingsix::Plugins;
 use crate::pingsix::plugin::{self, JwtAlgorithm, JwtAuth, KeyAuth, PluginConfig as _};
+use crate::policy::inherited::FieldValue;
 use crate::references::entry;
 
 /// An authentication. These count as one field, because PingSIX would demand all that are set.
@@ -16,8 +17,8 @@ pub(super) enum Authentication {
     Jwt(Box<JwtAuth>),
 }
 
-impl Authentication {
-    pub(super) const fn plugin_names(&self) -> &'static [&'static str] {
+impl FieldValue for Authentication {
+    fn plugin_names(&self) -> &'static [&'static str] {
         match self {
             Self::Anonymous => &[],
             Self::ApiKey(_) => &[KeyAuth::NAME],
@@ -26,7 +27,7 @@ impl Authentication {
         }
     }
 
-    pub(super) fn add_to(&self, plugins: &mut Plugins) {
+    fn add_to(&self, plugins: &mut Plugins) {
         match self {
             Self::Anonymous => {}
             Self::ApiKey(config) => plugins.insert(config),
@@ -38,9 +39,6 @@ impl Authentication {
 
 /// The type of a Secret with a user and a password.
 const BASIC_AUTH_SECRET: &str = "kubernetes.io/basic-auth";
-
-/// The claims that PingSIX can require; it ignores others (`jsonwebtoken`, `required_spec_claims`).
-const CLAIMS: [&str; 5] = ["aud", "exp", "iss", "nbf", "sub"];
 
 /// The name of a cookie that no request can have: PingSIX ends names at the first `=`. A policy takes no token from a cookie,
 /// and PingSIX would read a nameless cookie for an empty name.
@@ -168,9 +166,10 @@ impl Reader<'_> {
         };
         let mut required_claims: Vec<String> = jwt.required_claims.clone();
         for (index, claim) in jwt.required_claims.iter().enumerate() {
-            if !CLAIMS.contains(&claim.as_str()) {
+            if !JwtAuth::CLAIMS.contains(&claim.as_str()) {
                 let at = at.child("requiredClaims").index(index);
-                self.refusals.push(Capability::RequiredClaim.refuse_with(at, &[claim, &CLAIMS.join(", ")]));
+                self.refusals
+                    .push(Capability::RequiredClaim.refuse_with(at, &[claim, &JwtAuth::CLAIMS.join(", ")]));
             }
         }
         // PingSIX compares these claims where a token has them, and takes tokens without them.

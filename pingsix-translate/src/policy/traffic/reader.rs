@@ -13,11 +13,11 @@ use crate::crd::{
 use crate::model::{FieldPath, Reason, Refusal};
 use crate::normalise::{HeaderChanges, header_name};
 use crate::pingsix::plugin::{
-    Abort, Brotli, Cache, Delay, FaultInjection, GrpcWeb, Gzip, KeyMissingPolicy, LimitCount, PluginConfig,
-    RequestId, ResponseRewrite,
+    Abort, Brotli, Cache, Delay, FaultInjection, GrpcWeb, Gzip, KeyMissingPolicy, LimitCount, RequestId,
+    ResponseRewrite,
 };
 use crate::pingsix::{HashOn, Plugins};
-use crate::policy::inherited::{acceptance_refusals, unreadable_refusal};
+use crate::policy::inherited::{FieldValue, acceptance_refusals, unreadable_refusal};
 
 /// The longest delay in milliseconds. PingSIX holds each delayed request for the time.
 const LONGEST_DELAY: u128 = 60_000;
@@ -108,7 +108,7 @@ impl<'s> Reader<'s> {
     }
 
     /// A field that is not applied if it is invalid.
-    fn optional<T, V: Lowered>(
+    fn optional<T, V: FieldValue>(
         &mut self,
         name: &str,
         value: Option<&T>,
@@ -124,7 +124,7 @@ impl<'s> Reader<'s> {
     }
 
     /// A field, or its first refusal; `None` if the field is not set.
-    fn field<T, V: Lowered>(
+    fn field<T, V: FieldValue>(
         &mut self,
         name: &str,
         value: Option<&T>,
@@ -146,23 +146,6 @@ impl<'s> Reader<'s> {
             Some(refusal) => Some(Err(refusal)),
             None => read.map(Ok),
         }
-    }
-}
-
-/// A value of a field as plugins.
-trait Lowered {
-    fn add_to(&self, plugins: &mut Plugins);
-}
-
-impl<P: PluginConfig> Lowered for P {
-    fn add_to(&self, plugins: &mut Plugins) {
-        plugins.insert(self);
-    }
-}
-
-impl Lowered for Codings {
-    fn add_to(&self, plugins: &mut Plugins) {
-        self.add_to(plugins);
     }
 }
 

@@ -11,10 +11,14 @@ fn refuse(sentence: impl std::fmt::Display) -> garde::Result {
     Err(garde::Error::new(sentence))
 }
 
-/// The first of some values that stands twice.
-fn repeated<T: Ord>(values: impl IntoIterator<Item = T>) -> Option<T> {
+/// Refuses the first of some values that stands twice.
+fn check_once<T: Ord>(
+    values: impl IntoIterator<Item = T>,
+    sentence: impl FnOnce(T) -> String,
+) -> garde::Result {
     let mut seen = BTreeSet::new();
-    values.into_iter().find_map(|value| seen.replace(value))
+    let repeated = values.into_iter().find_map(|value| seen.replace(value));
+    repeated.map_or(Ok(()), |value| refuse(sentence(value)))
 }
 
 pub(super) fn snis(
@@ -42,10 +46,7 @@ pub(super) fn snis(
                 Err(error) => return refuse(format_args!("\"{name}\" is not a server name: {error}.")),
             }
         }
-        match repeated(names) {
-            Some(name) => refuse(format_args!("Server name \"{name}\" stands twice.")),
-            None => Ok(()),
-        }
+        check_once(names, |name| format!("Server name \"{name}\" stands twice."))
     }
 }
 
@@ -67,10 +68,7 @@ pub(super) fn alpn(mode: Option<TlsMode>) -> impl FnOnce(&Vec<String>, &()) -> g
         if let Some(other) = protocols.iter().find(|protocol| !HTTP_PROTOCOLS.contains(&protocol.as_str())) {
             return refuse(format_args!("\"{other}\" is neither h2 nor http/1.1."));
         }
-        match repeated(protocols) {
-            Some(protocol) => refuse(format_args!("Protocol {protocol} stands twice.")),
-            None => Ok(()),
-        }
+        check_once(protocols, |protocol| format!("Protocol {protocol} stands twice."))
     }
 }
 
@@ -83,10 +81,7 @@ pub(super) fn client_auth(mode: Option<TlsMode>) -> impl FnOnce(&Option<ClientAu
         if auth.mode == ClientAuthMode::RequireAndVerify && auth.ca_ids.is_empty() {
             return refuse("The validation of client certificates needs an authority.");
         }
-        match repeated(&auth.ca_ids) {
-            Some(id) => refuse(format_args!("Authority {id} stands twice.")),
-            None => Ok(()),
-        }
+        check_once(&auth.ca_ids, |id| format!("Authority {id} stands twice."))
     }
 }
 
@@ -100,10 +95,7 @@ pub(super) fn ssl_ids(mode: Option<TlsMode>) -> impl FnOnce(&Vec<String>, &()) -
             refuse("Only a route that terminates TLS has certificates.")
         }
         (Some(TlsMode::Terminate), false) | (Some(TlsMode::Passthrough) | None, true) => {
-            match repeated(ids) {
-                Some(id) => refuse(format_args!("Certificate {id} stands twice.")),
-                None => Ok(()),
-            }
+            check_once(ids, |id| format!("Certificate {id} stands twice."))
         }
     }
 }
@@ -116,10 +108,7 @@ pub(super) fn targets(targets: &[StreamTarget], (): &()) -> garde::Result {
     if targets.iter().any(|target| target.weight == 0) {
         return refuse("A target has weight 0; weights start at 1.");
     }
-    match repeated(targets.iter().map(|target| &target.to)) {
-        Some(_) => refuse("Two targets are the same."),
-        None => Ok(()),
-    }
+    check_once(targets.iter().map(|target| &target.to), |_| "Two targets are the same.".to_owned())
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "garde fixes the shape")]

@@ -8,6 +8,7 @@ use rand::seq::IndexedRandom;
 use serde_json::{Value, json};
 
 use super::route::AGES;
+use super::schema::Specs;
 use super::{NAMESPACES, Taste, filter, one_in, pick, table, table_of_sets};
 
 /// Names of Secrets with credentials.
@@ -199,62 +200,18 @@ fn target_ref(rng: &mut SmallRng, object: &Value) -> Value {
 
 /// The spec of a policy without its targets.
 pub(crate) fn settings(rng: &mut SmallRng, is_wide: bool) -> Value {
-    let mut spec = json!({});
-    match rng.random_range(0..8) {
-        0 | 1 => {
-            let mut refs = vec![reference(rng, "keys")];
-            if one_in(rng, 3) {
-                refs.push(reference(rng, "hmac"));
-            }
-            spec["apiKeyAuth"] = json!({ "credentialRefs": refs });
-            extraction(rng, &mut spec["apiKeyAuth"]);
-        }
-        2 => {
-            spec["basicAuth"] = json!({ "secretRef": reference(rng, "user"), "sanitize": one_in(rng, 2) });
-        }
-        3 | 4 => {
-            let algorithm = if one_in(rng, 24) { "HS384" } else { pick(rng, &["HS256", "HS512"]) };
-            spec["jwt"] = json!({ "algorithm": algorithm, "secretRef": reference(rng, "hmac") });
-            let jwt = &mut spec["jwt"];
-            if one_in(rng, 2) {
-                jwt["issuer"] = json!(pick(rng, &["us", "them"]));
-            }
-            if one_in(rng, 2) {
-                jwt["audience"] = json!("shop");
-            }
-            if one_in(rng, 4) {
-                jwt["requiredClaims"] =
-                    json!([pick(rng, &["sub", "nbf", "iss", "sub", "nbf", "iss", "role"])]);
-            }
-            if one_in(rng, 4) {
-                jwt["clockSkew"] = json!(rng.random_range(1..9));
-            }
-            extraction(rng, jwt);
-        }
-        5 => spec["anonymous"] = json!({}),
-        _ => {}
+    const AUTHENTICATIONS: [&str; 4] = ["apiKeyAuth", "basicAuth", "jwt", "anonymous"];
+    let mut spec = SPECS.draw(rng);
+    let fields = spec.as_object_mut().unwrap();
+    if !one_in(rng, 40) {
+        // A policy has one authentication.
+        let set: Vec<&str> = AUTHENTICATIONS.into_iter().filter(|name| fields.contains_key(*name)).collect();
+        let kept = set.choose(rng).copied();
+        fields.retain(|field, _| Some(field.as_str()) == kept || !AUTHENTICATIONS.contains(&field.as_str()));
     }
-    if one_in(rng, 40) {
-        spec["anonymous"] = json!({});
-    }
-    if one_in(rng, 3) {
-        let list = if rng.random() { "allow" } else { "deny" };
-        spec["authorization"] = json!({ list: [network(rng)] });
-        if one_in(rng, 3) {
-            spec["authorization"]["deny"] = json!([network(rng)]);
-        }
-    }
-    if one_in(rng, 4) {
-        spec["clientIP"] = json!({ "trustedProxies": [network(rng)] });
-    }
-    if one_in(rng, 4) {
-        spec["cors"] = filter::cors(rng);
-    }
-    if one_in(rng, 6) {
-        spec["csrf"] = json!({ "secretRef": reference(rng, "hmac") });
-    }
-    if one_in(rng, 40) {
-        spec["oidc"] = json!({ "issuer": "us" });
+    if let Some(jwt) = fields.get_mut("jwt").filter(|_| !one_in(rng, 24)) {
+        // The algorithm needs the field.
+        jwt["secretRef"] = reference(rng, "hmac");
     }
     let often = if is_wide { 3 } else { 40 };
     if one_in(rng, often) {
@@ -263,15 +220,40 @@ pub(crate) fn settings(rng: &mut SmallRng, is_wide: bool) -> Value {
     spec
 }
 
-fn extraction(rng: &mut SmallRng, auth: &mut Value) {
-    if one_in(rng, 2) {
-        auth["sanitize"] = json!(true);
-    }
-    match rng.random_range(0..6) {
-        0 => auth["extractFrom"] = json!({ "headers": ["x-credential"] }),
-        1 => auth["extractFrom"] = json!({ "params": ["credential"] }),
-        2 => auth["extractFrom"] = json!({ "headers": ["x-credential"], "params": ["credential"] }),
-        _ => {}
+const SPECS: Specs = Specs {
+    kind: "SecurityPolicy",
+    own: &[
+        ("targetRefs", |_| Value::Null),
+        ("strategy", |_| Value::Null),
+        ("apiKeyAuth.credentialRefs[]", |rng| {
+            let name = pick(rng, &["keys", "keys", "hmac"]);
+            reference(rng, name)
+        }),
+        ("apiKeyAuth.extractFrom", extraction),
+        ("basicAuth.secretRef", |rng| reference(rng, "user")),
+        ("jwt.algorithm", |rng| {
+            json!(if one_in(rng, 24) { "HS384" } else { pick(rng, &["HS256", "HS512"]) })
+        }),
+        ("jwt.secretRef", |rng| reference(rng, "hmac")),
+        ("jwt.publicKeyRef", |_| Value::Null),
+        ("jwt.extractFrom", extraction),
+        ("jwt.issuer", |rng| json!(pick(rng, &["us", "them"]))),
+        ("jwt.audience", |_| json!("shop")),
+        ("jwt.requiredClaims[]", |rng| json!(pick(rng, &["sub", "nbf", "iss", "sub", "nbf", "iss", "role"]))),
+        ("authorization.allow[]", |rng| json!(network(rng))),
+        ("authorization.deny[]", |rng| json!(network(rng))),
+        ("clientIP.trustedProxies[]", |rng| json!(network(rng))),
+        ("cors", filter::cors),
+        ("csrf.secretRef", |rng| reference(rng, "hmac")),
+    ],
+    mistakes: Some(160),
+};
+
+fn extraction(rng: &mut SmallRng) -> Value {
+    match rng.random_range(0..3) {
+        0 => json!({ "headers": ["x-credential"] }),
+        1 => json!({ "params": ["credential"] }),
+        _ => json!({ "headers": ["x-credential"], "params": ["credential"] }),
     }
 }
 

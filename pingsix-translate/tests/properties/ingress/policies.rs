@@ -15,8 +15,7 @@ use super::answer::answer;
 use super::oracle::Decided;
 use super::{CLASS, Case, LAYOUTS, Tally, arriving_at, generate, options, report};
 use crate::generate::security::{credentials, grants, settings};
-use crate::generate::traffic;
-use crate::generate::{NAMESPACES, hosts, one_in, pick, probe};
+use crate::generate::{NAMESPACES, backend_traffic, hosts, one_in, pick, probe, traffic};
 use crate::incremental::{Present, compare, put};
 use crate::oracle::Target;
 use crate::probe::Probe;
@@ -65,23 +64,8 @@ fn backend_policy(rng: &mut SmallRng, name: &str) -> Value {
     if one_in(rng, 2) {
         target["sectionName"] = json!(pick(rng, &["http", "http", "admin", "absent"]));
     }
-    let mut spec = json!({ "targetRefs": [target] });
-    if one_in(rng, 2) {
-        spec["timeout"] = json!({ "connect": pick(rng, &["2s", "2s", "1m", "500ms"]) });
-        if one_in(rng, 2) {
-            spec["timeout"]["read"] = json!(pick(rng, &["2s", "1m"]));
-        }
-    }
-    if one_in(rng, 2) {
-        let retries = *[0_u32, 2, 3, 17].choose(rng).expect("there are some");
-        spec["retry"] = json!({ "numRetries": retries });
-    }
-    if one_in(rng, 4) {
-        spec["loadBalancer"] = json!({ "type": pick(rng, &["Random", "LeastRequest"]) });
-    }
-    if one_in(rng, 10) {
-        spec["tls"] = json!({ "clientCertificateRef": { "name": pick(rng, &["one", "missing"]) } });
-    }
+    let mut spec = backend_traffic::settings(rng);
+    spec["targetRefs"] = json!([target]);
     let mut metadata = json!({ "namespace": pick(rng, &NAMESPACES), "name": name });
     if !one_in(rng, 12) {
         metadata["creationTimestamp"] = json!(pick(rng, &AGES));

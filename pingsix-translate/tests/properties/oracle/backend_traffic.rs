@@ -26,6 +26,19 @@ fn way(policy: &Policy, without: Way) -> Option<Way> {
     if policy.spec["loadBalancer"]["type"] == "LeastRequest" {
         return None;
     }
+    if let Some(active) = policy.spec.pointer("/healthCheck/active") {
+        let mut statuses = active["http"]["expectedStatuses"].as_array().into_iter().flatten();
+        let is_probe_by_connection = active["type"] == "TCP";
+        if active["interval"] == "500ms"
+            || is_probe_by_connection && active.get("http").is_some()
+            || statuses.any(|status| *status == 99)
+        {
+            return None;
+        }
+    }
+    if policy.spec["retry"]["timeout"] == "500ms" {
+        return None;
+    }
     if let Some(timeout) = policy.spec.get("timeout") {
         let (connect, send, read) = without.timeout.unwrap_or((5, 30, 30));
         let seconds = |field: &str, without: u64| match timeout[field].as_str() {

@@ -7,6 +7,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::super::generate::schema::has_mistake;
 use super::filter::{self, Changes, Cors};
 use super::world::{Grant, Metadata, Name, Owner};
 use super::{Answer, World};
@@ -323,6 +324,7 @@ impl World {
         let mut fields = spec.as_object().unwrap().keys();
         if !fields.all(is_known)
             || authentications > 1
+            || has_mistake(spec)
             || !policy.has_targets_of_one_class()
             || overrides_nothing
         {
@@ -355,13 +357,13 @@ impl World {
             if !["HS256", "HS512"].contains(&algorithm.as_str()) {
                 return None;
             }
-            let secret = self.entries(policy, &jwt["secretRef"])?.remove("key")?;
+            let secret = self.entries(policy, jwt.get("secretRef")?)?.remove("key")?;
             let text = |field: &str| jwt[field].as_str().map(str::to_owned);
             let mut claims = Claims {
                 issuer: text("issuer"),
                 audience: text("audience"),
                 required: texts(&jwt["requiredClaims"]),
-                leeway: jwt["clockSkew"].as_u64().unwrap_or_default(),
+                leeway: jwt.get("clockSkew").map_or(Some(0), Value::as_u64)?,
             };
             if claims.required.contains("role") {
                 return None;
@@ -372,6 +374,9 @@ impl World {
             protection.credential = Some(Credential::Token { secret, algorithm, claims, place });
         }
         if let Some(authorization) = spec.get("authorization") {
+            if authorization.as_object()?.is_empty() {
+                return None;
+            }
             let (allow, deny) = (networks(&authorization["allow"]), networks(&authorization["deny"]));
             protection.addresses = Some(Addresses { allow, deny, ..Addresses::default() });
         }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::super::generate::schema::has_mistake;
 use super::World;
 use super::filter::Changes;
 use super::security::{Inherited, Policy, Target, Unhonoured, contributors, oldest_for};
@@ -88,7 +89,7 @@ struct Part {
 
 /// The part that a field asks for; `None` if the field is not set or not valid.
 fn treatment(policy: &Policy, field: &str) -> Option<Part> {
-    let value = policy.spec.get(field)?;
+    let value = policy.spec.get(field).filter(|value| !has_mistake(value))?;
     let mut part = Part::default();
     let treatment = &mut part.treatment;
     match field {
@@ -136,7 +137,10 @@ fn treatment(policy: &Policy, field: &str) -> Option<Part> {
             }
         }
         "grpcWeb" => treatment.is_web = true,
-        "responseHeaders" => part.headers = Some(Changes::read(value, false)?),
+        "responseHeaders" => {
+            let is_set = ["set", "add", "remove"].iter().any(|list| value.get(list).is_some());
+            part.headers = Some(Changes::read(value, false).filter(|_| is_set)?);
+        }
         "cache" => {
             let seconds = match value["ttl"].as_str()? {
                 "5s" => 5,
@@ -151,9 +155,10 @@ fn treatment(policy: &Policy, field: &str) -> Option<Part> {
             };
             let statuses: BTreeSet<u64> = match value.get("statuses") {
                 None => [200].into(),
-                Some(statuses) => statuses.as_array()?.iter().filter_map(Value::as_u64).collect(),
+                Some(statuses) => statuses.as_array()?.iter().map(Value::as_u64).collect::<Option<_>>()?,
             };
-            if methods.contains("POST") || statuses.contains(&206) {
+            let is_kept = |status: &u64| (200..600).contains(status) && ![206, 304].contains(status);
+            if !statuses.iter().all(is_kept) {
                 return None;
             }
             treatment.cache = Some((seconds, methods, statuses));
@@ -164,10 +169,6 @@ fn treatment(policy: &Policy, field: &str) -> Option<Part> {
 }
 
 fn quota(local: &Value) -> Option<Quota> {
-    let known = ["limit", "key", "onMissingKey", "rejectCode", "quotaHeaders"];
-    if !local.as_object()?.keys().all(|field| known.contains(&field.as_str())) {
-        return None;
-    }
     let kind = match local["key"]["type"].as_str().unwrap_or("RemoteAddress") {
         "RemoteAddress" => None,
         "Header" => Some("header"),
@@ -184,7 +185,9 @@ fn quota(local: &Value) -> Option<Quota> {
         _ => return None,
     };
     Some(Quota {
-        requests: local["limit"]["requests"].as_u64().filter(|requests| *requests > 0)?,
+        requests: local["limit"]["requests"]
+            .as_u64()
+            .filter(|requests| (1..=1_000_000_000).contains(requests))?,
         seconds: match local["limit"]["unit"].as_str()? {
             "Second" => 1,
             "Minute" => 60,
@@ -194,7 +197,10 @@ fn quota(local: &Value) -> Option<Quota> {
         },
         by,
         shares: local["onMissingKey"] != "Deny",
-        status: local.get("rejectCode").map_or(Some(429), Value::as_u64)?,
+        status: local
+            .get("rejectCode")
+            .map_or(Some(429), Value::as_u64)
+            .filter(|status| (400..600).contains(status))?,
         tells: local["quotaHeaders"] != false,
     })
 }

@@ -45,7 +45,6 @@ pub(super) fn check_echo(plugin: &mut Plugin<'_>) {
 }
 
 pub(super) fn check_cors(plugin: &mut Plugin<'_>) {
-    const METHODS: [&str; 7] = ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD"];
     let Some(cors) = plugin.decode::<Cors>() else { return };
     let any = |list: &str| matches!(list, "*" | "**");
     if cors.allow_credential && any(&cors.allow_origins) {
@@ -67,7 +66,7 @@ pub(super) fn check_cors(plugin: &mut Plugin<'_>) {
     }
     // PingSIX never applies its rules for the other fields.
     if !any(&cors.allow_methods) {
-        let allowed = |method: &str| METHODS.iter().any(|known| known.eq_ignore_ascii_case(method));
+        let allowed = |method: &str| Cors::METHODS.iter().any(|known| known.eq_ignore_ascii_case(method));
         for method in cors.allow_methods.split(',').map(str::trim).filter(|method| !allowed(method)) {
             let message = format!("\"{method}\" is no method that PingSIX ever allows.");
             plugin.warn("allow_methods", message);

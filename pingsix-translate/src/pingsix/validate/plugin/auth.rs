@@ -70,9 +70,6 @@ pub(super) fn check_jwt(plugin: &mut Plugin<'_>) {
     }
 }
 
-/// The claims that can be required (`jsonwebtoken`, `Validation`).
-const REGISTERED_CLAIMS: [&str; 5] = ["aud", "exp", "iss", "nbf", "sub"];
-
 fn check_claims(plugin: &mut Plugin<'_>, auth: &JwtAuth) {
     for (claim, value) in [("iss", &auth.iss), ("aud", &auth.aud)] {
         if value.is_some() && !auth.required_claims.iter().any(|required| required == claim) {
@@ -81,7 +78,7 @@ fn check_claims(plugin: &mut Plugin<'_>, auth: &JwtAuth) {
         }
     }
     for (index, claim) in auth.required_claims.iter().enumerate() {
-        if !REGISTERED_CLAIMS.contains(&claim.as_str()) {
+        if !JwtAuth::CLAIMS.contains(&claim.as_str()) {
             let message =
                 format!("PingSIX lets in tokens without \"{claim}\", which is no registered claim.");
             plugin.harm(&format!("required_claims[{index}]"), message);

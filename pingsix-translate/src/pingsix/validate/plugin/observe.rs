@@ -11,25 +11,6 @@ const MAX_ID_CHARS: u32 = 4096;
 const MAX_LABEL_VALUES: usize = 10_000;
 const MAX_LABEL_BYTES: usize = 4096;
 
-/// The variables of a log line (`LogFormat::write_variable`), beside those that start with `var_`.
-const VARIABLES: [&str; 15] = [
-    "request_method",
-    "uri",
-    "query_string",
-    "http_host",
-    "request_time",
-    "http_user_agent",
-    "http_referer",
-    "remote_addr",
-    "remote_port",
-    "server_addr",
-    "status",
-    "server_protocol",
-    "request_id",
-    "body_bytes_sent",
-    "error",
-];
-
 pub(super) fn check_request_id(plugin: &mut Plugin<'_>) {
     let Some(request_id) = plugin.decode::<RequestId>() else { return };
     let RangeId { char_set, length } = &request_id.range_id;
@@ -75,10 +56,8 @@ pub(super) fn check_prometheus(plugin: &mut Plugin<'_>) {
 
 pub(super) fn check_file_logger(plugin: &mut Plugin<'_>) {
     let Some(logger) = plugin.decode::<FileLogger>() else { return };
-    for rest in logger.log_format.split('$').skip(1) {
-        let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
-        let name = &rest[..end.unwrap_or(rest.len())];
-        if !name.is_empty() && !name.starts_with("var_") && !VARIABLES.contains(&name) {
+    for name in FileLogger::variables(&logger.log_format) {
+        if !name.starts_with("var_") && !FileLogger::VARIABLES.contains(&name) {
             plugin.warn("log_format", format!("\"${name}\" is no variable of PingSIX, so it is empty."));
         }
     }
