@@ -31,7 +31,7 @@ pub use crate::watch::Event;
 use crate::watch::{Undecodable, Watched, WatchedKind};
 
 /// A store of one kind.
-pub type KindStore<K> = ReflectorStore<Watched<K>, Target>;
+pub(crate) type KindStore<K> = ReflectorStore<Watched<K>, Target>;
 
 macro_rules! world {
     ($($kind:ident in $field:ident $facts:tt)+) => {
@@ -105,7 +105,7 @@ macro_rules! world {
             }
 
             /// Every undecodable object, with its problem.
-            pub fn undecodable(&self) -> Vec<(ObjectKey, Undecodable)> {
+            pub(crate) fn undecodable(&self) -> Vec<(ObjectKey, Undecodable)> {
                 let mut problems = Vec::new();
                 $(
                     problems.extend(self.$field.objects().iter().filter_map(|object| {
@@ -208,6 +208,7 @@ fn store<K: WatchedKind + Edges>() -> KindStore<K> {
 }
 
 /// A kind with a store.
+#[doc(hidden)]
 pub trait Stored: WatchedKind {
     /// The store of the kind.
     fn store(world: &World) -> &KindStore<Self>;

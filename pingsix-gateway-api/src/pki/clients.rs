@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::PostParams;
 use kube::{Api, Client};
 use pingsix_sink::Scope;
 use pingsix_sink::embedded::feed_uri;
@@ -18,7 +17,7 @@ use thiserror::Error;
 use super::identity::{ClientIdentity, FeedIdentity};
 use super::options::AuthorityOptions;
 use super::rotation::Authorities;
-use super::{IssueError, MANAGED_BY, REQUEST_TIMEOUT, secret_metadata};
+use super::{IssueError, MANAGED_BY, REQUEST_TIMEOUT, write_secret};
 use crate::api_error::{ApiError, within};
 
 /// The type of a Secret with a certificate.
@@ -102,18 +101,9 @@ impl ClientSecrets {
         else {
             return Ok(());
         };
-        let (data, params) = (Some(identity.to_data()), PostParams::default());
-        match present {
-            None => {
-                let (metadata, type_) = (secret_metadata(&name.name), Some(TYPE.to_owned()));
-                let secret = Secret { metadata, data, type_, ..Secret::default() };
-                within(REQUEST_TIMEOUT, api.create(&params, &secret)).await?;
-            }
-            Some(secret) => {
-                let secret = Secret { data, ..secret };
-                within(REQUEST_TIMEOUT, api.replace(&name.name, &params, &secret)).await?;
-            }
-        }
+        let new = || Secret { type_: Some(TYPE.to_owned()), ..Secret::default() };
+        let secret = Secret { data: Some(identity.to_data()), ..present.unwrap_or_else(new) };
+        write_secret(api, &name.name, secret).await?;
         tracing::info!(secret = %name, reason = because.as_str(), "issued a client certificate of the feed");
         Ok(())
     }

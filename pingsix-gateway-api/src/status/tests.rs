@@ -71,7 +71,7 @@ impl Rig {
     /// A rig with a writer that follows.
     fn following() -> Self {
         let rig = Self::without_writer();
-        tokio::spawn(rig.writer.clone().run(rig.leadership(), rig.stop.clone()));
+        tokio::spawn(rig.stop.clone().run_until_cancelled_owned(rig.writer.clone().run(rig.leadership())));
         rig
     }
 

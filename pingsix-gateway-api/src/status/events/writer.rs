@@ -13,7 +13,6 @@ use pingsix_translate::ObjectKey;
 use pingsix_translate::status::Problem;
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
-use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::board::{EventBoard, PendingReport};
@@ -45,7 +44,7 @@ pub struct EventOptions {
     /// The timeout of a request.
     pub timeout: Duration,
     /// The delays after failures.
-    pub pacing: Pacing,
+    pub(crate) pacing: Pacing,
     /// The clock of Events.
     pub clock: Clock,
 }
@@ -154,17 +153,11 @@ impl EventWriter {
     }
 
     /// Writes Events until `stop`.
-    pub async fn run(self, leadership: Leadership, stop: CancellationToken) {
+    pub async fn run(self, leadership: Leadership) {
         let mut gained = leadership.clone();
         loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = gained.gained() => {}
-            }
-            tokio::select! {
-                () = stop.cancelled() => return,
-                _ = leadership.while_held(self.lead()) => {}
-            }
+            gained.gained().await;
+            leadership.while_held(self.lead()).await;
         }
     }
 
