@@ -93,6 +93,8 @@ pub mod leader;
 #[cfg(feature = "controller")]
 pub mod metrics;
 #[cfg(feature = "controller")]
+mod named;
+#[cfg(feature = "controller")]
 pub mod operations;
 #[cfg(feature = "controller")]
 pub mod permissions;

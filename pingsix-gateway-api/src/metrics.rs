@@ -32,6 +32,7 @@ use prometheus_client::registry::Registry;
 use tokio::time::Instant;
 
 use crate::acceptance::TrialCause;
+use crate::named::named_values;
 use page::{CallbackCollector, Page};
 
 /// The content type of the text of [`Metrics::encode`].
@@ -54,36 +55,21 @@ type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
 /// The labels of a series, by name.
 pub(crate) type Labels<const COUNT: usize> = [(&'static str, &'static str); COUNT];
 
-/// The outcome of a reconciliation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// The owner is ours, and its documents are published.
-    Current,
-    /// The owner is deleted or not ours, and its data planes are empty.
-    Withdrawn,
-    /// The owner waits for referenced objects.
-    Waiting,
-    /// Another reconciliation began before the end of all publications.
-    Superseded,
-    /// A publication failed, and is retried.
-    Failed,
-    /// The translation panicked. The last publication stays, and the translation is retried.
-    Panicked,
-}
-
-impl Outcome {
-    const ALL: [Self; 6] =
-        [Self::Current, Self::Withdrawn, Self::Waiting, Self::Superseded, Self::Failed, Self::Panicked];
-
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Current => "current",
-            Self::Withdrawn => "withdrawn",
-            Self::Waiting => "waiting",
-            Self::Superseded => "superseded",
-            Self::Failed => "failed",
-            Self::Panicked => "panicked",
-        }
+named_values! {
+    /// The outcome of a reconciliation.
+    pub(crate) enum Outcome {
+        /// The owner is ours, and its documents are published.
+        Current = "current",
+        /// The owner is deleted or not ours, and its data planes are empty.
+        Withdrawn = "withdrawn",
+        /// The owner waits for referenced objects.
+        Waiting = "waiting",
+        /// Another reconciliation began before the end of all publications.
+        Superseded = "superseded",
+        /// A publication failed, and is retried.
+        Failed = "failed",
+        /// The translation panicked. The last publication stays, and the translation is retried.
+        Panicked = "panicked",
     }
 }
 
@@ -174,11 +160,11 @@ impl Metrics {
     /// Creates the series that may begin with an error: Prometheus sees no increase in a series that begins at 1.
     fn begin_at_zero(&self) {
         for kind in OWNER_KINDS.map(Kind::as_str) {
-            for outcome in Outcome::ALL.map(Outcome::as_str) {
+            for outcome in Outcome::ALL.iter().map(|outcome| outcome.as_str()) {
                 drop(self.reconciliations.get_or_create(&[("kind", kind), ("outcome", outcome)]));
             }
         }
-        for cause in TrialCause::ALL.map(TrialCause::as_str) {
+        for cause in TrialCause::ALL.iter().map(|cause| cause.as_str()) {
             drop(self.trials.get_or_create(&[("cause", cause)]));
         }
     }

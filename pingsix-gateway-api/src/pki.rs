@@ -66,6 +66,9 @@ pub use rotation::{Lifetimes, LifetimesError};
 pub use server::ServerIdentity;
 pub(crate) use server::serve;
 
+/// An error for the log.
+type LoggedError = Box<dyn std::error::Error + Send + Sync>;
+
 /// The timeout of a request to the API server.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -127,11 +127,6 @@ macro_rules! world {
                 all
             }
 
-            /// The number of objects of each kind, in the order of [`Kind::ALL`].
-            pub fn counts(&self) -> Vec<(Kind, usize)> {
-                vec![$((Kind::$kind, self.$field.reader().len()),)+]
-            }
-
             /// All decodable objects, as `pingsix-gatewayctl` would read them from a dump of the cluster. The call
             /// scans all objects, so it serves tests and dumps.
             pub fn to_objects(&self) -> Objects {
@@ -230,26 +225,6 @@ pub struct Effects {
     pub sliced: BTreeSet<ObjectName>,
     /// Touched objects that cannot be decoded, with their problems. They count as absent.
     pub undecodable: BTreeMap<ObjectKey, Problem>,
-}
-
-impl Effects {
-    /// Adds the effects of a later event.
-    pub fn merge(&mut self, other: Self) {
-        for key in other.removed {
-            self.touched.remove(&key);
-            self.undecodable.remove(&key);
-            self.removed.insert(key);
-        }
-        for key in other.touched {
-            self.removed.remove(&key);
-            self.undecodable.remove(&key);
-            self.touched.insert(key);
-        }
-        self.owners.extend(other.owners);
-        self.sliced.extend(other.sliced);
-        self.classes.extend(other.classes);
-        self.undecodable.extend(other.undecodable);
-    }
 }
 
 impl World {

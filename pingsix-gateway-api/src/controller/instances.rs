@@ -195,9 +195,7 @@ impl Poll {
             }
         }
     }
-}
 
-impl Poll {
     /// Polls the instances that are due.
     async fn ask(&mut self) {
         let now = Instant::now();

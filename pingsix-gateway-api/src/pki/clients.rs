@@ -12,27 +12,15 @@ use kube::{Api, Client};
 use pingsix_sink::Scope;
 use pingsix_sink::embedded::feed_uri;
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
-use thiserror::Error;
 
 use super::identity::{ClientIdentity, FeedIdentity};
 use super::options::AuthorityOptions;
 use super::rotation::Authorities;
-use super::{IssueError, MANAGED_BY, REQUEST_TIMEOUT, write_secret};
-use crate::api_error::{ApiError, within};
+use super::{LoggedError, MANAGED_BY, REQUEST_TIMEOUT, write_secret};
+use crate::api_error::within;
 
 /// The type of a Secret with a certificate.
 const TYPE: &str = "kubernetes.io/tls";
-
-/// A Secret does not hold its identity.
-#[derive(Debug, Error)]
-enum ClientError {
-    #[error("the Secret exists, and the controller has not made it")]
-    Foreign,
-    #[error(transparent)]
-    Issue(#[from] IssueError),
-    #[error(transparent)]
-    Api(#[from] ApiError),
-}
 
 /// Writes the Secrets.
 pub(super) struct ClientSecrets {
@@ -90,9 +78,9 @@ impl ClientSecrets {
         scopes: &BTreeSet<Scope>,
         authorities: &Authorities,
         (present, held): (Option<Secret>, Option<FeedIdentity>),
-    ) -> Result<(), ClientError> {
+    ) -> Result<(), LoggedError> {
         if present.as_ref().is_some_and(|secret| !is_ours(secret)) {
-            return Err(ClientError::Foreign);
+            return Err("the Secret exists, and the controller has not made it".into());
         }
         let uris = scopes.iter().map(feed_uri).collect();
         let (now, lifetimes) = (self.options.clock.now(), &self.options.lifetimes);

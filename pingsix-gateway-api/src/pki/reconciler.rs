@@ -17,8 +17,8 @@ use super::identity::{ClientIdentity, FeedIdentity};
 use super::options::AuthorityOptions;
 use super::record::{ROTATE, WAITS_FOR};
 use super::rotation::{Authorities, Edition};
-use super::{IssueError, RecordError, write_secret};
-use crate::api_error::{ApiError, ApiErrorCategory};
+use super::{IssueError, LoggedError, RecordError, write_secret};
+use crate::api_error::ApiErrorCategory;
 use crate::leader::Leadership;
 use crate::wait;
 
@@ -50,15 +50,6 @@ pub(crate) struct IssuedIdentity {
     pub(crate) renewal: Option<Timestamp>,
     /// The edition of the identity, for [`report_edition`](FeedAuthority::report_edition) after every data plane has its identity.
     pub(crate) edition: Edition,
-}
-
-/// The Secret of the authority is not written.
-#[derive(Debug, thiserror::Error)]
-enum WriteError {
-    #[error(transparent)]
-    Issue(#[from] IssueError),
-    #[error(transparent)]
-    Api(#[from] ApiError),
 }
 
 /// No identity can be issued.
@@ -271,7 +262,7 @@ impl AuthorityReconciler {
         state: &SecretState,
         reported: Option<&Edition>,
         clients: &mut ClientSecrets,
-    ) -> Result<bool, WriteError> {
+    ) -> Result<bool, LoggedError> {
         let (now, lifetimes) = (self.options.clock.now(), &self.options.lifetimes);
         let (present, next) = match state {
             SecretState::Unknown | SecretState::Wrong => return Ok(false),
@@ -314,7 +305,7 @@ impl AuthorityReconciler {
         self.write(present, &next).await
     }
 
-    async fn write(&self, present: Option<Secret>, authorities: &Authorities) -> Result<bool, WriteError> {
+    async fn write(&self, present: Option<Secret>, authorities: &Authorities) -> Result<bool, LoggedError> {
         let is_new = present.is_none();
         let secret = present.unwrap_or_default();
         let name = &self.options.secret.name;

@@ -4,17 +4,17 @@ use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use pingsix_sink::EmbeddedEtcd;
 use pingsix_sink::embedded::ServerTls;
-use pingsix_sink::{EmbeddedEtcd, SinkError};
 use rcgen::SanType;
 use tokio::time::sleep;
 
-use super::IssueError;
 use super::authority::Purpose;
 use super::certificate::Certificate;
 use super::options::AuthorityOptions;
 use super::reconciler::FeedAuthority;
 use super::rotation::{Authorities, Edition, Lifetimes};
+use super::{IssueError, LoggedError};
 use crate::health::Gate;
 
 /// The number of checks per lifetime. The longest pause bounds the interval.
@@ -132,22 +132,13 @@ pub(crate) async fn serve(authority: FeedAuthority, etcd: EmbeddedEtcd, ready: O
     }
 }
 
-/// The server gets no new certificate.
-#[derive(Debug, thiserror::Error)]
-enum RenewalError {
-    #[error(transparent)]
-    Issue(#[from] IssueError),
-    #[error(transparent)]
-    Server(#[from] SinkError),
-}
-
 /// Makes a certificate, and hands it to the server.
 fn made(
     authorities: &Authorities,
     etcd: &EmbeddedEtcd,
     options: &AuthorityOptions,
     now: Timestamp,
-) -> Result<ServerIdentity, RenewalError> {
+) -> Result<ServerIdentity, LoggedError> {
     let made = authorities.server_identity(&options.server_names, now, &options.lifetimes)?;
     etcd.replace_tls(made.tls())?;
     Ok(made)

@@ -15,7 +15,7 @@ use super::error::{Step, WatchError};
 use super::input::{Closed, Input, WorldKind, send};
 use super::kinds::{Presence, presence};
 use super::merge::EventMerger;
-use super::options::{Namespaces, SecretWatch, WatchOptions};
+use super::options::{SecretWatch, WatchOptions};
 use super::stream::{Selection, StreamItem, WatchContext, list_watch};
 use crate::api_error::ApiErrorCategory;
 use crate::wait::changed;
@@ -216,12 +216,7 @@ fn selections(kind: Kind, options: &WatchOptions) -> Vec<Selection> {
         _ if kind.is_selected_by_label() => (options.labels.clone(), None),
         _ => (None, None),
     };
-    let whole = Selection { namespace: None, labels, fields };
-    match &options.namespaces {
-        Namespaces::Only(namespaces) if kind.is_namespaced() => namespaces
-            .iter()
-            .map(|namespace| Selection { namespace: Some(namespace.clone()), ..whole.clone() })
-            .collect(),
-        Namespaces::Only(_) | Namespaces::All => vec![whole],
-    }
+    let scopes = if kind.is_namespaced() { options.namespaces.scopes() } else { vec![None] };
+    let selection = |namespace| Selection { namespace, labels: labels.clone(), fields: fields.clone() };
+    scopes.into_iter().map(selection).collect()
 }

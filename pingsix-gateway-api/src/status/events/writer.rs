@@ -231,21 +231,15 @@ impl EventWriter {
                 } else {
                     debug!(object = %object, category, error = %error, "an Event was not written");
                 }
-                match error.category {
-                    // A retry would get the same response. Statuses and logs have the problem, too.
-                    ApiErrorCategory::Forbidden | ApiErrorCategory::NotFound | ApiErrorCategory::Refused => {
-                        self.board.reported(problem, now);
-                    }
-                    ApiErrorCategory::Unauthorized
-                    | ApiErrorCategory::Conflict
-                    | ApiErrorCategory::Expired
-                    | ApiErrorCategory::Throttled
-                    | ApiErrorCategory::Server
-                    | ApiErrorCategory::Timeout
-                    | ApiErrorCategory::Transport
-                    | ApiErrorCategory::Malformed => {
-                        state.pace.failed(now, error.retry_after, &self.options.pacing);
-                    }
+                // A retry would get the same response. Statuses and logs have the problem, too.
+                let is_final = matches!(
+                    error.category,
+                    ApiErrorCategory::Forbidden | ApiErrorCategory::NotFound | ApiErrorCategory::Refused
+                );
+                if is_final {
+                    self.board.reported(problem, now);
+                } else {
+                    state.pace.failed(now, error.retry_after, &self.options.pacing);
                 }
             }
         }
