@@ -268,7 +268,7 @@ impl Metrics {
         let mut counts = std::collections::BTreeMap::<Labels<2>, i64>::new();
         let mut known = self.known_problems.lock();
         for gone in known.iter() {
-            counts.insert(gone.clone(), 0);
+            counts.insert(*gone, 0);
         }
         for problem in problems {
             let label = [("severity", problem.severity.as_str()), ("reason", problem.reason.as_str())];

@@ -70,28 +70,28 @@ impl OwnerIndex {
         let mut changed = BTreeSet::new();
         for key in own(before) {
             if own_verdict(after, key).is_none() {
-                self.apply(owner, Change::Removed(key, &()), &mut changed);
+                self.apply(owner, &Change::Removed(key, &()), &mut changed);
             }
         }
         for key in own(after) {
             if own_verdict(before, key) != own_verdict(after, key) {
-                self.apply(owner, Change::Added(key, &()), &mut changed);
+                self.apply(owner, &Change::Added(key, &()), &mut changed);
             }
         }
         for change in after.ingresses.changes(&before.ingresses) {
-            self.apply(owner, change, &mut changed);
+            self.apply(owner, &change, &mut changed);
         }
         for change in after.routes.changes(&before.routes) {
-            self.apply(owner, change, &mut changed);
+            self.apply(owner, &change, &mut changed);
         }
         for (key, verdict) in &before.policies {
             if !after.policies.contains_key(key) {
-                self.apply(owner, Change::Removed(key, verdict), &mut changed);
+                self.apply(owner, &Change::Removed(key, verdict), &mut changed);
             }
         }
         for (key, verdict) in &after.policies {
             if before.policies.get(key) != Some(verdict) {
-                self.apply(owner, Change::Added(key, verdict), &mut changed);
+                self.apply(owner, &Change::Added(key, verdict), &mut changed);
             }
         }
         if changed.len() > self.owners.len() / 2 {
@@ -105,7 +105,7 @@ impl OwnerIndex {
     fn apply<V: PartialEq>(
         &mut self,
         owner: &Arc<ObjectKey>,
-        change: Change<'_, Arc<ObjectKey>, V>,
+        change: &Change<'_, Arc<ObjectKey>, V>,
         changed: &mut BTreeSet<Arc<ObjectKey>>,
     ) {
         match change {
@@ -115,7 +115,7 @@ impl OwnerIndex {
             Change::Removed(key, _) => self.remove(key, owner),
         }
         let (Change::Added(key, _) | Change::Replaced(key, ..) | Change::Removed(key, _)) = change;
-        changed.insert(key.clone());
+        changed.insert(Arc::clone(key));
     }
 
     /// The owners with a verdict on an object, in order.
