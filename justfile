@@ -144,6 +144,17 @@ bench:
 bench-live *routes:
     cargo bench -p pingsix-gateway-api --features controller --bench live -- {{ routes }}
 
+# Needs etcd and PINGSIX_BIN, and says so when one is missing. Recorded in docs/results.
+# What PingSIX pays for each Route when it applies a change, by the shape of the Routes.
+bench-apply *routes:
+    cargo bench -p pingsix-gateway-api --bench apply -- {{ routes }}
+
+# Another controller runs in turn with ours: just bench-gateways --beside FILE (benches/gateways/description.rs has the format).
+# The tests of the public benchmark gateway-api-bench, until a client has its answer; needs Linux, PINGSIX_BIN and the cluster, and
+# says so when one is missing. Tests can be named, such as propagation. Recorded in docs/results.
+bench-gateways *arguments:
+    cargo bench -p pingsix-gateway-api --features controller --bench gateways -- {{ arguments }}
+
 # The real PingSIX reads both (PINGSIX_BIN); says what is missing. Some four minutes, recorded in docs/results.
 # What delivery costs, by ratios: the embedded server beside etcd.
 bench-delivery *routes:

@@ -38,6 +38,7 @@ use pingsix_translate::snapshot::OwnerSnapshot;
 use pingsix_translate::status::{Problem, Reason, Severity};
 use pingsix_translate::{DataPlaneKey, FieldPath, ObjectKey, Origin};
 
+use crate::named::named_values;
 use backoff::Backoff;
 pub(crate) use named::named_sources;
 pub(crate) use prior_statuses::PriorStatuses;
@@ -88,23 +89,13 @@ pub(crate) struct Trial {
     pub(crate) suspects: usize,
 }
 
-/// The cause of a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TrialCause {
-    /// PingSIX has refused a publication, and the object at fault is not known yet.
-    Search,
-    /// An object in quarantine is retried, as it is from time to time.
-    Retry,
-}
-
-impl TrialCause {
-    pub(crate) const ALL: [Self; 2] = [Self::Search, Self::Retry];
-
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Search => "search",
-            Self::Retry => "retry",
-        }
+named_values! {
+    /// The cause of a trial.
+    pub(crate) enum TrialCause {
+        /// PingSIX has refused a publication, and the object at fault is not known yet.
+        Search = "search",
+        /// An object in quarantine is retried, as it is from time to time.
+        Retry = "retry",
     }
 }
 

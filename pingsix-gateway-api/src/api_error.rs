@@ -6,69 +6,40 @@ use kube_runtime::watcher;
 use thiserror::Error;
 use tokio::time::timeout;
 
+use crate::named::named_values;
+
 /// The longest part of a message that is kept, in characters: a proxy in place of an API server may send a page.
 const MAX_MESSAGE_CHARS: usize = 300;
 
-/// The category of an error. Each category has its own consequence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum ApiErrorCategory {
-    /// 401: the API server does not know who asks, as when a token has run out.
-    Unauthorized,
-    /// 403: we may not.
-    Forbidden,
-    /// 404: there is no such object, or no such path.
-    NotFound,
-    /// 409: another writer was faster.
-    Conflict,
-    /// 410: the version asked for is no longer known, so everything has to be listed again.
-    Expired,
-    /// 429: too many requests.
-    Throttled,
-    /// Another 4xx: the API server does not take the request, and will not next time.
-    Refused,
-    /// 5xx.
-    Server,
-    /// No answer in time.
-    Timeout,
-    /// No connection, or one that broke.
-    Transport,
-    /// An answer that makes no sense.
-    Malformed,
+named_values! {
+    /// The category of an error. Each category has its own consequence.
+    pub(crate) enum ApiErrorCategory {
+        /// 401: the API server does not know who asks, as when a token has run out.
+        Unauthorized = "unauthorized",
+        /// 403: we may not.
+        Forbidden = "forbidden",
+        /// 404: there is no such object, or no such path.
+        NotFound = "not_found",
+        /// 409: another writer was faster.
+        Conflict = "conflict",
+        /// 410: the version asked for is no longer known, so everything has to be listed again.
+        Expired = "expired",
+        /// 429: too many requests.
+        Throttled = "throttled",
+        /// Another 4xx: the API server does not take the request, and will not next time.
+        Refused = "refused",
+        /// 5xx.
+        Server = "server",
+        /// No answer in time.
+        Timeout = "timeout",
+        /// No connection, or one that broke.
+        Transport = "transport",
+        /// An answer that makes no sense.
+        Malformed = "malformed",
+    }
 }
 
 impl ApiErrorCategory {
-    /// Every category, in declaration order.
-    pub(crate) const ALL: &'static [Self] = &[
-        Self::Unauthorized,
-        Self::Forbidden,
-        Self::NotFound,
-        Self::Conflict,
-        Self::Expired,
-        Self::Throttled,
-        Self::Refused,
-        Self::Server,
-        Self::Timeout,
-        Self::Transport,
-        Self::Malformed,
-    ];
-
-    /// A name for logs and metrics.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Unauthorized => "unauthorized",
-            Self::Forbidden => "forbidden",
-            Self::NotFound => "not_found",
-            Self::Conflict => "conflict",
-            Self::Expired => "expired",
-            Self::Throttled => "throttled",
-            Self::Refused => "refused",
-            Self::Server => "server",
-            Self::Timeout => "timeout",
-            Self::Transport => "transport",
-            Self::Malformed => "malformed",
-        }
-    }
-
     const fn of_status(code: u16) -> Self {
         match code {
             401 => Self::Unauthorized,

@@ -33,9 +33,9 @@ use pingsix_translate::{
     DataPlane, DataPlaneKey, ObjectKey, Options, Origin, PolicyPlugins, Provenance, SharedMap,
 };
 
-pub use conversion::Bridge;
+pub(crate) use conversion::Bridge;
 pub use quarantine::{Measure, Quarantined};
-pub use stream::{BridgedStream, QuarantinedStream, bridge_stream};
+pub use stream::{BridgedStream, bridge_stream};
 
 /// A data plane, ready to be published.
 #[derive(Clone, Debug)]
@@ -75,21 +75,6 @@ pub enum BridgeError {
     },
 }
 
-impl BridgeError {
-    /// Whether a retry may succeed: never, because the bridge is a pure function.
-    pub const fn is_retryable(&self) -> bool {
-        false
-    }
-
-    /// The category of the error, a stable name for metrics.
-    pub const fn category(&self) -> &'static str {
-        match self {
-            Self::Key { .. } => "invalid_key",
-            Self::Refused { .. } => "refused",
-        }
-    }
-}
-
 fn sentences(violations: &[Violation]) -> String {
     violations.iter().map(|violation| violation.message.as_str()).collect::<Vec<_>>().join(" ")
 }
@@ -102,7 +87,7 @@ fn sentences(violations: &[Violation]) -> String {
 ///
 /// [`BridgeError`] if nothing can be published. Callers keep the last publication then.
 pub fn bridge(key: &DataPlaneKey, plane: &DataPlane, options: &Options) -> Result<Bridged, BridgeError> {
-    Bridge::new().bridge(key, plane, options)
+    Bridge::default().bridge(key, plane, options)
 }
 
 /// The owner of a document.

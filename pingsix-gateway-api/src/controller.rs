@@ -39,6 +39,7 @@ mod sink_opener;
 mod sinks_failed;
 #[cfg(test)]
 mod slow_feed;
+mod tasks;
 #[cfg(test)]
 mod tests;
 
@@ -50,7 +51,7 @@ use kube::Client;
 use pingsix_sink::EmbeddedEtcd;
 use pingsix_translate::DataPlaneKey;
 use tokio::sync::watch;
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
 pub use addresses::PublishedAddresses;
@@ -77,6 +78,7 @@ use engine::Engine;
 use observers::Gates;
 use orphans::OrphanCollector;
 use poll_targets::PollTargets;
+use tasks::Tasks;
 
 /// The options of a controller. [`new`](Self::new) has the defaults.
 #[derive(Clone, Debug)]
@@ -242,7 +244,7 @@ impl Controller {
         // However this ends, also by being dropped, its parts end too.
         let parts = stop.child_token();
         let _end_parts = parts.clone().drop_guard();
-        let mut tasks: JoinSet<()> = JoinSet::new();
+        let mut tasks = Tasks::new(&parts);
 
         // Another replica must not lead while this one still publishes.
         let election = CancellationToken::new();
@@ -251,32 +253,34 @@ impl Controller {
         let authority = options.feed_authority.clone().map(|authority| {
             let ready = health.as_ref().map(|health| health.gate("certificate", "the feed has none yet"));
             let served = sinks.embedded().map(|etcd| (etcd.clone(), ready));
-            keep_authority(&client, authority, served, &leadership, (&parts, &mut tasks))
+            keep_authority(&client, authority, served, &leadership, &mut tasks)
         });
         if let (Some(metrics), Some(replicas)) = (&metrics, &replicas) {
             metrics.observe_replicas(replicas.clone());
         }
         let sinks = sinks.with_leadership(&leadership).with_metrics(metrics.clone()).with_replicas(replicas);
         let sinks = Arc::new(sinks.with_attached(AttachedSinks::new(opener)));
-        tasks.spawn(Arc::clone(&sinks).exchange_readers(parts.clone()));
+        tasks.spawn_to_end(Arc::clone(&sinks).exchange_readers(parts.clone()));
         let reconciler =
             Reconciler::new(options.translation.clone()).hiding_objects(options.watch.labels.is_some());
         let readers = Readers::of(reconciler.world());
         let writer =
             StatusWriter::new(client.clone(), readers.clone(), status.clone(), options.writer.clone());
-        tasks.spawn(writer.clone().run(leadership.clone(), parts.clone()));
+        tasks.spawn(writer.clone().run(leadership.clone()));
         let teller =
             EventWriter::new(client.clone(), readers.clone(), events.clone(), options.events.clone());
-        tasks.spawn(teller.run(leadership.clone(), parts.clone()));
-        let (addresses, published_addresses) = addresses::start(&client, &options.addresses, &parts);
-        tasks.spawn(addresses);
+        tasks.spawn(teller.run(leadership.clone()));
+        let addresses = addresses::start(&client, &options.addresses, &mut tasks);
         if let Some(metrics) = &metrics {
-            tasks.spawn(observers::follow_leadership(metrics.clone(), leadership.clone(), parts.clone()));
+            tasks.spawn_to_end(observers::follow_leadership(
+                metrics.clone(),
+                leadership.clone(),
+                parts.clone(),
+            ));
         }
-        let (follow_bundles, bundles) = bundles::start(client.clone(), parts.clone());
-        tasks.spawn(follow_bundles);
+        let bundles = bundles::start(client.clone(), &mut tasks);
         let targets = PollTargets::default();
-        let pages = instances::start(targets.subscribe(), &options.status_client, &parts, &mut tasks);
+        let pages = instances::start(targets.subscribe(), &options.status_client, &mut tasks);
         let provisioning = options.provisioning.as_ref().map(|provisioning| {
             provisioning::start(provisioning::TaskContext {
                 client: &client,
@@ -286,13 +290,12 @@ impl Controller {
                 events: events.clone(),
                 metrics: metrics.clone(),
                 leadership: &leadership,
-                stop: &parts,
                 tasks: &mut tasks,
             })
         });
         let collector = OrphanCollector::new(&options, &client, &sinks, &leadership, &progress);
-        let collector = collector.start(&parts, &mut tasks);
-        let drifted = drift::start(sinks.drifts(), sinks.attached().watch(), &parts, &mut tasks);
+        let collector = collector.start(&mut tasks);
+        let drifted = drift::start(sinks.drifts(), sinks.attached().watch(), &mut tasks);
         let (mut watches, inputs) = Watches::start(client, options.watch.clone(), &parts);
         if let Some(metrics) = &metrics {
             observers::observe(metrics, watches.stats(), &writer, reconciler.world());
@@ -306,7 +309,7 @@ impl Controller {
             managed: engine::Managed::new(provisioning),
             sinks,
             leadership: leadership.clone(),
-            addresses: published_addresses,
+            addresses,
             health,
             metrics,
             fixed_pages: options.status_pages,
@@ -319,12 +322,12 @@ impl Controller {
         // The engine is on the heap, so that the future of an embedding program stays small.
         let run = tokio::select! {
             ran = Box::pin(engine.run(sources, &watches)) => ran,
-            error = first_error(&mut tasks) => Err(ControllerError::Task(error)),
+            error = tasks.first_error() => Err(ControllerError::Task(error)),
         };
         parts.cancel();
         election.cancel();
         watches.ended().await.map_err(ControllerError::Task)?;
-        all_ended(tasks).await.map_err(ControllerError::Task)?;
+        tasks.all_ended().await.map_err(ControllerError::Task)?;
         run
     }
 }
@@ -334,11 +337,11 @@ fn elect(
     client: &Client,
     lease: Option<LeaseOptions>,
     election: &CancellationToken,
-    tasks: &mut JoinSet<()>,
+    tasks: &mut Tasks,
 ) -> Result<Leadership, ControllerError> {
     let Some(lease) = lease else { return Ok(Leadership::always()) };
     let (elector, leadership) = Elector::new(client.clone(), lease)?;
-    tasks.spawn(elector.run(election.clone()));
+    tasks.spawn_to_end(elector.run(election.clone()));
     Ok(leadership)
 }
 
@@ -348,30 +351,12 @@ fn keep_authority(
     options: AuthorityOptions,
     served: Option<(EmbeddedEtcd, Option<Gate>)>,
     leadership: &Leadership,
-    (stop, tasks): (&CancellationToken, &mut JoinSet<()>),
+    tasks: &mut Tasks,
 ) -> FeedAuthority {
     let (reconciler, authority) = pki::start(client.clone(), options);
-    tasks.spawn(reconciler.run(leadership.clone(), stop.clone()));
+    tasks.spawn(reconciler.run(leadership.clone()));
     if let Some((etcd, ready)) = served {
-        tasks.spawn(pki::serve(authority.clone(), etcd, ready, stop.clone()));
+        tasks.spawn(pki::serve(authority.clone(), etcd, ready));
     }
     authority
-}
-
-/// Waits until all tasks have ended.
-async fn all_ended(mut tasks: JoinSet<()>) -> Result<(), JoinError> {
-    while let Some(ended) = tasks.join_next().await {
-        ended?;
-    }
-    Ok(())
-}
-
-/// Waits until one of the tasks fails, for ever if none does.
-async fn first_error(tasks: &mut JoinSet<()>) -> JoinError {
-    while let Some(ended) = tasks.join_next().await {
-        if let Err(error) = ended {
-            return error;
-        }
-    }
-    std::future::pending().await
 }

@@ -5,6 +5,7 @@
 //! publication reaches it. A data plane without an instance is never programmed.
 
 mod lookup;
+#[doc(hidden)]
 pub mod reception;
 pub mod status_page;
 

@@ -32,25 +32,27 @@ use pingsix_translate::responder::RedirectInstruction;
 use pingsix_translate::status::{ConditionType, Problem, Reason, Severity, Verdicts};
 use pingsix_translate::{DataPlaneKey, Kind, Provenance, SharedMap};
 
-pub use candidates::{MissReason, RejectedMatch};
-pub use check::Check;
+pub(crate) use candidates::{MissReason, RejectedMatch};
+pub(crate) use check::Check;
 pub use connection::{StreamPorts, explain_connection};
-pub use decision::{FailedCondition, Step, StepResult};
-pub use explanation::{Answer, Backend, Explanation, MatchedRoute, NotFoundCause, RequestLine, Target};
+pub(crate) use decision::{FailedCondition, Step, StepResult};
+pub use explanation::{Answer, Backend, Explanation, NotFoundCause, Target};
+pub(crate) use explanation::{MatchedRoute, RequestLine};
 #[cfg(feature = "view")]
 pub(crate) use inquiry::has_scheme;
 pub use inquiry::{ArrivalPort, Inquiry, InquiryAnswerError, InquiryError, RequestOptions, parse_header};
 use listener::Closed;
 pub(crate) use listener::serving_listeners;
 pub use listener::{ClosedCause, Listener, has_port, listeners};
-pub use policies::PolicyPlugins;
+pub(crate) use policies::PolicyPlugins;
 use policies::{injecting_policy, policies};
-pub use related::{RelatedObjects, is_accepted};
+pub(crate) use related::RelatedObjects;
+pub use related::is_accepted;
 pub use sent::{HeaderChange, Sent};
 pub use source::Source;
 pub use text::in_words;
 #[cfg(feature = "view")]
-pub(crate) use text::{NO_SOURCE, answer_lines};
+pub(crate) use text::{NO_SOURCE, answer_lines, route_lines};
 
 /// A data plane with its provenance and verdicts.
 #[derive(Clone, Copy, Debug)]
@@ -164,8 +166,7 @@ impl<'a> PreparedPlane<'a> {
         let injects = |(_, route): (_, &Route)| injecting_policy(&self.plane, route).is_some();
         let is_injected = is_static && matched.is_some_and(injects);
         let answer = answer(self, &arrived, outcome, self.serves(request, port), &steps, &[]);
-        let decided = steps.into_iter().find(|step| step.result == StepResult::Decides);
-        let source = decided.and_then(|step| step.source);
+        let source = deciding_source(&steps).cloned();
         Some(BriefAnswer { route: matched.map(|(key, _)| key), source, answer, is_injected })
     }
 
@@ -231,18 +232,7 @@ impl<'a> PreparedPlane<'a> {
         } else {
             Some(listener::closed(plane, request, port))
         };
-        let nothing = Explanation {
-            request: request_line(request, port),
-            data_plane: Some(plane.key.to_string()),
-            listeners: listeners.clone(),
-            route: None,
-            steps: Vec::new(),
-            before: Vec::new(),
-            answer: Answer::Closed { cause: ClosedCause::Listener, why: String::new(), if_open: None },
-            problems: Vec::new(),
-            rejected: Vec::new(),
-            more_rejected: 0,
-        };
+        let is_served = closed.is_some() || !listeners.is_empty();
         // The documents have no ports. This request cannot reach the data plane, because no port is open for it.
         let unreachable = match (&closed, &arrival) {
             (Some(Closed { why, may_be_open: false, .. }), _) | (None | Some(_), Err(why)) => {
@@ -250,14 +240,20 @@ impl<'a> PreparedPlane<'a> {
             }
             (None | Some(_), Ok(_)) => None,
         };
-        if let Some(why) = unreachable {
-            let answer = Answer::Closed { cause: ClosedCause::Listener, why, if_open: None };
-            return Explanation { answer, ..nothing };
+        let is_unreachable = unreachable.is_some();
+        let data_plane = Some(plane.key.to_string());
+        let nothing = Explanation::closed(
+            request_line(request, port),
+            data_plane,
+            listeners,
+            unreachable.unwrap_or_default(),
+        );
+        if is_unreachable {
+            return nothing;
         }
         let (matched, steps) = self.decide(arrived, &outcome);
         let key = matched.map(|(key, _)| key);
         let (rejected, more_rejected) = candidates::rejected(plane, request, key, &steps);
-        let is_served = closed.is_some() || !listeners.is_empty();
         // These answers come before all other plugins.
         let is_first = matches!(outcome, Outcome::Static { .. } | Outcome::Preflight { .. });
         let answer = answer(self, arrived, outcome, is_served, &steps, &rejected);
@@ -294,25 +290,18 @@ fn request_line(request: &Request, port: Option<u16>) -> RequestLine {
 
 fn matched_route(plane: &Plane<'_>, key: &DocumentKey, route: &Route) -> MatchedRoute {
     let global = plane.config.global_rules().flat_map(|(_, rule)| rule.plugins.iter());
-    let (host, purpose) = match plane.provenance.get(key) {
-        Some(Provenance::Rules { host, .. }) => (host.as_ref().map(ToString::to_string), None),
+    let (mut host, mut purpose) = (None, None);
+    match plane.provenance.get(key) {
+        Some(Provenance::Rules { host: of_rules, .. }) => host = of_rules.as_ref().map(ToString::to_string),
         Some(Provenance::Guard { listener }) if listener.is_empty() => {
-            (None, Some("answers requests that no rule takes".to_owned()))
+            purpose = Some("answers requests that no rule takes".to_owned());
         }
-        Some(Provenance::Guard { listener }) => (
-            Some(listener.clone()),
-            Some(format!("keeps requests for {listener} from listeners with a wider hostname")),
-        ),
-        Some(
-            Provenance::Backend { .. }
-            | Provenance::Status { .. }
-            | Provenance::Redirect
-            | Provenance::Telemetry { .. }
-            | Provenance::Policies { .. }
-            | Provenance::Certificate { .. },
-        )
-        | None => (None, None),
-    };
+        Some(Provenance::Guard { listener }) => {
+            host = Some(listener.clone());
+            purpose = Some(format!("keeps requests for {listener} from listeners with a wider hostname"));
+        }
+        Some(_) | None => {}
+    }
     MatchedRoute {
         key: key.to_string(),
         host,
@@ -357,14 +346,14 @@ fn answer(
         }
         Outcome::Static { route, status, body, .. } => {
             let policy = plane.config.route(&route.id).and_then(|route| injecting_policy(plane, route));
-            let decided = steps.iter().find(|step| step.result == StepResult::Decides);
-            let why = match (policy, decided.and_then(|step| step.source.as_ref())) {
+            let source = deciding_source(steps);
+            let why = match (policy, source) {
                 (Some(policy), _) => format!("{policy} injects this fault."),
                 // Errors have no body.
                 (None, Some(source)) if !body.is_empty() => {
                     format!("{} {} asks for it.", source.object, source.field)
                 }
-                (None, Some(_) | None) => why_status(prepared, status, decided),
+                (None, Some(_) | None) => why_status(prepared, status, source),
             };
             Answer::Status { status, by: "PingSIX", why }
         }
@@ -381,12 +370,12 @@ fn answer(
                 .collect();
             match backends.as_slice() {
                 [Backend { target: Target::Status { status }, .. }] => {
-                    let decided = steps.iter().find(|step| step.result == StepResult::Decides);
+                    let source = deciding_source(steps);
                     let is_guard = matches!(plane.provenance.get(route), Some(Provenance::Guard { .. }));
                     if *status == 404 && is_guard {
                         return not_found(plane, is_served, rejected);
                     }
-                    if *status == 404 && decided.is_none_or(|step| step.source.is_none()) {
+                    if *status == 404 && source.is_none() {
                         return Answer::NotFound {
                             cause: NotFoundCause::Conditions,
                             why: "The conditions of every match with this path and method fail.".to_owned(),
@@ -395,7 +384,7 @@ fn answer(
                     Answer::Status {
                         status: *status,
                         by: "the responder",
-                        why: why_status(prepared, *status, decided),
+                        why: why_status(prepared, *status, source),
                     }
                 }
                 [Backend { target: Target::Redirect {}, .. }] => redirect_of_responder(plane, route, request)
@@ -424,8 +413,12 @@ fn redirect_of_responder(plane: &Plane<'_>, route: &DocumentKey, request: &Reque
     Some(Answer::Redirect { status: instruction.status.code().as_u16(), location })
 }
 
-fn why_status(prepared: &PreparedPlane<'_>, status: u16, decided: Option<&Step>) -> String {
-    let source = decided.and_then(|step| step.source.as_ref());
+/// The source of the match that decides.
+fn deciding_source(steps: &[Step]) -> Option<&Source> {
+    steps.iter().find(|step| step.result == StepResult::Decides)?.source.as_ref()
+}
+
+fn why_status(prepared: &PreparedPlane<'_>, status: u16, source: Option<&Source>) -> String {
     let is_grpc = source.is_some_and(|source| source.object.starts_with(Kind::GrpcRoute.as_str()));
     let who =
         source.map_or_else(|| "The table".to_owned(), |source| format!("{} {}", source.object, source.field));
@@ -442,7 +435,7 @@ fn why_status(prepared: &PreparedPlane<'_>, status: u16, decided: Option<&Step>)
             format!("{who} cannot be honoured, or none of its backends has an endpoint that takes traffic.")
         }
         // A rule may ask for this status, too.
-        421 if decided.is_none_or(|step| step.source.is_none()) => {
+        421 if source.is_none() => {
             "The host is that of another listener than the one by whose connection the request came in."
                 .to_owned()
         }
@@ -507,15 +500,7 @@ fn backend(
         }
         Some(Provenance::Status { status: Some(status) }) => Target::Status { status: *status },
         Some(Provenance::Redirect) => Target::Redirect {},
-        Some(
-            Provenance::Status { status: None }
-            | Provenance::Rules { .. }
-            | Provenance::Guard { .. }
-            | Provenance::Telemetry { .. }
-            | Provenance::Policies { .. }
-            | Provenance::Certificate { .. },
-        )
-        | None => Target::Unknown {},
+        Some(_) | None => Target::Unknown {},
     };
     let is_service = matches!(target, Target::Service { .. });
     let sends = upstream.as_ref().filter(|_| is_service).and_then(sent);
@@ -525,24 +510,19 @@ fn backend(
 
 /// The answer to an unmatched request. `is_served` is whether a listener serves the host.
 fn not_found(plane: &Plane<'_>, is_served: bool, rejected: &[RejectedMatch]) -> Answer {
-    let has = |reason: &dyn Fn(&MissReason) -> bool| {
-        rejected.iter().find(|rejected_match| reason(&rejected_match.reason))
-    };
-    let methods: BTreeSet<&str> = rejected
-        .iter()
-        .filter_map(|rejected_match| {
-            let MissReason::Method { methods } = &rejected_match.reason else { return None };
-            Some(methods.iter().map(String::as_str))
-        })
-        .flatten()
-        .collect();
+    let mut methods: BTreeSet<&str> = BTreeSet::new();
+    for rejected_match in rejected {
+        if let MissReason::Method { methods: of_match } = &rejected_match.reason {
+            methods.extend(of_match.iter().map(String::as_str));
+        }
+    }
     let (cause, why) = if !is_served {
         let known: Vec<String> = listener::listeners(plane).iter().map(ToString::to_string).collect();
         (NotFoundCause::Listener, format!("No listener is for this host. Served: {}.", known.join("; ")))
     } else if !methods.is_empty() {
         let methods: Vec<&str> = methods.into_iter().collect();
         (NotFoundCause::Method, format!("The path is served for {} only.", methods.join(", ")))
-    } else if has(&|reason| matches!(reason, MissReason::Path { .. })).is_some() {
+    } else if rejected.iter().any(|rejected_match| matches!(rejected_match.reason, MissReason::Path { .. })) {
         (NotFoundCause::Path, "No rule for this host matches the path.".to_owned())
     } else {
         (NotFoundCause::Host, "No rule is for this host.".to_owned())
@@ -554,9 +534,7 @@ fn not_found(plane: &Plane<'_>, is_served: bool, rejected: &[RejectedMatch]) -> 
 /// unmatched request, the result has the messages of routes that are not accepted.
 fn problems(prepared: &PreparedPlane<'_>, steps: &[Step], answer: &Answer) -> Vec<String> {
     let mut sentences = Vec::new();
-    if let Some(source) =
-        steps.iter().find(|step| step.result == StepResult::Decides).and_then(|s| s.source.as_ref())
-    {
+    if let Some(source) = deciding_source(steps) {
         for problem in prepared.problems_of(source) {
             let of_attachment = problem.field.as_str().starts_with("spec.parentRefs[");
             let fails = matches!(answer, Answer::Status { status: 500.., .. });

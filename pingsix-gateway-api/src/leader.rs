@@ -49,6 +49,7 @@ pub use lease::{LeaseOptions, LeaseOptionsError, lease_name};
 
 use crate::api_error::{ApiError, ApiErrorCategory, within};
 use crate::clock::LeaseClock;
+use crate::wait::changed;
 
 /// The longest time for reading the Lease before a write.
 const CONFIRM_TIMEOUT: Duration = Duration::from_secs(2);
@@ -64,6 +65,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Whether this replica leads. Cheap to clone.
 #[derive(Clone, Debug)]
+#[doc(hidden)]
 pub struct Leadership {
     /// The end of the leadership by the clock.
     held: watch::Receiver<Option<Instant>>,
@@ -138,9 +140,7 @@ impl Leadership {
     /// Waits until the leadership is held.
     pub async fn gained(&mut self) {
         while !self.is_held() {
-            if self.held.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
+            changed(Some(&mut self.held)).await;
         }
     }
 
@@ -152,14 +152,8 @@ impl Leadership {
             if left.is_zero() {
                 return;
             }
-            let wait = async {
-                if self.held.changed().await.is_err() {
-                    // The renewing task has ended.
-                    std::future::pending::<()>().await;
-                }
-            };
             tokio::select! {
-                () = wait => {}
+                () = changed(Some(&mut self.held)) => {}
                 () = sleep(left.min(CHECK_INTERVAL)) => {}
             }
         }
@@ -168,6 +162,7 @@ impl Leadership {
 
 /// Takes a Lease that has no holder, and keeps it.
 #[derive(Debug)]
+#[doc(hidden)]
 pub struct Elector {
     api: Api<Lease>,
     options: LeaseOptions,

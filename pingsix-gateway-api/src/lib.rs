@@ -37,7 +37,6 @@
 //!
 //! - [`bridge()`] converts a translated data plane to documents for a sink. Documents that PingSIX would refuse are held
 //!   back.
-//! - [`Bridge`] repeats the conversion, at the cost of the differences.
 //! - [`bridge_stream()`] converts the stream documents of a Gateway.
 //! - [`outdated_certificates`] and [`outdated_stream_certificates`] name the certificates that clients reject at a given
 //!   time; translation has no clock.
@@ -54,8 +53,8 @@
 //!
 //! With the feature `controller`, the crate watches a cluster. `Controller` in the module `controller` is the whole
 //! controller as one value. The parts are public, too, and each module begins with its promises: `watch`, `store`, `world`,
-//! `acceptance`, `reconcile`, `delivery`, `provision`, `pki`, `status`, `leader`, `replicas`, `health`, `metrics`,
-//! `operations`, `permissions`.
+//! `reconcile`, `delivery`, `provision`, `pki`, `leader`, `replicas`, `health`, `metrics`, `operations`, `permissions`.
+//! Items without documentation, such as the writers of statuses, are for the tests of this crate against a cluster.
 //!
 //! The store is a crate of its own, `pingsix-store`: it keeps objects of any kind by name and their references to each other,
 //! from kube-runtime's watch events, for operators of any kind.
@@ -79,6 +78,7 @@ mod fixture;
 pub mod health;
 
 #[cfg(feature = "controller")]
+#[doc(hidden)]
 pub mod acceptance;
 #[cfg(feature = "controller")]
 mod clock;
@@ -93,6 +93,8 @@ pub mod leader;
 #[cfg(feature = "controller")]
 pub mod metrics;
 #[cfg(feature = "controller")]
+mod named;
+#[cfg(feature = "controller")]
 pub mod operations;
 #[cfg(feature = "controller")]
 pub mod permissions;
@@ -106,6 +108,7 @@ pub mod reconcile;
 #[cfg(feature = "controller")]
 pub mod replicas;
 #[cfg(feature = "controller")]
+#[doc(hidden)]
 pub mod status;
 #[cfg(feature = "view")]
 pub mod view;
@@ -117,8 +120,9 @@ pub mod watch;
 pub mod world;
 
 pub use about::About;
-pub use bridge::{Bridge, BridgeError, Bridged, BridgedStream, bridge, bridge_stream};
+pub use bridge::{BridgeError, Bridged, BridgedStream, bridge, bridge_stream};
 #[cfg(feature = "controller")]
+#[doc(hidden)]
 pub use clock::{Clock, LeaseClock};
 pub use expiry::{outdated_certificates, outdated_stream_certificates};
 pub use explain::{Explanation, explain};

@@ -22,17 +22,17 @@ use parking_lot::Mutex;
 use pingsix_sink::{Published, Revision};
 use pingsix_translate::Kind;
 use pingsix_translate::status::{Delivery, Problem};
-use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge as AnyGauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::{Metric, Registry};
+use prometheus_client::registry::Registry;
 use tokio::time::Instant;
 
 use crate::acceptance::TrialCause;
-pub(crate) use observed::{ReferencedTotals, WatchTotals};
+use crate::named::named_values;
 use page::{CallbackCollector, Page};
 
 /// The content type of the text of [`Metrics::encode`].
@@ -52,231 +52,107 @@ type Gauge = AnyGauge<i64, AtomicI64>;
 type FractionGauge = AnyGauge<f64, AtomicU64>;
 type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct KindLabels {
-    kind: &'static str,
-}
+/// The labels of a series, by name.
+pub(crate) type Labels<const COUNT: usize> = [(&'static str, &'static str); COUNT];
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ReconciliationLabels {
-    kind: &'static str,
-    outcome: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct SinkLabels {
-    sink: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct StepLabels {
-    sink: &'static str,
-    step: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct FailureLabels {
-    sink: &'static str,
-    category: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CauseLabels {
-    cause: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct DeliveryLabels {
-    delivery: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
-struct ProblemLabels {
-    severity: &'static str,
-    reason: &'static str,
-}
-
-/// The outcome of a reconciliation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// The owner is ours, and its documents are published.
-    Current,
-    /// The owner is deleted or not ours, and its data planes are empty.
-    Withdrawn,
-    /// The owner waits for referenced objects.
-    Waiting,
-    /// Another reconciliation began before the end of all publications.
-    Superseded,
-    /// A publication failed, and is retried.
-    Failed,
-    /// The translation panicked. The last publication stays, and the translation is retried.
-    Panicked,
-}
-
-impl Outcome {
-    const ALL: [Self; 6] =
-        [Self::Current, Self::Withdrawn, Self::Waiting, Self::Superseded, Self::Failed, Self::Panicked];
-
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Current => "current",
-            Self::Withdrawn => "withdrawn",
-            Self::Waiting => "waiting",
-            Self::Superseded => "superseded",
-            Self::Failed => "failed",
-            Self::Panicked => "panicked",
-        }
+named_values! {
+    /// The outcome of a reconciliation.
+    pub(crate) enum Outcome {
+        /// The owner is ours, and its documents are published.
+        Current = "current",
+        /// The owner is deleted or not ours, and its data planes are empty.
+        Withdrawn = "withdrawn",
+        /// The owner waits for referenced objects.
+        Waiting = "waiting",
+        /// Another reconciliation began before the end of all publications.
+        Superseded = "superseded",
+        /// A publication failed, and is retried.
+        Failed = "failed",
+        /// The translation panicked. The last publication stays, and the translation is retried.
+        Panicked = "panicked",
     }
 }
 
-/// All metrics of a controller, with their own registry.
-pub struct Metrics {
-    registry: Mutex<Registry>,
-    names: Vec<String>,
-    events: Family<KindLabels, Counter>,
-    event_owners: Histogram,
-    event_to_live: Histogram,
-    reconcile_duration: Histograms<KindLabels>,
-    reconciliations: Family<ReconciliationLabels, Counter>,
-    queue: Gauge,
-    oldest: Arc<Mutex<Option<Instant>>>,
-    turn_wait: Histogram,
-    translations: Gauge,
-    publications: Family<SinkLabels, Counter>,
-    publication_failures: Family<FailureLabels, Counter>,
-    trials: Family<CauseLabels, Counter>,
-    plan_steps: Family<StepLabels, Counter>,
-    published_revision: Family<SinkLabels, Gauge>,
-    confirmed_revision: Gauge,
-    data_planes: Family<DeliveryLabels, Gauge>,
-    budget_charged: FractionGauge,
-    problems: Family<ProblemLabels, Gauge>,
-    known_problems: Mutex<BTreeSet<ProblemLabels>>,
-    leader: Gauge,
-    feed_authority_waits_for: Gauge,
+/// Declares the metrics, each with its type, its name, its help and its value at zero. The crate appends the full stop to
+/// texts, and `_total` and `_info` to names.
+macro_rules! metrics {
+    ($($field:ident: $type:ty = $name:literal, $help:literal, $zero:expr;)+) => {
+        /// All metrics of a controller, with their own registry.
+        pub struct Metrics {
+            registry: Mutex<Registry>,
+            oldest: Arc<Mutex<Option<Instant>>>,
+            known_problems: Mutex<BTreeSet<Labels<2>>>,
+            $($field: $type,)+
+        }
+
+        impl Metrics {
+            const NAMES: &'static [&'static str] = &["build", $($name),+];
+
+            fn at_zero(mut registry: Registry) -> Self {
+                $(
+                    let $field: $type = $zero;
+                    registry.register($name, $help, $field.clone());
+                )+
+                let oldest = Arc::default();
+                Self { registry: Mutex::new(registry), oldest, known_problems: Mutex::default(), $($field),+ }
+            }
+        }
+    };
+}
+
+metrics! {
+    events: Family<Labels<1>, Counter> = "events", "Events of watches, without those of lists", Family::default();
+    event_owners: Histogram = "event_owners", "Gateways and IngressClasses that an event affects", Histogram::new(OWNER_BUCKETS);
+    event_to_live: Histogram = "event_to_live_seconds", "Time from an event to the publication of its effects", latencies();
+    reconcile_duration: Histograms<Labels<1>> = "reconcile_duration_seconds",
+        "Time of the reconciliation of a Gateway or an IngressClass, publications included", Histograms::new_with_constructor(latencies);
+    reconciliations: Family<Labels<2>, Counter> = "reconciliations", "Reconciliations of Gateways and IngressClasses", Family::default();
+    queue: Gauge = "queue_depth", "Waiting Gateways and IngressClasses", Gauge::default();
+    turn_wait: Histogram = "turn_wait_seconds",
+        "Time from the due time of a Gateway or an IngressClass to the start of its translation", latencies();
+    translations: Gauge = "translations_running", "Running translations", Gauge::default();
+    publications: Family<Labels<1>, Counter> = "publications", "Publications, those without changes included", Family::default();
+    publication_failures: Family<Labels<2>, Counter> = "publication_failures", "Failed publications", Family::default();
+    trials: Family<Labels<1>, Counter> = "trials",
+        "Publications that PingSIX may refuse: trials of a search for the object at fault, and retries of objects in quarantine",
+        Family::default();
+    plan_steps: Family<Labels<2>, Counter> = "plan_steps", "Written and deleted documents", Family::default();
+    published_revision: Family<Labels<1>, Gauge> = "published_revision", "The highest published revision", Family::default();
+    confirmed_revision: Gauge = "confirmed_revision",
+        "The highest revision that all PingSIX instances of a data plane have confirmed", Gauge::default();
+    data_planes: Family<Labels<1>, Gauge> = "data_planes", "Data planes by delivery", Family::default();
+    budget_charged: FractionGauge = "budget_charged_ratio",
+        "The charged part of the bytes or matcher entries of the fullest data plane; rules and certificates beyond 1 are refused",
+        FractionGauge::default();
+    problems: Family<Labels<2>, Gauge> = "problems", "Problems of objects", Family::default();
+    leader: Gauge = "leader", "Whether this replica writes statuses", Gauge::default();
+    feed_authority_waits_for: Gauge = "feed_authority_waits_for",
+        "Owners that delay a rotation of the feed's authority, because their Secrets cannot be written", Gauge::default();
 }
 
 impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Metrics").field("names", &self.names).finish_non_exhaustive()
+        f.debug_struct("Metrics").field("names", &Self::NAMES).finish_non_exhaustive()
     }
 }
 
-/// Registers metrics, and remembers their names.
-struct Registrar {
-    registry: Registry,
-    names: Vec<String>,
-}
-
-impl Registrar {
-    fn add<M: Metric + Clone>(&mut self, name: &str, help: &str, metric: M) -> M {
-        self.names.push(name.to_owned());
-        self.registry.register(name, help, metric.clone());
-        metric
-    }
+fn latencies() -> Histogram {
+    Histogram::new(LATENCY_BUCKETS)
 }
 
 impl Metrics {
     /// Metrics at zero, with the version of the program.
     pub fn new(version: &'static str) -> Self {
-        let mut add = Registrar { registry: Registry::with_prefix("pingsix_gateway"), names: Vec::new() };
-        // The crate appends the full stop to texts, and `_total` and `_info` to names.
-        add.names.push("build".to_owned());
-        add.registry.register(
-            "build",
-            "The version of the controller",
-            Info::new(vec![("version", version)]),
-        );
-        let events = add.add("events", "Events of watches, without those of lists", Family::default());
-        let event_owners = add.add(
-            "event_owners",
-            "Gateways and IngressClasses that an event affects",
-            Histogram::new(OWNER_BUCKETS),
-        );
-        let event_to_live = add.add(
-            "event_to_live_seconds",
-            "Time from an event to the publication of its effects",
-            Histogram::new(LATENCY_BUCKETS),
-        );
-        let reconcile_duration = add.add(
-            "reconcile_duration_seconds",
-            "Time of the reconciliation of a Gateway or an IngressClass, publications included",
-            Histograms::new_with_constructor(|| Histogram::new(LATENCY_BUCKETS)),
-        );
-        let reconciliations =
-            add.add("reconciliations", "Reconciliations of Gateways and IngressClasses", Family::default());
-        let queue = add.add("queue_depth", "Waiting Gateways and IngressClasses", Gauge::default());
-        let oldest = Arc::<Mutex<Option<Instant>>>::default();
-        let turn_wait = add.add(
-            "turn_wait_seconds",
-            "Time from the due time of a Gateway or an IngressClass to the start of its translation",
-            Histogram::new(LATENCY_BUCKETS),
-        );
-        let translations = add.add("translations_running", "Running translations", Gauge::default());
-        let publications =
-            add.add("publications", "Publications, those without changes included", Family::default());
-        let publication_failures = add.add("publication_failures", "Failed publications", Family::default());
-        let trials = add.add(
-            "trials",
-            "Publications that PingSIX may refuse: trials of a search for the object at fault, and retries of objects in quarantine",
-            Family::default(),
-        );
-        let plan_steps = add.add("plan_steps", "Written and deleted documents", Family::default());
-        let published_revision =
-            add.add("published_revision", "The highest published revision", Family::default());
-        let confirmed_revision = add.add(
-            "confirmed_revision",
-            "The highest revision that all PingSIX instances of a data plane have confirmed",
-            Gauge::default(),
-        );
-        let data_planes = add.add("data_planes", "Data planes by delivery", Family::default());
-        let budget_charged = add.add(
-            "budget_charged_ratio",
-            "The charged part of the bytes or matcher entries of the fullest data plane; rules and certificates beyond 1 are refused",
-            FractionGauge::default(),
-        );
-        let problems = add.add("problems", "Problems of objects", Family::default());
-        let leader = add.add("leader", "Whether this replica writes statuses", Gauge::default());
-        let feed_authority_waits_for = add.add(
-            "feed_authority_waits_for",
-            "Owners that delay a rotation of the feed's authority, because their Secrets cannot be written",
-            Gauge::default(),
-        );
-        let Registrar { mut registry, names } = add;
-        let since = Arc::clone(&oldest);
-        registry.register_collector(CallbackCollector::boxed(move |page| {
+        let mut registry = Registry::with_prefix("pingsix_gateway");
+        let help = "The version of the controller";
+        registry.register("build", help, Info::new(vec![("version", version)]));
+        let metrics = Self::at_zero(registry);
+        let since = Arc::clone(&metrics.oldest);
+        metrics.observe(move |page| {
             let age = since.lock().map_or(Duration::ZERO, |due| due.elapsed());
-            page.fraction(
-                "queue_age_seconds",
-                "Time since the longest waiting Gateway or IngressClass is due",
-                age.as_secs_f64(),
-            )
-        }));
-        let metrics = Self {
-            registry: Mutex::new(registry),
-            names,
-            events,
-            event_owners,
-            event_to_live,
-            reconcile_duration,
-            reconciliations,
-            queue,
-            oldest,
-            turn_wait,
-            translations,
-            publications,
-            publication_failures,
-            trials,
-            plan_steps,
-            published_revision,
-            confirmed_revision,
-            data_planes,
-            budget_charged,
-            problems,
-            known_problems: Mutex::default(),
-            leader,
-            feed_authority_waits_for,
-        };
+            let help = "Time since the longest waiting Gateway or IngressClass is due";
+            page.fraction("queue_age_seconds", help, age.as_secs_f64())
+        });
         metrics.begin_at_zero();
         metrics
     }
@@ -284,12 +160,12 @@ impl Metrics {
     /// Creates the series that may begin with an error: Prometheus sees no increase in a series that begins at 1.
     fn begin_at_zero(&self) {
         for kind in OWNER_KINDS.map(Kind::as_str) {
-            for outcome in Outcome::ALL.map(Outcome::as_str) {
-                drop(self.reconciliations.get_or_create(&ReconciliationLabels { kind, outcome }));
+            for outcome in Outcome::ALL.iter().map(|outcome| outcome.as_str()) {
+                drop(self.reconciliations.get_or_create(&[("kind", kind), ("outcome", outcome)]));
             }
         }
-        for cause in TrialCause::ALL.map(TrialCause::as_str) {
-            drop(self.trials.get_or_create(&CauseLabels { cause }));
+        for cause in TrialCause::ALL.iter().map(|cause| cause.as_str()) {
+            drop(self.trials.get_or_create(&[("cause", cause)]));
         }
     }
 
@@ -303,7 +179,7 @@ impl Metrics {
 
     /// Records an event of a watch, and the number of affected Gateways and IngressClasses.
     pub(crate) fn event(&self, kind: Kind, owners: usize) {
-        self.events.get_or_create(&KindLabels { kind: kind.as_str() }).inc();
+        self.events.get_or_create(&[("kind", kind.as_str())]).inc();
         self.event_owners.observe(to_float(owners));
     }
 
@@ -315,8 +191,8 @@ impl Metrics {
     /// Records the reconciliation of an owner of a kind.
     pub(crate) fn reconciled(&self, kind: Kind, outcome: Outcome, took: Duration) {
         let kind = kind.as_str();
-        self.reconcile_duration.get_or_create(&KindLabels { kind }).observe(took.as_secs_f64());
-        self.reconciliations.get_or_create(&ReconciliationLabels { kind, outcome: outcome.as_str() }).inc();
+        self.reconcile_duration.get_or_create(&[("kind", kind)]).observe(took.as_secs_f64());
+        self.reconciliations.get_or_create(&[("kind", kind), ("outcome", outcome.as_str())]).inc();
     }
 
     /// Records the number of waiting owners, and the due time of the first one.
@@ -337,24 +213,24 @@ impl Metrics {
 
     /// Records a publication, with or without changes.
     pub(crate) fn published(&self, sink: &'static str, published: &Published) {
-        self.publications.get_or_create(&SinkLabels { sink }).inc();
+        self.publications.get_or_create(&[("sink", sink)]).inc();
         let Published { revision, changed } = published;
         let steps =
             [("created", changed.created), ("updated", changed.updated), ("deleted", changed.deleted)];
         for (step, count) in steps {
-            self.plan_steps.get_or_create(&StepLabels { sink, step }).inc_by(count as u64);
+            self.plan_steps.get_or_create(&[("sink", sink), ("step", step)]).inc_by(count as u64);
         }
-        raise(&self.published_revision.get_or_create(&SinkLabels { sink }), *revision);
+        raise(&self.published_revision.get_or_create(&[("sink", sink)]), *revision);
     }
 
     /// Records a trial: a publication that PingSIX may refuse.
     pub(crate) fn trial(&self, cause: TrialCause) {
-        self.trials.get_or_create(&CauseLabels { cause: cause.as_str() }).inc();
+        self.trials.get_or_create(&[("cause", cause.as_str())]).inc();
     }
 
     /// Records a failed publication, with the category of its error.
     pub(crate) fn publication_failed(&self, sink: &'static str, category: &'static str) {
-        self.publication_failures.get_or_create(&FailureLabels { sink, category }).inc();
+        self.publication_failures.get_or_create(&[("sink", sink), ("category", category)]).inc();
     }
 
     /// Records a revision that all instances of a data plane have confirmed.
@@ -378,7 +254,7 @@ impl Metrics {
             *count += 1;
         }
         for (delivery, count) in counts {
-            self.data_planes.get_or_create(&DeliveryLabels { delivery }).set(count);
+            self.data_planes.get_or_create(&[("delivery", delivery)]).set(count);
         }
     }
 
@@ -389,14 +265,13 @@ impl Metrics {
 
     /// Records the current problems of objects.
     pub(crate) fn problems<'a>(&self, problems: impl IntoIterator<Item = &'a Problem>) {
-        let mut counts = std::collections::BTreeMap::<ProblemLabels, i64>::new();
+        let mut counts = std::collections::BTreeMap::<Labels<2>, i64>::new();
         let mut known = self.known_problems.lock();
         for gone in known.iter() {
-            counts.insert(gone.clone(), 0);
+            counts.insert(*gone, 0);
         }
         for problem in problems {
-            let label =
-                ProblemLabels { severity: problem.severity.as_str(), reason: problem.reason.as_str() };
+            let label = [("severity", problem.severity.as_str()), ("reason", problem.reason.as_str())];
             *counts.entry(label).or_default() += 1;
         }
         for (label, count) in counts {

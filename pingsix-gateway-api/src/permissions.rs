@@ -88,7 +88,7 @@ impl Wanted {
 
     fn watch(&mut self, resource: &WatchedResource, namespaces: &Namespaces) {
         let kind = resource.kind;
-        let places = if kind.is_namespaced() { namespace_scopes(namespaces) } else { vec![None] };
+        let places = if kind.is_namespaced() { namespaces.scopes() } else { vec![None] };
         for place in places {
             self.add(place.clone(), (kind.group(), resource.name.clone(), None), READ);
             if resource.has_our_status {
@@ -99,7 +99,7 @@ impl Wanted {
     }
 
     fn events(&mut self, namespaces: &Namespaces) {
-        let mut places = namespace_scopes(namespaces);
+        let mut places = namespaces.scopes();
         if *namespaces != Namespaces::All {
             places.push(Some(NAMESPACE_OF_CLUSTER_EVENTS.to_owned()));
         }
@@ -109,11 +109,7 @@ impl Wanted {
     }
 
     fn published_service(&mut self, service: &ObjectName, namespaces: &Namespaces) {
-        let is_watched_anyway = match namespaces {
-            Namespaces::All => true,
-            Namespaces::Only(namespaces) => namespaces.contains(&*service.namespace),
-        };
-        if !is_watched_anyway {
+        if !namespaces.contains(&service.namespace) {
             let target = ("", "services".to_owned(), Some(service.name.to_string()));
             self.add(Some(service.namespace.to_string()), target, READ);
         }
@@ -135,17 +131,13 @@ impl Wanted {
 
     /// Adds the rules for managed data planes. Objects are read before their first write, so foreign objects stay.
     fn provisioning(&mut self, options: &ProvisioningOptions, namespaces: &Namespaces) {
-        for place in namespace_scopes(namespaces) {
+        for place in namespaces.scopes() {
             for kind in ChildKind::ALL {
                 let target = (kind.group(), kind.resource().to_owned(), None);
                 self.add(place.clone(), target, &["create", "delete", "get", "list", "patch", "watch"]);
             }
         }
-        let is_covered = match namespaces {
-            Namespaces::All => true,
-            Namespaces::Only(namespaces) => namespaces.contains(&*options.key.namespace),
-        };
-        if !is_covered {
+        if !namespaces.contains(&options.key.namespace) {
             let target = |name| ("", ChildKind::Secret.resource().to_owned(), name);
             let place = Some(options.key.namespace.to_string());
             self.add(place.clone(), target(None), &["create"]);
@@ -177,14 +169,6 @@ impl Wanted {
             }
         }
         permissions
-    }
-}
-
-/// The namespaces of namespaced objects.
-fn namespace_scopes(namespaces: &Namespaces) -> Vec<NamespaceScope> {
-    match namespaces {
-        Namespaces::All => vec![None],
-        Namespaces::Only(namespaces) => namespaces.iter().cloned().map(Some).collect(),
     }
 }
 

@@ -20,13 +20,12 @@
 //! assert_eq!(output.desired().count(), 1);
 //! ```
 
-mod ingress;
 mod judge;
 mod publish;
+mod run;
 #[cfg(test)]
 mod tests;
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -39,11 +38,12 @@ use pingsix_translate::status::{
     GatewayClassVerdict, PingsixProxyVerdict, PolicyVerdict, Problem, RouteVerdict, Severity, Verdicts,
 };
 use pingsix_translate::{
-    DataPlane, DataPlaneKey, ObjectKey, Objects, Options, Provenance, StreamPlane, Translation, Translator,
+    DataPlane, DataPlaneKey, ObjectKey, Objects, Options, Provenance, StreamPlane, Translation,
 };
 pub use publish::{PublishError, Publisher};
+pub(crate) use run::{BridgedOwner, OwnerRun};
 
-use crate::bridge::{Bridge, Bridged, BridgedStream};
+use crate::bridge::{Bridged, BridgedStream};
 use crate::explain::{Explanation, Inquiry, InquiryAnswerError, Plane, RelatedObjects, StreamPorts};
 
 /// Translates objects and converts the results to documents.
@@ -69,8 +69,7 @@ impl Pipeline {
     /// Translates every Gateway and IngressClass that belongs to this controller, and judges all other objects, too. A pure
     /// function of the objects, the options and the time.
     pub fn run(&self, objects: &Objects) -> Output {
-        let output = judge::translate(objects, &self.options, self.now, &mut Caches::default());
-        judge::judge(objects, &self.options, output)
+        IncrementalPipeline::new(self.options.clone()).run(objects, self.now)
     }
 }
 
@@ -102,7 +101,7 @@ impl IncrementalPipeline {
     /// The first part of [`run`](Self::run), whose cost is that of the change: the documents.
     pub fn translate(&mut self, objects: &Objects, now: Option<Timestamp>) -> UnjudgedOutput {
         let output = judge::translate(objects, &self.options, now, &mut self.caches);
-        self.caches.retain(&output);
+        self.caches.owners.retain(|owner, _| output.owners.contains_key(owner));
         UnjudgedOutput { output, objects: objects.clone(), options: self.options.clone() }
     }
 }
@@ -132,35 +131,49 @@ impl UnjudgedOutput {
 #[derive(Debug, Default)]
 struct Caches {
     objects: IndexedObjects,
-    extracts: BTreeMap<ObjectKey, Extract>,
-    translators: BTreeMap<ObjectKey, Translator>,
-    bridges: BTreeMap<DataPlaneKey, Bridge>,
+    owners: BTreeMap<ObjectKey, CachedOwner>,
+}
+
+#[derive(Debug, Default)]
+struct CachedOwner {
+    extract: Option<Extract>,
+    run: OwnerRun,
 }
 
 impl Caches {
     /// Takes other objects. The extracts are then those of these objects.
     fn update(&mut self, objects: &Objects) {
         let changed = self.objects.update(objects.clone());
-        self.extracts.retain(|_, extract| extract.refresh(&self.objects, &changed));
+        for owner in self.owners.values_mut() {
+            owner.extract.take_if(|extract| !extract.refresh(&self.objects, &changed));
+        }
     }
 
-    /// The translation of an owner; `None` if the owner does not exist.
-    fn translate(&mut self, owner: &ObjectKey, options: &Options) -> Option<Translation> {
-        let extract = match self.extracts.entry(owner.clone()) {
-            Entry::Occupied(held) => held.into_mut(),
-            Entry::Vacant(free) => free.insert(Extract::new(&self.objects, owner)?),
+    /// The translation and the documents of an owner; `None` if the owner does not exist.
+    fn run(
+        &mut self,
+        owner: &ObjectKey,
+        options: &Options,
+        now: Option<Timestamp>,
+    ) -> Option<(Translation, BridgedOwner)> {
+        let CachedOwner { extract, run } = self.owners.entry(owner.clone()).or_default();
+        let extract = match extract {
+            Some(held) => held,
+            None => extract.insert(Extract::new(&self.objects, owner)?),
         };
-        let translator =
-            self.translators.entry(owner.clone()).or_insert_with(|| Translator::new(options.clone()));
-        Some(translator.translate_owner(&extract.snapshot))
+        let translation = run.translate(&extract.snapshot, options);
+        let bridged = run.bridge_all(&translation, options, now);
+        Some((translation, bridged))
     }
+}
 
-    /// Drops the state of what an output lacks.
-    fn retain(&mut self, output: &Output) {
-        self.extracts.retain(|owner, _| output.owners.contains_key(owner));
-        self.translators.retain(|owner, _| output.owners.contains_key(owner));
-        self.bridges.retain(|key, _| output.planes.contains_key(key));
-    }
+/// The verdict of all Gateways on a route; `None` without any.
+#[cfg(feature = "view")]
+pub(crate) fn merged_route<'v>(verdicts: impl Iterator<Item = &'v RouteVerdict>) -> Option<RouteVerdict> {
+    verdicts.cloned().reduce(|mut merged, verdict| {
+        merged.merge(&verdict);
+        merged
+    })
 }
 
 /// The documents of all data planes, and the verdicts on all objects.

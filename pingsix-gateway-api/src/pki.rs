@@ -44,17 +44,30 @@ mod tests;
 
 use std::time::Duration;
 
-use kube::core::ObjectMeta;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::PostParams;
 
+use crate::api_error::{ApiError, within};
+
+#[doc(hidden)]
 pub use authority::Authority;
+#[doc(hidden)]
 pub use certificate::Certificate;
+#[doc(hidden)]
 pub use identity::{ClientIdentity, FeedIdentity, ReissueReason};
 pub use options::AuthorityOptions;
 pub(crate) use reconciler::{FeedAuthority, IdentityError, IssuedIdentity, start};
 pub use record::{ROTATE, WAITS_FOR};
-pub use rotation::{Authorities, Edition, Lifetimes, LifetimesError};
+#[doc(hidden)]
+pub use rotation::{Authorities, Edition};
+pub use rotation::{Lifetimes, LifetimesError};
+#[doc(hidden)]
 pub use server::ServerIdentity;
 pub(crate) use server::serve;
+
+/// An error for the log.
+type LoggedError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The timeout of a request to the API server.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -62,17 +75,20 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The label of the controller's own Secrets.
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "pingsix-gateway-controller");
 
-/// The metadata of a new Secret of the controller.
-fn secret_metadata(name: &str) -> ObjectMeta {
-    let (label, value) = MANAGED_BY;
-    ObjectMeta {
-        name: Some(name.to_owned()),
-        labels: Some([(label.to_owned(), value.to_owned())].into()),
-        ..ObjectMeta::default()
+/// Creates a Secret of the controller, or replaces the version that was read.
+async fn write_secret(api: &Api<Secret>, name: &str, mut secret: Secret) -> Result<Secret, ApiError> {
+    let params = PostParams::default();
+    if secret.metadata.name.is_some() {
+        return within(REQUEST_TIMEOUT, api.replace(name, &params, &secret)).await;
     }
+    let (label, value) = MANAGED_BY;
+    secret.metadata.name = Some(name.to_owned());
+    secret.metadata.labels = Some([(label.to_owned(), value.to_owned())].into());
+    within(REQUEST_TIMEOUT, api.create(&params, &secret)).await
 }
 
 /// The Secret has content of another author. The error never shows the content.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("its key {key} {problem}")]
 pub struct RecordError {
@@ -83,6 +99,7 @@ pub struct RecordError {
 }
 
 /// A certificate could not be made.
+#[doc(hidden)]
 #[derive(Debug, thiserror::Error)]
 #[error("a certificate cannot be made: {0}")]
 pub struct IssueError(#[from] rcgen::Error);

@@ -51,6 +51,7 @@ pub(crate) use key::{DiagnosticsKey, InstallationKey};
 pub(crate) use keys::{DeployedKeys, KeyRecord, MissingKeysError};
 pub(crate) use keys::{KeyPlan, plan as plan_keys};
 pub(crate) use object::Child;
+#[doc(hidden)]
 pub use object::ChildKind;
 pub(crate) use provisioner::{Parts, Provisioner};
 pub(crate) use wanted::{DesiredInfrastructure, InfrastructureNeed, Provisioned, ProvisionedOwners};

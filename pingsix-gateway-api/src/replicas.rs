@@ -35,7 +35,6 @@ use std::time::Duration;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
 use kube_runtime::utils::Backoff;
-use kube_runtime::{WatchStreamExt as _, watcher};
 use parking_lot::Mutex;
 use pingsix_sink::Scope;
 use pingsix_sink::backoff::jittered;
@@ -46,9 +45,9 @@ use tokio::time::Instant;
 pub(crate) use report::{Confirmed, ReplicaReport};
 
 use crate::acceptance::Quarantines;
-use crate::api_error::ApiError;
 use crate::digest::short_digest;
 use crate::leader::LeaseOptions;
+use crate::wait;
 use membership::Membership;
 use revisions::LeaseReservations;
 
@@ -206,24 +205,7 @@ impl Backoff for ReplicaBackoff {
     fn reset(&mut self) {}
 }
 
-/// Follows a Lease until the future is dropped; `None` while it does not exist. A lasting error is logged once.
-async fn follow(api: &Api<Lease>, name: &str, mut see: impl FnMut(Option<Lease>)) {
-    use futures::StreamExt as _;
-
-    let mut versions = std::pin::pin!(watcher::watch_object(api.clone(), name).backoff(ReplicaBackoff));
-    let mut complaint = None;
-    while let Some(version) = versions.next().await {
-        match version {
-            Ok(lease) => {
-                complaint = None;
-                see(lease);
-            }
-            Err(error) => {
-                let error = ApiError::from(&error);
-                if complaint.replace(error.category) != Some(error.category) {
-                    tracing::warn!(lease = name, category = error.category.as_str(), error = %error, "cannot be watched");
-                }
-            }
-        }
-    }
+/// Follows a Lease until the future is dropped; `None` while it does not exist.
+async fn follow(api: &Api<Lease>, name: &str, see: impl FnMut(Option<Lease>)) {
+    wait::follow((api.clone(), name), ReplicaBackoff, "the Lease cannot be watched", see).await;
 }

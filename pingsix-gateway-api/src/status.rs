@@ -33,6 +33,6 @@ pub(crate) use events::NAMESPACE_OF_CLUSTER_EVENTS;
 pub use events::{EventBoard, EventOptions, EventWriter};
 pub use live::Readers;
 pub(crate) use pace::Pace;
-pub use pace::Pacing;
+pub(crate) use pace::Pacing;
 pub use wanted::Wanted;
 pub use writer::{StatusCounts, StatusWriter, WriterOptions};

@@ -54,9 +54,13 @@ pub use backoff::BackoffBounds;
 pub use discovery::Availability;
 pub use event::Event;
 pub use input::{Answer, Input};
+#[doc(hidden)]
 pub use kinds::{Presence, presence};
 pub(crate) use kinds::{WatchedResource, Writes, facts, resources};
-pub use object::{DecodedObject, Undecodable, Watched, WatchedKind};
+pub(crate) use object::Undecodable;
+#[doc(hidden)]
+pub use object::{DecodedObject, Watched, WatchedKind};
 pub use options::{NameBounds, Namespaces, SecretWatch, WatchOptions};
+#[doc(hidden)]
 pub use stats::WatchStats;
 pub use watches::Watches;

@@ -31,7 +31,7 @@ pub use crate::watch::Event;
 use crate::watch::{Undecodable, Watched, WatchedKind};
 
 /// A store of one kind.
-pub type KindStore<K> = ReflectorStore<Watched<K>, Target>;
+pub(crate) type KindStore<K> = ReflectorStore<Watched<K>, Target>;
 
 macro_rules! world {
     ($($kind:ident in $field:ident $facts:tt)+) => {
@@ -110,7 +110,7 @@ macro_rules! world {
             }
 
             /// Every undecodable object, with its problem.
-            pub fn undecodable(&self) -> Vec<(ObjectKey, Undecodable)> {
+            pub(crate) fn undecodable(&self) -> Vec<(ObjectKey, Undecodable)> {
                 let mut problems = Vec::new();
                 $(
                     problems.extend(self.$field.objects().iter().filter_map(|object| {
@@ -130,11 +130,6 @@ macro_rules! world {
                     all.entries += entries;
                 )+
                 all
-            }
-
-            /// The number of objects of each kind, in the order of [`Kind::ALL`].
-            pub fn counts(&self) -> Vec<(Kind, usize)> {
-                vec![$((Kind::$kind, self.$field.reader().len()),)+]
             }
 
             /// All decodable objects, as `pingsix-gatewayctl` would read them from a dump of the cluster. The call
@@ -213,6 +208,7 @@ fn store<K: WatchedKind + Edges>() -> KindStore<K> {
 }
 
 /// A kind with a store.
+#[doc(hidden)]
 pub trait Stored: WatchedKind {
     /// The store of the kind.
     fn store(world: &World) -> &KindStore<Self>;
@@ -234,26 +230,6 @@ pub struct Effects {
     pub sliced: BTreeSet<ObjectName>,
     /// Touched objects that cannot be decoded, with their problems. They count as absent.
     pub undecodable: BTreeMap<ObjectKey, Problem>,
-}
-
-impl Effects {
-    /// Adds the effects of a later event.
-    pub fn merge(&mut self, other: Self) {
-        for key in other.removed {
-            self.touched.remove(&key);
-            self.undecodable.remove(&key);
-            self.removed.insert(key);
-        }
-        for key in other.touched {
-            self.removed.remove(&key);
-            self.undecodable.remove(&key);
-            self.touched.insert(key);
-        }
-        self.owners.extend(other.owners);
-        self.sliced.extend(other.sliced);
-        self.classes.extend(other.classes);
-        self.undecodable.extend(other.undecodable);
-    }
 }
 
 impl World {

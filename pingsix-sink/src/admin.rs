@@ -19,7 +19,7 @@
 //!
 //! **Conflicts.** PingSIX answers 409 in two cases. After a concurrent write, the sink retries with a random delay.
 //! When a resource to delete is still referred to by a foreign resource, it stays, the other steps go on, and
-//! [`AdminError::StillReferenced`] names it.
+//! the error names it.
 //!
 //! A refused document ends the publication, like any failure; the written documents are a prefix of the plan.
 //! Requests are not conditional, so a foreign resource that takes one of our ids between the list and the write is
@@ -38,7 +38,6 @@ mod url;
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -46,25 +45,24 @@ use bytes::Bytes;
 use http::HeaderValue;
 use tokio::sync::Mutex;
 
+pub use crate::client_tls::ClientTls;
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::document::Document;
 use crate::error::SinkError;
 use crate::ledger::Ledger;
-use crate::pem::PemSource;
-use crate::plan::Changed;
-use crate::plan::{Step, Steps, plan};
+use crate::plan::{Changed, Step, plan};
 use crate::resource::Resource;
 use crate::revision::Revision;
 use crate::sink::{Published, Sink};
 
 use client::{Client, DeleteOutcome, PutOutcome};
-pub use error::AdminError;
+use error::AdminError;
 use listed::{ListedResource, WriteCache};
 pub use mark::{PUBLISHER_LABEL, SCOPE_LABEL};
 use refusal::refused;
-pub use target::{ADMIN_KEY_VARIABLE, AdminTarget};
-use tls::Tls;
-pub use url::{AdminUrl, AdminUrlError};
+pub use target::ADMIN_KEY_VARIABLE;
+pub(crate) use target::AdminTarget;
+use url::{AdminUrl, AdminUrlError};
 
 /// Size limit of a request body in PingSIX (`src/admin/mod.rs`, `MAX_BODY_SIZE`).
 const MAX_BODY_BYTES: usize = 1024 * 1024;
@@ -81,37 +79,30 @@ pub struct AdminSink {
 
 #[derive(Default)]
 struct State {
-    ledger: Ledger<()>,
+    ledger: Ledger,
     writes: WriteCache,
 }
 
 /// Options of an [`AdminSink`].
 #[derive(Clone)]
 pub struct Builder {
-    url: AdminUrl,
+    url: Result<AdminUrl, AdminUrlError>,
     api_key: HeaderValue,
-    tls: Tls,
+    tls: Option<ClientTls>,
     timeout: Duration,
     plaintext_beyond_loopback: bool,
 }
 
 impl AdminSink {
-    /// Options for the API at `url` with the value of the header `X-API-KEY`.
-    pub fn builder(url: AdminUrl, mut api_key: HeaderValue) -> Builder {
-        api_key.set_sensitive(true);
-        Builder {
-            url,
-            api_key,
-            tls: Tls::default(),
-            timeout: Duration::from_secs(10),
-            plaintext_beyond_loopback: false,
-        }
+    /// Options for the API at `http://HOST:PORT` or `https://HOST:PORT`, with the value of the header `X-API-KEY`.
+    pub fn builder(url: &str, api_key: HeaderValue) -> Builder {
+        Builder::of(url.parse(), api_key)
     }
 
     /// The documents of a scope as the API shows them: secrets masked, without ids and marks.
     ///
     /// # Errors
-    /// [`AdminError`], when the lists cannot be read.
+    /// When the lists cannot be read.
     pub async fn documents(&self, scope: &Scope) -> Result<DocumentSet, SinkError> {
         DocumentSet::new(self.list().await?.into_iter().filter_map(|listed| listed.into_document(scope)))
     }
@@ -154,7 +145,7 @@ impl AdminSink {
 
 /// The steps from the resources of the API to the desired documents.
 struct Plan {
-    steps: Steps,
+    steps: Vec<Step>,
     /// The highest revision of all resources.
     latest: Option<Revision>,
     /// The highest revision of the resources of this scope.
@@ -162,33 +153,16 @@ struct Plan {
 }
 
 impl Builder {
-    /// File of the PEM certificates of the CAs that verify the server; required for https. The file is read now and
-    /// again for each connection.
-    #[must_use]
-    pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.tls.ca = Some(PemSource::File(path.into()));
-        self
+    fn of(url: Result<AdminUrl, AdminUrlError>, mut api_key: HeaderValue) -> Self {
+        api_key.set_sensitive(true);
+        let timeout = Duration::from_secs(10);
+        Self { url, api_key, tls: None, timeout, plaintext_beyond_loopback: false }
     }
 
-    /// PEM certificates of the CAs that verify the server.
+    /// The CAs that verify the server, which https needs, and the certificate of the client.
     #[must_use]
-    pub fn ca_pem(mut self, pem: impl Into<Vec<u8>>) -> Self {
-        self.tls.ca = Some(PemSource::Pem(pem.into()));
-        self
-    }
-
-    /// Files of the PEM certificate chain and key that the client presents over https. The files are read now and
-    /// again for each connection.
-    #[must_use]
-    pub fn identity_files(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
-        self.tls.identity = Some((PemSource::File(certificate.into()), PemSource::File(key.into())));
-        self
-    }
-
-    /// PEM certificate chain and key that the client presents over https.
-    #[must_use]
-    pub fn identity_pem(mut self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
-        self.tls.identity = Some((PemSource::Pem(certificate.into()), PemSource::Pem(key.into())));
+    pub fn tls(mut self, tls: ClientTls) -> Self {
+        self.tls = Some(tls);
         self
     }
 
@@ -209,12 +183,14 @@ impl Builder {
     /// Builds the sink without a request.
     ///
     /// # Errors
-    /// [`AdminError::Ca`], [`AdminError::Identity`] and [`AdminError::PlaintextBeyondLoopback`].
-    pub fn build(self) -> Result<AdminSink, AdminError> {
-        if self.url.is_plaintext() && !self.url.is_loopback() && !self.plaintext_beyond_loopback {
-            return Err(AdminError::PlaintextBeyondLoopback { url: self.url });
+    /// When the URL, the CA or the client certificate cannot be used, or plaintext would reach another machine.
+    pub fn build(self) -> Result<AdminSink, SinkError> {
+        // The text of the error quotes nothing of the URL, in which a password may be.
+        let url = self.url.map_err(|error| AdminError::Url(error.to_string()))?;
+        if url.is_plaintext() && !url.is_loopback() && !self.plaintext_beyond_loopback {
+            return Err(AdminError::PlaintextBeyondLoopback { url: url.to_string() }.into());
         }
-        let client = Client::new(self.url, self.api_key, self.tls, self.timeout)?;
+        let client = Client::new(url, self.api_key, self.tls, self.timeout)?;
         Ok(AdminSink {
             client: Arc::new(client),
             state: Arc::default(),
@@ -257,17 +233,17 @@ impl Sink for AdminSink {
             ledger.admit_alone(scope)?;
         }
         let Plan { steps, mut latest, own } = self.plan(scope, &prepared, writes).await?;
-        let published = ledger.get(scope).map(|(revision, ())| *revision);
+        let published = ledger.get(scope);
         if steps.is_empty() {
             // A publication that was dropped before its end leaves newer revisions than the ledger has.
             let revision = published.max(own).unwrap_or(Revision::MIN);
             if !is_gone {
-                ledger.record(scope.clone(), revision, ());
+                ledger.record(scope.clone(), revision);
             }
             return Ok(Published { revision, changed: Changed::default() });
         }
 
-        let changed = steps.changed();
+        let changed = Changed::of(&steps);
         let mut referenced = Vec::new();
         for step in &steps {
             match step {
@@ -294,7 +270,7 @@ impl Sink for AdminSink {
         let above = published.and_then(|revision| revision.checked_add(1));
         let revision = latest.max(above).unwrap_or(Revision::MIN);
         if !is_gone {
-            ledger.record(scope.clone(), revision, ());
+            ledger.record(scope.clone(), revision);
         }
         Ok(Published { revision, changed })
     }

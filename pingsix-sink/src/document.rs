@@ -19,7 +19,7 @@ impl Key {
     /// Checks a key.
     ///
     /// # Errors
-    /// [`InvalidKey`] names the key and the rule it breaks.
+    /// The error has the category `invalid_key`, and names the key and the rule that it breaks.
     pub fn new(key: impl Into<Arc<str>>) -> Result<Self, SinkError> {
         let key = key.into();
         let problem = if key.is_empty() {
@@ -55,11 +55,11 @@ impl fmt::Debug for Key {
 /// A key breaks the rules of [`Key`].
 #[derive(Debug, thiserror::Error)]
 #[error("key \"{key}\" is not valid: {problem}")]
-pub struct InvalidKey {
+pub(crate) struct InvalidKey {
     /// The key, with unprintable characters escaped.
-    pub key: String,
+    pub(crate) key: String,
     /// The rule it breaks.
-    pub problem: &'static str,
+    pub(crate) problem: &'static str,
 }
 
 impl SinkErrorSource for InvalidKey {

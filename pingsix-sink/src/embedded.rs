@@ -29,8 +29,9 @@
 //!   is cut only between two publications.
 //! - **History.** Every scope has a history of its own: its states from a revision on. The bytes of all histories are
 //!   bounded, and the scope with the most forgets first. A watch receives the difference between the state that its
-//!   client has and the current one. A resting watch keeps this state, and any other watch needs it from the history,
-//!   unless no key was deleted since. Without it, the watch is cancelled with the compaction revision, as in etcd.
+//!   client has and the current one. A resting watch keeps this state, and any other watch needs it from the history.
+//!   Without it, the watch is cancelled with the compaction revision, as in etcd. Lists are of the current state alone:
+//!   every earlier revision counts as compacted.
 //! - **Slow clients.** Neither a publication nor another client ever waits for a client or for a request in progress.
 //!   At most one response of a stream is in memory. A client that leaves a watch response or a large list unread for
 //!   long loses its connection, as does one without an HTTP/2 preface or a ping response.
@@ -40,6 +41,8 @@
 //!   connection of the client with the oldest unread response is closed.
 //! - **Fairness.** Clients share connections, watch streams and watches: at a limit, the client with the most gives
 //!   one to a client with at least two fewer. See [`Builder::connection_limit`].
+//! - **Orders.** A list has all keys of its range in their order. Other orders and filters are refused with
+//!   `UNIMPLEMENTED`, as are the services of etcd's members and users.
 //! - **Read only.** `Put`, `DeleteRange`, `Compact` and a `Txn` with a write in either branch are refused with
 //!   `FAILED_PRECONDITION`. There are no leases, because a reader has nothing to attach to one.
 //! - **Security.** The documents contain private keys. Plaintext is served on loopback addresses alone, unless
@@ -93,14 +96,14 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 pub use crate::desired::LIST_LIMIT;
-pub use access::{Access, Clients, ClientsError, ClientsErrorKind, feed_uri, feed_uri_of_owner};
+pub use access::{Access, Clients, feed_uri, feed_uri_of_owner};
 pub use builder::Builder;
 pub use error::EmbeddedError;
 pub use pace::Pace;
 pub use stats::Stats;
 pub use store::ScopeSize;
-pub use target::EmbeddedTarget;
-pub use tls::{ServerTls, TlsError, TlsErrorKind, TlsPart};
+pub(crate) use target::EmbeddedTarget;
+pub use tls::ServerTls;
 
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::error::SinkError;
@@ -195,12 +198,9 @@ impl EmbeddedEtcd {
         self.replica.readers.of(scope)
     }
 
-    /// The number of open watches on keys of each scope with any. The cost is the number of scopes for each watched
-    /// range.
+    /// The number of open watches on keys of each scope with any.
     pub fn readers(&self) -> BTreeMap<Scope, usize> {
-        let scopes: Vec<Scope> =
-            self.replica.read(|store| store.scopes().map(|(scope, _)| scope.clone()).collect());
-        self.replica.readers.by_scope(&scopes)
+        self.replica.read(|store| self.replica.readers.by_scope(store))
     }
 
     /// Changes when a watch is opened or ends, so that [`readers_of`](Self::readers_of) may have changed.

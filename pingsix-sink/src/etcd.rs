@@ -73,13 +73,14 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-pub use builder::{Builder, SinkOptions};
+pub use builder::Builder;
 pub use error::EtcdError;
-pub use reader::{EtcdReader, KeyValues, ReaderBuilder, ReaderOptions};
-pub use target::{ETCD_PASSWORD_VARIABLE, Endpoint, EtcdTarget, EtcdUser};
-pub use tls::ClientTls;
+pub use reader::{EtcdReader, KeyValues};
+pub use target::ETCD_PASSWORD_VARIABLE;
+pub(crate) use target::EtcdTarget;
 
 use crate::backoff::Backoff;
+pub use crate::client_tls::ClientTls;
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::error::SinkError;
 use crate::resource::{Keyring, opened};
@@ -128,7 +129,7 @@ impl fmt::Debug for EtcdSink {
 impl EtcdSink {
     /// Options of a sink for a cluster with these endpoints: `host:port`, or a URL with `http` or `https`.
     pub fn builder<E: Into<String>>(endpoints: impl IntoIterator<Item = E>) -> Builder {
-        Builder::new(endpoints.into_iter().map(Into::into).collect())
+        Builder::new(endpoints)
     }
 
     fn of(client: Arc<Client>, limits: Limits, keyring: Option<Keyring>, is_watching: bool) -> Self {

@@ -9,12 +9,13 @@ use std::fmt;
 use crate::desired::{DocumentSet, Scope};
 use crate::dyn_sink::DynSink;
 
-pub use credential::{Credential, Secret, ServerCredentials, TargetTls};
-pub use error::{CredentialError, CredentialPart, OpenError, TargetError};
+pub(crate) use credential::Credential;
+pub use credential::ServerCredentials;
+pub use error::{CredentialPart, OpenError, TargetError};
 pub(crate) use parameters::{Parameters, Query, decoded, encoded};
 
 /// Reads an environment variable.
-pub type Env<'a> = &'a (dyn Fn(&str) -> Option<String> + Sync);
+pub(crate) type Env<'a> = &'a (dyn Fn(&str) -> Option<String> + Sync);
 
 /// A parsed URL of one sink, which opens the sink.
 pub(crate) trait SinkFactory: Sized {

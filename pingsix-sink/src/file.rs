@@ -36,14 +36,14 @@ use crate::desired::{Desired, DesiredError, DocumentSet, Scope};
 use crate::document::Key;
 use crate::error::SinkError;
 use crate::ledger::Ledger;
-use crate::plan::plan;
+use crate::plan::{Changed, plan};
 use crate::resource::Resource;
 use crate::sink::{Effect, Published, Sink};
 
 use base::Base;
 use content::Mark;
-pub use error::FileError;
-pub use target::FileTarget;
+use error::FileError;
+pub(crate) use target::FileTarget;
 
 /// Writes PingSIX's static configuration to files; see [`mod@crate::file`].
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ struct Files {
     base: Option<PathBuf>,
     /// The lock is fair and held throughout a publication. Publications are applied in order, and an abandoned one
     /// ends before the next one begins.
-    ledger: Arc<Mutex<Ledger<()>>>,
+    ledger: Arc<Mutex<Ledger>>,
 }
 
 /// The location of the files of scopes.
@@ -77,13 +77,13 @@ impl FileSink {
     /// load as they are.
     ///
     /// # Errors
-    /// [`FileError`] when an existing file cannot be read.
+    /// When an existing file cannot be read.
     pub async fn open(location: FileLocation, base: Option<PathBuf>) -> Result<Self, SinkError> {
         blocking(move || {
             let mut ledger = Ledger::default();
             for path in location.files()? {
                 if let Some(mark) = read(&path)?.as_deref().and_then(Mark::of) {
-                    ledger.record(mark.scope, mark.revision, ());
+                    ledger.record(mark.scope, mark.revision);
                 }
             }
             let ledger = Arc::new(Mutex::new(ledger));
@@ -95,7 +95,7 @@ impl FileSink {
     /// The documents of a scope in its file, as JSON without their ids; `None` without a file.
     ///
     /// # Errors
-    /// [`FileError`] when the file or the base configuration cannot be read.
+    /// When the file or the base configuration cannot be read.
     pub async fn documents(&self, scope: &Scope) -> Result<Option<DocumentSet>, SinkError> {
         let (files, scope) = (Arc::clone(&self.files), scope.clone());
         blocking(move || {
@@ -140,7 +140,7 @@ impl Files {
     fn publish(
         &self,
         desired: &Desired,
-        ledger: &mut Ledger<()>,
+        ledger: &mut Ledger,
         abandoned: &CancellationToken,
     ) -> Result<Published, SinkError> {
         let scope = desired.scope();
@@ -155,14 +155,14 @@ impl Files {
         let body = content::body(&base, &resources)?;
 
         let old = self.read_own(&path, scope)?;
-        let published = ledger.get(scope).map(|(revision, ())| *revision);
+        let published = ledger.get(scope);
         if let Some(old) = &old
             && let Some(mark) = Mark::of(old)
             && content::body_of(old) == body
         {
             let revision = published.unwrap_or(mark.revision).max(mark.revision);
-            ledger.record(scope.clone(), revision, ());
-            return Ok(Published { revision, changed: crate::Changed::default() });
+            ledger.record(scope.clone(), revision);
+            return Ok(Published { revision, changed: Changed::default() });
         }
         if let Some(mark) = old.as_deref().and_then(Mark::of) {
             // Another replica may have been leader since.
@@ -170,14 +170,14 @@ impl Files {
         }
         let before = old.map(|old| content::documents(&old, &base)).unwrap_or_default();
         let after = content::comparable(&resources)?;
-        let changed = plan(&before, &after).changed();
+        let changed = Changed::of(&plan(&before, &after));
         let revision = ledger.next();
         let text = format!("{}\n{body}", Mark { scope: scope.clone(), revision });
         let written = write::replace(&path, text.as_bytes(), || !abandoned.is_cancelled());
         if !written.map_err(|source| FileError::Io { path: path.clone(), action: "written", source })? {
             return Err(FileError::Abandoned { path }.into());
         }
-        ledger.record(scope.clone(), revision, ());
+        ledger.record(scope.clone(), revision);
         Ok(Published { revision, changed })
     }
 

@@ -7,19 +7,13 @@ use crate::error::SinkError;
 use crate::revision::Revision;
 
 /// The scopes of one sink, each with the revision of its last change.
-#[derive(Debug)]
-pub(crate) struct Ledger<T> {
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
     last: Option<Revision>,
-    scopes: BTreeMap<Scope, (Revision, T)>,
+    scopes: BTreeMap<Scope, Revision>,
 }
 
-impl<T> Default for Ledger<T> {
-    fn default() -> Self {
-        Self { last: None, scopes: BTreeMap::new() }
-    }
-}
-
-impl<T> Ledger<T> {
+impl Ledger {
     /// Checks that `scope` is held or overlaps no held scope.
     pub(crate) fn admit(&self, scope: &Scope) -> Result<(), SinkError> {
         scope.check_overlap(self.scopes.keys())
@@ -33,9 +27,9 @@ impl<T> Ledger<T> {
         }
     }
 
-    /// The entry of a scope.
-    pub(crate) fn get(&self, scope: &Scope) -> Option<&(Revision, T)> {
-        self.scopes.get(scope)
+    /// The revision of a scope.
+    pub(crate) fn get(&self, scope: &Scope) -> Option<Revision> {
+        self.scopes.get(scope).copied()
     }
 
     /// Records a revision that another writer has used.
@@ -53,9 +47,9 @@ impl<T> Ledger<T> {
         self.last.and_then(|last| last.checked_add(1)).unwrap_or(Revision::MIN)
     }
 
-    /// Records the content of a scope since a revision.
-    pub(crate) fn record(&mut self, scope: Scope, revision: Revision, content: T) {
+    /// Records the last change of a scope.
+    pub(crate) fn record(&mut self, scope: Scope, revision: Revision) {
         self.observe(revision);
-        self.scopes.insert(scope, (revision, content));
+        self.scopes.insert(scope, revision);
     }
 }

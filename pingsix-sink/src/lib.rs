@@ -2,7 +2,7 @@
 //! live revision.
 //!
 //! ```text
-//! Desired { scope, documents } ──► plan (pure diff) ──► Steps ──► target ──► Published { revision, changed }
+//! Desired { scope, documents } ──► plan (pure diff) ──► steps ──► target ──► Published { revision, changed }
 //! ```
 //!
 //! The crate does not depend on Kubernetes: a [`Document`] is a key, canonical bytes, an [`OrderHint`] and an opaque
@@ -29,6 +29,7 @@
 pub mod admin;
 pub mod backoff;
 mod chunks;
+mod client_tls;
 #[cfg(feature = "contract")]
 pub mod contract;
 pub mod desired;
@@ -47,7 +48,6 @@ mod loopback;
 pub mod memory;
 mod pem;
 pub mod plan;
-mod planned;
 mod proto;
 pub mod resource;
 pub mod revision;
@@ -63,8 +63,7 @@ pub use error::SinkError;
 pub use etcd::EtcdSink;
 pub use file::FileSink;
 pub use memory::MemorySink;
-pub use plan::{Changed, Step, Steps, Units, plan, units};
-pub use planned::{PlannedSink, StepWriter};
+pub use plan::{Changed, Step, Units, plan, units};
 pub use revision::Revision;
 pub use sink::{Effect, Published, Sink};
 pub use target::Target;

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::document::{Document, Key};
 use crate::error::SinkError;
-use crate::plan::{Step, Steps, plan};
+use crate::plan::{Changed, Step, plan};
 use crate::revision::Revision;
 use crate::sink::{Published, Sink};
 
@@ -29,7 +29,7 @@ pub struct MemorySink {
 struct Target {
     last: i64,
     scopes: BTreeMap<Scope, ScopeContent>,
-    history: VecDeque<(Revision, Scope, Steps)>,
+    history: VecDeque<(Revision, Scope, Vec<Step>)>,
     /// The number of writes that succeed from now on; `None` for all.
     writes: Option<usize>,
 }
@@ -89,7 +89,7 @@ impl MemorySink {
     }
 
     /// The newest publications with changes, oldest first, with their steps: at most 1,000 ([`HISTORY_LIMIT`]).
-    pub fn history(&self) -> Vec<(Revision, Scope, Steps)> {
+    pub fn history(&self) -> Vec<(Revision, Scope, Vec<Step>)> {
         self.target.lock().history.iter().cloned().collect()
     }
 
@@ -149,13 +149,13 @@ impl Sink for MemorySink {
             }
         };
         let possible = target.writes.map_or(steps.len(), |writes| writes.min(steps.len()));
-        let (taken, rest) = steps.as_slice().split_at(possible);
+        let (taken, rest) = steps.split_at(possible);
         published.apply(taken);
         if let Some(writes) = &mut target.writes {
             *writes -= possible;
         }
-        let (taken, is_complete) = (Steps::from(taken.to_vec()), rest.is_empty());
-        let changed = taken.changed();
+        let (taken, is_complete) = (taken.to_vec(), rest.is_empty());
+        let changed = Changed::of(&taken);
         if is_complete {
             // A clone shares memory with the next publication.
             published.documents = desired.documents().clone();

@@ -12,7 +12,7 @@ use tokio_rustls::rustls::{self, InconsistentKeys, RootCertStore};
 
 /// The source of PEM. `Debug` is redacted.
 #[derive(Clone, PartialEq, Eq)]
-pub enum PemSource {
+pub(crate) enum PemSource {
     /// Bytes.
     Pem(Vec<u8>),
     /// A file, which is read again for each connection.

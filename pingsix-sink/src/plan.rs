@@ -14,10 +14,9 @@
 mod names;
 mod units;
 
-pub(crate) use names::{net_steps, server_names};
+pub(crate) use names::net_steps;
 pub use units::{Units, units};
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::desired::DocumentSet;
@@ -59,53 +58,6 @@ impl Step {
     }
 }
 
-/// The steps of one plan in order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Steps(Vec<Step>);
-
-impl Steps {
-    /// The steps in order.
-    pub fn as_slice(&self) -> &[Step] {
-        &self.0
-    }
-
-    /// The steps in order.
-    pub fn iter(&self) -> std::slice::Iter<'_, Step> {
-        self.0.iter()
-    }
-
-    /// The number of steps.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether there are no steps.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Number of changed documents.
-    pub fn changed(&self) -> Changed {
-        Changed::default().with(&self.0)
-    }
-}
-
-impl From<Vec<Step>> for Steps {
-    /// Keeps the order of the steps.
-    fn from(steps: Vec<Step>) -> Self {
-        Self(steps)
-    }
-}
-
-impl<'a> IntoIterator for &'a Steps {
-    type Item = &'a Step;
-    type IntoIter = std::slice::Iter<'a, Step>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}
-
 /// Number of documents that a publication changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
@@ -121,6 +73,11 @@ impl Changed {
     /// The number of changed documents.
     pub fn total(self) -> usize {
         self.created + self.updated + self.deleted
+    }
+
+    /// The documents that these steps change.
+    pub fn of(steps: &[Step]) -> Self {
+        Self::default().with(steps)
     }
 
     /// The sum with further steps.
@@ -147,28 +104,12 @@ impl fmt::Display for Changed {
     }
 }
 
-/// The steps from `current` to `desired`; empty when both have the same keys and values.
+/// The steps from `current` to `desired`, in order; empty when both have the same keys and values.
 ///
 /// A change of the order hint or the owner alone needs no step.
-pub fn plan(current: &DocumentSet, desired: &DocumentSet) -> Steps {
-    plan_with_unknown(current, &UnknownDocuments::new(), desired)
-}
-
-/// Keys whose documents are unknown, with all server names that the documents may have.
-pub(crate) type UnknownDocuments = BTreeMap<Key, BTreeSet<String>>;
-
-/// [`plan`] for a target with unknown documents. A desired document with an unknown key is always written, as a new one. An
-/// unknown key in `current` is deleted unless it is desired.
-pub(crate) fn plan_with_unknown(
-    current: &DocumentSet,
-    unknown: &UnknownDocuments,
-    desired: &DocumentSet,
-) -> Steps {
-    let rewritten = unknown.keys().filter(|key| desired.get(key).is_some());
-    let rewritten: BTreeMap<Key, Option<Document>> = rewritten.map(|key| (key.clone(), None)).collect();
-    let known = if rewritten.is_empty() { current.clone() } else { current.with_changes(rewritten) };
+pub fn plan(current: &DocumentSet, desired: &DocumentSet) -> Vec<Step> {
     let (mut puts, mut deletes) = (Vec::new(), Vec::new());
-    let (old, new) = known.unshared(desired);
+    let (old, new) = current.unshared(desired);
     let mut old = old.peekable();
     for new in new {
         while let Some(gone) = old.next_if(|document| document.key < new.key) {
@@ -190,5 +131,5 @@ pub(crate) fn plan_with_unknown(
         order: document.order,
         owner: document.owner.clone(),
     }));
-    Steps(names::ordered(puts, &known, unknown))
+    names::ordered(puts, current)
 }

@@ -12,28 +12,26 @@
 //! Parsing a URL reads neither; [`Target::open`] does.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::str::FromStr;
 
 use crate::desired::{DocumentSet, Scope};
 use crate::dyn_sink::DynSink;
 
-pub use crate::admin::{ADMIN_KEY_VARIABLE, AdminTarget};
-pub use crate::embedded::EmbeddedTarget;
-pub use crate::etcd::{ETCD_PASSWORD_VARIABLE, Endpoint, EtcdTarget, EtcdUser};
-pub use crate::factory::{
-    Credential, CredentialError, CredentialPart, Env, OpenError, Secret, ServerCredentials, TargetError,
-    TargetTls,
-};
-use crate::factory::{Parameters, Query, SinkFactory};
-pub use crate::file::FileTarget;
-pub use crate::pem::PemSource;
+pub use crate::admin::ADMIN_KEY_VARIABLE;
+use crate::admin::AdminTarget;
+use crate::embedded::EmbeddedTarget;
+pub use crate::etcd::ETCD_PASSWORD_VARIABLE;
+use crate::etcd::EtcdTarget;
+pub use crate::factory::{CredentialPart, OpenError, ServerCredentials, TargetError};
+use crate::factory::{Env, Parameters, Query, SinkFactory};
+use crate::file::FileTarget;
 
-/// Declares [`Target`] with a line for each sink.
+/// Declares the sinks of a [`Target`], each in a line.
 macro_rules! registry {
     ($($(#[$doc:meta])* $name:ident($factory:ty),)+) => {
-        /// A target of publications. Parsed from a URL, and displayed as one.
         #[derive(Clone, Debug, PartialEq, Eq)]
-        pub enum Target {
+        enum SinkTarget {
             $($(#[$doc])* $name($factory),)+
         }
 
@@ -51,21 +49,21 @@ macro_rules! registry {
             ) -> Result<Self, TargetError> {
                 let target = match scheme {
                     $(scheme if <$factory>::SCHEMES.contains(&scheme) => {
-                        Self::$name(<$factory>::parse(scheme, location, &mut parameters)?)
+                        SinkTarget::$name(<$factory>::parse(scheme, location, &mut parameters)?)
                     })+
                     _ => return Err(unknown(TargetError::Scheme, false)),
                 };
                 parameters.end()?;
-                Ok(target)
+                Ok(Self(target))
             }
 
             fn write(&self, f: &mut fmt::Formatter<'_>, query: &mut Query) -> fmt::Result {
-                match self { $(Self::$name(target) => target.write(f, query),)+ }
+                match &self.0 { $(SinkTarget::$name(target) => target.write(f, query),)+ }
             }
 
-            /// The label in metrics, such as `etcd`.
+            /// The label in metrics: `embedded`, `etcd`, `admin` or `file`.
             pub const fn kind(&self) -> &'static str {
-                match self { $(Self::$name(_) => <$factory>::KIND,)+ }
+                match &self.0 { $(SinkTarget::$name(_) => <$factory>::KIND,)+ }
             }
 
             /// Opens the sink, in a Tokio runtime. A server connects with the first publication; only `file:` waits. `env`
@@ -74,7 +72,7 @@ macro_rules! registry {
             /// # Errors
             /// [`OpenError`]. An embedded server cannot be opened by its URL alone.
             pub async fn open(&self, env: Env<'_>) -> Result<DynSink, OpenError> {
-                match self { $(Self::$name(target) => target.open(env).await,)+ }
+                match &self.0 { $(SinkTarget::$name(target) => target.open(env).await,)+ }
             }
 
             /// The published documents of a scope in the target; the call only reads.
@@ -85,16 +83,20 @@ macro_rules! registry {
             /// # Errors
             /// [`OpenError`].
             pub async fn read(&self, scope: &Scope, env: Env<'_>) -> Result<DocumentSet, OpenError> {
-                match self { $(Self::$name(target) => target.read(scope, env).await,)+ }
+                match &self.0 { $(SinkTarget::$name(target) => target.read(scope, env).await,)+ }
             }
 
             /// Whether the target holds one scope alone.
             pub fn is_for_one_scope(&self) -> bool {
-                match self { $(Self::$name(target) => target.is_for_one_scope(),)+ }
+                match &self.0 { $(SinkTarget::$name(target) => target.is_for_one_scope(),)+ }
             }
         }
     };
 }
+
+/// A target of publications. Parsed from a URL, and displayed as one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target(SinkTarget);
 
 registry! {
     /// The embedded etcd server.
@@ -108,6 +110,19 @@ registry! {
 }
 
 impl Target {
+    /// The embedded server, without an address.
+    pub const fn embedded() -> Self {
+        Self(SinkTarget::Embedded(EmbeddedTarget { listen: None }))
+    }
+
+    /// The address of an embedded server, if its URL has one.
+    pub const fn listen(&self) -> Option<SocketAddr> {
+        match &self.0 {
+            SinkTarget::Embedded(target) => target.listen,
+            SinkTarget::Etcd(_) | SinkTarget::Admin(_) | SinkTarget::File(_) => None,
+        }
+    }
+
     /// A server by its address, which is `etcd://`, `etcds://`, `admin+http://` or `admin+https://` with only hosts
     /// and ports. Credentials are values instead of parameters.
     ///

@@ -27,7 +27,9 @@ pub(crate) use front::ClientValidation;
 pub(crate) use listener::{Listener, ListenerState};
 pub(crate) use listener_source::ListenerSupport;
 pub(crate) use listeners::{ListenerOwner, Listeners, judge_listeners};
-pub(crate) use parent::{Attachment, ServedName, attach_route, attached_listeners, only_host, served_names};
-pub use permitted::{permitted_references, permitted_references_of_policies};
+pub(crate) use parent::{
+    Attachment, ServedName, attach_route, attached_listeners, only_host, served_hosts, served_names,
+};
+pub(crate) use permitted::{permitted_references, permitted_references_of_policies};
 pub(crate) use protocol::Protocol;
 pub(crate) use server_name::ServerName;

@@ -10,6 +10,7 @@ mod feature;
 #[cfg(test)]
 mod fixture;
 pub mod infrastructure;
+mod interner;
 mod lower;
 pub mod manifest;
 mod model;
@@ -29,7 +30,6 @@ pub mod snapshot;
 pub mod status;
 pub mod stream;
 
-pub use attach::{permitted_references, permitted_references_of_policies};
 pub use feature::{FEATURES, Feature, Need, supported_features};
 pub use lower::{DataPlane, Size, StreamPlane};
 pub use model::{

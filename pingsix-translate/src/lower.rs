@@ -4,9 +4,9 @@
 //! each; [`rows`] finds the rows of each zone, and [`budget`] the rows within the budget; [`table`] turns the rows of
 //! a zone into Routes with decision lists; [`closure`] makes the table independent of PingSIX's insertion order;
 //! [`decision`] lowers the lists, with [`redirect`] for filters, [`host`] for the hosts of requests, [`service`] for policies and
-//! [`upstream`] for targets; [`document`] writes Routes, and [`naming`] the documents that they share. [`change`] holds a
-//! lowered data plane: it writes the first documents in bulk, and then those that differ. [`lowering`] has the inputs of all of
-//! these, and [`room`] bounds a table while it is built.
+//! [`upstream`] for targets; [`document`] writes Routes, [`shared`] the documents that they share, and [`naming`] gives ids. [`change`]
+//! holds a lowered data plane, and writes the documents that differ, at first from those of an empty table. [`lowering`] has the
+//! inputs of all of these, and [`room`] is the rest of a budget.
 //! [`stream`] does the same for TCP, UDP and TLS, which have few criteria.
 
 mod budget;
@@ -18,7 +18,6 @@ mod document;
 mod host;
 mod id;
 mod lowering;
-mod named;
 mod naming;
 mod path_map;
 mod plane;
@@ -27,6 +26,7 @@ mod room;
 mod route_sizes;
 mod rows;
 mod service;
+mod shared;
 mod ssl;
 mod stream;
 mod table;

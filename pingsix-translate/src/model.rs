@@ -29,7 +29,10 @@ pub use capability::{Capability, CapabilityRow, Executor};
 pub use data_plane_key::{DataPlaneKey, ParseDataPlaneKeyError};
 pub use field::FieldPath;
 pub use hostname::{Hostname, HostnameError};
-pub(crate) use hostname::{covers as hostname_covers, precedence as hostname_precedence};
+pub(crate) use hostname::{
+    and_wider as hostname_and_wider, covers as hostname_covers, precedence as hostname_precedence,
+    wider as wider_hostnames,
+};
 pub use kind::{GATEWAY_GROUP, INGRESS_GROUP, Kind, PINGSIX_GROUP};
 pub use network::Network;
 pub(crate) use object::{Age, compare_age};

@@ -35,7 +35,7 @@ use crate::snapshot::{IngressSnapshot, OwnerSnapshot, Snapshot};
 /// same bytes. A rule that cannot be honoured answers its requests with an error and is named in the verdicts. All
 /// other rules are served.
 pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
-    TranslationCache::<GatewayOwner>::new(snapshot, options).1
+    Translator::new(options.clone()).translate(snapshot)
 }
 
 /// Translates what one IngressClass may see into PingSIX configuration and verdicts.
@@ -43,8 +43,7 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
 /// As [`translate`], it is total and deterministic. A class of another controller has no data plane; one of ours that
 /// cannot be served has an empty one.
 pub fn translate_ingress(snapshot: &IngressSnapshot, options: &Options) -> Translation {
-    of_another_controller(snapshot, options)
-        .unwrap_or_else(|| TranslationCache::<IngressClassOwner>::new(snapshot, options).1)
+    Translator::new(options.clone()).translate_ingress(snapshot)
 }
 
 /// Translates one owner of data planes repeatedly, at a cost in proportion to the changes.
@@ -159,8 +158,7 @@ fn translate_incrementally_or_full<O: Owner>(
     {
         return (translation, cache, mode);
     }
-    let (mut cache, translation) = TranslationCache::new(snapshot, options);
-    cache.prepare_for_changes();
+    let (cache, translation) = TranslationCache::new(snapshot, options);
     (translation, Box::new(cache), TranslationMode::Full)
 }
 

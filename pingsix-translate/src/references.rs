@@ -16,7 +16,7 @@ pub(crate) use certificate::{Certificate, CertificateRef};
 pub(crate) use credential::entry;
 pub(crate) use grant::Grants;
 
-use crate::model::{Kind, ObjectKey, ObjectName};
+use crate::model::{FieldPath, Kind, ObjectKey, ObjectName, Reason, Refusal};
 use crate::snapshot::{Namespace, Referents, Service};
 
 /// The label of every namespace, also of one whose object is not in the snapshot.
@@ -52,6 +52,22 @@ impl<'a> References<'a> {
     /// Whether an object may refer to one of this kind and name.
     pub(crate) fn permit(&self, referrer: &ObjectKey, kind: Kind, target: &ObjectName) -> bool {
         self.reference_cache.grants.permit(referrer, kind, target)
+    }
+
+    /// Refuses a reference to a forbidden object. Permission comes before existence, so authors cannot find out the objects of
+    /// another namespace.
+    pub(crate) fn check_permission(
+        &self,
+        referrer: &ObjectKey,
+        target: &ObjectKey,
+        at: &FieldPath,
+    ) -> Result<(), Refusal> {
+        if self.permit(referrer, target.kind, &target.name) {
+            return Ok(());
+        }
+        let namespace = &target.name.namespace;
+        let message = format!("No ReferenceGrant in namespace {namespace} lets {referrer} use {target}.");
+        Err(Refusal::new(at.child("namespace"), Reason::RefNotPermitted, message))
     }
 
     /// A Service that a route refers to, if it exists.

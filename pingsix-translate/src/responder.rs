@@ -32,6 +32,7 @@ use std::num::NonZeroU16;
 
 use http::uri::PathAndQuery;
 use http::{HeaderMap, StatusCode};
+use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 use crate::model::is_dns_subdomain;
 
@@ -215,17 +216,17 @@ impl RedirectPath {
     /// The path of the target, or `None` if `path` is not below the matched prefix.
     fn apply(&self, path: &str) -> Option<String> {
         match self {
-            Self::Keep => Some(encode(path, is_visible)),
-            Self::Full(value) => Some(rooted(encode(value, is_path))),
+            Self::Keep => Some(encode(path, INVISIBLE)),
+            Self::Full(value) => Some(rooted(encode(value, PATH))),
             Self::Prefix { matched, replacement } => {
                 // `/foo` and `/foo/` are the same prefix.
                 let rest = path.strip_prefix(matched.strip_suffix('/').unwrap_or(matched))?;
-                let replacement = encode(replacement, is_path);
+                let replacement = encode(replacement, PATH);
                 match rest.bytes().next() {
                     None => Some(rooted(replacement)),
                     Some(b'/') => {
                         let stem = replacement.strip_suffix('/').unwrap_or(&replacement);
-                        Some(rooted(format!("{stem}{}", encode(rest, is_visible))))
+                        Some(rooted(format!("{stem}{}", encode(rest, INVISIBLE))))
                     }
                     Some(_) => None,
                 }
@@ -329,7 +330,7 @@ impl RedirectInstruction {
         location.push_str(&path);
         if let Some(query) = target.query() {
             location.push('?');
-            location.push_str(&encode(query, is_visible));
+            location.push_str(&encode(query, INVISIBLE));
         }
         Ok(location)
     }
@@ -373,9 +374,9 @@ impl fmt::Display for RedirectInstruction {
         }
         match &self.path {
             RedirectPath::Keep => f.write_str(" keep"),
-            RedirectPath::Full(value) => write!(f, " full:{}", encode(value, is_plain)),
+            RedirectPath::Full(value) => write!(f, " full:{}", encode(value, FIELD)),
             RedirectPath::Prefix { matched, replacement } => {
-                write!(f, " prefix:{}:{}", encode(matched, is_plain), encode(replacement, is_plain))
+                write!(f, " prefix:{}:{}", encode(matched, FIELD), encode(replacement, FIELD))
             }
         }
     }
@@ -395,54 +396,44 @@ fn rooted(path: String) -> String {
 
 /// A path in a form for a request line: existing percent-encoding stays, and `?` starts no query.
 pub(crate) fn encode_path(text: &str) -> String {
-    encode(text, is_path)
+    encode(text, PATH)
 }
 
-/// Percent-encodes every byte of `text` that is not to be kept.
-fn encode(text: &str, keep: fn(u8) -> bool) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        // Kept bytes are ASCII, so a byte is a character.
-        if keep(byte) {
-            encoded.push(char::from(byte));
-        } else {
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-    }
-    encoded
+/// Percent-encodes characters of a text.
+fn encode(text: &str, escaped: &'static AsciiSet) -> String {
+    utf8_percent_encode(text, escaped).to_string()
 }
 
-/// Undoes [`encode`] with [`is_plain`].
+/// Undoes [`encode`].
 fn unescape(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        rest = if *first == b'%' {
-            let digits = std::str::from_utf8(tail.get(..2)?).ok()?;
-            bytes.push(u8::from_str_radix(digits, 16).ok()?);
-            tail.get(2..)?
-        } else {
-            bytes.push(*first);
-            tail
-        };
-    }
-    String::from_utf8(bytes).ok()
+    Some(percent_decode_str(text).decode_utf8().ok()?.into_owned())
 }
 
-/// Bytes of a field that need no escape: neither `%` nor the separators of the format.
-fn is_plain(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-._~/!$&'()*+,;=@".contains(&byte)
-}
+/// Everything in a field but letters, digits and characters that are neither `%` nor a separator of the format.
+const FIELD: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'/')
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b'@');
 
-/// Bytes of a path, `%` included: existing percent-encoding stays, and `?` starts no query.
-fn is_path(byte: u8) -> bool {
-    is_plain(byte) || matches!(byte, b':' | b'%')
-}
+/// As [`FIELD`] in a path: existing percent-encoding stays, and `?` starts no query.
+const PATH: &AsciiSet = &FIELD.remove(b':').remove(b'%');
 
-/// Bytes of the request that are given back as they came.
-fn is_visible(byte: u8) -> bool {
-    byte.is_ascii_graphic()
-}
+/// Everything in a request but the visible characters of ASCII, which are given back as they came.
+const INVISIBLE: &AsciiSet = &CONTROLS.add(b' ');
 
 #[cfg(test)]
 mod tests;

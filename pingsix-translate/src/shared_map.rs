@@ -40,6 +40,15 @@ pub enum Change<'m, K, V> {
     Removed(&'m K, &'m V),
 }
 
+impl<'m, K, V> Change<'m, K, V> {
+    /// The key.
+    pub const fn key(&self) -> &'m K {
+        match self {
+            Self::Added(key, _) | Self::Replaced(key, ..) | Self::Removed(key, _) => key,
+        }
+    }
+}
+
 impl<K, V> SharedMap<K, V> {
     /// No entries.
     pub const fn new() -> Self {

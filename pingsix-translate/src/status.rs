@@ -43,7 +43,7 @@ use crate::model::{DataPlaneKey, Layout, ObjectKey, ObjectName, ParentRef};
 use crate::shared_map::SharedMap;
 
 /// Verdicts on every object of a snapshot.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Verdicts {
     /// The Gateway; `None` for a snapshot of an IngressClass.
     pub gateway: Option<GatewayVerdict>,

@@ -18,7 +18,6 @@ use clap::builder::{Resettable, ValueParser};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, CommandFactory as _, FromArgMatches as _, Parser};
 use garde::Validate as _;
-use pingsix_sink::Target;
 use pingsix_translate::DataPlaneKey;
 use strsim::levenshtein;
 
@@ -348,7 +347,7 @@ fn sinks_that_clash(configuration: &Configuration, given: &BTreeMap<String, Give
     }
     let sinks = configuration.sinks();
     for (index, StatusTarget { data_plane, .. }) in configuration.status.url.iter().enumerate() {
-        if let Some(Target::File(_)) = sinks.read_from(data_plane) {
+        if sinks.read_from(data_plane).is_some_and(|target| target.kind() == "file") {
             let message = "confirms nothing: the data plane is published to a file (sink), which PingSIX reads when it starts";
             errors.push(key_error(&format!("status.url[{index}]"), message, given));
         }

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use pingsix_gateway_api::controller::{SinkHandle, SinkRouter};
 use pingsix_gateway_api::replicas::Replicas;
 use pingsix_sink::embedded::{Access, Clients, EmbeddedError, ServerTls};
-use pingsix_sink::target::EmbeddedTarget;
 use pingsix_sink::{EmbeddedEtcd, Scope, Target};
 use pingsix_translate::DataPlaneKey;
 
@@ -35,7 +34,7 @@ impl Configuration {
             targets.push(target.clone());
         }
         if sinks.others.is_empty() {
-            sinks.others.push(Target::Embedded(EmbeddedTarget { listen: None }));
+            sinks.others.push(Target::embedded());
         }
         sinks
     }
@@ -67,7 +66,7 @@ pub(crate) async fn open(
         if opened.contains_key(&name) {
             continue;
         }
-        let sink = if let Target::Embedded(_) = target {
+        let sink = if target.kind() == "embedded" {
             let server = start_server(configuration, replicas).await?;
             etcd = Some(server.clone());
             SinkHandle::feed(&*name, Arc::new(server))

@@ -9,7 +9,6 @@ use http::Uri;
 use jiff::SignedDuration;
 use pingsix_gateway_api::delivery::status_page::StatusUrl;
 use pingsix_sink::Target;
-use pingsix_sink::target::EmbeddedTarget;
 use pingsix_translate::{DataPlaneKey, Layout, ObjectName, ParseObjectNameError};
 use serde::{Serialize, Serializer};
 
@@ -291,8 +290,8 @@ impl FromStr for SinkChoice {
             Some((data_plane, url)) => (Some(data_plane), url),
             None => (None, text),
         };
-        let target = url.parse().map_err(|error| format!("the URL cannot be used: {error}"))?;
-        if let Target::Embedded(EmbeddedTarget { listen: Some(_) }) = target {
+        let target: Target = url.parse().map_err(|error| format!("the URL cannot be used: {error}"))?;
+        if target.listen().is_some() {
             return Err("feed.address says where the server listens, not the URL".to_owned());
         }
         Ok(Self { data_plane, target })

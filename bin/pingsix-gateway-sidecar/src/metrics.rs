@@ -4,9 +4,9 @@
 
 use std::fmt;
 use std::sync::atomic::AtomicI64;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -54,19 +54,19 @@ impl Metrics {
 
     /// Adds the metrics of a part.
     pub(crate) fn add<M>(&self, register: impl FnOnce(&mut Registry) -> M) -> M {
-        register(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        register(&mut self.0.lock())
     }
 
     /// The metrics in the text format of `OpenMetrics`.
     pub(crate) fn encode(&self) -> Result<String, fmt::Error> {
         let mut page = String::new();
-        text::encode(&mut page, &self.0.lock().unwrap_or_else(PoisonError::into_inner))?;
+        text::encode(&mut page, &self.0.lock())?;
         Ok(page)
     }
 }
 
 /// The metrics of the source of stream documents.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct FeedMetrics {
     connected: Gauge,
     failures: Family<CategoryLabels, Counter>,
@@ -88,27 +88,23 @@ impl FeedMetrics {
             errors: Family::default(),
             apply: Histogram::new(BUCKETS),
         };
-        let Self { connected, failures, observed_revision, applied_revision, documents, errors, apply } =
-            &metrics;
-        registry.register(
-            "feed_connected",
-            "1 while the source of stream documents can be read",
-            connected.clone(),
-        );
+        let registered = metrics.clone();
+        let help = "1 while the source of stream documents can be read";
+        registry.register("feed_connected", help, registered.connected);
         registry.register(
             "feed_failures",
             "Failures to read the source of stream documents",
-            failures.clone(),
+            registered.failures,
         );
         registry.register(
             "feed_observed_revision",
             "The revision that was read last",
-            observed_revision.clone(),
+            registered.observed_revision,
         );
-        registry.register("feed_applied_revision", "The revision in force", applied_revision.clone());
-        registry.register("documents", "Stream documents", documents.clone());
-        registry.register("faults", "Faults of stream documents and of listeners", errors.clone());
-        registry.register("apply_seconds", "Time from documents to their effect", apply.clone());
+        registry.register("feed_applied_revision", "The revision in force", registered.applied_revision);
+        registry.register("documents", "Stream documents", registered.documents);
+        registry.register("faults", "Faults of stream documents and of listeners", registered.errors);
+        registry.register("apply_seconds", "Time from documents to their effect", registered.apply);
         metrics
     }
 

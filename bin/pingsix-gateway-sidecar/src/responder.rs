@@ -11,9 +11,9 @@
 //! [`pingsix_translate::responder`] defines the instructions of a request, and explains why a client cannot forge them.
 //! This module is the server:
 //!
-//! - [`answer()`] decides, as a pure function of the head of a request;
-//! - [`serve`] speaks HTTP/1.1 and cleartext HTTP/2 (prior knowledge) on one port, within the bounds of [`Options`];
-//! - [`Responder`] adds a listener that stays on loopback unless asked otherwise.
+//! - `answer` decides, as a pure function of the head of a request;
+//! - [`Responder`] speaks HTTP/1.1 and cleartext HTTP/2 (prior knowledge) on one port, within the bounds of [`Options`]. The
+//!   port is on loopback unless asked otherwise.
 //!
 //! Invariants: no request makes the responder open a file, resolve a name or connect to anything;
 //! every wait has an end and every buffer a limit; the value of a request header is never logged;
@@ -26,6 +26,5 @@ mod io;
 mod options;
 mod server;
 
-pub use answer::{Answer, answer};
 pub use options::{Options, Reach};
-pub use server::{BindError, Responder, serve};
+pub use server::{BindError, Responder};

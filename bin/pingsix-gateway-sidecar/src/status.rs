@@ -1,8 +1,6 @@
 //! The contents of the status pages, in the form of PingSIX's status page.
 
-use std::sync::Mutex;
-use std::sync::{MutexGuard, PoisonError};
-
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use tokio::time::Instant;
 
@@ -18,7 +16,7 @@ const MAX_MESSAGE_BYTES: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct Status(Mutex<State>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     /// The kind of the source of stream documents; `None` without that role.
     source: Option<&'static str>,
@@ -71,17 +69,7 @@ struct PageError {
 impl Status {
     /// The state at the start, with the source of stream documents, if there is that role.
     pub(crate) fn new(source: Option<&'static str>) -> Self {
-        Self(Mutex::new(State {
-            source,
-            is_started: false,
-            is_draining: false,
-            observed: 0,
-            published: 0,
-            has_documents: false,
-            errors: Vec::new(),
-            error: None,
-            last_success: None,
-        }))
+        Self(Mutex::new(State { source, ..State::default() }))
     }
 
     /// All roles have started.
@@ -157,7 +145,7 @@ impl Status {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

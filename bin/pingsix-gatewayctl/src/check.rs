@@ -49,7 +49,7 @@ pub(crate) fn run(
         let is_silent = checked.documents == 0 && checked.findings.is_empty();
         findings.extend(is_silent.then(|| {
             let message = "The input has no route, upstream or other document of PingSIX to check.";
-            Finding::empty_input(message.to_owned())
+            Finding::empty_input(message)
         }));
         findings.extend(checked.findings);
     }
@@ -119,15 +119,10 @@ impl Checked {
     fn add(&mut self, place: &DocumentLocation, value: &Value, options: &ValidateOptions) {
         // Judged by PingSIX's rules, they would be full of problems that are none.
         if value.get(StreamKind::StreamRoute.segment()).is_some() {
-            self.findings.push(Finding {
-                place: Some(place.clone()),
-                object: String::new(),
-                field: StreamKind::StreamRoute.segment().to_owned(),
-                severity: Level::Error,
-                reason: reason::STREAM_DOCUMENTS.to_owned(),
-                message: "These are stream documents, which are for a stream proxy; PingSIX refuses them as a whole."
-                    .to_owned(),
-            });
+            let message =
+                "These are stream documents, which are for a stream proxy; PingSIX refuses them as a whole.";
+            let finding = Finding::new(Level::Error, reason::STREAM_DOCUMENTS, message);
+            self.findings.push(finding.at(place.clone()).of_field(StreamKind::StreamRoute.segment()));
             return;
         }
         let mut violations = validate_static(value, options);
@@ -147,16 +142,12 @@ fn finding(place: &DocumentLocation, violation: Violation) -> Finding {
         Severity::Rejected => (Level::Error, " PingSIX refuses the whole configuration."),
         Severity::Fatal => (Level::Error, " PingSIX cannot synchronise at all."),
     };
-    Finding {
-        place: Some(place.clone()),
-        object: match violation.subject {
-            Subject::Configuration => String::new(),
-            Subject::Key(key) => key,
-            Subject::Document(key) => key.to_string(),
-        },
-        field: violation.field,
-        severity,
-        reason: violation.rule.ident().to_owned(),
-        message: format!("{}{consequence}", violation.message),
-    }
+    let object = match violation.subject {
+        Subject::Configuration => String::new(),
+        Subject::Key(key) => key,
+        Subject::Document(key) => key.to_string(),
+    };
+    Finding::new(severity, violation.rule.ident(), format!("{}{consequence}", violation.message))
+        .about(&object, Some(place))
+        .of_field(violation.field)
 }

@@ -128,38 +128,41 @@ pub(crate) mod reason {
 
 impl Finding {
     pub(crate) fn of(finding: &pipeline::Finding, place: Option<&DocumentLocation>) -> Self {
-        Self {
-            place: place.cloned(),
-            object: finding.object.to_string(),
-            field: finding.field.clone(),
-            severity: finding.severity.into(),
-            reason: finding.reason.to_owned(),
-            message: finding.message.clone(),
-        }
+        Self::new(finding.severity.into(), finding.reason, &*finding.message)
+            .about(&finding.object, place)
+            .of_field(&*finding.field)
+    }
+
+    /// A finding about the input as a whole.
+    pub(crate) fn new(severity: Level, reason: &str, message: impl Into<String>) -> Self {
+        let (reason, message) = (reason.to_owned(), message.into());
+        Self { place: None, object: String::new(), field: String::new(), severity, reason, message }
+    }
+
+    /// The same about a document.
+    pub(crate) fn at(self, place: DocumentLocation) -> Self {
+        Self { place: Some(place), ..self }
+    }
+
+    /// The same about an object, which has a place if it is in the input.
+    pub(crate) fn about(self, object: &impl fmt::Display, place: Option<&DocumentLocation>) -> Self {
+        Self { place: place.cloned(), object: object.to_string(), ..self }
+    }
+
+    /// The same about a field.
+    pub(crate) fn of_field(self, field: impl Into<String>) -> Self {
+        Self { field: field.into(), ..self }
     }
 
     /// An input without anything to judge.
-    pub(crate) fn empty_input(message: String) -> Self {
-        Self {
-            place: None,
-            object: String::new(),
-            field: String::new(),
-            severity: Level::Error,
-            reason: reason::NOTHING_TO_CHECK.to_owned(),
-            message,
-        }
+    pub(crate) fn empty_input(message: impl Into<String>) -> Self {
+        Self::new(Level::Error, reason::NOTHING_TO_CHECK, message)
     }
 
     /// A document that is no YAML.
     pub(crate) fn not_yaml(place: DocumentLocation, error: &YamlError) -> Self {
-        Self {
-            place: Some(DocumentLocation { line: error.line, ..place }),
-            object: String::new(),
-            field: String::new(),
-            severity: Level::Error,
-            reason: reason::NOT_YAML.to_owned(),
-            message: format!("The document is not valid YAML: {}.", error.message),
-        }
+        let message = format!("The document is not valid YAML: {}.", error.message);
+        Self::new(Level::Error, reason::NOT_YAML, message).at(DocumentLocation { line: error.line, ..place })
     }
 
     /// `error: spec.rules[0]: Message. [Reason]`

@@ -64,7 +64,7 @@ impl FileObjects {
                 decoded.broken = true;
                 let place = DocumentLocation::of_object_in(&file.name, 1);
                 let message = format!("The file cannot be read: {error}.");
-                decoded.findings.push(about(place, Level::Error, reason::UNREADABLE, message));
+                decoded.findings.push(Finding::new(Level::Error, reason::UNREADABLE, message).at(place));
                 return decoded;
             }
         };
@@ -162,13 +162,10 @@ impl FileObjects {
                     self.add_problems(location, &name, problems);
                 } else {
                     // The API server took the object, and its definition is newer than this program.
-                    self.findings.extend(ignored.into_iter().map(|field| Finding {
-                        place: Some(location.clone()),
-                        object: name.clone(),
-                        message: format!("The API has no field {field}, so the field has no effect."),
-                        field,
-                        severity: Level::Warning,
-                        reason: reason::UNKNOWN_FIELD.to_owned(),
+                    self.findings.extend(ignored.into_iter().map(|field| {
+                        let message = format!("The API has no field {field}, so the field has no effect.");
+                        let finding = Finding::new(Level::Warning, reason::UNKNOWN_FIELD, message);
+                        finding.about(&name, Some(location)).of_field(field)
                     }));
                 }
                 self.objects.push((place.clone(), object));
@@ -189,27 +186,18 @@ impl FileObjects {
                         Some(meant) => format!(" Did you mean {meant}?"),
                         None => String::new(),
                     };
-                    self.findings.push(Finding {
-                        place: Some(location.clone()),
-                        object: problem.object,
-                        field: problem.field,
-                        severity: Level::Error,
-                        reason: problem.reason.as_str().to_owned(),
-                        message: problem.message + &advice,
-                    });
+                    let message = problem.message + &advice;
+                    let finding = Finding::new(Level::Error, problem.reason.as_str(), message);
+                    self.findings
+                        .push(finding.about(&problem.object, Some(location)).of_field(problem.field));
                 }
             }
         }
     }
 
     fn add_problems(&mut self, location: &DocumentLocation, object: &str, problems: Vec<SchemaProblem>) {
-        self.findings.extend(problems.into_iter().map(|SchemaProblem { field, reason, message }| Finding {
-            place: Some(location.clone()),
-            object: object.to_owned(),
-            field,
-            severity: Level::Error,
-            reason: reason.to_owned(),
-            message,
+        self.findings.extend(problems.into_iter().map(|SchemaProblem { field, reason, message }| {
+            Finding::new(Level::Error, reason, message).about(&object, Some(location)).of_field(field)
         }));
     }
 }
@@ -251,17 +239,6 @@ fn meant_kind(group: &str, kind: &str) -> Option<String> {
     let mut namesakes = Kind::ALL.iter().filter(|known| known.as_str() == kind);
     let known = namesakes.find(|known| misspelled(group, [known.group()]).is_some())?;
     Some(known.api_version())
-}
-
-fn about(place: DocumentLocation, severity: Level, reason: &str, message: String) -> Finding {
-    Finding {
-        place: Some(place),
-        object: String::new(),
-        field: String::new(),
-        severity,
-        reason: reason.to_owned(),
-        message,
-    }
 }
 
 /// All objects of all files. A copy costs little, as one of a [`SharedMap`] does, and so does a file that changes.
@@ -408,13 +385,9 @@ impl Manifests {
             let mut places =
                 definitions.iter().filter_map(|one| self.defined(one)).map(|(place, _)| &place.location);
             let first = places.next().map(ToString::to_string).unwrap_or_default();
-            places.map(move |place| Finding {
-                place: Some(place.clone()),
-                object: key.to_string(),
-                field: String::new(),
-                severity: Level::Error,
-                reason: reason::DUPLICATE.to_owned(),
-                message: format!("The object is already defined at {first}; this one is ignored."),
+            places.map(move |place| {
+                let message = format!("The object is already defined at {first}; this one is ignored.");
+                Finding::new(Level::Error, reason::DUPLICATE, message).about(key, Some(place))
             })
         })
     }
@@ -428,19 +401,20 @@ impl Manifests {
             let of_group = if group.is_empty() { "the core group" } else { group };
             let ignored =
                 format!("{} {} ignored", counted(count, "object"), if count == 1 { "is" } else { "are" });
-            if let Some(other) = other_gateways::find(group, version, kind) {
+            let finding = if let Some(other) = other_gateways::find(group, version, kind) {
                 let message = format!(
                     "Objects of kind {kind} of {of_group} are for {}, so PingSIX does not serve them; {ignored}. {}",
                     other.gateway, other.advice
                 );
-                about(place.clone(), other.level, reason::KIND_OF_OTHER_GATEWAY, message)
+                Finding::new(other.level, reason::KIND_OF_OTHER_GATEWAY, message)
             } else if let Some(meant) = meant_kind(group, kind) {
                 let message = format!("{kind} ({of_group}) is not read; {ignored}. Did you mean {meant}?");
-                about(place.clone(), Level::Error, reason::UNKNOWN_KIND, message)
+                Finding::new(Level::Error, reason::UNKNOWN_KIND, message)
             } else {
                 let message = format!("{kind} ({of_group}) is not read; {ignored}.");
-                about(place.clone(), Level::Info, reason::UNKNOWN_KIND, message)
-            }
+                Finding::new(Level::Info, reason::UNKNOWN_KIND, message)
+            };
+            finding.at(place.clone())
         })
     }
 }

@@ -133,13 +133,9 @@ fn hints_at_streams(manifests: &Manifests, output: &Output) -> Vec<Finding> {
     let kinds = Kind::routes().filter(|kind| !kind.has_requests());
     let routes = kinds.flat_map(|kind| manifests.objects.of_kind(kind)).map(|route| route.key());
     let unserved = routes.filter(|key| !served.contains(key));
-    let hints = unserved.map(|object| Finding {
-        place: manifests.location(&object).cloned(),
-        object: object.to_string(),
-        field: String::new(),
-        severity: Level::Info,
-        reason: reason::NO_STREAMS.to_owned(),
-        message: format!("--stream translates {}s too, for the sidecar beside PingSIX.", object.kind),
+    let hints = unserved.map(|object| {
+        let message = format!("--stream translates {}s too, for the sidecar beside PingSIX.", object.kind);
+        Finding::new(Level::Info, reason::NO_STREAMS, message).about(&object, manifests.location(&object))
     });
     hints.collect()
 }

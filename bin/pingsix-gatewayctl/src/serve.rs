@@ -84,9 +84,7 @@ async fn serve(arguments: &ServeArguments) -> anyhow::Result<Exit> {
         });
     }
     let etcd = start_etcd(arguments).await?;
-    let listener = TcpListener::bind(arguments.listen)
-        .await
-        .with_context(|| format!("cannot listen on {} (--listen)", arguments.listen))?;
+    let listener = listen(arguments.listen, "--listen").await?;
     // Plaintext goes without saying, as it does with etcd.
     let scheme = if arguments.tls.tls_cert.is_some() { "https://" } else { "" };
     print_line(format_args!("etcd on {scheme}{}", listener.local_addr()?))?;
@@ -104,7 +102,12 @@ async fn serve(arguments: &ServeArguments) -> anyhow::Result<Exit> {
     });
     let (current, latest) = watch::channel(translated.clone());
     if let Some(address) = arguments.explain {
-        let listener = bind_explainer(address, arguments).await?;
+        if !address.ip().is_loopback() && !arguments.allow_non_loopback {
+            bail!(
+                "{address} can be reached from other machines; use a loopback address, or --allow-non-loopback"
+            );
+        }
+        let listener = listen(address, "--explain").await?;
         print_line(format_args!("explaining on http://{}", listener.local_addr()?))?;
         let latest = latest.clone();
         let stop = stop.clone();
@@ -115,7 +118,11 @@ async fn serve(arguments: &ServeArguments) -> anyhow::Result<Exit> {
         tasks.spawn(serve_http(listener, respond, stop));
     }
     if let Some(address) = arguments.view {
-        let listener = bind_view(address).await?;
+        // The pages show all objects, so they stay on this machine even if other addresses are allowed.
+        if !address.ip().is_loopback() {
+            bail!("{address} can be reached from other machines; --view needs a loopback address");
+        }
+        let listener = listen(address, "--view").await?;
         print_line(format_args!("view on http://{}/view", listener.local_addr()?))?;
         let pages = Pages {
             latest,
@@ -226,22 +233,7 @@ async fn bind_responder(
     }
 }
 
-async fn bind_explainer(
-    address: std::net::SocketAddr,
-    arguments: &ServeArguments,
-) -> anyhow::Result<TcpListener> {
-    if !address.ip().is_loopback() && !arguments.allow_non_loopback {
-        bail!(
-            "{address} can be reached from other machines; use a loopback address, or --allow-non-loopback"
-        );
-    }
-    TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address} (--explain)"))
-}
-
-/// The pages show all objects, so they stay on this machine even if other addresses are allowed.
-async fn bind_view(address: std::net::SocketAddr) -> anyhow::Result<TcpListener> {
-    if !address.ip().is_loopback() {
-        bail!("{address} can be reached from other machines; --view needs a loopback address");
-    }
-    TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address} (--view)"))
+/// Listens on the address of an option.
+async fn listen(address: std::net::SocketAddr, option: &str) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address} ({option})"))
 }

@@ -33,6 +33,20 @@ impl Request {
         Self { method: "GET".to_owned(), host: host.to_owned(), path: path.to_owned(), ..Self::default() }
     }
 
+    /// The first header of a name.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut headers = self.headers.iter();
+        headers.find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    /// A path with the query of the request.
+    pub(crate) fn with_query(&self, path: &str) -> String {
+        match &self.query {
+            Some(query) => format!("{path}?{query}"),
+            None => path.to_owned(),
+        }
+    }
+
     fn to_pingsix(&self) -> pingsix::Request {
         pingsix::Request {
             method: self.method.clone(),

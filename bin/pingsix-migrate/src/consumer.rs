@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pingsix_translate::ObjectName;
 
-use super::objects::NewSecret;
 use super::owner::Owner;
 pub(crate) use reader::convert;
 
@@ -49,44 +48,4 @@ impl Consumers {
     pub(crate) fn pool(&self, owner: &Owner) -> &Pool {
         self.pools.get(owner).unwrap_or(&self.empty)
     }
-
-    /// The consumers with these credentials, once each Secret is written and has a name.
-    pub(crate) fn of(
-        credentials: Vec<NewCredential>,
-        mut write: impl FnMut(NewSecret) -> ObjectName,
-    ) -> Self {
-        let mut consumers = Self::default();
-        for NewCredential { owner, secret, kind } in credentials {
-            let secret = write(secret);
-            let pool = consumers.pools.entry(owner).or_default();
-            match kind {
-                CredentialKind::Keys => {
-                    pool.keys.insert(secret);
-                }
-                CredentialKind::Basic { consumer } => pool.basic.push(Credential { consumer, value: secret }),
-                CredentialKind::Jwt { consumer, algorithm, field, clock_skew } => {
-                    let value = JwtKey { algorithm, field, secret, clock_skew };
-                    pool.jwt.push(Credential { consumer, value });
-                }
-            }
-        }
-        consumers
-    }
-}
-
-/// A Secret with credentials, before it has a name.
-pub(crate) struct NewCredential {
-    owner: Owner,
-    secret: NewSecret,
-    kind: CredentialKind,
-}
-
-/// The use of a Secret with credentials.
-enum CredentialKind {
-    /// Each entry is a key.
-    Keys,
-    /// The entries are a user and a password.
-    Basic { consumer: String },
-    /// The entry is a key for tokens.
-    Jwt { consumer: String, algorithm: String, field: &'static str, clock_skew: u64 },
 }

@@ -55,10 +55,11 @@ struct Context<'a> {
     protection: Protection,
 }
 
-/// The results of the conversion: the objects, and the verdicts.
-struct Draft {
-    output: Output,
-    report: Report,
+/// The conversion while objects are written.
+struct Draft<'a> {
+    context: &'a Context<'a>,
+    output: &'a mut Output,
+    report: &'a mut Report,
 }
 
 /// The result of a conversion. It holds secrets, so the type has no `Debug`.
@@ -71,19 +72,19 @@ pub(crate) struct Converted {
 }
 
 /// Converts all objects. The report names all fields once [`Account::complete`] has completed it.
-pub(crate) fn convert(mut sources: Sources, choices: &Choices, report: Report) -> Converted {
+pub(crate) fn convert(mut sources: Sources, choices: &Choices, mut report: Report) -> Converted {
     let mut predecessors = sources.take_predecessors();
     let classes = predecessors.class_names();
     let only_class = if classes.len() == 1 { classes.into_iter().next() } else { None };
     let gateway = Parent::choose(&predecessors, ingress::namespaces(&sources), &sources, choices);
     let owners = Owners { only_class, gateway: gateway.name.clone() };
-    let mut draft = Draft { output: Output::new(gateway), report };
+    let mut output = Output::new(gateway);
     for (key, value) in &sources.kept {
-        draft.output.objects.keep(key.clone(), Arc::clone(value));
+        output.objects.keep(key.clone(), Arc::clone(value));
     }
     // The order: what rules refer to comes before them, and plugins of the Gateway before those of rules.
-    let credentials = consumer::convert(&mut predecessors, &sources, (choices, &owners), &mut draft.report);
-    let consumers = Consumers::of(credentials, |secret| draft.output.objects.add_secret(secret));
+    let written = (&mut output.objects, &mut report);
+    let consumers = consumer::convert(&mut predecessors, &sources, (choices, &owners), written);
     let mut context = Context {
         sources: &sources,
         choices,
@@ -94,19 +95,22 @@ pub(crate) fn convert(mut sources: Sources, choices: &Choices, report: Report) -
         refused_hosts: RefusedHosts::default(),
         protection: Protection::default(),
     };
-    context.plugin_configs = plugin_config::read(&mut predecessors, &context, &mut draft.report);
-    context.upstreams = upstream::convert(&mut predecessors, &context, &mut draft);
-    context.refused_hosts = tls::convert(&mut predecessors, &context, &mut draft);
-    context.protection = global::convert(&mut predecessors, &context, &mut draft);
-    route::convert(predecessors.take(SourceKind::ApisixRoute), &context, &mut draft);
-    gateway_api::convert(&mut predecessors, &context, &mut draft);
-    ingress::convert(&context, &mut draft);
-    layer4::refuse_policies(&mut predecessors, &context, &mut draft);
-    plugin_config::note_unused(&context.plugin_configs, &draft.output.used_configs, &mut draft.report);
-    gateway::finish(&context, &mut draft);
-    copies::write(&context, &mut draft);
-    ownership::report(&mut draft);
-    let Draft { output, report } = draft;
+    context.plugin_configs = plugin_config::read(&mut predecessors, &context, &mut report);
+    let mut draft = Draft { context: &context, output: &mut output, report: &mut report };
+    context.upstreams = upstream::convert(&mut predecessors, &mut draft);
+    let mut draft = Draft { context: &context, output: &mut output, report: &mut report };
+    context.refused_hosts = tls::convert(&mut predecessors, &mut draft);
+    let mut draft = Draft { context: &context, output: &mut output, report: &mut report };
+    context.protection = global::convert(&mut predecessors, &mut draft);
+    let draft = &mut Draft { context: &context, output: &mut output, report: &mut report };
+    route::convert(predecessors.take(SourceKind::ApisixRoute), draft);
+    gateway_api::convert(&mut predecessors, draft);
+    ingress::convert(draft);
+    layer4::refuse_policies(&mut predecessors, draft);
+    plugin_config::note_unused(&context.plugin_configs, &draft.output.used_configs, draft.report);
+    gateway::finish(draft);
+    copies::write(draft);
+    ownership::report(draft);
     let (objects, origins) = output.objects.finish();
     Converted { objects, origins, report, account: Account::new(sources, choices.allow_weaker.clone()) }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pingsix_translate::{Kind, ObjectKey, ObjectName, is_dns_subdomain};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::origins::Origins;
 
@@ -30,10 +30,32 @@ pub(crate) struct Objects {
 /// A Secret that is to be written, perhaps under another name than the wanted one.
 #[derive(Clone)]
 pub(crate) struct NewSecret {
-    pub(crate) namespace: String,
-    pub(crate) wanted: String,
-    pub(crate) type_name: &'static str,
-    pub(crate) entries: BTreeMap<String, Vec<u8>>,
+    namespace: String,
+    wanted: String,
+    type_name: &'static str,
+    /// In base64.
+    data: BTreeMap<String, String>,
+}
+
+impl NewSecret {
+    pub(crate) fn new<N: Into<String>, V: AsRef<[u8]>>(
+        type_name: &'static str,
+        (namespace, wanted): (&str, String),
+        entries: impl IntoIterator<Item = (N, V)>,
+    ) -> Self {
+        let data = entries.into_iter().map(|(name, value)| (name.into(), STANDARD.encode(value))).collect();
+        Self { namespace: namespace.to_owned(), wanted, type_name, data }
+    }
+
+    /// A Secret with the entry `key`.
+    pub(crate) fn key(name: (&str, String), key: impl AsRef<[u8]>) -> Self {
+        Self::new("Opaque", name, [("key", key)])
+    }
+
+    /// A Secret with a user and a password.
+    pub(crate) fn user(name: (&str, String), user: &str, password: &str) -> Self {
+        Self::new("kubernetes.io/basic-auth", name, [("username", user), ("password", password)])
+    }
 }
 
 /// The two ends of references from one namespace into another one.
@@ -97,31 +119,34 @@ impl Objects {
     }
 
     /// Adds an object under the wanted name, or a name like it if that is taken. Returns the name.
-    pub(crate) fn add(&mut self, kind: Kind, namespace: &str, wanted: &str, body: (&str, Value)) -> String {
+    pub(crate) fn add(&mut self, kind: Kind, namespace: &str, wanted: &str, spec: Value) -> String {
+        let fields = Map::from_iter([("spec".to_owned(), spec)]);
+        self.add_with(kind, namespace, wanted, fields.into())
+    }
+
+    /// The same for an object with other fields than `spec`.
+    pub(crate) fn add_with(&mut self, kind: Kind, namespace: &str, wanted: &str, fields: Value) -> String {
         let wanted = ObjectKey::new(kind, namespace, short(wanted));
         let key = self.name(&wanted, Self::contains);
         let name = key.name.name.to_string();
-        let (field, body) = body;
         let mut metadata = json!({ "name": name });
         if kind.is_namespaced() {
             metadata["namespace"] = json!(namespace);
         }
-        let mut value = json!({ "apiVersion": kind.api_version(), "kind": kind.as_str() });
-        value["metadata"] = metadata;
-        value[field] = body;
+        let mut value =
+            json!({ "apiVersion": kind.api_version(), "kind": kind.as_str(), "metadata": metadata });
+        if let (Value::Object(value), Value::Object(fields)) = (&mut value, fields) {
+            value.extend(fields);
+        }
         self.keep(key, value);
         name
     }
 
     /// Adds a Secret. Returns its name.
     pub(crate) fn add_secret(&mut self, secret: NewSecret) -> ObjectName {
-        let NewSecret { namespace, wanted, type_name, entries } = secret;
-        let data: BTreeMap<String, String> =
-            entries.into_iter().map(|(name, value)| (name, STANDARD.encode(value))).collect();
-        let name = self.add(Kind::Secret, &namespace, &wanted, ("data", json!(data)));
-        if let Some(secret) = self.get_mut(&ObjectKey::new(Kind::Secret, namespace.as_str(), name.as_str())) {
-            secret["type"] = json!(type_name);
-        }
+        let NewSecret { namespace, wanted, type_name, data } = secret;
+        let fields = json!({ "data": data, "type": type_name });
+        let name = self.add_with(Kind::Secret, &namespace, &wanted, fields);
         ObjectName::new(namespace, name)
     }
 
@@ -155,7 +180,7 @@ impl Objects {
                     "from": [{ "group": from.group(), "kind": from.as_str(), "namespace": from_namespace }],
                     "to": to,
                 });
-                self.add(Kind::ReferenceGrant, &to_namespace, &name, ("spec", spec));
+                self.add(Kind::ReferenceGrant, &to_namespace, &name, spec);
             }
         }
         let mut objects: Vec<_> = self.by_key.into_iter().collect();

@@ -37,7 +37,7 @@ pub(crate) struct Owners {
 impl Owners {
     /// Takes the class of an object.
     pub(crate) fn of_class(&self, spec: &mut Fields, report: &mut Report) -> Owner {
-        let class = spec.text("ingressClassName", report).filter(|(_, name)| !name.is_empty());
+        let class = spec.filled("ingressClassName", report);
         if let Some((place, _)) = &class {
             report.exact(place, format!("Gateway {} takes the place of the class.", self.gateway));
         }

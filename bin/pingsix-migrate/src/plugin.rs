@@ -86,17 +86,11 @@ impl Effects {
     pub(crate) fn secure(&mut self, field: &str, value: Value, place: &Place, report: &mut Report) {
         let is_authentication = AUTHENTICATIONS.contains(&field);
         if is_authentication && AUTHENTICATIONS.iter().any(|other| self.security.contains_key(*other)) {
-            report.blocking(
-                place,
-                Reason::Conflict,
-                "A rule has one authentication, and this would be a second one.",
-            );
+            let message = "A rule has one authentication, and this would be a second one.";
+            report.blocking(place, Reason::Conflict, message);
         } else if self.security.contains_key(field) {
-            report.blocking(
-                place,
-                Reason::Conflict,
-                format!("The rule has {field} already, and PingSIX checks one of them alone."),
-            );
+            let message = format!("The rule has {field} already, and PingSIX checks one of them alone.");
+            report.blocking(place, Reason::Conflict, message);
         } else {
             self.security.insert(field.to_owned(), value);
         }
@@ -105,11 +99,8 @@ impl Effects {
     /// Sets a field of the TrafficPolicy.
     pub(crate) fn treat(&mut self, field: &str, value: Value, place: &Place, report: &mut Report) {
         if self.traffic.contains_key(field) {
-            report.blocking(
-                place,
-                Reason::Conflict,
-                format!("The rule has {field} already, and PingSIX has one of them."),
-            );
+            let message = format!("The rule has {field} already, and PingSIX has one of them.");
+            report.blocking(place, Reason::Conflict, message);
         } else {
             self.traffic.insert(field.to_owned(), value);
         }
@@ -143,22 +134,16 @@ pub(crate) enum Switch {
 pub(crate) fn read(items: Vec<Field>, switch: Switch, report: &mut Report) -> Vec<PluginUse> {
     let mut plugins = Vec::new();
     if let Some(first) = items.first().filter(|_| items.len() > MAX_PLUGINS) {
-        report.blocking(
-            &first.place,
-            Reason::TooMany,
-            format!("The list has more than {MAX_PLUGINS} plugins."),
-        );
+        let message = format!("The list has more than {MAX_PLUGINS} plugins.");
+        report.blocking(&first.place, Reason::TooMany, message);
         return plugins;
     }
     for item in items {
         let Some(mut fields) = item.object(report) else { continue };
         let place = fields.place.clone();
         let Some((_, name)) = fields.text("name", report) else {
-            report.blocking(
-                &place,
-                Reason::MissingField,
-                "The plugin has no name, so its effect is unknown.",
-            );
+            let message = "The plugin has no name, so its effect is unknown.";
+            report.blocking(&place, Reason::MissingField, message);
             continue;
         };
         let is_enabled = match switch {
@@ -168,13 +153,10 @@ pub(crate) fn read(items: Vec<Field>, switch: Switch, report: &mut Report) -> Ve
         };
         let config = fields.object("config", report);
         let config = config.unwrap_or_else(|| Fields::empty(place.at("config")));
-        let secret = fields.text("secretRef", report).filter(|(_, name)| !name.is_empty());
+        let secret = fields.filled("secretRef", report);
         if let Some((place, _)) = secret {
-            report.blocking(
-                &place,
-                Reason::UnsupportedField,
-                "A part of the configuration is in a Secret, and such parts are not converted. Write it into config.",
-            );
+            let message = "A part of the configuration is in a Secret, and such parts are not converted. Write it into config.";
+            report.blocking(&place, Reason::UnsupportedField, message);
         }
         fields.finish(report);
         plugins.push(PluginUse { place, name, config, is_enabled });
@@ -213,22 +195,18 @@ fn convert_one(plugin: PluginUse, scope: Scope<'_>, effects: &mut Effects, repor
     let PluginUse { place, name, mut config, .. } = plugin;
     if let Some(mut meta) = config.object("_meta", report) {
         if meta.truth("disable", report).is_some_and(|(_, is_off)| is_off) {
-            report.exact_whole(&place, "The plugin is switched off, so it becomes nothing.");
-            return;
+            return report.exact_whole(&place, "The plugin is switched off, so it becomes nothing.");
         }
-        meta.drop("priority", report, "PingSIX runs plugins in a fixed order.");
-        meta.drop("error_response", report, "PingSIX has messages of its own.");
+        meta.drop(["priority"], report, "PingSIX runs plugins in a fixed order.");
+        meta.drop(["error_response"], report, "PingSIX has messages of its own.");
         if let Some(filter) = meta.take("filter") {
-            report.blocking(
-                &filter.place,
-                Reason::UnsupportedPlugin,
-                "PingSIX runs plugins without conditions.",
-            );
+            let message = "PingSIX runs plugins without conditions.";
+            report.blocking(&filter.place, Reason::UnsupportedPlugin, message);
         }
         meta.finish(report);
     }
     // APISIX writes `disable` into the configuration, too.
-    config.drop("disable", report, "The field has no effect in recent versions of APISIX.");
+    config.drop(["disable"], report, "The field has no effect in recent versions of APISIX.");
     match name.as_str() {
         "key-auth" => authentication::key_auth(config, scope, effects, report),
         "basic-auth" => authentication::basic_auth(config, scope, effects, report),

@@ -116,11 +116,8 @@ impl Sources {
             let Some(Value::Array(items)) = fields.remove("items") else { return Ok(0) };
             for name in fields.keys().filter(|name| !STANDARD_FIELDS.contains(&name.as_str())) {
                 let place = Place::object(kind.as_str()).at(name);
-                report.blocking(
-                    &place,
-                    Reason::UnknownField,
-                    "A list has no such field, so its effect is unknown.",
-                );
+                let message = "A list has no such field, so its effect is unknown.";
+                report.blocking(&place, Reason::UnknownField, message);
             }
             let item_kind = kind.strip_suffix("List").unwrap_or_default();
             let mut count = 0;
@@ -149,12 +146,8 @@ impl Sources {
             return;
         }
         let Some(known) = known else {
-            report.limited(
-                &place,
-                Reason::UnknownKind,
-                "The kind has no part in a migration, so the object is not written again.",
-            );
-            return;
+            let message = "The kind has no part in a migration, so the object is not written again.";
+            return report.limited(&place, Reason::UnknownKind, message);
         };
         let name = match name(known.as_str(), known.is_namespaced(), fields.get("metadata")) {
             Ok(name) => name,
@@ -165,12 +158,8 @@ impl Sources {
         };
         let key = ObjectKey { kind: known, name };
         if self.kept.contains_key(&key) {
-            report.blocking(
-                &place,
-                Reason::Duplicate,
-                "The input has the object twice; the first one counts.",
-            );
-            return;
+            let message = "The input has the object twice; the first one counts.";
+            return report.blocking(&place, Reason::Duplicate, message);
         }
         let created = fields.get("metadata").and_then(|metadata| metadata.get("creationTimestamp")?.as_str());
         if let Some(created) = created {
@@ -198,15 +187,11 @@ impl Sources {
     ) {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let Some(kind) = SourceKind::of(version, kind) else {
-            report.blocking(
-                &place,
-                Reason::UnknownKind,
-                match version_to_convert(group, kind) {
-                    Some(known) => format!("Of {kind}, {group}/{known} is converted, not {api_version}."),
-                    None => format!("{api_version} has no such kind, or its meaning is unknown."),
-                },
-            );
-            return;
+            let message = match version_to_convert(group, kind) {
+                Some(known) => format!("Of {kind}, {group}/{known} is converted, not {api_version}."),
+                None => format!("{api_version} has no such kind, or its meaning is unknown."),
+            };
+            return report.blocking(&place, Reason::UnknownKind, message);
         };
         let name = match name(kind.as_str(), true, fields.get("metadata")) {
             Ok(name) => name,
@@ -216,34 +201,23 @@ impl Sources {
             }
         };
         if self.predecessors.0.contains_key(&(kind, name.clone())) {
-            report.blocking(
-                &place,
-                Reason::Duplicate,
-                "The input has the object twice; the first one counts.",
-            );
-            return;
+            let message = "The input has the object twice; the first one counts.";
+            return report.blocking(&place, Reason::Duplicate, message);
         }
         check_metadata(&fields, &place, report);
         self.written.push((place.clone(), Value::Object(fields.clone())));
         let is_known = |name: &String| name == "spec" || STANDARD_FIELDS.contains(&name.as_str());
         for name in fields.keys().filter(|name| !is_known(name)) {
-            report.blocking(
-                &place.at(name),
-                Reason::UnknownField,
-                "The field is not understood, so its effect would be lost.",
-            );
+            let message = "The field is not understood, so its effect would be lost.";
+            report.blocking(&place.at(name), Reason::UnknownField, message);
         }
         let spec = match fields.remove("spec") {
             Some(Value::Object(spec)) => Fields::new(place.at("spec"), spec),
             None | Some(Value::Null) => Fields::empty(place.at("spec")),
             Some(other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_))) => {
                 let is = type_in_words(&other);
-                report.blocking(
-                    &place.at("spec"),
-                    Reason::InvalidValue,
-                    format!("The value is {is}, not an object, so the object is not converted."),
-                );
-                return;
+                let message = format!("The value is {is}, not an object, so the object is not converted.");
+                return report.blocking(&place.at("spec"), Reason::InvalidValue, message);
             }
         };
         self.predecessors.0.insert((kind, name.clone()), Source { kind, name, place, spec });

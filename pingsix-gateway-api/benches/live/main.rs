@@ -173,7 +173,7 @@ async fn change_routes(
     for change in 0..CHANGES {
         let path = format!("/{word}-{change}");
         let answered = subject.change_route(change * 7 % count, &path).await;
-        samples.push(reader.seen(&path).await - answered);
+        samples.push(reader.arrival(&path).await.0 - answered);
         tokio::time::sleep(rest).await;
     }
     Measured { samples, cpu_before }
@@ -190,7 +190,7 @@ async fn change_endpoints(
     for change in 0..CHANGES {
         let address = format!("10.9.{}.{}", change / 200, 1 + change % 200);
         let answered = subject.change_endpoint(change % subject::SERVICES, &address).await;
-        samples.push(reader.seen(&address).await - answered);
+        samples.push(reader.arrival(&address).await.0 - answered);
         tokio::time::sleep(rest).await;
     }
     Measured { samples, cpu_before }

@@ -66,7 +66,7 @@ async fn shared(controlled: &Controlled, subject: &Subject) {
         let answered = subject.change_endpoint(0, &address).await;
         let mut arrivals = Vec::new();
         for reader in &mut readers {
-            arrivals.push(reader.seen(&address).await - answered);
+            arrivals.push(reader.arrival(&address).await.0 - answered);
         }
         first.push(*arrivals.iter().min().unwrap());
         last.push(*arrivals.iter().max().unwrap());
@@ -101,7 +101,7 @@ async fn burning(controlled: &Controlled, subject: &Arc<Subject>) {
                 for change in 0..CHANGES {
                     let path = format!("/{arm}-{count}-{round}-{change}");
                     let answered = subject.change_route(change * 7 % QUIET_ROUTES, &path).await;
-                    samples.push(reader.seen(&path).await - answered);
+                    samples.push(reader.arrival(&path).await.0 - answered);
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
                 *cpu += controlled.cpu().saturating_sub(before);

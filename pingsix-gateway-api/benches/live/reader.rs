@@ -66,13 +66,13 @@ impl Reader {
         Self { arrivals, _requests: requests }
     }
 
-    /// When a document arrived that holds a text.
-    pub(crate) async fn seen(&mut self, text: &str) -> Instant {
+    /// When a document arrived that holds a text, and the revision of that response.
+    pub(crate) async fn arrival(&mut self, text: &str) -> (Instant, i64) {
         let wait = async {
             while let Some((at, response)) = self.arrivals.recv().await {
                 let holds = |value: &[u8]| String::from_utf8_lossy(value).contains(text);
                 if response.events.iter().filter_map(|event| event.kv.as_ref()).any(|kv| holds(&kv.value)) {
-                    return at;
+                    return (at, response.header.map_or(0, |header| header.revision));
                 }
             }
             panic!("the watch has ended");

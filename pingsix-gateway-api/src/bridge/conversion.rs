@@ -4,17 +4,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pingsix_sink::{Desired, Document, Key, OrderHint, Owner, Scope, SinkError};
-use pingsix_translate::pingsix::validate::{AcceptanceCheck, ValidateOptions, validate, write_order};
+use pingsix_translate::pingsix::validate::{
+    AcceptanceCheck, Subject, ValidateOptions, Violation, validate, write_order,
+};
 use pingsix_translate::pingsix::{Config, DocumentKey, LazyDocument};
 use pingsix_translate::status::{Problem, Reason, Severity};
 use pingsix_translate::{Change, DataPlane, DataPlaneKey, ObjectKey, Options, Origin, Provenance, SharedMap};
 
-use super::quarantine::{QuarantineResult, quarantine};
+use super::quarantine::quarantine;
 use super::{BridgeError, Bridged, origins_of, owner_of};
 
 /// Converts one data plane repeatedly, at the cost of the changed documents while the data plane has no violations.
 #[derive(Debug, Default)]
-pub struct Bridge {
+pub(crate) struct Bridge {
     conversion: Option<Conversion>,
 }
 
@@ -33,17 +35,12 @@ struct Conversion {
 }
 
 impl Bridge {
-    /// A bridge without a former conversion.
-    pub const fn new() -> Self {
-        Self { conversion: None }
-    }
-
     /// As [`bridge`](super::bridge()).
     ///
     /// # Errors
     ///
     /// As [`bridge`](super::bridge()).
-    pub fn bridge(
+    pub(crate) fn bridge(
         &mut self,
         key: &DataPlaneKey,
         plane: &DataPlane,
@@ -82,13 +79,13 @@ impl Conversion {
     fn convert(&mut self, plane: &DataPlane) -> Result<Bridged, BridgeError> {
         let owner = Arc::new(self.key.owner());
         self.check.update(&plane.config);
-        let result = if self.check.is_passed(&self.acceptance) {
-            QuarantineResult::unchanged(&plane.config)
+        let (config, quarantined, violations) = if self.check.is_passed(&self.acceptance) {
+            (plane.config.clone(), Vec::new(), Vec::new())
         } else {
             let failure = |key: &DocumentKey| plane.provenance.get(key).map_or(500, Provenance::failure);
             quarantine(&plane.config, failure, |config| validate(config, &self.acceptance))
         };
-        let QuarantineResult { config, quarantined, refused, remarks } = result;
+        let (refused, remarks): (Vec<_>, Vec<_>) = violations.into_iter().partition(Violation::is_refusal);
         if !refused.is_empty() {
             return Err(BridgeError::Refused { data_plane: self.key.clone(), violations: refused });
         }
@@ -103,18 +100,26 @@ impl Conversion {
                 object: origin.object,
                 severity: Severity::Error,
                 reason: Reason::Quarantined,
-                message: entry.to_string(),
+                message: entry.message.clone(),
             }));
         }
-        for (subject, message) in remarks {
-            let origins = subject.map_or_else(|| vec![Origin::object(owner.clone())], |key| origins(&key));
-            problems.extend(origins.into_iter().take(1).map(|origin| Problem {
+        for Violation { subject, field, message, .. } in remarks.into_iter().filter(|one| !one.is_intended())
+        {
+            let (origin, message) = match subject {
+                Subject::Configuration | Subject::Key(_) => (None, message),
+                Subject::Document(key) => {
+                    let colon = if field.is_empty() { "" } else { ": " };
+                    (origins(&key).into_iter().next(), format!("{key}{colon}{field}: {message}"))
+                }
+            };
+            let origin = origin.unwrap_or_else(|| Origin::object(owner.clone()));
+            problems.push(Problem {
                 field: origin.field(),
                 object: origin.object,
                 severity: Severity::Warning,
                 reason: Reason::Limited,
-                message: message.clone(),
-            }));
+                message,
+            });
         }
         problems.sort();
         problems.dedup();

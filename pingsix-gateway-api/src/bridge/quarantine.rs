@@ -1,7 +1,6 @@
 //! The measures against documents that PingSIX would refuse.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use pingsix_translate::pingsix::plugin::{Abort, FaultInjection};
 use pingsix_translate::pingsix::validate::{Subject, Violation};
@@ -13,117 +12,98 @@ use pingsix_translate::pingsix::{
 /// The node of an upstream without requests: the discard port.
 const NOWHERE: &str = "127.0.0.1:9";
 
-/// A document that PingSIX would have refused.
+/// A document that violates a rule, and the measure against it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Quarantined {
+pub struct Quarantined<K = DocumentKey> {
     /// The document.
-    pub key: DocumentKey,
+    pub key: K,
     /// The measure.
     pub measure: Measure,
-    /// The status code of a Route in quarantine: 500, or 503 when all its rules are those of GRPCRoutes.
-    pub status: u16,
-    /// The field at fault, empty for the document itself.
-    pub field: String,
-    /// The violated rule, in one sentence without secrets.
-    pub because: String,
+    /// The violated rule and the consequence, in sentences without secrets.
+    pub message: String,
 }
 
 /// The measure against a document in quarantine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Measure {
-    /// The Route keeps its place and answers an error itself.
+    /// The route keeps its place and answers an error itself, or rejects connections.
     Closed,
-    /// The Route answers an error for its valid patterns; the other patterns are gone.
+    /// The route does so for its valid patterns; the other patterns are gone.
     Narrowed,
     /// The document is not published.
     LeftOut,
 }
 
-impl fmt::Display for Quarantined {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { key, measure, status, field, because } = self;
-        let consequence = match measure {
-            Measure::Closed => format!("the requests it decides are answered with {status}"),
-            Measure::Narrowed => format!(
-                "the requests it decides are answered with {status}, except for patterns PingSIX cannot hold"
-            ),
-            Measure::LeftOut => "it is left out".to_owned(),
-        };
-        let colon = if field.is_empty() { "" } else { ": " };
-        write!(f, "PingSIX would refuse {key}{colon}{field}, so {consequence}. {because}")
-    }
-}
-
-/// The result of the check.
-#[derive(Debug)]
-pub(super) struct QuarantineResult {
-    pub(super) config: Config,
-    pub(super) quarantined: Vec<Quarantined>,
-    /// The violations of the configuration after all measures; publishable only without.
-    pub(super) refused: Vec<Violation>,
-    /// Remarks on documents that PingSIX accepts and handles in another way than their text suggests.
-    pub(super) remarks: Vec<(Option<DocumentKey>, String)>,
-}
-
-impl QuarantineResult {
-    /// The result for a configuration without violations.
-    pub(super) fn unchanged(config: &Config) -> Self {
-        Self { config: config.clone(), quarantined: Vec::new(), refused: Vec::new(), remarks: Vec::new() }
+/// Takes measures against documents at fault until there are none. `faults` returns these documents with a violation
+/// each, and `take` takes a measure if it is possible, as [`Measure::LeftOut`] always is. Each document is returned with
+/// its last measure and its first violation, because later violations come from the measures.
+///
+/// The loop ends after at most three rounds per document, because each round takes the next measure against every
+/// document at fault.
+pub(super) fn take_measures<C, K: Ord + Clone, V>(
+    config: &mut C,
+    faults: impl Fn(&C) -> BTreeMap<K, V>,
+    take: impl Fn(&mut C, &K, Measure) -> bool,
+) -> BTreeMap<K, (Measure, V)> {
+    let mut taken: BTreeMap<K, (Measure, V)> = BTreeMap::new();
+    loop {
+        let faults = faults(config);
+        if faults.is_empty() {
+            return taken;
+        }
+        for (key, violation) in faults {
+            let next: &[Measure] = match taken.get(&key).map(|(measure, _)| measure) {
+                None => &[Measure::Closed, Measure::Narrowed, Measure::LeftOut],
+                Some(Measure::Closed) => &[Measure::Narrowed, Measure::LeftOut],
+                Some(Measure::Narrowed | Measure::LeftOut) => &[Measure::LeftOut],
+            };
+            let measure = next.iter().find(|measure| take(config, &key, **measure));
+            let measure = *measure.unwrap_or(&Measure::LeftOut);
+            taken.entry(key).or_insert((measure, violation)).0 = measure;
+        }
     }
 }
 
 /// Applies the rules of [`mod@crate::bridge`] until `check` finds no violation of a document. `status` is the status
-/// code of a Route at fault.
-///
-/// The loop ends after at most three rounds per document, because each round takes the next measure against every
-/// document at fault.
+/// code of a Route at fault: 500, or 503 when all its rules are those of GRPCRoutes. The result has the violations of
+/// the configuration after all measures.
 pub(super) fn quarantine(
     given: &Config,
     status: impl Fn(&DocumentKey) -> u16,
     check: impl Fn(&Config) -> Vec<Violation>,
-) -> QuarantineResult {
+) -> (Config, Vec<Quarantined>, Vec<Violation>) {
     // The check decodes documents, so it reads a copy.
     let original = &given.detached();
-    let mut config = original.clone();
-    let mut taken: BTreeMap<DocumentKey, Quarantined> = BTreeMap::new();
-    loop {
-        let violations = check(&config);
-        let mut by_document: BTreeMap<DocumentKey, &Violation> = BTreeMap::new();
-        for violation in &violations {
-            if let (Subject::Document(key), true) = (&violation.subject, violation.is_refusal())
+    let mut after = original.clone();
+    let faults = |config: &Config| {
+        let mut by_document: BTreeMap<DocumentKey, Violation> = BTreeMap::new();
+        for violation in check(config).into_iter().filter(Violation::is_refusal) {
+            if let Subject::Document(key) = &violation.subject
                 && key.kind != ResourceKind::GlobalRule
                 && config.contains(key)
             {
                 by_document.entry(key.clone()).or_insert(violation);
             }
         }
-        if by_document.is_empty() {
-            let (refused, remarks): (Vec<_>, Vec<_>) =
-                violations.into_iter().partition(Violation::is_refusal);
-            let remarks = remarks.into_iter().filter(|remark| !remark.is_intended()).map(remark).collect();
-            let config = with_measures(given, &taken, &config);
-            return QuarantineResult { config, quarantined: taken.into_values().collect(), refused, remarks };
-        }
-        for (key, violation) in by_document {
-            let status = status(&key);
-            let earlier = taken.get(&key).map(|entry| entry.measure);
-            let (measure, replacement) = next_measure(original, &key, status, earlier);
-            match replacement {
-                Some(route) => config.insert(key.id.clone(), route),
-                None => config.remove(&key),
-            };
-            // The first violation is the cause. Later ones come from the measures.
-            let entry = taken.entry(key.clone()).or_insert_with(|| {
-                let Violation { field, message, .. } = violation.clone();
-                Quarantined { key, measure, status, field, because: message }
-            });
-            entry.measure = measure;
-        }
-    }
-}
-
-/// The documents after all measures. The others are shared with the given ones.
-fn with_measures(given: &Config, taken: &BTreeMap<DocumentKey, Quarantined>, after: &Config) -> Config {
+        by_document
+    };
+    let take = |config: &mut Config, key: &DocumentKey, measure: Measure| {
+        let route = match (measure, original.get(key)) {
+            (Measure::Closed, Some(Document::Route(route))) => Some(closed(original, route, status(key))),
+            (Measure::Narrowed, Some(Document::Route(route))) => {
+                narrowed(closed(original, route, status(key)))
+            }
+            _ => None,
+        };
+        match route {
+            Some(route) => config.insert(key.id.clone(), route),
+            None if measure == Measure::LeftOut => config.remove(key),
+            None => return false,
+        };
+        true
+    };
+    let taken = take_measures(&mut after, faults, take);
+    // All other documents are shared with the given ones.
     let mut config = given.clone();
     for key in taken.keys() {
         match after.get(key) {
@@ -131,43 +111,20 @@ fn with_measures(given: &Config, taken: &BTreeMap<DocumentKey, Quarantined>, aft
             None => config.remove(key),
         };
     }
-    config
-}
-
-fn remark(violation: Violation) -> (Option<DocumentKey>, String) {
-    let Violation { subject, field, message, .. } = violation;
-    match subject {
-        Subject::Configuration | Subject::Key(_) => (None, message),
-        Subject::Document(key) => {
-            let colon = if field.is_empty() { "" } else { ": " };
-            let message = format!("{key}{colon}{field}: {message}");
-            (Some(key), message)
-        }
-    }
-}
-
-/// The next measure against a document, and its replacement.
-fn next_measure(
-    config: &Config,
-    key: &DocumentKey,
-    status: u16,
-    earlier: Option<Measure>,
-) -> (Measure, Option<Route>) {
-    let route = match config.get(key) {
-        Some(Document::Route(route)) => route,
-        Some(Document::Upstream(_) | Document::Service(_) | Document::GlobalRule(_) | Document::Ssl(_))
-        | None => {
-            return (Measure::LeftOut, None);
-        }
-    };
-    match earlier {
-        None => (Measure::Closed, Some(closed(config, route, status))),
-        Some(Measure::Closed) => match narrowed(closed(config, route, status)) {
-            Some(route) => (Measure::Narrowed, Some(route)),
-            None => (Measure::LeftOut, None),
-        },
-        Some(Measure::Narrowed | Measure::LeftOut) => (Measure::LeftOut, None),
-    }
+    let quarantined = taken.into_iter().map(|(key, (measure, Violation { field, message, .. }))| {
+        let consequence = match measure {
+            Measure::Closed => format!("the requests it decides are answered with {}", status(&key)),
+            Measure::Narrowed => format!(
+                "the requests it decides are answered with {}, except for patterns PingSIX cannot hold",
+                status(&key)
+            ),
+            Measure::LeftOut => "it is left out".to_owned(),
+        };
+        let colon = if field.is_empty() { "" } else { ": " };
+        let message = format!("PingSIX would refuse {key}{colon}{field}, so {consequence}. {message}");
+        Quarantined { key, measure, message }
+    });
+    (config, quarantined.collect(), check(&after))
 }
 
 /// A Route with the matches of another that answers an error.

@@ -9,7 +9,6 @@
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -21,7 +20,8 @@ use pingsix_translate::stream::{
 };
 use pingsix_translate::{DataPlaneKey, Hostname, ObjectKey, Options, Origin, StreamPlane, StreamProvenance};
 
-use super::{BridgeError, Measure};
+use super::quarantine::take_measures;
+use super::{BridgeError, Measure, Quarantined};
 
 /// The stream documents of a Gateway, ready to be published.
 #[derive(Clone, Debug)]
@@ -32,35 +32,9 @@ pub struct BridgedStream {
     /// The same documents, decoded: the configuration after quarantine.
     pub config: StreamConfig,
     /// The documents that violate a rule; normally none.
-    pub quarantined: Vec<QuarantinedStream>,
+    pub quarantined: Vec<Quarantined<StreamKey>>,
     /// The problems of these documents, by object.
     pub problems: Vec<Problem>,
-}
-
-/// A stream document that violates a rule.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QuarantinedStream {
-    /// The document.
-    pub key: StreamKey,
-    /// The measure. A closed stream route rejects connections.
-    pub measure: Measure,
-    /// The field at fault, empty for the document itself.
-    pub field: String,
-    /// The violated rule, in one sentence without secrets.
-    pub because: String,
-}
-
-impl fmt::Display for QuarantinedStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { key, measure, field, because } = self;
-        let consequence = match measure {
-            Measure::Closed => "the connections it takes are rejected",
-            Measure::Narrowed => "the connections it can take are rejected",
-            Measure::LeftOut => "it is left out",
-        };
-        let colon = if field.is_empty() { "" } else { ": " };
-        write!(f, "Stream document {key}{colon}{field} cannot be served, so {consequence}. {because}")
-    }
 }
 
 /// The position of a stream document in the order of writes: upstreams, certificates, authorities, routes, so references
@@ -104,14 +78,14 @@ pub fn bridge_stream(
     let desired = desired().map_err(|source| BridgeError::Key { data_plane: key.clone(), source })?;
     let mut problems: Vec<Problem> = quarantined
         .iter()
-        .map(|entry: &QuarantinedStream| {
+        .map(|entry| {
             let origin = origin(&entry.key);
             Problem {
                 field: origin.field(),
                 object: origin.object,
                 severity: Severity::Error,
                 reason: Reason::Quarantined,
-                message: entry.to_string(),
+                message: entry.message.clone(),
             }
         })
         .collect();
@@ -136,50 +110,42 @@ pub(crate) fn stream_origin_of(provenance: Option<&StreamProvenance>, owner: &Ar
 }
 
 /// Takes measures against documents at fault until no rule is violated.
-///
-/// The loop ends after at most three rounds per document, because each round takes the next measure against every
-/// document at fault.
-fn quarantine(original: &StreamConfig) -> (StreamConfig, Vec<QuarantinedStream>) {
+fn quarantine(original: &StreamConfig) -> (StreamConfig, Vec<Quarantined<StreamKey>>) {
     let mut config = original.clone();
-    let mut taken: BTreeMap<StreamKey, QuarantinedStream> = BTreeMap::new();
-    loop {
+    let faults = |config: &StreamConfig| {
         let mut by_document: BTreeMap<StreamKey, StreamViolation> = BTreeMap::new();
-        for violation in validate(&config) {
+        for violation in validate(config) {
             by_document.entry(violation.key.clone()).or_insert(violation);
         }
-        if by_document.is_empty() {
-            return (config, taken.into_values().collect());
-        }
-        for (key, violation) in by_document {
-            let earlier = taken.get(&key).map(|entry| entry.measure);
-            let (measure, replacement) = step(&config, &key, earlier);
-            match replacement {
-                Some(route) => config.insert(key.id.clone(), route),
-                None => config.remove(&key),
-            };
-            taken.entry(key.clone()).and_modify(|entry| entry.measure = measure).or_insert(
-                QuarantinedStream { key, measure, field: violation.field, because: violation.message },
-            );
-        }
-    }
-}
-
-/// The next measure against a document at fault, and its replacement.
-fn step(config: &StreamConfig, key: &StreamKey, earlier: Option<Measure>) -> (Measure, Option<StreamRoute>) {
-    let route = match config.get(key) {
-        Some(StreamDocument::StreamRoute(route)) => route,
-        Some(StreamDocument::Upstream(_) | StreamDocument::Ssl(_) | StreamDocument::Ca(_)) | None => {
-            return (Measure::LeftOut, None);
-        }
+        by_document
     };
-    match earlier {
-        None => (Measure::Closed, Some(closed(route))),
-        Some(Measure::Closed) => match narrowed(config, key, route) {
-            Some(route) => (Measure::Narrowed, Some(route)),
-            None => (Measure::LeftOut, None),
-        },
-        Some(Measure::Narrowed | Measure::LeftOut) => (Measure::LeftOut, None),
-    }
+    let take = |config: &mut StreamConfig, key: &StreamKey, measure: Measure| {
+        let route = match (measure, config.get(key)) {
+            (Measure::Closed, Some(StreamDocument::StreamRoute(route))) => Some(closed(route)),
+            (Measure::Narrowed, Some(StreamDocument::StreamRoute(route))) => narrowed(config, key, route),
+            _ => None,
+        };
+        match route {
+            Some(route) => config.insert(key.id.clone(), route),
+            None if measure == Measure::LeftOut => config.remove(key),
+            None => return false,
+        };
+        true
+    };
+    let taken = take_measures(&mut config, faults, take);
+    let quarantined = taken.into_iter().map(|(key, (measure, StreamViolation { field, message, .. }))| {
+        let consequence = match measure {
+            Measure::Closed => "the connections it takes are rejected",
+            Measure::Narrowed => "the connections it can take are rejected",
+            Measure::LeftOut => "it is left out",
+        };
+        let colon = if field.is_empty() { "" } else { ": " };
+        let message =
+            format!("Stream document {key}{colon}{field} cannot be served, so {consequence}. {message}");
+        Quarantined { key, measure, message }
+    });
+    let quarantined = quarantined.collect();
+    (config, quarantined)
 }
 
 /// A route that takes the connections of another and rejects them. Those of [`ANY_NAME`] have no route then, which closes

@@ -9,8 +9,8 @@ use kube::{Api, Client, ResourceExt as _};
 use kube_runtime::{WatchStreamExt as _, watcher};
 use pingsix_translate::GATEWAY_GROUP;
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
+use super::tasks::Tasks;
 use crate::api_error::ApiError;
 
 /// The annotation of a Gateway API CRD with its release.
@@ -19,16 +19,11 @@ const VERSION_ANNOTATION: &str = "gateway.networking.k8s.io/bundle-version";
 /// The name of every Gateway API CRD, with its version; `None` without permission to read them.
 pub(super) type Bundles = Option<BTreeMap<String, Option<String>>>;
 
-/// Follows the metadata of the CRDs until it is stopped. Schemas are large and unused.
-pub(super) fn start(
-    client: Client,
-    stop: CancellationToken,
-) -> (impl Future<Output = ()> + Send, watch::Receiver<Bundles>) {
+/// Follows the metadata of the CRDs. Schemas are large and unused.
+pub(super) fn start(client: Client, tasks: &mut Tasks) -> watch::Receiver<Bundles> {
     let (known, receiver) = watch::channel(None);
-    let follow = async move {
-        stop.run_until_cancelled(follow(client, known)).await;
-    };
-    (follow, receiver)
+    tasks.spawn(follow(client, known));
+    receiver
 }
 
 async fn follow(client: Client, known: watch::Sender<Bundles>) {

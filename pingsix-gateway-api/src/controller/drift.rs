@@ -11,9 +11,9 @@ use pingsix_sink::{Scope, Sink as _};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
-use tokio_util::sync::CancellationToken;
 
 use super::attached_sinks::{OpenSinks, SinkId};
+use super::tasks::Tasks;
 
 /// The shortest time between two repairs of one scope.
 const MIN_REPAIR_INTERVAL: Duration = Duration::from_secs(1);
@@ -29,20 +29,13 @@ const CALM_INTERVALS: u32 = 3;
 pub(super) fn start(
     sources: Vec<watch::Receiver<BTreeSet<Scope>>>,
     attached: watch::Receiver<OpenSinks>,
-    stop: &CancellationToken,
-    tasks: &mut JoinSet<()>,
+    tasks: &mut Tasks,
 ) -> mpsc::Receiver<Scope> {
     let (scopes, receiver) = mpsc::channel(16);
     for source in sources {
-        let (stop, scopes) = (stop.clone(), scopes.clone());
-        tasks.spawn(async move {
-            stop.run_until_cancelled(follow(source, scopes)).await;
-        });
+        tasks.spawn(follow(source, scopes.clone()));
     }
-    let stop = stop.clone();
-    tasks.spawn(async move {
-        stop.run_until_cancelled(follow_attached(attached, scopes)).await;
-    });
+    tasks.spawn(follow_attached(attached, scopes));
     receiver
 }
 
@@ -125,6 +118,7 @@ mod tests {
     use pingsix_translate::ObjectName;
     use pingsix_translate::infrastructure::{SinkCredentials, SinkParameters};
     use tokio::time::{advance, timeout};
+    use tokio_util::sync::CancellationToken;
 
     use super::*;
     use crate::controller::attached_sinks::AttachedSinks;
@@ -137,15 +131,15 @@ mod tests {
     struct Rig {
         drift: watch::Sender<BTreeSet<Scope>>,
         repairs: mpsc::Receiver<Scope>,
-        _tasks: JoinSet<()>,
+        _tasks: Tasks,
     }
 
     impl Rig {
         fn start() -> Self {
-            let (drift, stop, mut tasks) =
-                (watch::Sender::new(BTreeSet::new()), CancellationToken::new(), JoinSet::new());
+            let (drift, mut tasks) =
+                (watch::Sender::new(BTreeSet::new()), Tasks::new(&CancellationToken::new()));
             let none = watch::Sender::default();
-            let repairs = start(vec![drift.subscribe()], none.subscribe(), &stop, &mut tasks);
+            let repairs = start(vec![drift.subscribe()], none.subscribe(), &mut tasks);
             Self { drift, repairs, _tasks: tasks }
         }
 
@@ -230,8 +224,8 @@ mod tests {
             Ok(SinkHandle::shared("told", &*sink.url, ReportingSink(told.clone())))
         });
         let router = SinkRouter::default().with_attached(AttachedSinks::new(Some(opener)));
-        let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
-        let mut repairs = start(Vec::new(), router.attached().watch(), &stop, &mut tasks);
+        let mut tasks = Tasks::new(&CancellationToken::new());
+        let mut repairs = start(Vec::new(), router.attached().watch(), &mut tasks);
         assert!(timeout(MAX_REPAIR_INTERVAL, repairs.recv()).await.is_err(), "there is none yet");
         let sink = SinkParameters {
             proxy: ObjectName::new("infra", "edge"),

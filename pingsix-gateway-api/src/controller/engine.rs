@@ -224,9 +224,10 @@ impl Engine {
                 let changed = std::mem::take(&mut reconciled.changed_verdicts);
                 report.defer_statuses(shared, owner, changed, *started);
                 shared.managed.provide(&shared.reconciler, &ingest.undecodable, owner);
-                observe.expect(shared, owner, &reconciled.publications);
+                let current = shared.reconciler.data_planes(owner).into_iter().collect();
+                observe.expect(shared, owner, &current, &reconciled.publications);
                 let since = ingest.take_since(owner);
-                publish.publish(shared, *reconciliation, since)
+                publish.publish(shared, *reconciliation, current, since)
             }
             Message::Settle(owner) => publish.settle(shared, owner).into_iter().collect(),
             Message::Concluded(owner, conclusion) => {

@@ -10,10 +10,10 @@ use pingsix_translate::DataPlaneKey;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::{Instant, sleep};
-use tokio_util::sync::CancellationToken;
 
 use super::poll_targets::{PageKey, PollTarget, StatusPages, TargetsByOwner};
 use super::request_limits::{RequestLimits, RequestSemaphores};
+use super::tasks::Tasks;
 use crate::delivery::Instances;
 use crate::delivery::status_page::{
     InstancePages, PageError, StatusClient, StatusPage, StatusPageError, StatusUrl,
@@ -41,16 +41,12 @@ pub(super) type Pages = (DataPlaneKey, Instances);
 pub(super) fn start(
     targets: watch::Receiver<TargetsByOwner>,
     client: &StatusClient,
-    stop: &CancellationToken,
-    tasks: &mut JoinSet<()>,
+    tasks: &mut Tasks,
 ) -> mpsc::Receiver<Pages> {
     let (answers, receiver) = mpsc::channel(16);
     let (client, for_strangers) = (client.clone(), StatusClient::for_strangers());
     let polls = Polls { client, for_strangers, limits: RequestLimits::default(), answers };
-    let stop = stop.clone();
-    tasks.spawn(async move {
-        stop.run_until_cancelled(polls.follow(targets)).await;
-    });
+    tasks.spawn(polls.follow(targets));
     receiver
 }
 
@@ -199,9 +195,7 @@ impl Poll {
             }
         }
     }
-}
 
-impl Poll {
     /// Polls the instances that are due.
     async fn ask(&mut self) {
         let now = Instant::now();
@@ -242,6 +236,8 @@ mod tests {
 
     use super::super::poll_targets::{PagesByPlane, PollTargets};
     use super::super::request_limits::MAX_REQUESTS_PER_NAMESPACE;
+    use tokio_util::sync::CancellationToken;
+
     use super::*;
     use crate::operations::server::serve;
 
@@ -291,8 +287,8 @@ mod tests {
         let (one, other) = (Instance::default(), Instance::default());
         let (one_url, other_url) = (one.start(&stop).await, other.start(&stop).await);
         let mut targets = PollTargets::default();
-        let mut tasks = JoinSet::new();
-        let mut answers = start(targets.subscribe(), &StatusClient::new(None), &stop, &mut tasks);
+        let mut tasks = Tasks::new(&stop);
+        let mut answers = start(targets.subscribe(), &StatusClient::new(None), &mut tasks);
         for (url, instance, before) in [(&one_url, &one, &other), (&other_url, &other, &one)] {
             let asked_before = before.asked.load(Ordering::Relaxed);
             ask(&mut targets, "a", pages([url.clone()]));
@@ -318,9 +314,7 @@ mod tests {
         sleep(FAST_POLL_INTERVAL * 4).await;
         assert_eq!(other.asked.load(Ordering::Relaxed), count, "nobody is asked any more");
         stop.cancel();
-        while let Some(ended) = tasks.join_next().await {
-            ended.unwrap();
-        }
+        tasks.all_ended().await.unwrap();
     }
 
     #[test]
@@ -340,8 +334,8 @@ mod tests {
         old.revision.store(7, Ordering::Relaxed);
         let (old_url, new_url) = (old.start(&stop).await, new.start(&stop).await);
         let mut targets = PollTargets::default();
-        let mut tasks = JoinSet::new();
-        let mut answers = start(targets.subscribe(), &StatusClient::new(None), &stop, &mut tasks);
+        let mut tasks = Tasks::new(&stop);
+        let mut answers = start(targets.subscribe(), &StatusClient::new(None), &mut tasks);
         let mut await_pages = async |asked: StatusPages, count: usize, revision: i64| {
             ask(&mut targets, "a", asked);
             publish(&targets, "a", 7);
@@ -429,8 +423,8 @@ mod tests {
         let asked = StatusPages { key: PageKey::None, ..pages([neighbour.start(&stop).await]) };
         targets.set(&beside.owner(), PagesByPlane::from([(beside.clone(), asked)]));
         targets.publish(&beside, Revision::new(1).unwrap());
-        let mut tasks = JoinSet::new();
-        let mut answers = start(targets.subscribe(), &StatusClient::new(None), &stop, &mut tasks);
+        let mut tasks = Tasks::new(&stop);
+        let mut answers = start(targets.subscribe(), &StatusClient::new(None), &mut tasks);
         let bound = async {
             while silent.taken.load(Ordering::SeqCst) < MAX_REQUESTS_PER_NAMESPACE {
                 sleep(Duration::from_millis(10)).await;
@@ -470,8 +464,8 @@ mod tests {
         let mut targets = PollTargets::default();
         ask(&mut targets, "a", pages([silent_url]));
         ask(&mut targets, "b", pages([instance.start(&stop).await]));
-        let mut tasks = JoinSet::new();
-        let mut answers = start(targets.subscribe(), &StatusClient::new(None), &stop, &mut tasks);
+        let mut tasks = Tasks::new(&stop);
+        let mut answers = start(targets.subscribe(), &StatusClient::new(None), &mut tasks);
         // No poll starts before the first publication.
         sleep(FAST_POLL_INTERVAL * 2).await;
         assert_eq!(instance.asked.load(Ordering::Relaxed), 0);
@@ -500,8 +494,6 @@ mod tests {
         }
         assert_eq!(instance.asked.load(Ordering::Relaxed), asked);
         stop.cancel();
-        while let Some(ended) = tasks.join_next().await {
-            ended.unwrap();
-        }
+        tasks.all_ended().await.unwrap();
     }
 }

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use pingsix_translate::Kind;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::api_error::ApiErrorCategory;
 use crate::health::{Gate, Health};
 use crate::leader::Leadership;
-use crate::metrics::{Metrics, ReferencedTotals, WatchTotals};
+use crate::metrics::Metrics;
 use crate::operations::debug::DebugRequest;
 use crate::status::StatusWriter;
 use crate::watch::WatchStats;
@@ -45,26 +43,8 @@ impl Gates {
 }
 
 /// Connects metrics to the counters of watches, statuses and the world.
-pub(super) fn observe(metrics: &Metrics, watches: &Arc<WatchStats>, writer: &StatusWriter, world: &World) {
-    let stats = watches.clone();
-    metrics.observe_watches(move || {
-        let totals = |kind: &Kind| WatchTotals {
-            kind: *kind,
-            lists: stats.lists(*kind),
-            watches: stats.watches(*kind),
-            errors: ApiErrorCategory::ALL
-                .iter()
-                .map(|category| (category.as_str(), stats.errors(*kind, *category)))
-                .collect(),
-        };
-        Kind::ALL.iter().map(totals).collect()
-    });
-    let stats = watches.clone();
-    metrics.observe_referenced(move || ReferencedTotals {
-        by_name: stats.by_name(),
-        wide: stats.wide(),
-        versions: stats.versions(),
-    });
+pub(super) fn observe(metrics: &Metrics, watches: &WatchStats, writer: &StatusWriter, world: &World) {
+    metrics.observe_watches(watches);
     let writer = writer.clone();
     metrics.observe_status(move || writer.counts());
     metrics.observe_world(world);

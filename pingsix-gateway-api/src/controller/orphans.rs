@@ -20,11 +20,10 @@ use pingsix_translate::snapshot::Gateway;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
 use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
 
 use super::attached_sinks::{OpenSinks, SinkId};
+use super::tasks::Tasks;
 use super::{ControllerOptions, Progress, SinkRouter};
 use crate::api_error::{ApiError, within};
 use crate::leader::Leadership;
@@ -119,17 +118,10 @@ impl OrphanCollector {
         }
     }
 
-    /// Starts the collector, until it is stopped.
-    pub(super) fn start(
-        self,
-        stop: &CancellationToken,
-        tasks: &mut JoinSet<()>,
-    ) -> mpsc::Receiver<CollectorEvent> {
+    /// Starts the collector.
+    pub(super) fn start(self, tasks: &mut Tasks) -> mpsc::Receiver<CollectorEvent> {
         let (events, receiver) = mpsc::channel(1);
-        let stop = stop.clone();
-        tasks.spawn(async move {
-            stop.run_until_cancelled(Box::pin(self.run(events))).await;
-        });
+        tasks.spawn(self.run(events));
         receiver
     }
 

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use kube::Client;
 use pingsix_translate::ObjectName;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
 use super::ControllerOptions;
 use super::engine::Provisioning;
+use super::tasks::Tasks;
 use crate::leader::Leadership;
 use crate::metrics::Metrics;
 use crate::pki::FeedAuthority;
@@ -39,18 +38,16 @@ pub(super) struct TaskContext<'c> {
     pub(super) events: EventBoard,
     pub(super) metrics: Option<Arc<Metrics>>,
     pub(super) leadership: &'c Leadership,
-    pub(super) stop: &'c CancellationToken,
-    pub(super) tasks: &'c mut JoinSet<()>,
+    pub(super) tasks: &'c mut Tasks,
 }
 
 /// Starts the tasks.
 pub(super) fn start(start: TaskContext<'_>) -> Provisioning {
-    let TaskContext { client, provisioning, options, authority, events, metrics, leadership, stop, tasks } =
-        start;
+    let TaskContext { client, provisioning, options, authority, events, metrics, leadership, tasks } = start;
     let ProvisioningOptions { installation, key } = provisioning.clone();
     let installation = Arc::new(installation);
     let managed_by = installation.managed_by();
-    let (find_key, key) = shared_key::start(client.clone(), key, managed_by, stop.clone());
+    let (find_key, key) = shared_key::start(client.clone(), key, managed_by);
     tasks.spawn(find_key);
     // With a selector, another installation may serve the Gateways of this name that it does not select.
     let wanted = DesiredInfrastructure {
@@ -71,6 +68,6 @@ pub(super) fn start(start: TaskContext<'_>) -> Provisioning {
         events,
         metrics,
     });
-    tasks.spawn(provisioner.run(leadership.clone(), stop.clone()));
+    tasks.spawn(provisioner.run(leadership.clone()));
     Provisioning { installation, wanted, provisioned: outcome, key }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pingsix_sink::{MemorySink, Revision, Scope, Steps};
+use pingsix_sink::{MemorySink, Revision, Scope, Step};
 use pingsix_translate::{Kind, Options};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -42,7 +42,7 @@ impl Running {
         Self { feed, health, progress, stop, run }
     }
 
-    fn history(&self) -> Vec<(Revision, Scope, Steps)> {
+    fn history(&self) -> Vec<(Revision, Scope, Vec<Step>)> {
         self.feed.sink.history()
     }
 

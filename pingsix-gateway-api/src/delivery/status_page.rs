@@ -47,32 +47,19 @@ const OF_SIDECARS: &str = "faults";
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StatusUrl(String);
 
-/// The reason for which a text is no [`StatusUrl`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum StatusUrlError {
-    /// The text is no URL.
-    #[error("it is not a URL")]
-    NotAUrl,
-    /// The scheme is unsupported; PingSIX's status server speaks plaintext alone.
-    #[error("its scheme is not http")]
-    Scheme,
-    /// The URL has no host.
-    #[error("it names no host")]
-    Host,
-}
-
 impl FromStr for StatusUrl {
-    type Err = StatusUrlError;
+    /// The reason, without the text.
+    type Err = &'static str;
 
     /// Parses a URL; the default path is that of PingSIX.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let uri: Uri = text.parse().map_err(|_| StatusUrlError::NotAUrl)?;
+        let uri: Uri = text.parse().map_err(|_| "it is not a URL")?;
         if uri.scheme_str() != Some("http") {
-            return Err(StatusUrlError::Scheme);
+            // PingSIX's status server speaks plaintext alone.
+            return Err("its scheme is not http");
         }
-        let authority =
-            uri.authority().filter(|authority| !authority.host().is_empty()).ok_or(StatusUrlError::Host)?;
+        let authority = uri.authority().filter(|authority| !authority.host().is_empty());
+        let authority = authority.ok_or("it names no host")?;
         let path = match uri.path() {
             "" | "/" => "/status/config",
             path => path,
@@ -328,9 +315,9 @@ mod tests {
         let read = |text: &str| text.parse::<StatusUrl>().map(|url| url.to_string());
         assert_eq!(read("http://127.0.0.1:7085").unwrap(), "http://127.0.0.1:7085/status/config");
         assert_eq!(read("http://[::1]:7085/inner/status").unwrap(), "http://[::1]:7085/inner/status");
-        assert_eq!(read("https://127.0.0.1:7085"), Err(StatusUrlError::Scheme));
-        assert_eq!(read("127.0.0.1:7085"), Err(StatusUrlError::Scheme));
-        assert_eq!(read("no url"), Err(StatusUrlError::NotAUrl));
+        assert_eq!(read("https://127.0.0.1:7085"), Err("its scheme is not http"));
+        assert_eq!(read("127.0.0.1:7085"), Err("its scheme is not http"));
+        assert_eq!(read("no url"), Err("it is not a URL"));
     }
 
     /// Answers one request, and passes it to the test.

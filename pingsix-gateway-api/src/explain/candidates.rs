@@ -16,7 +16,7 @@ const MAX_SHOWN_CANDIDATES: usize = 20;
 
 /// A match near the request that PingSIX does not choose.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct RejectedMatch {
+pub(crate) struct RejectedMatch {
     /// The source of the match.
     pub source: Source,
     /// Why it does not apply.
@@ -27,7 +27,7 @@ pub struct RejectedMatch {
 /// Why a match does not apply, the nearest miss first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "reason", rename_all = "camelCase")]
-pub enum MissReason {
+pub(crate) enum MissReason {
     /// Another match has precedence.
     Outranked {
         /// The advantage of the other match, in words.

@@ -15,7 +15,7 @@ const MAX_NAMED_ENTRIES: usize = 3;
 /// A plugin that may answer a request, or hold it up, before the rest does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Check {
+pub(crate) struct Check {
     /// The plugin.
     pub plugin: &'static str,
     /// The policy that asks for the plugin; `None` for a filter of the rule.

@@ -12,7 +12,7 @@ use pingsix_translate::{DataPlaneKey, ObjectKey, StreamProvenance};
 use super::candidates::{MissReason, RejectedMatch};
 use super::decision::{Step, StepResult};
 use super::explanation::{Answer, Backend, Explanation, Target};
-use super::listener::{ClosedCause, Listener, not_served};
+use super::listener::{Listener, not_served};
 use super::request_line;
 use super::source::Source;
 
@@ -41,22 +41,12 @@ pub fn explain_connection(ports: &StreamPorts<'_>, request: &Request, port: u16)
         return None;
     }
     let key = DataPlaneKey::Stream { gateway: ports.gateway.name.clone() };
-    let explanation = Explanation {
-        request: request_line(request, Some(port)),
-        data_plane: ports.documents.map(|_| key.to_string()),
-        listeners: on_port.iter().map(|listener| Listener::of(listener)).collect(),
-        route: None,
-        steps: Vec::new(),
-        before: Vec::new(),
-        answer: Answer::Closed {
-            cause: ClosedCause::Listener,
-            why: why_closed(ports, &on_port, request, port),
-            if_open: None,
-        },
-        problems: Vec::new(),
-        rejected: Vec::new(),
-        more_rejected: 0,
-    };
+    let explanation = Explanation::closed(
+        request_line(request, Some(port)),
+        ports.documents.map(|_| key.to_string()),
+        on_port.iter().map(|listener| Listener::of(listener)).collect(),
+        why_closed(ports, &on_port, request, port),
+    );
     let Some((config, provenance)) = ports.documents else { return Some(explanation) };
     let of_tls =
         || Some(config.route_for(port, Arrival::Tls(request.routing_host()?))?).filter(|_| request.tls);
@@ -67,8 +57,7 @@ pub fn explain_connection(ports: &StreamPorts<'_>, request: &Request, port: u16)
     let Some(StreamProvenance::Route { origin, shadowed, .. }) = provenance.get(key) else {
         // A document without a route is a guard.
         let why = "No route is for this server name, and listeners with a wider hostname must not take it.";
-        let answer = Answer::Closed { cause: ClosedCause::Listener, why: why.to_owned(), if_open: None };
-        return Some(Explanation { answer, ..explanation });
+        return Some(Explanation { answer: Answer::closed(why.to_owned()), ..explanation });
     };
     let source = Source::of(origin);
     let is_its = |object: &ObjectKey| object.to_string() == source.object;
@@ -123,32 +112,18 @@ fn backend(
     provenance: &BTreeMap<StreamKey, StreamProvenance>,
     target: &StreamTarget,
 ) -> Backend {
-    let StreamTarget { to, weight } = target;
-    match to {
+    let mut endpoints = BTreeMap::new();
+    let (to, upstream) = match &target.to {
         Destination::Upstream(id) => {
-            let target = match provenance.get(&StreamKey::new(StreamKind::Upstream, id.as_str())) {
-                Some(StreamProvenance::Backend { service, port }) => {
-                    Target::Service { service: service.name.to_string(), port: *port }
-                }
-                Some(
-                    StreamProvenance::Route { .. }
-                    | StreamProvenance::Guard { .. }
-                    | StreamProvenance::Front { .. }
-                    | StreamProvenance::PingSix { .. }
-                    | StreamProvenance::Authority { .. }
-                    | StreamProvenance::Certificate { .. },
-                )
-                | None => Target::Unknown {},
+            let found = config.upstream(id).map(|upstream| upstream.nodes.clone());
+            endpoints = found.unwrap_or_default();
+            let origin = provenance.get(&StreamKey::new(StreamKind::Upstream, id.as_str()));
+            let to = if let Some(StreamProvenance::Backend { service, port }) = origin {
+                Target::Service { service: service.name.to_string(), port: *port }
+            } else {
+                Target::Unknown {}
             };
-            let endpoints = config.upstream(id).map(|upstream| upstream.nodes.clone()).unwrap_or_default();
-            Backend {
-                weight: *weight,
-                target,
-                upstream: Some(id.clone()),
-                endpoints,
-                sends: None,
-                objects: Vec::new(),
-            }
+            (to, Some(id.clone()))
         }
         Destination::Reject(why) => {
             let rejected = match why {
@@ -156,15 +131,8 @@ fn backend(
                 RejectReason::NoEndpoints => "no_endpoints",
                 RejectReason::NoRoute => "no_route",
             };
-            let target = Target::Rejected { rejected };
-            Backend {
-                weight: *weight,
-                target,
-                upstream: None,
-                endpoints: BTreeMap::new(),
-                sends: None,
-                objects: Vec::new(),
-            }
+            (Target::Rejected { rejected }, None)
         }
-    }
+    };
+    Backend { weight: target.weight, target: to, upstream, endpoints, sends: None, objects: Vec::new() }
 }

@@ -12,7 +12,7 @@ use super::source::Source;
 /// One match that is tried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Step {
+pub(crate) struct Step {
     /// The source of the match; `None` for the 404 at the end of a list of conditions, and for the 421 to a request that
     /// came in by another listener.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -25,7 +25,7 @@ pub struct Step {
 /// The result of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "result", rename_all = "camelCase")]
-pub enum StepResult {
+pub(crate) enum StepResult {
     /// The step decides.
     Decides,
     /// A condition fails, so the next step is tried. One entry per spelling of the condition.
@@ -39,7 +39,7 @@ pub enum StepResult {
 
 /// A condition that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct FailedCondition {
+pub(crate) struct FailedCondition {
     /// The expected value, in words.
     pub expected: String,
     /// The value of the request; empty without one.

@@ -16,7 +16,7 @@ use super::sent::Sent;
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
     /// The request.
-    pub request: RequestLine,
+    pub(crate) request: RequestLine,
     /// The data plane of the request's port, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_plane: Option<String>,
@@ -25,13 +25,13 @@ pub struct Explanation {
     pub listeners: Vec<Listener>,
     /// The PingSIX Route that takes the request.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub route: Option<MatchedRoute>,
+    pub(crate) route: Option<MatchedRoute>,
     /// The Route's decision list: the matches that are tried, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub steps: Vec<Step>,
+    pub(crate) steps: Vec<Step>,
     /// The plugins that may answer the request or hold it up before the rest does, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub before: Vec<Check>,
+    pub(crate) before: Vec<Check>,
     /// The answer to the client.
     pub answer: Answer,
     /// The problems of the deciding object, or of objects that could have decided, in sentences.
@@ -39,16 +39,16 @@ pub struct Explanation {
     pub problems: Vec<String>,
     /// Matches near the request that PingSIX does not choose, nearest first.
     #[serde(rename = "losers", skip_serializing_if = "Vec::is_empty")]
-    pub rejected: Vec<RejectedMatch>,
+    pub(crate) rejected: Vec<RejectedMatch>,
     /// The number of further matches that `rejected` leaves out.
     #[serde(rename = "moreLosers")]
-    pub more_rejected: usize,
+    pub(crate) more_rejected: usize,
 }
 
 /// The explained request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RequestLine {
+pub(crate) struct RequestLine {
     /// The method.
     pub method: String,
     /// Scheme, host, path and query.
@@ -63,7 +63,7 @@ pub struct RequestLine {
 /// The PingSIX Route that takes the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct MatchedRoute {
+pub(crate) struct MatchedRoute {
     /// The key below the prefix.
     pub key: String,
     /// The served host; `None` for every host.
@@ -163,6 +163,11 @@ pub enum NotFoundCause {
 }
 
 impl Answer {
+    /// No answer, because no listener takes the connection.
+    pub(super) const fn closed(why: String) -> Self {
+        Self::Closed { cause: ClosedCause::Listener, why, if_open: None }
+    }
+
     fn name_objects(&mut self, of: &impl Fn(&str) -> Vec<String>) {
         match self {
             Self::Forward { backends } | Self::Connection { backends } => {
@@ -232,6 +237,27 @@ pub enum Target {
 }
 
 impl Explanation {
+    /// The explanation of a connection that no listener takes.
+    pub(super) const fn closed(
+        request: RequestLine,
+        data_plane: Option<String>,
+        listeners: Vec<Listener>,
+        why: String,
+    ) -> Self {
+        Self {
+            request,
+            data_plane,
+            listeners,
+            route: None,
+            steps: Vec::new(),
+            before: Vec::new(),
+            answer: Answer::closed(why),
+            problems: Vec::new(),
+            rejected: Vec::new(),
+            more_rejected: 0,
+        }
+    }
+
     /// Names the objects that shape the Route and the upstreams, such as policies of Services. The provenance of a document
     /// lacks them, so the caller finds them by the key of the document, below the prefix.
     pub fn name_objects(&mut self, of: impl Fn(&str) -> Vec<String>) {

@@ -166,7 +166,7 @@ impl Inquiry {
     ///
     /// [`InquiryAnswerError`] if the Gateway or IngressClass of the inquiry is not served, or if documents cannot be put
     /// into a router.
-    pub fn answer(
+    pub(crate) fn answer(
         &self,
         planes: &[Plane<'_>],
         stream_ports: &[StreamPorts<'_>],

@@ -12,7 +12,7 @@ use super::Plane;
 /// The plugins to which a policy contributes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PolicyPlugins {
+pub(crate) struct PolicyPlugins {
     /// Kind, namespace and name.
     pub policy: String,
     /// The names of the plugins.

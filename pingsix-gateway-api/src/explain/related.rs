@@ -10,7 +10,7 @@ use pingsix_translate::{Kind, ObjectKey, ObjectName, Provenance, SharedMap};
 
 /// The objects, by the objects that documents come from.
 #[derive(Debug, Default)]
-pub struct RelatedObjects {
+pub(crate) struct RelatedObjects {
     /// The accepted policies of each Service.
     policies: BTreeMap<ObjectName, Vec<ServicePolicy>>,
     /// The names of the ports of each Service.
@@ -28,7 +28,7 @@ struct ServicePolicy {
 
 impl RelatedObjects {
     /// Indexes objects. `is_accepted` is whether a policy counts.
-    pub fn new(objects: &Objects, is_accepted: impl Fn(&ObjectKey) -> bool) -> Self {
+    pub(crate) fn new(objects: &Objects, is_accepted: impl Fn(&ObjectKey) -> bool) -> Self {
         let mut related = Self::default();
         for (name, service) in objects.services() {
             for port in &*service.ports {
@@ -71,7 +71,11 @@ impl RelatedObjects {
     }
 
     /// The objects that shape a document, which is named by its key below the prefix.
-    pub fn of_document(&self, documents: &SharedMap<DocumentKey, Provenance>, key: &str) -> Vec<String> {
+    pub(crate) fn of_document(
+        &self,
+        documents: &SharedMap<DocumentKey, Provenance>,
+        key: &str,
+    ) -> Vec<String> {
         let key = key
             .split_once('/')
             .and_then(|(kind, id)| Some(DocumentKey::new(ResourceKind::from_segment(kind)?, id)));
@@ -81,22 +85,15 @@ impl RelatedObjects {
 
     /// The objects that shape a document with this provenance.
     fn of(&self, provenance: &Provenance) -> Vec<String> {
-        let objects: BTreeSet<&ObjectKey> = match provenance {
-            Provenance::Backend { service, port } => self.of_port(&service.name, *port),
-            Provenance::Rules { decisions, .. } => {
-                let origins = decisions.iter().filter_map(|decision| decision.origin.as_ref());
-                let rules = origins.filter(|origin| origin.object.kind == Kind::HttpRoute);
-                let rules =
-                    rules.filter_map(|origin| Some((origin.object.name.clone(), origin.section.rule()?)));
-                rules.filter_map(|rule| self.filters.get(&rule)).flatten().collect()
-            }
-            Provenance::Guard { .. }
-            | Provenance::Status { .. }
-            | Provenance::Redirect
-            | Provenance::Telemetry { .. }
-            | Provenance::Policies { .. }
-            | Provenance::Certificate { .. } => BTreeSet::new(),
-        };
+        let mut objects: BTreeSet<&ObjectKey> = BTreeSet::new();
+        if let Provenance::Backend { service, port } = provenance {
+            objects = self.of_port(&service.name, *port);
+        } else if let Provenance::Rules { decisions, .. } = provenance {
+            let origins = decisions.iter().filter_map(|decision| decision.origin.as_ref());
+            let rules = origins.filter(|origin| origin.object.kind == Kind::HttpRoute);
+            let rules = rules.filter_map(|origin| Some((origin.object.name.clone(), origin.section.rule()?)));
+            objects.extend(rules.filter_map(|rule| self.filters.get(&rule)).flatten());
+        }
         objects.into_iter().map(ToString::to_string).collect()
     }
 

@@ -51,7 +51,8 @@ fn lines(f: &mut fmt::Formatter<'_>, label: &str, texts: &[String]) -> fmt::Resu
     texts.iter().enumerate().try_for_each(|(at, text)| line(f, if at == 0 { label } else { "" }, text))
 }
 
-fn route_lines(route: &MatchedRoute) -> Vec<String> {
+/// The route in lines, the most important one first.
+pub(crate) fn route_lines(route: &MatchedRoute) -> Vec<String> {
     let MatchedRoute { key, host, path, methods, priority, plugins, policies, objects, purpose } = route;
     let host = host.as_deref().unwrap_or("any");
     let methods = if methods.is_empty() { String::new() } else { format!(", method {}", methods.join(", ")) };

@@ -10,66 +10,13 @@ use super::page::Page;
 use super::{Metrics, to_signed, to_whole};
 use crate::replicas::Replicas;
 use crate::status::StatusCounts;
+use crate::watch::WatchStats;
 use crate::world::{KindVisitor, Stored, World, with_kind};
 
-/// The counters of the watches of a kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct WatchTotals {
-    /// The kind.
-    pub(crate) kind: Kind,
-    /// The number of started lists: the first list, and one for each restart that cannot resume.
-    pub(crate) lists: u64,
-    /// The number of opened watches.
-    pub(crate) watches: u64,
-    /// The numbers of failures by category.
-    pub(crate) errors: Vec<(&'static str, u64)>,
-}
-
-/// The watches of referenced objects.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ReferencedTotals {
-    /// The number of objects watched by name.
-    pub(crate) by_name: u64,
-    /// The number of wide watches, each of one namespace or of all namespaces.
-    pub(crate) wide: u64,
-    /// The number of objects with a version in a wide watch.
-    pub(crate) versions: u64,
-}
-
 impl Metrics {
-    /// Reads the watches of referenced objects at each scrape.
-    pub(crate) fn observe_referenced(&self, totals: impl Fn() -> ReferencedTotals + Send + Sync + 'static) {
-        self.observe(move |page| {
-            let ReferencedTotals { by_name, wide, versions } = totals();
-            page.gauge("watches_by_name", "Secrets and ConfigMaps watched by name", to_signed(by_name))?;
-            let help = "Watches of whole namespaces with many referenced objects";
-            page.gauge("watches_wide", help, to_signed(wide))?;
-            let help = "Objects with a version in a watch of a namespace, referenced or not";
-            page.gauge("watches_wide_versions", help, to_signed(versions))
-        });
-    }
-
-    /// Reads the counters of watches at each scrape; the function returns an entry per kind.
-    pub(crate) fn observe_watches(&self, totals: impl Fn() -> Vec<WatchTotals> + Send + Sync + 'static) {
-        self.observe(move |page| {
-            let totals = totals();
-            let of = |read: fn(&WatchTotals) -> u64| {
-                totals.iter().map(move |of| ([("kind", of.kind.as_str())], read(of)))
-            };
-            page.counters(
-                "watch_lists",
-                "Started lists: the first list of a watch, and one for each restart that cannot resume",
-                of(|of| of.lists),
-            )?;
-            page.counters("watches", "Opened watches", of(|of| of.watches))?;
-            let errors = totals.iter().flat_map(|of| {
-                let labelled = |(category, count): &(&'static str, u64)| {
-                    ([("kind", of.kind.as_str()), ("category", *category)], *count)
-                };
-                of.errors.iter().map(labelled).collect::<Vec<_>>()
-            });
-            page.counters("watch_errors", "Failures of lists and watches", errors)
-        });
+    /// Registers the counters of watches.
+    pub(crate) fn observe_watches(&self, stats: &WatchStats) {
+        stats.register(&mut self.registry.lock());
     }
 
     /// Counts the objects of a world at each scrape.
@@ -214,7 +161,7 @@ fn feed(page: &mut Page<'_>, stats: &Stats) -> fmt::Result {
     page.gauge("feed_revision", "The highest issued revision", stats.revision)?;
     page.gauge(
         "feed_compacted_revision",
-        "The oldest revision at which every data plane can be read",
+        "The oldest revision from which every data plane can be watched",
         stats.compacted,
     )?;
     page.gauge(

@@ -10,10 +10,12 @@ use pingsix_translate::status::{Reason, Severity};
 use pingsix_translate::{FieldPath, ObjectKey};
 
 use super::*;
+use crate::api_error::ApiErrorCategory;
 use crate::fixture::api_server::ApiServer;
 use crate::leader::LeaseOptions;
 use crate::replicas::Replicas;
 use crate::status::StatusCounts;
+use crate::watch::WatchStats;
 use crate::world::World;
 
 fn problem(severity: Severity, reason: Reason) -> Problem {
@@ -61,10 +63,12 @@ async fn eventful() -> Metrics {
     metrics.budget_charged(0.75);
     metrics.problems([&problem(Severity::Error, Reason::Quarantined)]);
     metrics.leader(true);
-    metrics.observe_watches(|| {
-        vec![WatchTotals { kind: Kind::Gateway, lists: 1, watches: 4, errors: vec![("expired", 2)] }]
-    });
-    metrics.observe_referenced(|| ReferencedTotals { by_name: 6, wide: 2, versions: 700 });
+    let watches = WatchStats::default();
+    watches.listing(Kind::Gateway);
+    (0..4).for_each(|_| watches.opened(Kind::Gateway));
+    (0..2).for_each(|_| watches.failed(Kind::Gateway, ApiErrorCategory::Expired));
+    watches.watching_referenced(6, 2, 700);
+    metrics.observe_watches(&watches);
     metrics.observe_world(&World::default());
     metrics.observe_status(|| StatusCounts { written: 5, suppressed: 4, conflicts: 1, failures: 2 });
     metrics.observe_feed(feed_with_one_document().await);
@@ -213,7 +217,7 @@ fn described(text: &str) -> BTreeSet<Row> {
 async fn the_documentation_lists_every_metric() {
     let metrics = eventful().await;
     let described = described(&metrics.encode());
-    for name in &metrics.names {
+    for name in Metrics::NAMES {
         let name = format!("pingsix_gateway_{name}");
         assert!(described.iter().any(|(known, ..)| known.starts_with(&name)), "{name} is not exercised here");
     }

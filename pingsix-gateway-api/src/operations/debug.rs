@@ -20,6 +20,7 @@ use tokio::time::Instant;
 
 pub use crate::about::About;
 use crate::delivery::Deliveries;
+use crate::named::named_values;
 use crate::reconcile::{Queue, Reconciler};
 use crate::replicas::Replicas;
 use crate::view::Model;
@@ -27,34 +28,19 @@ use crate::view::Model;
 /// The number of requests that may wait.
 const MAX_WAITING_REQUESTS: usize = 8;
 
-/// The content of a dump.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dump {
-    /// The objects that are known; with an object, the object.
-    World,
-    /// The secondary maps; with an object, its references and its referrers.
-    Index,
-    /// The owners that wait for reconciliation.
-    Queue,
-    /// The translations of Gateways and IngressClasses; with one of these, its documents.
-    Translation,
-    /// The publications and their delivery; with a Gateway or an IngressClass, its documents without content.
-    Sink,
-}
-
-impl Dump {
-    /// Every one, in declaration order.
-    pub const ALL: &'static [Self] = &[Self::World, Self::Index, Self::Queue, Self::Translation, Self::Sink];
-
-    /// Its name in a URL.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::World => "world",
-            Self::Index => "index",
-            Self::Queue => "queue",
-            Self::Translation => "translation",
-            Self::Sink => "sink",
-        }
+named_values! {
+    /// The content of a dump. The names are parts of URLs.
+    pub enum Dump {
+        /// The objects that are known; with an object, the object.
+        World = "world",
+        /// The secondary maps; with an object, its references and its referrers.
+        Index = "index",
+        /// The owners that wait for reconciliation.
+        Queue = "queue",
+        /// The translations of Gateways and IngressClasses; with one of these, its documents.
+        Translation = "translation",
+        /// The publications and their delivery; with a Gateway or an IngressClass, its documents without content.
+        Sink = "sink",
     }
 }
 

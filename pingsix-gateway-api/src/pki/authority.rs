@@ -62,7 +62,7 @@ impl Authority {
     ///
     /// # Errors
     /// [`IssueError`], which nothing but a machine without randomness explains.
-    pub fn new(now: Timestamp, lifetime: Duration) -> Result<Self, IssueError> {
+    pub(crate) fn new(now: Timestamp, lifetime: Duration) -> Result<Self, IssueError> {
         let key = new_key()?;
         let mut params = CertificateParams::default();
         params.distinguished_name = name_of(&key);
@@ -91,7 +91,7 @@ impl Authority {
     }
 
     /// Its certificate.
-    pub const fn certificate(&self) -> &Certificate {
+    pub(crate) const fn certificate(&self) -> &Certificate {
         &self.certificate
     }
 

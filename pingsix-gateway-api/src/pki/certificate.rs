@@ -41,7 +41,7 @@ impl fmt::Debug for Certificate {
 
 impl Certificate {
     /// Reads one certificate; `None` if the text has none, or several.
-    pub fn read(pem: &str) -> Option<Self> {
+    pub(crate) fn read(pem: &str) -> Option<Self> {
         let mut all = CertificateDer::pem_slice_iter(pem.as_bytes());
         let der = all.next()?.ok()?.into_owned();
         if all.next().is_some() {
@@ -69,17 +69,17 @@ impl Certificate {
     }
 
     /// The PEM text.
-    pub fn pem(&self) -> &str {
+    pub(crate) fn pem(&self) -> &str {
         &self.pem
     }
 
     /// The time of its expiry.
-    pub const fn not_after(&self) -> Timestamp {
+    pub(crate) const fn not_after(&self) -> Timestamp {
         self.not_after
     }
 
     /// The time of its renewal: two thirds of its lifetime are over.
-    pub fn renewal(&self) -> Timestamp {
+    pub(crate) fn renewal(&self) -> Timestamp {
         let left = self.not_after.duration_since(self.not_before) / RENEWAL_DIVISOR;
         self.not_after.checked_sub(left).unwrap_or(self.not_before)
     }

@@ -8,32 +8,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::PostParams;
 use kube::{Api, Client};
 use pingsix_sink::Scope;
 use pingsix_sink::embedded::feed_uri;
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
-use thiserror::Error;
 
 use super::identity::{ClientIdentity, FeedIdentity};
 use super::options::AuthorityOptions;
 use super::rotation::Authorities;
-use super::{IssueError, MANAGED_BY, REQUEST_TIMEOUT, secret_metadata};
-use crate::api_error::{ApiError, within};
+use super::{LoggedError, MANAGED_BY, REQUEST_TIMEOUT, write_secret};
+use crate::api_error::within;
 
 /// The type of a Secret with a certificate.
 const TYPE: &str = "kubernetes.io/tls";
-
-/// A Secret does not hold its identity.
-#[derive(Debug, Error)]
-enum ClientError {
-    #[error("the Secret exists, and the controller has not made it")]
-    Foreign,
-    #[error(transparent)]
-    Issue(#[from] IssueError),
-    #[error(transparent)]
-    Api(#[from] ApiError),
-}
 
 /// Writes the Secrets.
 pub(super) struct ClientSecrets {
@@ -91,9 +78,9 @@ impl ClientSecrets {
         scopes: &BTreeSet<Scope>,
         authorities: &Authorities,
         (present, held): (Option<Secret>, Option<FeedIdentity>),
-    ) -> Result<(), ClientError> {
+    ) -> Result<(), LoggedError> {
         if present.as_ref().is_some_and(|secret| !is_ours(secret)) {
-            return Err(ClientError::Foreign);
+            return Err("the Secret exists, and the controller has not made it".into());
         }
         let uris = scopes.iter().map(feed_uri).collect();
         let (now, lifetimes) = (self.options.clock.now(), &self.options.lifetimes);
@@ -102,18 +89,9 @@ impl ClientSecrets {
         else {
             return Ok(());
         };
-        let (data, params) = (Some(identity.to_data()), PostParams::default());
-        match present {
-            None => {
-                let (metadata, type_) = (secret_metadata(&name.name), Some(TYPE.to_owned()));
-                let secret = Secret { metadata, data, type_, ..Secret::default() };
-                within(REQUEST_TIMEOUT, api.create(&params, &secret)).await?;
-            }
-            Some(secret) => {
-                let secret = Secret { data, ..secret };
-                within(REQUEST_TIMEOUT, api.replace(&name.name, &params, &secret)).await?;
-            }
-        }
+        let new = || Secret { type_: Some(TYPE.to_owned()), ..Secret::default() };
+        let secret = Secret { data: Some(identity.to_data()), ..present.unwrap_or_else(new) };
+        write_secret(api, &name.name, secret).await?;
         tracing::info!(secret = %name, reason = because.as_str(), "issued a client certificate of the feed");
         Ok(())
     }

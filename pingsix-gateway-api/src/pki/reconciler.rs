@@ -4,25 +4,23 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt as _;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::PostParams;
 use kube::{Api, Client};
-use kube_runtime::{WatchStreamExt as _, watcher};
+use kube_runtime::watcher::DefaultBackoff;
 use pingsix_translate::ObjectKey;
 use tokio::sync::watch;
 use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
 
 use super::clients::ClientSecrets;
 use super::identity::{ClientIdentity, FeedIdentity};
 use super::options::AuthorityOptions;
 use super::record::{ROTATE, WAITS_FOR};
 use super::rotation::{Authorities, Edition};
-use super::{IssueError, REQUEST_TIMEOUT, RecordError, secret_metadata};
-use crate::api_error::{ApiError, ApiErrorCategory, within};
+use super::{IssueError, LoggedError, RecordError, write_secret};
+use crate::api_error::ApiErrorCategory;
 use crate::leader::Leadership;
+use crate::wait;
 
 /// The number of checks per overlap. The longest pause bounds the interval.
 const CHECKS_PER_OVERLAP: u32 = 4;
@@ -52,15 +50,6 @@ pub(crate) struct IssuedIdentity {
     pub(crate) renewal: Option<Timestamp>,
     /// The edition of the identity, for [`report_edition`](FeedAuthority::report_edition) after every data plane has its identity.
     pub(crate) edition: Edition,
-}
-
-/// The Secret of the authority is not written.
-#[derive(Debug, thiserror::Error)]
-enum WriteError {
-    #[error(transparent)]
-    Issue(#[from] IssueError),
-    #[error(transparent)]
-    Api(#[from] ApiError),
 }
 
 /// No identity can be issued.
@@ -118,21 +107,13 @@ impl FeedAuthority {
     /// Records that the Secrets of all data planes hold an edition ([`client_identity`](Authorities::client_identity)
     /// is `Keep` for each of them). The leader calls this each time; a rotation waits for it.
     pub(crate) fn report_edition(&self, edition: Edition) {
-        self.reported_edition.send_if_modified(|last| {
-            let is_new = last.as_ref() != Some(&edition);
-            *last = Some(edition);
-            is_new
-        });
+        wait::set(&self.reported_edition, Some(edition));
     }
 
     /// Records the owners whose Secrets cannot be written and for whom a rotation waits. The leader calls this; the
     /// Secret of the authority names them.
     pub(crate) fn waits_for(&self, owners: BTreeSet<ObjectKey>) {
-        self.waits_for.send_if_modified(|last| {
-            let is_new = *last != owners;
-            *last = owners;
-            is_new
-        });
+        wait::set(&self.waits_for, owners);
     }
 
     /// The options of the keeper.
@@ -196,33 +177,20 @@ pub(crate) fn start(client: Client, options: AuthorityOptions) -> (AuthorityReco
 }
 
 impl AuthorityReconciler {
-    /// Follows the Secret, and writes it while this replica leads, until it is stopped.
-    pub(crate) async fn run(self, leadership: Leadership, stop: CancellationToken) {
+    /// Follows the Secret, and writes it while this replica leads, until it is dropped.
+    pub(crate) async fn run(self, leadership: Leadership) {
         let (sender, mut states) = watch::channel(SecretState::Unknown);
-        let live = async { tokio::join!(self.follow(&sender), self.lead(leadership, &mut states)) };
-        stop.run_until_cancelled(Box::pin(live)).await;
+        tokio::join!(self.follow(&sender), self.lead(leadership, &mut states));
     }
 
     async fn follow(&self, states: &watch::Sender<SecretState>) {
-        let name = &*self.options.secret.name;
-        let mut versions = std::pin::pin!(watcher::watch_object(self.api.clone(), name).default_backoff());
-        let mut complaint = None;
-        while let Some(version) = versions.next().await {
-            match version {
-                Ok(secret) => {
-                    complaint = None;
-                    let state = self.observe(secret, &states.borrow());
-                    states.send_replace(state);
-                }
-                Err(error) => {
-                    let error = ApiError::from(&error);
-                    if complaint.replace(error.category) != Some(error.category) {
-                        let category = error.category.as_str();
-                        tracing::warn!(secret = %self.options.secret, category, error = %error, "the Secret with the feed's authority cannot be watched");
-                    }
-                }
-            }
-        }
+        let secret = (self.api.clone(), &*self.options.secret.name);
+        let message = "the Secret with the feed's authority cannot be watched";
+        let see = |secret| {
+            let state = self.observe(secret, &states.borrow());
+            states.send_replace(state);
+        };
+        wait::follow(secret, DefaultBackoff::default(), message, see).await;
     }
 
     /// A missing or invalid Secret leaves the known authorities in force.
@@ -231,11 +199,7 @@ impl AuthorityReconciler {
         match Authorities::from_data(&secret.data.take().unwrap_or_default()) {
             Ok(authorities) => {
                 let authorities = Arc::new(authorities);
-                self.known.send_if_modified(|known| {
-                    let is_new = known.as_ref() != Some(&authorities);
-                    *known = Some(Arc::clone(&authorities));
-                    is_new
-                });
+                wait::set(&self.known, Some(Arc::clone(&authorities)));
                 SecretState::There(Box::new(ObservedSecret { secret, authorities }))
             }
             Err(error) => {
@@ -298,7 +262,7 @@ impl AuthorityReconciler {
         state: &SecretState,
         reported: Option<&Edition>,
         clients: &mut ClientSecrets,
-    ) -> Result<bool, WriteError> {
+    ) -> Result<bool, LoggedError> {
         let (now, lifetimes) = (self.options.clock.now(), &self.options.lifetimes);
         let (present, next) = match state {
             SecretState::Unknown | SecretState::Wrong => return Ok(false),
@@ -341,21 +305,12 @@ impl AuthorityReconciler {
         self.write(present, &next).await
     }
 
-    async fn write(&self, present: Option<Secret>, authorities: &Authorities) -> Result<bool, WriteError> {
-        let data = Some(authorities.to_data());
-        let params = PostParams::default();
+    async fn write(&self, present: Option<Secret>, authorities: &Authorities) -> Result<bool, LoggedError> {
         let is_new = present.is_none();
-        let written = match present {
-            None => {
-                let metadata = secret_metadata(&self.options.secret.name);
-                let secret = Secret { metadata, data, ..Secret::default() };
-                within(REQUEST_TIMEOUT, self.api.create(&params, &secret)).await
-            }
-            Some(secret) => {
-                let secret = Secret { data, ..secret };
-                within(REQUEST_TIMEOUT, self.api.replace(&self.options.secret.name, &params, &secret)).await
-            }
-        };
+        let secret = present.unwrap_or_default();
+        let name = &self.options.secret.name;
+        let written =
+            write_secret(&self.api, name, Secret { data: Some(authorities.to_data()), ..secret }).await;
         match written {
             Ok(_) => {
                 tracing::info!(

@@ -275,20 +275,16 @@ impl Authorities {
     /// Records that every data plane has an edition; `None` if that was known.
     #[must_use]
     pub fn confirm_edition(&self, edition: &Edition, now: Timestamp) -> Option<Self> {
-        if *edition != self.edition() {
+        let mut confirmed = self.clone();
+        let (Phase::Introducing { progress, .. } | Phase::Retiring { progress, .. }) = &mut confirmed.phase
+        else {
+            return None;
+        };
+        if *edition != self.edition() || progress.confirmed_at.is_some() {
             return None;
         }
-        let noted = |progress: &PhaseProgress| PhaseProgress { confirmed_at: Some(now), ..*progress };
-        let phase = match &self.phase {
-            Phase::Introducing { next, progress } if progress.confirmed_at.is_none() => {
-                Phase::Introducing { next: next.clone(), progress: noted(progress) }
-            }
-            Phase::Retiring { previous, progress } if progress.confirmed_at.is_none() => {
-                Phase::Retiring { previous: previous.clone(), progress: noted(progress) }
-            }
-            Phase::Settled | Phase::Introducing { .. } | Phase::Retiring { .. } => return None,
-        };
-        Some(Self { phase, ..self.clone() })
+        progress.confirmed_at = Some(now);
+        Some(confirmed)
     }
 }
 

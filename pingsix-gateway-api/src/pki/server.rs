@@ -4,18 +4,17 @@ use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use pingsix_sink::EmbeddedEtcd;
 use pingsix_sink::embedded::ServerTls;
-use pingsix_sink::{EmbeddedEtcd, SinkError};
 use rcgen::SanType;
 use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
 
-use super::IssueError;
 use super::authority::Purpose;
 use super::certificate::Certificate;
 use super::options::AuthorityOptions;
 use super::reconciler::FeedAuthority;
 use super::rotation::{Authorities, Edition, Lifetimes};
+use super::{IssueError, LoggedError};
 use crate::health::Gate;
 
 /// The number of checks per lifetime. The longest pause bounds the interval.
@@ -28,7 +27,7 @@ const RETRY_DELAY: Duration = Duration::from_secs(5);
 /// A server's certificate and key, and the authorities that its clients need. The key is never shown.
 #[derive(Clone)]
 pub struct ServerIdentity {
-    certificate: Certificate,
+    pub(super) certificate: Certificate,
     key: String,
     client_ca: String,
     edition: Edition,
@@ -41,11 +40,6 @@ impl fmt::Debug for ServerIdentity {
 }
 
 impl ServerIdentity {
-    /// Its certificate.
-    pub const fn certificate(&self) -> &Certificate {
-        &self.certificate
-    }
-
     /// As the embedded server takes it.
     pub fn tls(&self) -> ServerTls {
         ServerTls::from_pem(self.certificate.pem(), self.key.as_str()).client_ca_pem(self.client_ca.as_str())
@@ -86,18 +80,9 @@ impl Authorities {
     }
 }
 
-/// Keeps a server in certificates of the authority until it is stopped, whether or not the API server is there. `ready` is
+/// Keeps a server in certificates of the authority until it is dropped, whether or not the API server is there. `ready` is
 /// opened when it has the first one.
-pub(crate) async fn serve(
-    authority: FeedAuthority,
-    etcd: EmbeddedEtcd,
-    ready: Option<Gate>,
-    stop: CancellationToken,
-) {
-    stop.run_until_cancelled(keep(authority, etcd, ready)).await;
-}
-
-async fn keep(authority: FeedAuthority, etcd: EmbeddedEtcd, ready: Option<Gate>) {
+pub(crate) async fn serve(authority: FeedAuthority, etcd: EmbeddedEtcd, ready: Option<Gate>) {
     let options = authority.options().clone();
     let look = (options.lifetimes.certificate() / CHECKS_PER_LIFETIME).min(MAX_CHECK_INTERVAL);
     let mut changes = authority.changes();
@@ -147,22 +132,13 @@ async fn keep(authority: FeedAuthority, etcd: EmbeddedEtcd, ready: Option<Gate>)
     }
 }
 
-/// The server gets no new certificate.
-#[derive(Debug, thiserror::Error)]
-enum RenewalError {
-    #[error(transparent)]
-    Issue(#[from] IssueError),
-    #[error(transparent)]
-    Server(#[from] SinkError),
-}
-
 /// Makes a certificate, and hands it to the server.
 fn made(
     authorities: &Authorities,
     etcd: &EmbeddedEtcd,
     options: &AuthorityOptions,
     now: Timestamp,
-) -> Result<ServerIdentity, RenewalError> {
+) -> Result<ServerIdentity, LoggedError> {
     let made = authorities.server_identity(&options.server_names, now, &options.lifetimes)?;
     etcd.replace_tls(made.tls())?;
     Ok(made)

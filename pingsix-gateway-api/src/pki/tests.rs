@@ -83,7 +83,7 @@ fn a_server_has_names_and_addresses() {
     let authorities = Authorities::new(start(), None, &lifetimes()).unwrap();
     let names = [SERVICE, "feed.example.com", "192.0.2.1", "2001:db8::1"];
     let server = authorities.server_identity(&names.map(str::to_owned), start(), &lifetimes()).unwrap();
-    let accepts = |name| accepts_server_by(name, &authorities.bundle(), server.certificate(), start());
+    let accepts = |name| accepts_server_by(name, &authorities.bundle(), &server.certificate, start());
     assert!(names.iter().all(|name| accepts(name)));
     assert!(!accepts("192.0.2.2") && !accepts("other.example.com"));
 }
@@ -102,9 +102,9 @@ fn a_certificate_names_its_prefixes_and_is_valid_for_its_lifetime() {
     assert!(!authorities.accept_client(&certificate, plus(start(), Duration::from_hours(240 * 2))));
     // Neither is good in the place of the other.
     let server = server(&authorities, start());
-    assert!(accepts_server(identity.ca_bundle(), server.certificate(), start()));
+    assert!(accepts_server(identity.ca_bundle(), &server.certificate, start()));
     assert!(!accepts_server(identity.ca_bundle(), &certificate, start()));
-    assert!(!authorities.accept_client(server.certificate(), start()));
+    assert!(!authorities.accept_client(&server.certificate, start()));
     let other = Authorities::new(start(), None, &lifetimes()).unwrap();
     assert!(!other.accept_client(&certificate, start()));
 }
@@ -386,7 +386,9 @@ async fn data_planes_are_told_what_to_hold_and_what_they_hold_is_kept() {
     assert!(matches!(authority.issue("web", &prefixes, None), Err(IdentityError::Unknown)));
     let stop = tokio_util::sync::CancellationToken::new();
     let mut changes = authority.changes();
-    let running = tokio::spawn(reconciler.run(crate::leader::Leadership::always(), stop.clone()));
+    let running = tokio::spawn(
+        stop.clone().run_until_cancelled_owned(reconciler.run(crate::leader::Leadership::always())),
+    );
     changes.changed().await.unwrap();
     let held = authority.issue("web", &prefixes, None).unwrap();
     assert!(held.renewal.is_some() && held.edition == authority.authorities().unwrap().edition());
@@ -515,7 +517,7 @@ impl Simulation {
                 if certificate.has_expired(self.now) {
                     continue;
                 }
-                let (shown, phase) = (server.identity.certificate(), self.authorities.phase_name());
+                let (shown, phase) = (&server.identity.certificate, self.authorities.phase_name());
                 if !accepts_server(plane.files.ca_bundle(), shown, self.now) {
                     return Some(format!("{phase}: a client refuses {shown:?}"));
                 }

@@ -7,7 +7,6 @@
 //! version. Both processes may create it, and the leader then corrects it.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use kube::Client;
@@ -15,6 +14,7 @@ use kube::api::{
     Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions, ValidationDirective,
 };
 use serde_json::{Value, json};
+use thiserror::Error;
 
 use super::children::{ChildChange, ChildKey, Observed, ObservedVersion, scaled_by};
 use super::object::encoded;
@@ -68,18 +68,25 @@ pub(super) struct Outcome {
     pub(super) error: Option<PassError>,
 }
 
-/// The reason for which a pass stopped.
-#[derive(Debug)]
+/// The reason for which a pass stopped. Displays as full sentences.
+#[derive(Debug, Error)]
 pub(super) enum PassError {
     /// An object of this name has another owner.
+    #[error(
+        "{kind} \"{name}\" exists and belongs to another owner. The controller does not change the object."
+    )]
     Foreign { kind: ChildKind, name: String, uid: String },
     /// A request failed.
+    #[error("{}", of_request(verb, *kind, name, error))]
     Request { verb: &'static str, kind: ChildKind, name: String, error: ApiError },
     /// A certificate cannot be made.
+    #[error("A certificate cannot be made.")]
     Certificate,
     /// Another replica holds the Lease.
+    #[error("Another replica of the controller leads.")]
     Led,
     /// The holder of the Lease could not be confirmed.
+    #[error("The controller cannot confirm that it leads: {}.", sentence(.0))]
     Unconfirmed(ApiError),
 }
 
@@ -103,34 +110,15 @@ impl PassError {
     }
 }
 
-impl fmt::Display for PassError {
-    /// Full sentences.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Foreign { kind, name, .. } => {
-                write!(
-                    f,
-                    "{kind} \"{name}\" exists and belongs to another owner. The controller \
-                 does not change the object."
-                )
-            }
-            Self::Request { verb, kind, name, error } if error.category == ApiErrorCategory::Forbidden => {
-                write!(
-                    f,
-                    "The controller is not allowed to {verb} {kind} \"{name}\": {}. The manifests in \
-                     deploy/data-planes grant the permission.",
-                    sentence(error)
-                )
-            }
-            Self::Request { verb, kind, name, error } => {
-                write!(f, "The controller cannot {verb} {kind} \"{name}\": {}.", sentence(error))
-            }
-            Self::Certificate => f.write_str("A certificate cannot be made."),
-            Self::Led => f.write_str("Another replica of the controller leads."),
-            Self::Unconfirmed(error) => {
-                write!(f, "The controller cannot confirm that it leads: {}.", sentence(error))
-            }
-        }
+fn of_request(verb: &str, kind: ChildKind, name: &str, error: &ApiError) -> String {
+    let why = sentence(error);
+    if error.category == ApiErrorCategory::Forbidden {
+        format!(
+            "The controller is not allowed to {verb} {kind} \"{name}\": {why}. The manifests in deploy/data-planes grant the \
+             permission."
+        )
+    } else {
+        format!("The controller cannot {verb} {kind} \"{name}\": {why}.")
     }
 }
 

@@ -71,14 +71,11 @@ impl Observed {
             keys: if kind == ChildKind::Secret { KeyRecord::of(&value) } else { KeyRecord::default() },
             rollout: (kind == ChildKind::Deployment).then(|| Rollout::of(&value)),
             scaled_by,
-            addresses: match kind {
-                ChildKind::Service => serde_json::from_value::<Service>(value)
-                    .map(|service| addresses_of_service(&service))
-                    .unwrap_or_default(),
-                ChildKind::ServiceAccount
-                | ChildKind::Secret
-                | ChildKind::Deployment
-                | ChildKind::PodDisruptionBudget => Vec::new(),
+            addresses: if kind == ChildKind::Service {
+                let service = serde_json::from_value::<Service>(value);
+                service.map(|service| addresses_of_service(&service)).unwrap_or_default()
+            } else {
+                Vec::new()
             },
         }
     }
@@ -174,10 +171,7 @@ struct Watch {
 
 impl Children {
     pub(super) fn watch(client: &Client, namespaces: &Namespaces, managed_by: &str) -> Self {
-        let places: Vec<Option<String>> = match namespaces {
-            Namespaces::All => vec![None],
-            Namespaces::Only(namespaces) => namespaces.iter().cloned().map(Some).collect(),
-        };
+        let places = namespaces.scopes();
         let config = watcher::Config::default().labels(&format!("{MANAGED_BY}={managed_by}"));
         let (mut watches, mut streams) = (Vec::new(), Vec::new());
         for kind in ChildKind::ALL {

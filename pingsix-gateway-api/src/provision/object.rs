@@ -27,35 +27,30 @@ impl ChildKind {
     pub const ALL: &'static [Self] =
         &[Self::ServiceAccount, Self::Secret, Self::Service, Self::Deployment, Self::PodDisruptionBudget];
 
+    /// Its API group, its name, and its resource name in requests to the API server.
+    const fn names(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::ServiceAccount => ("", "ServiceAccount", "serviceaccounts"),
+            Self::Secret => ("", "Secret", "secrets"),
+            Self::Service => ("", "Service", "services"),
+            Self::Deployment => ("apps", "Deployment", "deployments"),
+            Self::PodDisruptionBudget => ("policy", "PodDisruptionBudget", "poddisruptionbudgets"),
+        }
+    }
+
     /// The spelling Kubernetes uses.
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::ServiceAccount => "ServiceAccount",
-            Self::Secret => "Secret",
-            Self::Service => "Service",
-            Self::Deployment => "Deployment",
-            Self::PodDisruptionBudget => "PodDisruptionBudget",
-        }
+        self.names().1
     }
 
     /// Its API group.
     pub const fn group(self) -> &'static str {
-        match self {
-            Self::ServiceAccount | Self::Secret | Self::Service => "",
-            Self::Deployment => "apps",
-            Self::PodDisruptionBudget => "policy",
-        }
+        self.names().0
     }
 
     /// The resource name in requests to the API server.
     pub const fn resource(self) -> &'static str {
-        match self {
-            Self::ServiceAccount => "serviceaccounts",
-            Self::Secret => "secrets",
-            Self::Service => "services",
-            Self::Deployment => "deployments",
-            Self::PodDisruptionBudget => "poddisruptionbudgets",
-        }
+        self.names().2
     }
 
     pub(super) fn api_version(self) -> String {

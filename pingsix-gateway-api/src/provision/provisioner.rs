@@ -20,7 +20,6 @@ use pingsix_translate::infrastructure::Infrastructure;
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
-use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, info_span};
 
 use super::apply::{ApiWriter, Applied, Outcome, PassError, PassInput};
@@ -34,7 +33,7 @@ use crate::leader::Leadership;
 use crate::metrics::Metrics;
 use crate::pki::{Edition, FeedAuthority, IdentityError, IssueError, IssuedIdentity};
 use crate::status::{EventBoard, Pace, Pacing};
-use crate::wait::changed;
+use crate::wait::{self, changed};
 use crate::watch::Namespaces;
 
 /// The number of concurrent passes.
@@ -101,8 +100,8 @@ impl Provisioner {
         Self { parts, children, owners: BTreeMap::new(), leads: false, waited_for: BTreeSet::new() }
     }
 
-    /// Runs until it is stopped. The loss of leadership cancels running passes.
-    pub(crate) async fn run(mut self, leadership: Leadership, stop: CancellationToken) {
+    /// Runs until it is dropped. The loss of leadership cancels running passes.
+    pub(crate) async fn run(mut self, leadership: Leadership) {
         let mut passes = Passes::new();
         let (mut gained, mut lost) = (leadership.clone(), leadership.clone());
         let mut issued = self.parts.authority.as_ref().map(FeedAuthority::changes);
@@ -111,7 +110,6 @@ impl Provisioner {
         loop {
             let due = self.due();
             tokio::select! {
-                () = stop.cancelled() => return,
                 () = gained.gained(), if !self.leads => {
                     self.leads = true;
                     self.mark_all_due();
@@ -429,12 +427,7 @@ impl Provisioner {
             let keys = self.deployed_keys(&need.infrastructure);
             (owner.clone(), Provisioned { addresses, error, keys })
         };
-        let provisioned: ProvisionedOwners = wanted.needs.iter().map(provisioned).collect();
-        self.parts.provisioned.send_if_modified(|last| {
-            let is_other = *last != provisioned;
-            *last = provisioned;
-            is_other
-        });
+        wait::set(&self.parts.provisioned, wanted.needs.iter().map(provisioned).collect());
     }
 }
 

@@ -15,10 +15,10 @@ use rcgen::KeyPair;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
 
 use super::{InstallationKey, MANAGED_BY};
 use crate::api_error::{ApiError, ApiErrorCategory, within};
+use crate::wait;
 
 /// The key of the Secret's data.
 const KEY: &str = "diagnostics";
@@ -38,12 +38,11 @@ pub(crate) fn start(
     client: Client,
     name: ObjectName,
     managed_by: String,
-    stop: CancellationToken,
 ) -> (impl Future<Output = ()> + Send, watch::Receiver<Option<InstallationKey>>) {
     let (known, receiver) = watch::channel(None);
     let follow = async move {
         let api = Api::namespaced(client, &name.namespace);
-        stop.run_until_cancelled(Box::pin(follow(&api, &name, &managed_by, &known))).await;
+        follow(&api, &name, &managed_by, &known).await;
     };
     (follow, receiver)
 }
@@ -90,11 +89,7 @@ fn take(secret: Secret, known: &watch::Sender<Option<InstallationKey>>) -> Resul
     let message = format!("its entry {KEY} has fewer than 32 bytes");
     let key =
         InstallationKey::new(&bytes.0).ok_or_else(|| ApiError::new(ApiErrorCategory::Malformed, &message))?;
-    known.send_if_modified(|known| {
-        let is_new = known.as_ref() != Some(&key);
-        *known = Some(key);
-        is_new
-    });
+    wait::set(known, Some(key));
     Ok(())
 }
 

@@ -13,11 +13,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use pingsix_sink::Desired;
 use pingsix_translate::status::{Problem, Verdicts};
-use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, Options, Translation, Translator};
+use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, Options, Translation};
 
 use crate::acceptance::{Draft, DraftNumber, Trial};
-use crate::bridge::Bridge;
-use crate::{BridgeError, bridge_stream, outdated_certificates, outdated_stream_certificates};
+use crate::bridge::{BridgeError, withdrawn};
+use crate::pipeline::{BridgedOwner, OwnerRun};
 
 /// The documents of a data plane.
 #[derive(Clone, Debug)]
@@ -29,13 +29,6 @@ pub struct Publication {
     pub desired: Desired,
 }
 
-/// The caches of an owner from its last translation.
-#[derive(Debug, Default)]
-pub(super) struct OwnerCache {
-    translator: Option<Translator>,
-    bridges: BTreeMap<DataPlaneKey, Bridge>,
-}
-
 /// The inputs of a translation and its bridge.
 #[derive(Debug)]
 pub(crate) struct Job {
@@ -44,7 +37,7 @@ pub(crate) struct Job {
     pub(super) options: Arc<Options>,
     /// The data planes of the last translation.
     pub(super) before: BTreeMap<DataPlaneKey, DataPlane>,
-    pub(super) cache: OwnerCache,
+    pub(super) cache: OwnerRun,
     /// The time for the validity of certificates.
     pub(super) now: Timestamp,
     /// See [`Reconciled::awaited`](super::Reconciled::awaited).
@@ -57,7 +50,7 @@ pub(crate) struct JobResult {
     pub(super) owner: ObjectKey,
     pub(super) number: DraftNumber,
     pub(super) trial: Option<Trial>,
-    pub(super) cache: OwnerCache,
+    pub(super) cache: OwnerRun,
     pub(super) awaited: BTreeSet<ObjectKey>,
     pub(super) output: JobOutput,
     pub(super) bridged: BridgeOutput,
@@ -94,27 +87,30 @@ impl Job {
     pub(crate) fn run(self) -> JobResult {
         let Self { owner, draft, options, before, mut cache, now, awaited } = self;
         let Draft { snapshot, number, trial } = draft;
-        let translator = cache.translator.get_or_insert_with(|| Translator::new((*options).clone()));
-        let translation = translator.translate_owner(&snapshot);
+        let translation = cache.translate(&snapshot, &options);
         let mut bridged = BridgeOutput::default();
         let output = match (&trial, translation.has_unusable_parameters) {
             (Some(_), true) => JobOutput::InvalidTrial,
             (Some(_), false) => {
                 let mut planes = translation.data_planes;
                 planes.retain(|key, _| before.contains_key(key));
-                bridged.planes(&planes, &mut cache, &options);
                 // A trial reports no problems.
-                bridged.problems.clear();
+                bridged.add(cache.bridge(&planes, &options), |bridged| (bridged.desired, Vec::new()));
                 JobOutput::Trial(planes)
             }
             (None, true) => {
                 // A trial may equal the last publication.
-                bridged.planes(&before, &mut cache, &options);
-                bridged.problems.clear();
+                bridged.add(cache.bridge(&before, &options), |bridged| (bridged.desired, Vec::new()));
                 JobOutput::Kept(Box::new(translation.verdicts))
             }
             (None, false) => {
-                bridged.all(&translation, &mut cache, &options, now);
+                let BridgedOwner { planes, streams, outdated } =
+                    cache.bridge_all(&translation, &options, Some(now));
+                bridged.problems.extend(translation.verdicts.problems.iter().cloned().chain(outdated));
+                bridged.add(planes, |bridged| (bridged.desired, bridged.problems));
+                bridged.add(streams, |bridged| (bridged.desired, bridged.problems));
+                bridged.problems.sort();
+                bridged.problems.dedup();
                 JobOutput::Translation(Box::new(translation))
             }
         };
@@ -123,40 +119,19 @@ impl Job {
 }
 
 impl BridgeOutput {
-    fn all(&mut self, translation: &Translation, cache: &mut OwnerCache, options: &Options, now: Timestamp) {
-        let Translation { data_planes, stream_planes, verdicts, .. } = translation;
-        self.problems.clone_from(&verdicts.problems);
-        self.planes(data_planes, cache, options);
-        self.problems.extend(data_planes.values().flat_map(|plane| outdated_certificates(plane, now)));
-        for (key, plane) in stream_planes {
-            self.problems.extend(outdated_stream_certificates(plane, now));
-            let bridged = bridge_stream(key, plane, options);
-            self.add(key, bridged.map(|bridged| (bridged.desired, bridged.problems)));
-        }
-        cache.bridges.retain(|key, _| data_planes.contains_key(key));
-        self.problems.sort();
-        self.problems.dedup();
-    }
-
-    fn planes(
+    fn add<B>(
         &mut self,
-        planes: &BTreeMap<DataPlaneKey, DataPlane>,
-        cache: &mut OwnerCache,
-        options: &Options,
+        bridged: impl IntoIterator<Item = (DataPlaneKey, Result<B, BridgeError>)>,
+        parts: impl Fn(B) -> (Desired, Vec<Problem>),
     ) {
-        for (key, plane) in planes {
-            let bridged = cache.bridges.entry(key.clone()).or_default().bridge(key, plane, options);
-            self.add(key, bridged.map(|bridged| (bridged.desired, bridged.problems)));
-        }
-    }
-
-    fn add(&mut self, key: &DataPlaneKey, bridged: Result<(Desired, Vec<Problem>), BridgeError>) {
-        match bridged {
-            Ok((desired, problems)) => {
-                self.problems.extend(problems);
-                self.publications.push(Publication { data_plane: key.clone(), desired });
+        for (data_plane, bridged) in bridged {
+            match bridged.map(&parts) {
+                Ok((desired, problems)) => {
+                    self.problems.extend(problems);
+                    self.publications.push(Publication { data_plane, desired });
+                }
+                Err(error) => self.unpublished.push((data_plane, error)),
             }
-            Err(error) => self.unpublished.push((key.clone(), error)),
         }
     }
 
@@ -166,8 +141,7 @@ impl BridgeOutput {
         gone: impl IntoIterator<Item = &'k DataPlaneKey>,
         options: &Options,
     ) {
-        for key in gone {
-            self.add(key, crate::bridge::withdrawn(key, options).map(|desired| (desired, Vec::new())));
-        }
+        let withdrawn = gone.into_iter().map(|key| (key.clone(), withdrawn(key, options)));
+        self.add(withdrawn, |desired| (desired, Vec::new()));
     }
 }

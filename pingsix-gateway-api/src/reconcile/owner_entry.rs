@@ -9,9 +9,9 @@ use pingsix_translate::snapshot::{OwnAddresses, OwnerSnapshot};
 use pingsix_translate::status::{Problem, Verdicts};
 use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, StreamPlane};
 
-use super::job::OwnerCache;
 use super::waits::Waits;
 use crate::acceptance::Acceptance;
+use crate::pipeline::OwnerRun;
 
 /// The last translation of an owner, with its acceptance.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ pub(super) struct OwnerEntry {
     /// The objects that changed since the last translation.
     pub(super) changed: Changed,
     /// The caches of the translation; `None` while a [job](super::job::Job) has them.
-    pub(super) cache: OwnerCache,
+    pub(super) cache: OwnerRun,
     pub(super) acceptance: Acceptance,
     /// The documents that a trial publishes in the place of `planes`.
     pub(super) tried: BTreeMap<DataPlaneKey, DataPlane>,

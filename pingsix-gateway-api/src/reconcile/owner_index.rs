@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pingsix_translate::status::{GatewayVerdict, ListenerSetVerdict, RouteVerdict, Verdicts};
-use pingsix_translate::{Change, ObjectKey, SharedMap};
+use pingsix_translate::status::{GatewayVerdict, ListenerSetVerdict, Verdicts};
+use pingsix_translate::{Change, ObjectKey};
 
 /// The owners with a verdict on each object. A route or a policy may have several owners. A Gateway, a ListenerSet or an
 /// Ingress has one, or two while the object moves.
@@ -65,59 +65,33 @@ impl OwnerIndex {
         before: Option<&Verdicts>,
         after: Option<&Verdicts>,
     ) -> BTreeSet<Arc<ObjectKey>> {
+        let none = Verdicts::default();
+        let (before, after) = (before.unwrap_or(&none), after.unwrap_or(&none));
         let mut changed = BTreeSet::new();
         for key in own(before) {
             if own_verdict(after, key).is_none() {
-                self.remove(key, owner);
-                changed.insert(key.clone());
+                self.apply(owner, &Change::Removed(key, &()), &mut changed);
             }
         }
         for key in own(after) {
             if own_verdict(before, key) != own_verdict(after, key) {
-                self.add(key, owner);
-                changed.insert(key.clone());
+                self.apply(owner, &Change::Added(key, &()), &mut changed);
             }
         }
-        // The only verdict on an Ingress is that it is served.
-        let none = SharedMap::new();
-        let served_before = before.map_or(&none, |verdicts| &verdicts.ingresses);
-        let served_after = after.map_or(&none, |verdicts| &verdicts.ingresses);
-        for change in served_after.changes(served_before) {
-            let key = match change {
-                Change::Replaced(..) => continue,
-                Change::Added(key, ()) => {
-                    self.add(key, owner);
-                    key
-                }
-                Change::Removed(key, ()) => {
-                    self.remove(key, owner);
-                    key
-                }
-            };
-            changed.insert(key.clone());
+        for change in after.ingresses.changes(&before.ingresses) {
+            self.apply(owner, &change, &mut changed);
         }
-        for change in routes(after).changes(&routes(before)) {
-            match change {
-                Change::Replaced(_, one, other) if one == other => continue,
-                Change::Replaced(..) => {}
-                Change::Added(key, _) => self.add(key, owner),
-                Change::Removed(key, _) => self.remove(key, owner),
-            }
-            let (Change::Added(key, _) | Change::Replaced(key, ..) | Change::Removed(key, _)) = change;
-            changed.insert(key.clone());
+        for change in after.routes.changes(&before.routes) {
+            self.apply(owner, &change, &mut changed);
         }
-        let (before, after) =
-            (before.map(|verdicts| &verdicts.policies), after.map(|verdicts| &verdicts.policies));
-        for (key, _) in before.into_iter().flatten() {
-            if after.is_none_or(|after| !after.contains_key(key)) {
-                self.remove(key, owner);
-                changed.insert(key.clone());
+        for (key, verdict) in &before.policies {
+            if !after.policies.contains_key(key) {
+                self.apply(owner, &Change::Removed(key, verdict), &mut changed);
             }
         }
-        for (key, verdict) in after.into_iter().flatten() {
-            if before.and_then(|before| before.get(key)) != Some(verdict) {
-                self.add(key, owner);
-                changed.insert(key.clone());
+        for (key, verdict) in &after.policies {
+            if before.policies.get(key) != Some(verdict) {
+                self.apply(owner, &Change::Added(key, verdict), &mut changed);
             }
         }
         if changed.len() > self.owners.len() / 2 {
@@ -125,6 +99,23 @@ impl OwnerIndex {
             self.owners = std::mem::take(&mut self.owners).into_iter().collect();
         }
         changed
+    }
+
+    /// Applies the change of a verdict of an owner, unless it is equal.
+    fn apply<V: PartialEq>(
+        &mut self,
+        owner: &Arc<ObjectKey>,
+        change: &Change<'_, Arc<ObjectKey>, V>,
+        changed: &mut BTreeSet<Arc<ObjectKey>>,
+    ) {
+        match change {
+            Change::Replaced(_, one, other) if one == other => return,
+            Change::Replaced(..) => {}
+            Change::Added(key, _) => self.add(key, owner),
+            Change::Removed(key, _) => self.remove(key, owner),
+        }
+        let (Change::Added(key, _) | Change::Replaced(key, ..) | Change::Removed(key, _)) = change;
+        changed.insert(Arc::clone(key));
     }
 
     /// The owners with a verdict on an object, in order.
@@ -150,10 +141,8 @@ impl OwnerIndex {
 }
 
 /// The Gateway and its ListenerSets. Delivery is not part of these verdicts.
-fn own(verdicts: Option<&Verdicts>) -> impl Iterator<Item = &Arc<ObjectKey>> {
-    let gateway = verdicts.and_then(|verdicts| verdicts.gateway.as_ref()).map(|gateway| &gateway.key);
-    let sets = verdicts.into_iter().flat_map(|verdicts| verdicts.listener_sets.keys());
-    gateway.into_iter().chain(sets)
+fn own(verdicts: &Verdicts) -> impl Iterator<Item = &Arc<ObjectKey>> {
+    verdicts.gateway.iter().map(|gateway| &gateway.key).chain(verdicts.listener_sets.keys())
 }
 
 /// The verdict on one of those.
@@ -163,13 +152,8 @@ enum OwnVerdict<'v> {
     ListenerSet(&'v ListenerSetVerdict),
 }
 
-fn own_verdict<'v>(verdicts: Option<&'v Verdicts>, key: &ObjectKey) -> Option<OwnVerdict<'v>> {
-    let verdicts = verdicts?;
+fn own_verdict<'v>(verdicts: &'v Verdicts, key: &ObjectKey) -> Option<OwnVerdict<'v>> {
     let gateway = verdicts.gateway.as_ref().filter(|gateway| *gateway.key == *key);
     let set = || verdicts.listener_sets.get(key).map(OwnVerdict::ListenerSet);
     gateway.map(OwnVerdict::Gateway).or_else(set)
-}
-
-fn routes(verdicts: Option<&Verdicts>) -> SharedMap<Arc<ObjectKey>, RouteVerdict> {
-    verdicts.map_or_else(SharedMap::new, |verdicts| verdicts.routes.clone())
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use pingsix_translate::infrastructure::{AttachedParameters, Infrastructure};
 use pingsix_translate::status::{Delivery, PolicyVerdict, Problem, RouteVerdict, Verdicts, with_delivery};
-use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, SharedMap, StreamPlane};
+use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, StreamPlane};
 
 use super::Reconciler;
+use crate::pipeline::merged_route;
 
 impl Reconciler {
     /// Whether the parameters of an owner cannot be used. Its previous publication stays.
@@ -26,10 +27,8 @@ impl Reconciler {
         let own = Verdicts {
             gateway: gateway.clone(),
             listener_sets: listener_sets.clone(),
-            routes: SharedMap::new(),
-            policies: BTreeMap::new(),
             ingresses: ingresses.clone(),
-            problems: Vec::new(),
+            ..Verdicts::default()
         };
         Some(with_delivery(own, delivery))
     }
@@ -46,12 +45,7 @@ impl Reconciler {
 
     /// The verdict of all Gateways on a route; `None` without any.
     pub fn route(&self, route: &ObjectKey) -> Option<RouteVerdict> {
-        let mut verdicts = self.verdicts_on(route).filter_map(|verdicts| verdicts.routes.get(route));
-        let mut merged = verdicts.next()?.clone();
-        for verdict in verdicts {
-            merged.merge(verdict);
-        }
-        Some(merged)
+        merged_route(self.verdicts_on(route).filter_map(|verdicts| verdicts.routes.get(route)))
     }
 
     /// The owners whose translation judges a Gateway, ListenerSet or Ingress; empty if none serves it.

@@ -20,6 +20,7 @@ use super::{Inner, Replicas, follow};
 use crate::api_error::{ApiError, ApiErrorCategory, within};
 use crate::digest::short_digest;
 use crate::leader::Leadership;
+use crate::wait;
 
 /// The timeout of a write.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(4);
@@ -219,13 +220,7 @@ async fn other_readers(
     readers: &BTreeMap<Scope, usize>,
 ) {
     loop {
-        let has_changed = match changed.as_mut() {
-            Some(changed) => changed.changed().await.is_ok(),
-            None => false,
-        };
-        if !has_changed {
-            std::future::pending::<()>().await;
-        }
+        wait::changed(changed.as_deref_mut()).await;
         if current() != *readers {
             return;
         }

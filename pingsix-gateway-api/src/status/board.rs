@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use pingsix_translate::ObjectKey;
 use tokio::sync::Notify;
 
@@ -44,7 +44,11 @@ impl StatusBoard {
             Some((key, entry)) => (key, entry.replaced_by(wanted)),
         };
         content.entries.insert(key.clone(), Arc::new(entry));
-        content.marks.insert(key);
+        self.mark(content, [key]);
+    }
+
+    fn mark(&self, mut content: MutexGuard<'_, Content>, keys: impl IntoIterator<Item = Arc<ObjectKey>>) {
+        content.marks.extend(keys);
         drop(content);
         self.0.marked.notify_one();
     }
@@ -60,12 +64,9 @@ impl StatusBoard {
 
     /// Records a change of the live object, whose status may differ from the written one.
     pub fn touched(&self, key: &ObjectKey) {
-        let mut content = self.0.content.lock();
-        let known = content.entries.get_key_value(key).map(|(key, _)| key.clone());
-        if let Some(key) = known {
-            content.marks.insert(key);
-            drop(content);
-            self.0.marked.notify_one();
+        let content = self.0.content.lock();
+        if let Some(key) = content.entries.get_key_value(key).map(|(key, _)| key.clone()) {
+            self.mark(content, [key]);
         }
     }
 
@@ -74,9 +75,7 @@ impl StatusBoard {
         let mut content = self.0.content.lock();
         if let Some((key, _)) = content.entries.remove_entry(key) {
             // The writer drops its own state of the object then.
-            content.marks.insert(key);
-            drop(content);
-            self.0.marked.notify_one();
+            self.mark(content, [key]);
         }
     }
 
@@ -109,11 +108,9 @@ impl StatusBoard {
 
     /// Marks all objects for a check.
     pub(super) fn mark_all(&self) {
-        let mut content = self.0.content.lock();
-        let keys = content.entries.keys().cloned().collect();
-        content.marks = keys;
-        drop(content);
-        self.0.marked.notify_one();
+        let content = self.0.content.lock();
+        let keys: Vec<_> = content.entries.keys().cloned().collect();
+        self.mark(content, keys);
     }
 
     /// Takes the marked objects.

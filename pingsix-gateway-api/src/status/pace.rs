@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 /// The pace of writes to one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pacing {
+pub(crate) struct Pacing {
     /// The time between the first write and the second, while the status goes on changing.
     pub interval: Duration,
     /// The bound of the interval, which doubles with every consecutive write. While a thousand routes attach to a

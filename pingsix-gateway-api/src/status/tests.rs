@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::fixture::api_server::{ApiServer, Fate, RecordedRequest};
+use crate::fixture::generate::merge;
 use crate::leader::Leadership;
 use crate::watch::{Watched, WatchedKind};
 use crate::world::{Effects, Event, Stored, World};
@@ -71,7 +72,7 @@ impl Rig {
     /// A rig with a writer that follows.
     fn following() -> Self {
         let rig = Self::without_writer();
-        tokio::spawn(rig.writer.clone().run(rig.leadership(), rig.stop.clone()));
+        tokio::spawn(rig.stop.clone().run_until_cancelled_owned(rig.writer.clone().run(rig.leadership())));
         rig
     }
 
@@ -116,7 +117,7 @@ impl Rig {
         let gone: Vec<String> = self.known.keys().filter(|path| !paths.contains(path)).cloned().collect();
         for path in gone {
             let object = self.known.remove(&path).unwrap();
-            effects.merge(self.world.apply(event(&path, object, true)));
+            merge(&mut effects, self.world.apply(event(&path, object, true)));
         }
         for path in paths {
             let object = self.api.get(&path).unwrap();
@@ -124,7 +125,7 @@ impl Rig {
                 continue;
             }
             self.known.insert(path.clone(), object.clone());
-            effects.merge(self.world.apply(event(&path, object, false)));
+            merge(&mut effects, self.world.apply(event(&path, object, false)));
         }
         for key in &effects.touched {
             self.board.touched(key);

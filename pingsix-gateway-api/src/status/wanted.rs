@@ -67,25 +67,10 @@ pub(super) struct StatusEntry {
 impl StatusEntry {
     /// The merge with the next wanted status.
     pub(super) fn replaced_by(&self, wanted: Wanted) -> Self {
-        let before = match (&wanted, &self.wanted) {
-            (
-                Wanted::Released,
-                before @ (Wanted::Gateway { .. } | Wanted::ListenerSet(_) | Wanted::Ingress { .. }),
-            ) => Some(Box::new(before.clone())),
-            // Entries carry our name. The controller of a class is immutable, so another controller means another
-            // object.
-            (
-                _,
-                Wanted::GatewayClass(_)
-                | Wanted::PingsixProxy(_)
-                | Wanted::Gateway { .. }
-                | Wanted::ListenerSet(_)
-                | Wanted::Route(_)
-                | Wanted::Policy(_)
-                | Wanted::Ingress { .. }
-                | Wanted::Released,
-            ) => None,
-        };
+        // Entries carry our name. The controller of a class is immutable, so another controller means another object.
+        let is_nameless =
+            matches!(self.wanted, Wanted::Gateway { .. } | Wanted::ListenerSet(_) | Wanted::Ingress { .. });
+        let before = (wanted == Wanted::Released && is_nameless).then(|| Box::new(self.wanted.clone()));
         Self { wanted, before, is_held: false }
     }
 

@@ -3,7 +3,6 @@
 mod queue;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -11,11 +10,11 @@ use futures::stream::FuturesUnordered;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Client;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use parking_lot::Mutex;
 use pingsix_translate::ObjectKey;
 use pingsix_translate::status::StatusMerge;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
-use tokio_util::sync::CancellationToken;
 use tracing::field::Empty;
 use tracing::{Instrument as _, debug, info, info_span, warn};
 
@@ -46,7 +45,7 @@ pub struct WriterOptions {
     /// The timeout of a request.
     pub timeout: Duration,
     /// The pace of writes to one object.
-    pub pacing: Pacing,
+    pub(crate) pacing: Pacing,
     /// The longest time that a store may lag behind our own write before the store counts again.
     pub lag: Duration,
     /// The clock of `lastTransitionTime`.
@@ -83,18 +82,6 @@ pub struct StatusCounts {
     pub failures: u64,
 }
 
-#[derive(Debug, Default)]
-struct Counters {
-    written: AtomicU64,
-    suppressed: AtomicU64,
-    conflicts: AtomicU64,
-    failures: AtomicU64,
-}
-
-fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
-}
-
 /// Writes the statuses of a board while this replica leads.
 #[derive(Clone)]
 pub struct StatusWriter {
@@ -102,7 +89,7 @@ pub struct StatusWriter {
     readers: Readers,
     board: StatusBoard,
     options: Arc<WriterOptions>,
-    counters: Arc<Counters>,
+    counts: Arc<Mutex<StatusCounts>>,
 }
 
 impl std::fmt::Debug for StatusWriter {
@@ -117,26 +104,23 @@ impl std::fmt::Debug for StatusWriter {
 impl StatusWriter {
     /// A writer for a board.
     pub fn new(client: Client, readers: Readers, board: StatusBoard, options: WriterOptions) -> Self {
-        Self { client, readers, board, options: Arc::new(options), counters: Arc::default() }
+        Self { client, readers, board, options: Arc::new(options), counts: Arc::default() }
     }
 
     /// The counters of writes, of all clones together.
     pub fn counts(&self) -> StatusCounts {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        StatusCounts {
-            written: read(&self.counters.written),
-            suppressed: read(&self.counters.suppressed),
-            conflicts: read(&self.counters.conflicts),
-            failures: read(&self.counters.failures),
-        }
+        *self.counts.lock()
+    }
+
+    fn count(&self, counter: fn(&mut StatusCounts) -> &mut u64) {
+        *counter(&mut self.counts.lock()) += 1;
     }
 
     /// Writes until `stop`. A loss of leadership abandons writes in flight, and a gain checks all objects.
-    pub async fn run(self, leadership: Leadership, stop: CancellationToken) {
+    pub async fn run(self, leadership: Leadership) {
         let mut gained = leadership.clone();
         loop {
             tokio::select! {
-                () = stop.cancelled() => return,
                 () = gained.gained() => {}
                 () = self.board.marked() => {
                     // A new leader checks all objects.
@@ -146,10 +130,7 @@ impl StatusWriter {
             }
             info!("writing statuses");
             self.board.mark_all();
-            tokio::select! {
-                () = stop.cancelled() => return,
-                _ = leadership.while_held(self.lead()) => {}
-            }
+            leadership.while_held(self.lead()).await;
             info!("the leader writes statuses; this replica stops");
         }
     }
@@ -199,7 +180,7 @@ impl StatusWriter {
         if self.merged(&entry, &live).is_some_and(|status| !queue.was_pruned(key, &status, &live.status)) {
             return Some(live);
         }
-        count(&self.counters.suppressed);
+        self.count(|counts| &mut counts.suppressed);
         queue.settled(key, Instant::now());
         if entry.is_one_time_release() {
             self.board.finish_release(key, &entry);
@@ -233,7 +214,7 @@ impl StatusWriter {
         let mut conflict = None;
         for _ in 0..MAX_MERGES {
             if let Some(error) = conflict {
-                count(&self.counters.conflicts);
+                self.count(|counts| &mut counts.conflicts);
                 debug!(error = %error, "conflict with another writer; merging again");
                 live = LiveObject::of(within(self.options.timeout, api.get(&key.name.name)).await?);
             }
@@ -241,7 +222,7 @@ impl StatusWriter {
             let Some(status) = self.merged(&entry, &live) else { return Ok(Outcome::Settled(live)) };
             match within(self.options.timeout, self.patch(&api, key, &live, &status)).await {
                 Ok(object) => {
-                    count(&self.counters.written);
+                    self.count(|counts| &mut counts.written);
                     debug!("status written");
                     return Ok(Outcome::Stored { sent: status, stored: LiveObject::of(object) });
                 }
@@ -275,7 +256,7 @@ impl StatusWriter {
     fn finish(&self, queue: &mut StatusQueue, key: ObjectKey, outcome: Outcome) {
         let now = Instant::now();
         if let Outcome::Failed(error) = &outcome {
-            count(&self.counters.failures);
+            self.count(|counts| &mut counts.failures);
             self.log_failure(queue, &key, error);
         }
         // A deleted object needs no retry. An object in the store may exist in spite of a 404.

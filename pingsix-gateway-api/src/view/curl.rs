@@ -49,7 +49,7 @@ const CREDENTIALS: &str =
     "leave credentials out, because they are not verified here, and pasted text may be kept";
 
 /// The effect of an option on a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 enum Effect {
     /// A header `NAME: VALUE`.
     Header,
@@ -61,18 +61,10 @@ enum Effect {
     Body,
     /// A body of JSON, with its headers.
     Json,
-    /// The offer of compressed answers.
-    Compressed,
     /// Cookies, unless the value is the name of a file.
     Cookie,
-    /// A request without body of the answer: the method HEAD.
-    Head,
-    Http2,
-    Http1,
-    /// Brackets and braces of the URL have no meaning.
-    GlobOff,
-    /// Dot segments of the path stay.
-    PathAsIs,
+    /// An effect without a value.
+    Flag(fn(&mut Read)),
     /// No effect on the request, and no value.
     None,
     /// No effect on the request, and a value.
@@ -83,24 +75,17 @@ enum Effect {
 
 impl Effect {
     const fn has_value(self) -> bool {
-        match self {
+        matches!(
+            self,
             Self::Header
-            | Self::HeaderNamed(_)
-            | Self::Method
-            | Self::Url
-            | Self::Body
-            | Self::Json
-            | Self::Cookie
-            | Self::NoneWithValue => true,
-            Self::Compressed
-            | Self::Head
-            | Self::Http2
-            | Self::Http1
-            | Self::GlobOff
-            | Self::PathAsIs
-            | Self::None
-            | Self::Refused(_) => false,
-        }
+                | Self::HeaderNamed(_)
+                | Self::Method
+                | Self::Url
+                | Self::Body
+                | Self::Json
+                | Self::Cookie
+                | Self::NoneWithValue
+        )
     }
 }
 
@@ -115,16 +100,16 @@ const OPTIONS: &[Row] = &[
     (Some('A'), "user-agent", Effect::HeaderNamed("User-Agent")),
     (Some('e'), "referer", Effect::HeaderNamed("Referer")),
     (Some('b'), "cookie", Effect::Cookie),
-    (Some('I'), "head", Effect::Head),
+    (Some('I'), "head", Effect::Flag(|read| read.implied.extend(["HEAD"]))),
     (Some('d'), "data", Effect::Body),
     (None, "data-ascii", Effect::Body),
     (None, "data-binary", Effect::Body),
     (None, "data-raw", Effect::Body),
     (None, "data-urlencode", Effect::Body),
     (None, "json", Effect::Json),
-    (None, "http2", Effect::Http2),
-    (None, "http2-prior-knowledge", Effect::Http2),
-    (None, "http1.1", Effect::Http1),
+    (None, "http2", Effect::Flag(|read| read.http2 = true)),
+    (None, "http2-prior-knowledge", Effect::Flag(|read| read.http2 = true)),
+    (None, "http1.1", Effect::Flag(|read| read.http2 = false)),
     (Some('0'), "http1.0", Effect::Refused("PingSIX is modelled for HTTP/1.1 and HTTP/2")),
     (None, "http3", Effect::Refused("PingSIX is modelled for HTTP/1.1 and HTTP/2")),
     (Some('u'), "user", Effect::Refused(CREDENTIALS)),
@@ -145,13 +130,13 @@ const OPTIONS: &[Row] = &[
     (None, "fail-with-body", Effect::None),
     (Some('L'), "location", Effect::None),
     (Some('N'), "no-buffer", Effect::None),
-    (Some('g'), "globoff", Effect::GlobOff),
+    (Some('g'), "globoff", Effect::Flag(|read| read.glob_off = true)),
     (Some('O'), "remote-name", Effect::None),
     (Some('4'), "ipv4", Effect::None),
     (Some('6'), "ipv6", Effect::None),
     (Some('#'), "progress-bar", Effect::None),
-    (None, "compressed", Effect::Compressed),
-    (None, "path-as-is", Effect::PathAsIs),
+    (None, "compressed", Effect::Flag(|read| read.add("Accept-Encoding", "deflate, gzip"))),
+    (None, "path-as-is", Effect::Flag(|read| read.path_as_is = true)),
     (Some('o'), "output", Effect::NoneWithValue),
     (Some('w'), "write-out", Effect::NoneWithValue),
     (Some('m'), "max-time", Effect::NoneWithValue),
@@ -197,7 +182,7 @@ impl Read {
             Effect::HeaderNamed(header) => {
                 // `;auto` is about redirects alone.
                 let end = value.find(";auto").filter(|_| header == "Referer").unwrap_or(value.len());
-                self.added.insert(header, value[..end].to_owned());
+                self.add(header, &value[..end]);
             }
             Effect::Method => self.method = Some(value),
             Effect::Url => self.url(value)?,
@@ -208,11 +193,8 @@ impl Read {
             }
             Effect::Json => {
                 self.implied.insert("POST");
-                let json = || "application/json".to_owned();
-                self.added.extend([("Content-Type", json()), ("Accept", json())]);
-            }
-            Effect::Compressed => {
-                self.added.insert("Accept-Encoding", "deflate, gzip".to_owned());
+                self.add("Content-Type", "application/json");
+                self.add("Accept", "application/json");
             }
             Effect::Cookie if value.is_empty() => {}
             Effect::Cookie if value.contains('=') => {
@@ -223,17 +205,15 @@ impl Read {
                 cookies.push_str(&value);
             }
             Effect::Cookie => return Err(CurlError::Unsupported(name.to_owned(), "the file is not read")),
-            Effect::Head => {
-                self.implied.insert("HEAD");
-            }
-            Effect::Http2 => self.http2 = true,
-            Effect::Http1 => self.http2 = false,
-            Effect::GlobOff => self.glob_off = true,
-            Effect::PathAsIs => self.path_as_is = true,
+            Effect::Flag(apply) => apply(self),
             Effect::None | Effect::NoneWithValue => {}
             Effect::Refused(why) => return Err(CurlError::Unsupported(name.to_owned(), why)),
         }
         Ok(())
+    }
+
+    fn add(&mut self, header: &'static str, value: &str) {
+        self.added.insert(header, value.to_owned());
     }
 
     /// curl sends a header without value for `NAME;`, and removes a header of its own for `NAME:`.

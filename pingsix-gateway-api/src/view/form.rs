@@ -69,7 +69,9 @@ impl Form {
         let port = port.map_err(|_| format!("Port: \"{}\" is not between 0 and 65535.", cut(&self.port)))?;
         let server_name = Some(self.server_name.clone()).filter(|name| !name.is_empty());
         let options = RequestOptions { headers, port, http2: self.http2, server_name };
-        if let Some(owner) = self.owner.as_ref().filter(|owner| !is_owner(owner.kind)) {
+        if let Some(owner) =
+            self.owner.as_ref().filter(|owner| !matches!(owner.kind, Kind::Gateway | Kind::IngressClass))
+        {
             return Err(format!("{owner} is neither a Gateway nor an IngressClass."));
         }
         let inquiry = Inquiry::new(&self.method, &self.url, options, self.owner.clone());
@@ -96,8 +98,4 @@ impl Form {
         words.extend([self.method.clone(), self.url.clone()]);
         words
     }
-}
-
-fn is_owner(kind: Kind) -> bool {
-    matches!(kind, Kind::Gateway | Kind::IngressClass)
 }

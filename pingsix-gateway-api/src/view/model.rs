@@ -12,6 +12,7 @@ use pingsix_translate::{
 use crate::explain::{
     Explanation, Inquiry, InquiryAnswerError, Plane, RelatedObjects, StreamPorts, is_accepted,
 };
+use crate::pipeline::merged_route;
 
 /// The state of a program at one moment.
 #[derive(Debug)]
@@ -195,12 +196,7 @@ impl Model {
 
     /// The verdict of all Gateways on a route.
     pub(super) fn route_verdict(&self, route: &ObjectKey) -> Option<RouteVerdict> {
-        let mut verdicts = self.owners_of(route).filter_map(|(_, owner)| owner.verdicts.routes.get(route));
-        let mut merged = verdicts.next()?.clone();
-        for verdict in verdicts {
-            merged.merge(verdict);
-        }
-        Some(merged)
+        merged_route(self.owners_of(route).filter_map(|(_, owner)| owner.verdicts.routes.get(route)))
     }
 
     /// The findings about an object.

@@ -7,39 +7,17 @@ use super::address::{ROOT, address, object_address};
 use super::part::Part;
 use super::{Finding, Model, cut, status_mark};
 
-/// The entries of the navigation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Entry {
-    Overview,
-    Routes,
-    DataPlanes,
-    Findings,
-    Explain,
-}
+/// An entry of the navigation: its title, and its address.
+pub(super) type Entry = (&'static str, &'static str);
 
-impl Entry {
-    const ALL: [Self; 5] = [Self::Overview, Self::Routes, Self::DataPlanes, Self::Findings, Self::Explain];
+pub(super) const OVERVIEW: Entry = ("Overview", ROOT);
+pub(super) const ROUTES: Entry = ("Routes", "/view/routes");
+pub(super) const DATA_PLANES: Entry = ("Data planes", "/view/data-planes");
+pub(super) const FINDINGS: Entry = ("Findings", "/view/findings");
+pub(super) const EXPLAIN: Entry = ("Explain a request", "/view/explain");
 
-    const fn title(self) -> &'static str {
-        match self {
-            Self::Overview => "Overview",
-            Self::Routes => "Routes",
-            Self::DataPlanes => "Data planes",
-            Self::Findings => "Findings",
-            Self::Explain => "Explain a request",
-        }
-    }
-
-    const fn path(self) -> &'static str {
-        match self {
-            Self::Overview => ROOT,
-            Self::Routes => "/view/routes",
-            Self::DataPlanes => "/view/data-planes",
-            Self::Findings => "/view/findings",
-            Self::Explain => "/view/explain",
-        }
-    }
-}
+/// The navigation.
+const ENTRIES: [Entry; 5] = [OVERVIEW, ROUTES, DATA_PLANES, FINDINGS, EXPLAIN];
 
 /// A complete document. `search` is the text in the search field.
 pub(super) fn document(title: &str, entry: Option<Entry>, search: &str, body: &Markup) -> String {
@@ -60,12 +38,8 @@ pub(super) fn document(title: &str, entry: Option<Entry>, search: &str, body: &M
                 header {
                     nav aria-label="Pages" {
                         ul {
-                            @for known in Entry::ALL {
-                                li {
-                                    a href=(known.path()) aria-current=[(entry == Some(known)).then_some("page")] {
-                                        (known.title())
-                                    }
-                                }
+                            @for known in ENTRIES {
+                                li { a href=(known.1) aria-current=[(entry == Some(known)).then_some("page")] { (known.0) } }
                             }
                         }
                     }
@@ -155,13 +129,36 @@ pub(super) fn command(what: &str, line: &str) -> Markup {
     }
 }
 
-/// A table with the cells of its head, and its rows. Its caption also names the region that scrolls.
-pub(super) fn table(caption: &str, head: &Markup, rows: &Markup) -> Markup {
+/// The number of entries that a page leaves out, if there are any.
+pub(super) fn and_more(total: usize, shown: usize, of_what: &str) -> Markup {
+    html! {
+        @if total > shown { p { "And " (total - shown) " more" (of_what) "." } }
+    }
+}
+
+/// The head of a column.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Column {
+    Text(&'static str),
+    Number(&'static str),
+}
+
+/// A table with the heads of its columns, and its rows. Its caption also names the region that scrolls.
+pub(super) fn table(caption: &str, columns: &[Column], rows: &Markup) -> Markup {
     html! {
         div.wide tabindex="0" role="region" aria-label=(caption) {
             table {
                 caption { (caption) }
-                thead { tr { (head) } }
+                thead {
+                    tr {
+                        @for column in columns {
+                            @match column {
+                                Column::Text(head) => { th scope="col" { (head) } }
+                                Column::Number(head) => { th.number scope="col" { (head) } }
+                            }
+                        }
+                    }
+                }
                 tbody { (rows) }
             }
         }
@@ -175,12 +172,9 @@ pub(super) fn findings_table<'f>(
     findings: impl IntoIterator<Item = &'f Finding>,
     with_object: bool,
 ) -> Markup {
-    let head = html! {
-        th scope="col" { "Level" }
-        @if with_object { th scope="col" { "Object" } }
-        th scope="col" { "Field" }
-        th scope="col" { "Message" }
-    };
+    let [level, object, field, message] = ["Level", "Object", "Field", "Message"].map(Column::Text);
+    let columns: &[Column] =
+        if with_object { &[level, object, field, message] } else { &[level, field, message] };
     let rows = html! {
         @for finding in findings {
             tr {
@@ -201,5 +195,5 @@ pub(super) fn findings_table<'f>(
             }
         }
     };
-    table(caption, &head, &rows)
+    table(caption, columns, &rows)
 }

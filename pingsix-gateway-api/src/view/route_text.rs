@@ -109,9 +109,14 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
+/// A field with a value.
+fn present<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
+    value.get(name).filter(|value| !value.is_null())
+}
+
 /// The text of a field; empty if it is absent.
 fn field(value: &Value, name: &str) -> String {
-    value.get(name).filter(|value| !value.is_null()).map(text).unwrap_or_default()
+    present(value, name).map(text).unwrap_or_default()
 }
 
 fn list<'v>(value: &'v Value, name: &str) -> impl Iterator<Item = &'v Value> {
@@ -157,7 +162,7 @@ impl RouteText {
             }
             rules.push(read);
         }
-        if let Some(backend) = spec.get("defaultBackend").filter(|backend| !backend.is_null()) {
+        if let Some(backend) = present(spec, "defaultBackend") {
             rules.push(RuleText {
                 field: "spec.defaultBackend".to_owned(),
                 name: Some("default backend".to_owned()),
@@ -190,21 +195,19 @@ fn ingress_backend(key: &ObjectKey, backend: &Value) -> BackendText {
 }
 
 fn rule_of_route(key: &ObjectKey, index: usize, rule: &Value) -> RuleText {
-    let matches: Vec<MatchText> = if key.kind.has_requests() {
-        let written: Vec<MatchText> =
-            list(rule, "matches").map(|matched| match_of(key.kind, matched)).collect();
-        // A rule without matches is one with a match for everything.
-        if written.is_empty() { vec![match_of(key.kind, &Value::Null)] } else { written }
-    } else {
-        Vec::new()
-    };
+    let written = list(rule, "matches").filter(|_| key.kind.has_requests());
+    let mut matches: Vec<MatchText> = written.map(|matched| match_of(key.kind, matched)).collect();
+    // A rule without matches is one with a match for everything.
+    if matches.is_empty() && key.kind.has_requests() {
+        matches.push(match_of(key.kind, &Value::Null));
+    }
     let settings = ["timeouts", "retry", "sessionPersistence"].into_iter().filter_map(|name| {
-        let setting = rule.get(name).filter(|value| !value.is_null())?;
+        let setting = present(rule, name)?;
         Some(format!("{name}: {}", in_words(setting)))
     });
     RuleText {
         field: format!("spec.rules[{index}]"),
-        name: rule.get("name").filter(|name| !name.is_null()).map(text),
+        name: present(rule, "name").map(text),
         matches,
         filters: list(rule, "filters").map(filter).collect(),
         settings: settings.collect(),
@@ -230,13 +233,8 @@ fn match_of(kind: Kind, matched: &Value) -> MatchText {
             && !name.is_empty()
             && field(method, "type") != "RegularExpression";
         let example = is_literal.then(|| format!("/{service}/{name}"));
-        return MatchText {
-            path: format!("/{}/{}", part(&service), part(&name)),
-            example,
-            method: None,
-            headers,
-            query: Vec::new(),
-        };
+        let path = format!("/{}/{}", part(&service), part(&name));
+        return MatchText { path, example, headers, ..MatchText::default() };
     }
     let path = &matched["path"];
     let kind = path.get("type").map_or_else(|| "PathPrefix".to_owned(), text);
@@ -244,7 +242,7 @@ fn match_of(kind: Kind, matched: &Value) -> MatchText {
     MatchText {
         path: format!("{kind} {written}"),
         example: (is_literal && kind != "RegularExpression").then_some(written),
-        method: matched.get("method").filter(|method| !method.is_null()).map(text),
+        method: present(matched, "method").map(text),
         headers,
         query: list(matched, "queryParams").map(condition).collect(),
     }
@@ -253,10 +251,8 @@ fn match_of(kind: Kind, matched: &Value) -> MatchText {
 /// A filter by its type, with names of headers and the target of redirects. Values of headers may be credentials.
 fn filter(filter: &Value) -> String {
     let kind = field(filter, "type");
-    let modifier = ["requestHeaderModifier", "responseHeaderModifier"]
-        .iter()
-        .find_map(|name| filter.get(*name).filter(|modifier| !modifier.is_null()));
-    if let Some(modifier) = modifier {
+    let one_of = |names: [&str; 2]| names.into_iter().find_map(|name| present(filter, name));
+    if let Some(modifier) = one_of(["requestHeaderModifier", "responseHeaderModifier"]) {
         let named = |verb: &str| {
             let names: Vec<String> = list(modifier, verb)
                 .map(|header| if header.is_string() { text(header) } else { field(header, "name") })
@@ -266,13 +262,10 @@ fn filter(filter: &Value) -> String {
         let parts: Vec<String> = ["set", "add", "remove"].into_iter().filter_map(named).collect();
         return format!("{kind}: {}", parts.join("; "));
     }
-    let details = ["requestRedirect", "urlRewrite"]
-        .iter()
-        .find_map(|name| filter.get(*name).filter(|details| !details.is_null()));
-    if let Some(details) = details {
+    if let Some(details) = one_of(["requestRedirect", "urlRewrite"]) {
         return format!("{kind}: {}", in_words(details));
     }
-    if let Some(reference) = filter.get("extensionRef").filter(|reference| !reference.is_null()) {
+    if let Some(reference) = present(filter, "extensionRef") {
         return format!("{kind}: {} {}", field(reference, "kind"), field(reference, "name"));
     }
     kind
@@ -293,10 +286,9 @@ fn in_words(value: &Value) -> String {
 }
 
 fn backend_of(key: &ObjectKey, backend: &Value) -> BackendText {
-    let kind = backend.get("kind").filter(|kind| !kind.is_null()).map_or_else(|| "Service".to_owned(), text);
+    let kind = present(backend, "kind").map_or_else(|| "Service".to_owned(), text);
     let is_service = kind == Kind::Service.as_str() && field(backend, "group").is_empty();
-    let namespace = backend.get("namespace").filter(|namespace| !namespace.is_null());
-    let namespace = namespace.map_or_else(|| key.name.namespace.to_string(), text);
+    let namespace = present(backend, "namespace").map_or_else(|| key.name.namespace.to_string(), text);
     let name = field(backend, "name");
     let port = backend["port"].as_i64().and_then(|port| i32::try_from(port).ok());
     let port_text = port.map(|port| format!(" port {port}")).unwrap_or_default();

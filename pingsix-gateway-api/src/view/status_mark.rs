@@ -15,29 +15,16 @@ pub(super) enum Mark {
 }
 
 impl Mark {
-    /// The class in the style sheet.
-    const fn class(self) -> &'static str {
-        match self {
-            Self::Good => "mark good",
-            Self::Neutral => "mark neutral",
-            Self::Warning => "mark warning",
-            Self::Bad => "mark bad",
-        }
-    }
-
-    /// The sign before the words. Screen readers skip it.
-    const fn sign(self) -> &'static str {
-        match self {
-            Self::Good => "✓",
-            Self::Neutral => "–",
-            Self::Warning => "!",
-            Self::Bad => "✗",
-        }
-    }
-
     pub(super) fn with(self, words: &str) -> Markup {
+        // Screen readers skip the sign.
+        let (class, sign) = match self {
+            Self::Good => ("mark good", "✓"),
+            Self::Neutral => ("mark neutral", "–"),
+            Self::Warning => ("mark warning", "!"),
+            Self::Bad => ("mark bad", "✗"),
+        };
         html! {
-            span class=(self.class()) { span aria-hidden="true" { (self.sign()) } "\u{a0}" (cut(words)) }
+            span class=(class) { span aria-hidden="true" { (sign) } "\u{a0}" (cut(words)) }
         }
     }
 }
@@ -45,38 +32,23 @@ impl Mark {
 /// The mark of a condition. Some types are good news if they are `True`, and others are bad news.
 pub(super) fn of_condition(condition: &Condition) -> Mark {
     use ConditionStatus::{False, True, Unknown};
-    match (condition.kind, condition.status) {
-        (
-            ConditionType::Accepted
-            | ConditionType::Programmed
-            | ConditionType::ResolvedRefs
-            | ConditionType::SupportedVersion,
-            True,
-        )
-        | (
-            ConditionType::Conflicted
-            | ConditionType::PartiallyInvalid
-            | ConditionType::Limited
-            | ConditionType::OverlappingTlsConfig
-            | ConditionType::InsecureFrontendValidationMode
-            | ConditionType::Overridden,
-            False,
-        ) => Mark::Good,
-        (ConditionType::PolicyAffected, _) => Mark::Neutral,
-        (
-            ConditionType::Limited
-            | ConditionType::OverlappingTlsConfig
-            | ConditionType::InsecureFrontendValidationMode
-            | ConditionType::Overridden
-            | ConditionType::PartiallyInvalid,
-            True,
-        )
-        | (ConditionType::Programmed, False)
-        | (_, Unknown) => Mark::Warning,
-        (ConditionType::Conflicted, True)
-        | (ConditionType::Accepted | ConditionType::ResolvedRefs | ConditionType::SupportedVersion, False) => {
-            Mark::Bad
+    let (good, otherwise) = match condition.kind {
+        ConditionType::Accepted | ConditionType::ResolvedRefs | ConditionType::SupportedVersion => {
+            (True, Mark::Bad)
         }
+        ConditionType::Programmed => (True, Mark::Warning),
+        ConditionType::Conflicted => (False, Mark::Bad),
+        ConditionType::PartiallyInvalid
+        | ConditionType::Limited
+        | ConditionType::OverlappingTlsConfig
+        | ConditionType::InsecureFrontendValidationMode
+        | ConditionType::Overridden => (False, Mark::Warning),
+        ConditionType::PolicyAffected => return Mark::Neutral,
+    };
+    match condition.status {
+        Unknown => Mark::Warning,
+        status if status == good => Mark::Good,
+        True | False => otherwise,
     }
 }
 

@@ -38,23 +38,13 @@ impl Availability {
     /// The availability after a failure; `None` if the next attempt is expected to succeed.
     pub(super) fn after(error: &WatchError) -> Option<Self> {
         let message = error.to_string();
-        match (error.step, error.category()) {
-            (Step::Read, _) | (_, ApiErrorCategory::Expired) => None,
-            (Step::Discovery | Step::List | Step::Open, ApiErrorCategory::Forbidden) => {
-                Some(Self::Forbidden { message })
-            }
-            (
-                Step::Discovery | Step::List | Step::Open,
-                ApiErrorCategory::Unauthorized
-                | ApiErrorCategory::NotFound
-                | ApiErrorCategory::Conflict
-                | ApiErrorCategory::Throttled
-                | ApiErrorCategory::Refused
-                | ApiErrorCategory::Server
-                | ApiErrorCategory::Timeout
-                | ApiErrorCategory::Transport
-                | ApiErrorCategory::Malformed,
-            ) => Some(Self::Unreachable { message }),
+        let category = error.category();
+        if error.step == Step::Read || category == ApiErrorCategory::Expired {
+            None
+        } else if category == ApiErrorCategory::Forbidden {
+            Some(Self::Forbidden { message })
+        } else {
+            Some(Self::Unreachable { message })
         }
     }
 }

@@ -15,9 +15,10 @@ use super::error::{Step, WatchError};
 use super::input::{Closed, Input, WorldKind, send};
 use super::kinds::{Presence, presence};
 use super::merge::EventMerger;
-use super::options::{Namespaces, SecretWatch, WatchOptions};
+use super::options::{SecretWatch, WatchOptions};
 use super::stream::{Selection, StreamItem, WatchContext, list_watch};
 use crate::api_error::ApiErrorCategory;
+use crate::wait::changed;
 
 /// Watches one kind, and sends its objects and its availability.
 pub(super) struct Lifecycle<K> {
@@ -147,15 +148,9 @@ impl<K: WorldKind> Lifecycle<K> {
 
     /// Waits for the pause or for a request of discovery.
     async fn pause(&mut self, pause: Duration) {
-        let requested = async {
-            if self.rediscover.changed().await.is_err() {
-                // The sender is gone, so no request follows.
-                std::future::pending::<()>().await;
-            }
-        };
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = requested => {}
+            () = changed(Some(&mut self.rediscover)) => {}
         }
     }
 
@@ -189,16 +184,16 @@ impl<K: WorldKind> Lifecycle<K> {
     }
 
     /// Adds the namespace of a watch to messages, with selected namespaces.
-    fn in_namespace(&self, part: usize, availability: Availability) -> Availability {
+    fn in_namespace(&self, part: usize, mut availability: Availability) -> Availability {
         let namespace = self.selections.get(part).and_then(|selection| selection.namespace.as_deref());
         let Some(namespace) = namespace else { return availability };
-        let placed = |message: String| format!("namespace {namespace}: {message}");
-        match availability {
-            Availability::Watching => Availability::Watching,
-            Availability::Absent { message } => Availability::Absent { message: placed(message) },
-            Availability::Forbidden { message } => Availability::Forbidden { message: placed(message) },
-            Availability::Unreachable { message } => Availability::Unreachable { message: placed(message) },
+        if let Availability::Absent { message }
+        | Availability::Forbidden { message }
+        | Availability::Unreachable { message } = &mut availability
+        {
+            *message = format!("namespace {namespace}: {message}");
         }
+        availability
     }
 }
 
@@ -221,12 +216,7 @@ fn selections(kind: Kind, options: &WatchOptions) -> Vec<Selection> {
         _ if kind.is_selected_by_label() => (options.labels.clone(), None),
         _ => (None, None),
     };
-    let whole = Selection { namespace: None, labels, fields };
-    match &options.namespaces {
-        Namespaces::Only(namespaces) if kind.is_namespaced() => namespaces
-            .iter()
-            .map(|namespace| Selection { namespace: Some(namespace.clone()), ..whole.clone() })
-            .collect(),
-        Namespaces::Only(_) | Namespaces::All => vec![whole],
-    }
+    let scopes = if kind.is_namespaced() { options.namespaces.scopes() } else { vec![None] };
+    let selection = |namespace| Selection { namespace, labels: labels.clone(), fields: fields.clone() };
+    scopes.into_iter().map(selection).collect()
 }

@@ -2,19 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future;
-use std::sync::Arc;
 
 use futures::stream::{AbortHandle, Stream, StreamExt as _};
-use kube_runtime::watcher;
 use pingsix_translate::{ObjectKey, ObjectName, is_dns_label, is_dns_subdomain};
-use tokio::sync::Semaphore;
 
-use super::error::Step;
-use super::input::{Input, WorldKind};
-use super::stream::{Selection, StreamItem, WatchContext, list_watch};
+use super::input::Input;
 use super::watch_plan::{KindInNamespace, Quota};
-use super::wide::{Scope, State, Version};
-use crate::api_error::ApiErrorCategory;
+use super::wide::{Scope, State, Version, WideEvent};
 
 /// The referenced objects of one kind in one namespace.
 #[derive(Default)]
@@ -82,40 +76,26 @@ pub(super) enum NamedEvent {
     Forbidden(String),
 }
 
-/// The events of one object, in order. Of the failures, `403 Forbidden` alone is an event.
-pub(super) fn named_events<K: WorldKind>(
-    context: &WatchContext,
-    key: &ObjectKey,
-    list_permits: Arc<Semaphore>,
-) -> impl Stream<Item = NamedEvent> + Send + use<K> {
-    let selection = Selection {
-        namespace: Some(key.name.namespace.to_string()),
-        labels: None,
-        fields: Some(format!("metadata.name={}", key.name.name)),
-    };
+/// The events of one object, in order, from those of its watch. Of the failures, `403 Forbidden` alone is an event.
+pub(super) fn named_events(
+    events: impl Stream<Item = WideEvent> + Send,
+) -> impl Stream<Item = NamedEvent> + Send {
     let mut was_listed = false;
-    list_watch::<K>(context, &selection, Some(list_permits)).filter_map(move |seen| {
-        future::ready(match seen {
-            StreamItem::Event(watcher::Event::Init) => {
+    events.filter_map(move |event| {
+        future::ready(match event {
+            WideEvent::ListStarted => {
                 was_listed = false;
                 None
             }
-            StreamItem::Event(watcher::Event::InitApply(object) | watcher::Event::Apply(object)) => {
+            WideEvent::Present(_, version, input) => {
                 was_listed = true;
-                let version = object.version();
-                Some(NamedEvent::Present(version, K::input(watcher::Event::Apply(object))))
+                Some(NamedEvent::Present(version, input))
             }
-            StreamItem::Event(watcher::Event::InitDone) if was_listed => None,
-            StreamItem::Event(watcher::Event::InitDone | watcher::Event::Delete(_)) => {
-                Some(NamedEvent::Absent)
-            }
-            StreamItem::Failed(error)
-                if error.step == Step::List && error.category() == ApiErrorCategory::Forbidden =>
-            {
-                Some(NamedEvent::Forbidden(error.cause.message))
-            }
+            WideEvent::ListDone if was_listed => None,
+            WideEvent::ListDone | WideEvent::Deleted(_) => Some(NamedEvent::Absent),
+            WideEvent::ListForbidden(message) => Some(NamedEvent::Forbidden(message)),
             // Without permission to watch, each new list reports the object.
-            StreamItem::Opened | StreamItem::Failed(_) => None,
+            WideEvent::ListFailed => None,
         })
     })
 }

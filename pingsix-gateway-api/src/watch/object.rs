@@ -56,7 +56,7 @@ enum Content<K> {
 /// The decoding problem of an object.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Undecodable {
+pub(crate) struct Undecodable {
     /// The namespace and name.
     pub name: ObjectName,
     /// `metadata.generation`, or 0.
@@ -69,7 +69,7 @@ pub struct Undecodable {
 
 impl Undecodable {
     /// The problem for the author of the object.
-    pub fn problem(&self, object: ObjectKey) -> Problem {
+    pub(crate) fn problem(&self, object: ObjectKey) -> Problem {
         let message =
             format!("The {} cannot be decoded, and counts as not there: {}.", object.kind, self.message);
         Problem {
@@ -98,7 +98,7 @@ impl<K: WatchedKind> Watched<K> {
     }
 
     /// The decoding problem, if any.
-    pub fn undecodable(&self) -> Option<&Undecodable> {
+    pub(crate) fn undecodable(&self) -> Option<&Undecodable> {
         match &self.content {
             Content::Decoded(_) => None,
             Content::Undecodable(problem) => Some(problem),

@@ -63,6 +63,24 @@ pub enum Namespaces {
     Only(BTreeSet<String>),
 }
 
+impl Namespaces {
+    /// Each namespace; `None` for all.
+    pub(crate) fn scopes(&self) -> Vec<Option<String>> {
+        match self {
+            Self::All => vec![None],
+            Self::Only(namespaces) => namespaces.iter().cloned().map(Some).collect(),
+        }
+    }
+
+    /// Whether a namespace is among them.
+    pub(crate) fn contains(&self, namespace: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(namespaces) => namespaces.contains(namespace),
+        }
+    }
+}
+
 /// The limits of Secrets and ConfigMaps watched by name, each of which takes a connection. Beyond a limit, one watch
 /// covers a namespace and keeps the referenced objects; then one watch covers all namespaces. While the API server
 /// forbids the wider watch, as many objects as the limits allow are watched by name.

@@ -1,101 +1,117 @@
 //! The counters of watches, for metrics.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use pingsix_translate::Kind;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
 
 use crate::api_error::ApiErrorCategory;
+
+type Counters<const LABELS: usize> = Family<[(&'static str, &'static str); LABELS], Counter>;
 
 /// The counters of watches since their start, by kind.
 #[derive(Debug)]
 pub struct WatchStats {
-    kinds: BTreeMap<Kind, KindStats>,
-    by_name: AtomicU64,
-    wide: AtomicU64,
-    versions: AtomicU64,
-}
-
-/// Counters of one kind, over all its watches.
-#[derive(Debug, Default)]
-struct KindStats {
-    lists: AtomicU64,
-    watches: AtomicU64,
-    errors: BTreeMap<ApiErrorCategory, AtomicU64>,
+    lists: Counters<1>,
+    watches: Counters<1>,
+    errors: Counters<2>,
+    by_name: Gauge,
+    wide: Gauge,
+    versions: Gauge,
 }
 
 impl Default for WatchStats {
     fn default() -> Self {
-        let errors = || ApiErrorCategory::ALL.iter().map(|category| (*category, AtomicU64::new(0))).collect();
-        let kinds =
-            Kind::ALL.iter().map(|kind| (*kind, KindStats { errors: errors(), ..KindStats::default() }));
+        let (lists, watches, errors) =
+            (Counters::<1>::default(), Counters::<1>::default(), Counters::<2>::default());
+        // Prometheus sees no increase in a series that begins at 1.
+        for kind in Kind::ALL {
+            drop(lists.get_or_create(&of(*kind)));
+            drop(watches.get_or_create(&of(*kind)));
+            for category in ApiErrorCategory::ALL {
+                drop(errors.get_or_create(&of_category(*kind, *category)));
+            }
+        }
         Self {
-            kinds: kinds.collect(),
-            by_name: AtomicU64::new(0),
-            wide: AtomicU64::new(0),
-            versions: AtomicU64::new(0),
+            lists,
+            watches,
+            errors,
+            by_name: Gauge::default(),
+            wide: Gauge::default(),
+            versions: Gauge::default(),
         }
     }
 }
 
 impl WatchStats {
-    /// The number of lists of a kind: the first list, and one for each restart that cannot resume.
-    pub(crate) fn lists(&self, kind: Kind) -> u64 {
-        self.read(kind, |stats| &stats.lists)
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        let help = "Started lists: the first list of a watch, and one for each restart that cannot resume";
+        registry.register("watch_lists", help, self.lists.clone());
+        registry.register("watches", "Opened watches", self.watches.clone());
+        registry.register("watch_errors", "Failures of lists and watches", self.errors.clone());
+        registry.register("watches_by_name", "Secrets and ConfigMaps watched by name", self.by_name.clone());
+        let help = "Watches of whole namespaces with many referenced objects";
+        registry.register("watches_wide", help, self.wide.clone());
+        let help = "Objects with a version in a watch of a namespace, referenced or not";
+        registry.register("watches_wide_versions", help, self.versions.clone());
     }
 
-    /// The number of opened watches of a kind. The API server ends a watch after some minutes.
-    pub(crate) fn watches(&self, kind: Kind) -> u64 {
-        self.read(kind, |stats| &stats.watches)
+    pub(crate) fn listing(&self, kind: Kind) {
+        self.lists.get_or_create(&of(kind)).inc();
     }
 
-    /// The number of failures of a category.
-    pub(crate) fn errors(&self, kind: Kind, category: ApiErrorCategory) -> u64 {
-        let count = self.kinds.get(&kind).and_then(|stats| stats.errors.get(&category));
-        count.map_or(0, |count| count.load(Ordering::Relaxed))
+    pub(crate) fn opened(&self, kind: Kind) {
+        self.watches.get_or_create(&of(kind)).inc();
     }
 
-    /// The number of objects watched by name now.
-    pub fn by_name(&self) -> u64 {
-        self.by_name.load(Ordering::Relaxed)
+    pub(crate) fn failed(&self, kind: Kind, category: ApiErrorCategory) {
+        self.errors.get_or_create(&of_category(kind, category)).inc();
     }
 
-    /// The number of namespaces with a wide watch now, because many of their objects are referenced. A watch of all
-    /// namespaces counts as one.
-    pub fn wide(&self) -> u64 {
-        self.wide.load(Ordering::Relaxed)
-    }
-
-    /// The number of objects with a version in a wide watch, referenced or not.
-    pub(crate) fn versions(&self) -> u64 {
-        self.versions.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn listing(&self, kind: Kind) {
-        self.count(kind, |stats| Some(&stats.lists));
-    }
-
-    pub(super) fn opened(&self, kind: Kind) {
-        self.count(kind, |stats| Some(&stats.watches));
-    }
-
-    pub(super) fn failed(&self, kind: Kind, category: ApiErrorCategory) {
-        self.count(kind, |stats| stats.errors.get(&category));
-    }
-
-    pub(super) fn watching_referenced(&self, by_name: usize, wide: usize, versions: usize) {
-        self.by_name.store(by_name as u64, Ordering::Relaxed);
-        self.wide.store(wide as u64, Ordering::Relaxed);
-        self.versions.store(versions as u64, Ordering::Relaxed);
-    }
-
-    fn read(&self, kind: Kind, counter: impl Fn(&KindStats) -> &AtomicU64) -> u64 {
-        self.kinds.get(&kind).map_or(0, |stats| counter(stats).load(Ordering::Relaxed))
-    }
-
-    fn count(&self, kind: Kind, counter: impl Fn(&KindStats) -> Option<&AtomicU64>) {
-        if let Some(counter) = self.kinds.get(&kind).and_then(counter) {
-            counter.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn watching_referenced(&self, by_name: usize, wide: usize, versions: usize) {
+        for (gauge, count) in [(&self.by_name, by_name), (&self.wide, wide), (&self.versions, versions)] {
+            gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
         }
     }
+}
+
+/// For the tests against a cluster.
+impl WatchStats {
+    /// The number of objects watched by name.
+    pub fn by_name(&self) -> i64 {
+        self.by_name.get()
+    }
+
+    /// The number of wide watches.
+    pub fn wide(&self) -> i64 {
+        self.wide.get()
+    }
+}
+
+#[cfg(test)]
+impl WatchStats {
+    pub(super) fn lists(&self, kind: Kind) -> u64 {
+        self.lists.get_or_create(&of(kind)).get()
+    }
+
+    pub(super) fn watches(&self, kind: Kind) -> u64 {
+        self.watches.get_or_create(&of(kind)).get()
+    }
+
+    pub(super) fn errors(&self, kind: Kind, category: ApiErrorCategory) -> u64 {
+        self.errors.get_or_create(&of_category(kind, category)).get()
+    }
+
+    pub(super) fn versions(&self) -> i64 {
+        self.versions.get()
+    }
+}
+
+const fn of(kind: Kind) -> [(&'static str, &'static str); 1] {
+    [("kind", kind.as_str())]
+}
+
+const fn of_category(kind: Kind, category: ApiErrorCategory) -> [(&'static str, &'static str); 2] {
+    [("kind", kind.as_str()), ("category", category.as_str())]
 }

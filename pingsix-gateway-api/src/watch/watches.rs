@@ -18,6 +18,7 @@ use super::options::{SecretWatch, WatchOptions};
 use super::referenced::Referenced;
 use super::stats::WatchStats;
 use super::stream::WatchContext;
+use crate::wait;
 
 /// The running watches of a cluster. Dropping the value ends them.
 #[derive(Debug)]
@@ -69,11 +70,7 @@ impl Watches {
     /// References to other kinds are ignored. References to Secrets are ignored with [`SecretWatch::All`]: all Secrets
     /// are known when [`World::is_complete`](crate::world::World::is_complete) is true.
     pub fn set_references(&self, references: BTreeSet<ObjectKey>) {
-        self.references.send_if_modified(|last| {
-            let is_other = *last != references;
-            *last = references;
-            is_other
-        });
+        wait::set(&self.references, references);
     }
 
     /// Requests an immediate discovery of absent kinds.
@@ -82,6 +79,7 @@ impl Watches {
     }
 
     /// The counters of the watches.
+    #[doc(hidden)]
     pub const fn stats(&self) -> &Arc<WatchStats> {
         &self.stats
     }

@@ -163,15 +163,13 @@ impl WideWatch {
     }
 }
 
-/// The events of a wide watch, in order.
+/// The events of a selection, in order.
 pub(super) fn wide_events<K: WorldKind>(
     context: &WatchContext,
-    scope: &Scope,
+    selection: &Selection,
     list_permits: Arc<Semaphore>,
 ) -> impl Stream<Item = WideEvent> + Send + use<K> {
-    let namespace = scope.namespace.as_ref().map(ToString::to_string);
-    let selection = Selection { namespace, ..Selection::default() };
-    list_watch::<K>(context, &selection, Some(list_permits)).filter_map(move |seen| {
+    list_watch::<K>(context, selection, Some(list_permits)).filter_map(move |seen| {
         future::ready(match seen {
             StreamItem::Event(watcher::Event::Init) => Some(WideEvent::ListStarted),
             StreamItem::Event(watcher::Event::InitApply(object) | watcher::Event::Apply(object)) => {

@@ -21,7 +21,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use super::{Effects, Event, World};
-use crate::fixture::generate::{event_of, object};
+use crate::fixture::generate::{event_of, merge, object};
 use crate::watch::Watched;
 
 fn gateway_event(event: watcher::Event<Watched<Gateway>>) -> Event {
@@ -494,9 +494,9 @@ fn step(world: &mut World, version: u32, random: &mut StdRng) -> (String, Effect
             let mut effects = world.apply(event_of(kind, watcher::Event::Init));
             for _ in 0..random.random_range(0..4) {
                 let value = object(kind, version, random);
-                effects.merge(world.apply(event_of(kind, watcher::Event::InitApply(value))));
+                merge(&mut effects, world.apply(event_of(kind, watcher::Event::InitApply(value))));
             }
-            effects.merge(world.apply(event_of(kind, watcher::Event::InitDone)));
+            merge(&mut effects, world.apply(event_of(kind, watcher::Event::InitDone)));
             (format!("{kind} relisted"), effects)
         }
     }

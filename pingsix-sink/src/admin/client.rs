@@ -13,11 +13,14 @@ use hyper_util::rt::TokioExecutor;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use tokio_rustls::rustls::pki_types::ServerName;
 
+use super::AdminError;
 use super::listed::ListedResource;
-use super::tls::{Tls, TlsCredentials};
-use super::{AdminError, AdminUrl};
+use super::tls::{self, TlsCredentials};
+use super::url::AdminUrl;
 use crate::backoff::Backoff;
+use crate::client_tls::ClientTls;
 use crate::document::{Document, Key};
 use crate::resource::ResourceKind;
 use crate::revision::Revision;
@@ -39,7 +42,7 @@ pub(super) struct Client {
     url: AdminUrl,
     api_key: HeaderValue,
     timeout: Duration,
-    tls: Tls,
+    tls: Option<ClientTls>,
     /// The HTTP client and the credentials from which it was made.
     current: Mutex<Option<(Option<TlsCredentials>, Http)>>,
 }
@@ -63,7 +66,7 @@ pub(super) enum DeleteOutcome {
 }
 
 /// A response with its body.
-struct UnexpectedResponse {
+struct Answer {
     status: StatusCode,
     body: Bytes,
 }
@@ -90,7 +93,7 @@ impl Client {
     pub(super) fn new(
         url: AdminUrl,
         api_key: HeaderValue,
-        tls: Tls,
+        tls: Option<ClientTls>,
         timeout: Duration,
     ) -> Result<Self, AdminError> {
         let client = Self { url, api_key, timeout, tls, current: Mutex::default() };
@@ -101,26 +104,34 @@ impl Client {
     /// An HTTP client with the current content of the files. PingSIX closes each connection after a response, so the
     /// next connection uses the content of that time.
     fn http(&self) -> Result<Http, AdminError> {
-        let credentials = if self.url.is_plaintext() { None } else { Some(self.tls.read()?) };
+        let tls = match &self.tls {
+            _ if self.url.is_plaintext() => None,
+            Some(tls) => Some((tls, tls.read()?)),
+            None => {
+                return Err(AdminError::Ca { file: None, problem: "is not given, and https needs one" });
+            }
+        };
+        let credentials = tls.as_ref().map(|(_, credentials)| credentials);
         let mut current = self.current.lock();
         if let Some((held, http)) = &*current
-            && *held == credentials
+            && held.as_ref() == credentials
         {
             return Ok(http.clone());
         }
-        let config = self.tls.config(credentials.as_ref())?;
+        let config = tls::config(tls.as_ref().map(|(tls, credentials)| (*tls, credentials)))?;
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_connect_timeout(Some(self.timeout));
         tcp.set_nodelay(true);
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(config)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(tcp);
+        let mut connector = HttpsConnectorBuilder::new().with_tls_config(config).https_or_http();
+        if let Some(domain) = tls.as_ref().and_then(|(tls, _)| tls.domain.clone()) {
+            connector =
+                connector.with_server_name_resolver(move |_: &_| ServerName::try_from(domain.clone()));
+        }
+        let connector = connector.enable_http1().wrap_connector(tcp);
         // PingSIX closes the connection after each response, so a pooled connection would break.
         let http = legacy::Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(connector);
-        *current = Some((credentials, Http::clone(&http)));
+        *current = Some((credentials.cloned(), Http::clone(&http)));
         Ok(http)
     }
 
@@ -145,8 +156,8 @@ impl Client {
     /// Writes a document.
     pub(super) async fn put(&self, sent: &Document) -> Result<PutOutcome, AdminError> {
         let request = || format!("PUT {}", sent.key);
-        let mut conflicts = Conflicts::new();
-        loop {
+        let mut backoff = Backoff::new(FIRST_DELAY, MAX_DELAY);
+        for _ in 0..MAX_ATTEMPTS {
             let answer = self.send(Method::PUT, sent.key.as_str(), Some(sent.value.clone())).await?;
             match answer.status {
                 StatusCode::OK | StatusCode::CREATED => {
@@ -156,18 +167,19 @@ impl Client {
                         .map(PutOutcome::Committed)
                         .ok_or_else(|| AdminError::UnexpectedResponse { request: request() });
                 }
-                StatusCode::CONFLICT => conflicts.pause(request).await?,
+                StatusCode::CONFLICT => backoff.pause().await,
                 StatusCode::BAD_REQUEST => return Ok(PutOutcome::Refused(answer.text())),
                 status => return Err(AdminError::Status { request: request(), status }),
             }
         }
+        Err(AdminError::Contended { request: request() })
     }
 
     /// Deletes a resource.
     pub(super) async fn delete(&self, key: &Key) -> Result<DeleteOutcome, AdminError> {
         let request = || format!("DELETE {key}");
-        let mut conflicts = Conflicts::new();
-        loop {
+        let mut backoff = Backoff::new(FIRST_DELAY, MAX_DELAY);
+        for _ in 0..MAX_ATTEMPTS {
             let answer = self.send(Method::DELETE, key.as_str(), None).await?;
             match answer.status {
                 // Another client has deleted the resource, or the response to an earlier request was lost.
@@ -177,18 +189,14 @@ impl Client {
                 StatusCode::CONFLICT if answer.text().contains(STILL_REFERENCED_MESSAGE) => {
                     return Ok(DeleteOutcome::StillReferenced);
                 }
-                StatusCode::CONFLICT => conflicts.pause(request).await?,
+                StatusCode::CONFLICT => backoff.pause().await,
                 status => return Err(AdminError::Status { request: request(), status }),
             }
         }
+        Err(AdminError::Contended { request: request() })
     }
 
-    async fn send(
-        &self,
-        method: Method,
-        resource: &str,
-        body: Option<Bytes>,
-    ) -> Result<UnexpectedResponse, AdminError> {
+    async fn send(&self, method: Method, resource: &str, body: Option<Bytes>) -> Result<Answer, AdminError> {
         let named = || format!("{method} {resource}");
         let send_once = self.send_once(self.http()?, &method, resource, body);
         match tokio::time::timeout(self.timeout, send_once).await {
@@ -205,7 +213,7 @@ impl Client {
         method: &Method,
         resource: &str,
         body: Option<Bytes>,
-    ) -> Result<UnexpectedResponse, Box<dyn std::error::Error + Send + Sync>> {
+    ) -> Result<Answer, Box<dyn std::error::Error + Send + Sync>> {
         let mut request = Request::builder()
             .method(method)
             .uri(format!("{}/apisix/admin/{resource}", self.url))
@@ -216,7 +224,7 @@ impl Client {
         let response = http.request(request.body(Full::new(body.unwrap_or_default()))?).await?;
         let status = response.status();
         let body = Limited::new(response.into_body(), MAX_RESPONSE_BYTES).collect().await?.to_bytes();
-        Ok(UnexpectedResponse { status, body })
+        Ok(Answer { status, body })
     }
 }
 
@@ -232,30 +240,8 @@ impl Entry {
     }
 }
 
-impl UnexpectedResponse {
+impl Answer {
     fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
-    }
-}
-
-/// The conflicts of a write with other writers, up to a limit of attempts.
-struct Conflicts {
-    attempts: u32,
-    backoff: Backoff,
-}
-
-impl Conflicts {
-    fn new() -> Self {
-        Self { attempts: 0, backoff: Backoff::new(FIRST_DELAY, MAX_DELAY) }
-    }
-
-    /// Waits before the next attempt.
-    async fn pause(&mut self, request: impl FnOnce() -> String) -> Result<(), AdminError> {
-        self.attempts += 1;
-        if self.attempts >= MAX_ATTEMPTS {
-            return Err(AdminError::Contended { request: request() });
-        }
-        self.backoff.pause().await;
-        Ok(())
     }
 }

@@ -4,15 +4,14 @@ use std::path::PathBuf;
 
 use http::StatusCode;
 
-use super::{AdminUrl, MAX_BODY_BYTES};
+use super::MAX_BODY_BYTES;
 use crate::document::{Key, Owner};
 use crate::error::SinkErrorSource;
 use crate::resource::ResourceKind;
 
 /// A publication to the Admin API failed. Messages never contain a key or a value.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum AdminError {
+pub(super) enum AdminError {
     /// A plaintext connection to another machine.
     #[error(
         "refusing to send private keys in plaintext to {url}: use https, a loopback address, or allow it with the option \
@@ -20,8 +19,11 @@ pub enum AdminError {
     )]
     PlaintextBeyondLoopback {
         /// The address.
-        url: AdminUrl,
+        url: String,
     },
+    /// The address is invalid.
+    #[error("the address of the Admin API cannot be used: {0}")]
+    Url(String),
     /// The CAs for https cannot be used.
     #[error("the CA file{} {problem}", file.as_ref().map_or_else(String::new, |file| format!(" {}", file.display())))]
     Ca {
@@ -127,7 +129,7 @@ impl AdminError {
 impl SinkErrorSource for AdminError {
     fn is_retryable(&self) -> bool {
         match self {
-            Self::PlaintextBeyondLoopback { .. } | Self::TooLarge { .. } => false,
+            Self::PlaintextBeyondLoopback { .. } | Self::Url(_) | Self::TooLarge { .. } => false,
             // Files are read again for each connection.
             Self::Ca { file, .. } | Self::Identity { file, .. } => file.is_some(),
             // PingSIX validates the whole configuration, so a resource of another writer may be at fault. An operator
@@ -147,6 +149,7 @@ impl SinkErrorSource for AdminError {
     fn category(&self) -> &'static str {
         match self {
             Self::PlaintextBeyondLoopback { .. } => "plaintext_beyond_loopback",
+            Self::Url(_) => "admin_url",
             Self::Ca { .. } => "admin_ca",
             Self::Identity { .. } => "admin_client_certificate",
             Self::Timeout { .. } => "admin_timeout",

@@ -4,11 +4,12 @@ use std::fmt;
 
 use http::HeaderValue;
 
-use super::{AdminSink, AdminUrl, AdminUrlError};
+use super::url::{AdminUrl, AdminUrlError};
+use super::{AdminSink, Builder};
+use crate::client_tls::ClientTls;
 use crate::desired::{DocumentSet, Scope};
 use crate::dyn_sink::DynSink;
-use crate::error::SinkError;
-use crate::factory::{Credential, Env, OpenError, Parameters, Query, SinkFactory, TargetError, TargetTls};
+use crate::factory::{Credential, Env, OpenError, Parameters, Query, SinkFactory, TargetError};
 
 /// Environment variable of the API key for a URL without one.
 pub const ADMIN_KEY_VARIABLE: &str = "PINGSIX_ADMIN_KEY";
@@ -18,30 +19,26 @@ const TLS: &str = "admin+https://";
 
 /// PingSIX's Admin API.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AdminTarget {
+pub(crate) struct AdminTarget {
     /// The address.
-    pub url: AdminUrl,
+    url: AdminUrl,
     /// The API key: `key-env`, `key-file`, or [`ADMIN_KEY_VARIABLE`].
-    pub api_key: Credential,
+    api_key: Credential,
     /// The certificates; `None` for plaintext. The key of the client is `cert-key`.
-    pub tls: Option<TargetTls>,
+    tls: Option<ClientTls>,
     /// Whether keys may leave the machine in plaintext: `allow-plaintext`.
-    pub allow_plaintext: bool,
+    allow_plaintext: bool,
 }
 
 impl AdminTarget {
     fn sink(&self, env: Env<'_>) -> Result<AdminSink, OpenError> {
         let key = self.api_key.read(env)?;
         let key = HeaderValue::from_str(key.expose()).map_err(|_| OpenError::ApiKey)?;
-        let mut builder = AdminSink::builder(self.url.clone(), key);
-        if let Some(TargetTls { ca, client }) = self.tls.clone() {
-            builder.tls.ca = Some(ca);
-            builder.tls.identity = client;
-        }
+        let mut builder = Builder { tls: self.tls.clone(), ..Builder::of(Ok(self.url.clone()), key) };
         if self.allow_plaintext {
             builder = builder.allow_plaintext_beyond_loopback();
         }
-        Ok(builder.build().map_err(SinkError::from)?)
+        Ok(builder.build()?)
     }
 }
 

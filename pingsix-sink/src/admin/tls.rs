@@ -4,33 +4,23 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::AdminError;
+use crate::client_tls::ClientTls;
 use crate::pem::{IdentityError, PemSource, authorities, identity};
 
 fn read(source: &PemSource) -> Result<Vec<u8>, &'static str> {
     source.read().map_err(|_| "cannot be read")
 }
 
-/// TLS sources of a sink over https. Files are read for each connection, so a replaced file takes effect at once.
-#[derive(Clone, Default)]
-pub(super) struct Tls {
-    pub(super) ca: Option<PemSource>,
-    /// The chain and its key.
-    pub(super) identity: Option<(PemSource, PemSource)>,
-}
-
-/// The content of the TLS sources.
+/// The content of the TLS sources. Files are read for each connection, so a replaced file takes effect at once.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct TlsCredentials {
     ca: Vec<u8>,
     identity: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-impl Tls {
+impl ClientTls {
     pub(super) fn read(&self) -> Result<TlsCredentials, AdminError> {
-        let Some(ca) = &self.ca else {
-            return Err(AdminError::Ca { file: None, problem: "is not given, and https needs one" });
-        };
-        let ca = read(ca).map_err(|problem| self.ca_error(problem))?;
+        let ca = read(&self.ca).map_err(|problem| self.ca_error(problem))?;
         let identity = match &self.identity {
             None => None,
             Some((chain, key)) => {
@@ -43,30 +33,8 @@ impl Tls {
         Ok(TlsCredentials { ca, identity })
     }
 
-    /// Client configuration. Without credentials, as for plaintext, the client trusts no CA.
-    pub(super) fn config(&self, credentials: Option<&TlsCredentials>) -> Result<ClientConfig, AdminError> {
-        let roots = match credentials {
-            Some(credentials) => {
-                authorities(&credentials.ca).map_err(|error| self.ca_error(error.as_str()))?
-            }
-            None => RootCertStore::empty(),
-        };
-        let config = ClientConfig::builder_with_provider(ring::default_provider().into())
-            .with_safe_default_protocol_versions()
-            .map_err(|_| self.ca_error("cannot be used with any version of TLS"))?
-            .with_root_certificates(roots);
-        match credentials.and_then(|credentials| credentials.identity.as_ref()) {
-            None => Ok(config.with_no_client_auth()),
-            Some((chain, key)) => {
-                let (chain, key) = identity(chain, key).map_err(|error| self.identity_error(error))?;
-                let unusable = |_| self.identity_error(IdentityError::Certificate("cannot be used"));
-                config.with_client_auth_cert(chain, key).map_err(unusable)
-            }
-        }
-    }
-
     fn ca_error(&self, problem: &'static str) -> AdminError {
-        AdminError::Ca { file: self.ca.as_ref().and_then(PemSource::file), problem }
+        AdminError::Ca { file: self.ca.file(), problem }
     }
 
     fn identity_error(&self, error: IdentityError) -> AdminError {
@@ -77,6 +45,28 @@ impl Tls {
                 AdminError::Identity { part: "certificate", file: chain, problem }
             }
             IdentityError::Key(problem) => AdminError::Identity { part: "key", file: key, problem },
+        }
+    }
+}
+
+/// Client configuration. Without credentials, as for plaintext, the client trusts no CA.
+pub(super) fn config(tls: Option<(&ClientTls, &TlsCredentials)>) -> Result<ClientConfig, AdminError> {
+    let roots = match tls {
+        Some((tls, credentials)) => {
+            authorities(&credentials.ca).map_err(|error| tls.ca_error(error.as_str()))?
+        }
+        None => RootCertStore::empty(),
+    };
+    let config = ClientConfig::builder_with_provider(ring::default_provider().into())
+        .with_safe_default_protocol_versions()
+        .expect("the provider has suites of both versions")
+        .with_root_certificates(roots);
+    match tls.and_then(|(tls, credentials)| Some((tls, credentials.identity.as_ref()?))) {
+        None => Ok(config.with_no_client_auth()),
+        Some((tls, (chain, key))) => {
+            let (chain, key) = identity(chain, key).map_err(|error| tls.identity_error(error))?;
+            let unusable = |_| tls.identity_error(IdentityError::Certificate("cannot be used"));
+            config.with_client_auth_cert(chain, key).map_err(unusable)
         }
     }
 }

@@ -9,15 +9,14 @@ use crate::loopback::is_loopback;
 
 /// `http://HOST:PORT` or `https://HOST:PORT`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct AdminUrl {
+pub(crate) struct AdminUrl {
     plaintext: bool,
     authority: String,
 }
 
 /// Error of parsing an [`AdminUrl`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum AdminUrlError {
+pub(crate) enum AdminUrlError {
     /// The text is no URL.
     #[error("it is not a URL")]
     NotAUrl,
@@ -37,12 +36,12 @@ pub enum AdminUrlError {
 
 impl AdminUrl {
     /// Whether requests are unencrypted.
-    pub const fn is_plaintext(&self) -> bool {
+    pub(crate) const fn is_plaintext(&self) -> bool {
         self.plaintext
     }
 
     /// Whether the host is this machine.
-    pub fn is_loopback(&self) -> bool {
+    pub(crate) fn is_loopback(&self) -> bool {
         let Ok(authority) = self.authority.parse::<http::uri::Authority>() else { return false };
         is_loopback(authority.host())
     }

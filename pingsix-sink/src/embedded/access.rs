@@ -33,7 +33,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub(super) use certificate::Certificate;
-pub use clients::{Clients, ClientsError, ClientsErrorKind};
+pub use clients::Clients;
+pub(super) use clients::ClientsError;
 pub(super) use live::{Denied, LiveAccess, Reader};
 pub use uri::{feed_uri, feed_uri_of_owner};
 
@@ -71,7 +72,14 @@ impl Access {
         Self::from(Source::Given(clients))
     }
 
-    /// Access for the clients of a file, which is read again when it changes; see [`Clients::parse`] for its form.
+    /// Access for the clients of a file, which is read again when it changes. Each line has a client. Empty lines and
+    /// those that start with `#` say nothing:
+    ///
+    /// ```text
+    /// # common name    proof         prefixes
+    /// web              certificate   /pingsix/shop/web /pingsix/shop/web:8080
+    /// edge-1           certificate   /pingsix/shop/edge
+    /// ```
     ///
     /// The file has at least one client, and its last line ends with a line break. Otherwise a writer may still be at
     /// work, and the previous clients stay. The best way of a change is a new file that is renamed to this path.

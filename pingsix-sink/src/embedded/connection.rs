@@ -73,7 +73,7 @@ impl<S> Connection<S> {
         };
         let (holder, close) = (Holder { identity, network }, CancellationToken::new());
         let Some(slot) = replica.connections.take(holder.clone(), close.clone()) else {
-            replica.counters.connections_refused.add(1);
+            replica.counters.update(|stats| stats.connections_refused += 1);
             if replica.log_limiter.should_log("too many connections") {
                 let client = certificate.as_ref().and_then(Certificate::common_name).map(|name| &**name);
                 let limit = replica.options.connection_limit;

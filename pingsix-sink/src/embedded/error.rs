@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use super::access::ClientsError;
 use super::revisions::ReserveError;
 use super::tls::TlsError;
-use crate::error::SinkErrorSource;
+use crate::error::{SinkError, SinkErrorSource};
 
 /// An embedded server cannot start, serve or publish.
 #[derive(Debug, thiserror::Error)]
@@ -25,19 +25,31 @@ pub enum EmbeddedError {
     },
     /// A certificate, key or CA of the server cannot be used.
     #[error(transparent)]
-    Tls(#[from] TlsError),
+    Tls(SinkError),
     /// A server that was started without TLS cannot enable it.
     #[error("the server was started without TLS")]
     NoTls,
     /// The file of clients cannot be used.
     #[error(transparent)]
-    Clients(#[from] ClientsError),
+    Clients(SinkError),
     /// The listener failed.
     #[error("cannot serve on the listener")]
     Listener(#[source] std::io::Error),
     /// The server ended with an error.
     #[error("the server failed")]
     Serve(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl From<TlsError> for EmbeddedError {
+    fn from(error: TlsError) -> Self {
+        Self::Tls(error.into())
+    }
+}
+
+impl From<ClientsError> for EmbeddedError {
+    fn from(error: ClientsError) -> Self {
+        Self::Clients(error.into())
+    }
 }
 
 impl SinkErrorSource for EmbeddedError {
@@ -56,8 +68,7 @@ impl SinkErrorSource for EmbeddedError {
     fn is_retryable(&self) -> bool {
         match self {
             Self::Revisions(error) => error.is_retryable(),
-            Self::Tls(error) => error.is_retryable(),
-            Self::Clients(error) => error.is_retryable(),
+            Self::Tls(error) | Self::Clients(error) => error.is_retryable(),
             Self::Listener(_) | Self::Serve(_) => true,
             Self::PlaintextBeyondLoopback { .. } | Self::NoTls => false,
         }

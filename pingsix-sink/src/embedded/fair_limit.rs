@@ -17,7 +17,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::stats::Counter;
+use super::stats::Counters;
 use crate::document::Digest;
 
 /// Limit of the places of an address that are examined for one to take.
@@ -65,7 +65,7 @@ pub(super) struct FairLimit(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     limit: usize,
-    displaced: Counter,
+    counters: Arc<Counters>,
     slots: Mutex<Slots>,
 }
 
@@ -92,18 +92,13 @@ pub(super) struct FairPermit {
 }
 
 impl FairLimit {
-    pub(super) fn new(limit: usize) -> Self {
-        Self(Arc::new(Inner { limit, displaced: Counter::default(), slots: Mutex::default() }))
+    pub(super) fn new(limit: usize, counters: Arc<Counters>) -> Self {
+        Self(Arc::new(Inner { limit, counters, slots: Mutex::default() }))
     }
 
     /// The number of occupied places.
     pub(super) fn occupied(&self) -> u64 {
         self.0.slots.lock().occupied.len() as u64
-    }
-
-    /// The number of places that clients with fewer took over.
-    pub(super) fn displaced(&self) -> u64 {
-        self.0.displaced.get()
     }
 
     /// Takes a place; `None` when none is free for this holder. `close` closes its connection.
@@ -120,7 +115,7 @@ impl FairLimit {
         slots.take(number, OccupiedSlot { holder, close });
         drop(slots);
         if let Some(displaced) = displaced {
-            self.0.displaced.add(1);
+            self.0.counters.update(|stats| stats.connections_displaced += 1);
             displaced.close.cancel();
         }
         Some(FairPermit { fair_limit: self.clone(), number })
@@ -214,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_client_with_all_slots_gives_its_newest_only_to_clients_with_fewer() {
-        let fair_limit = FairLimit::new(6);
+        let fair_limit = FairLimit::new(6, Arc::default());
         let heavy: Vec<Open> = (0..6).map(|_| open(&fair_limit, &client("greedy", 1)).unwrap()).collect();
         assert!(open(&fair_limit, &client("greedy", 1)).is_none() && heavy.iter().all(is_open));
         let other_clients: Vec<Open> =
@@ -233,7 +228,7 @@ mod tests {
 
     #[test]
     fn an_address_with_many_identities_gives_way_to_another_address() {
-        let fair_limit = FairLimit::new(4);
+        let fair_limit = FairLimit::new(4, Arc::default());
         let many: Vec<Open> =
             ["a", "b", "c", "d"].iter().map(|name| open(&fair_limit, &client(name, 1)).unwrap()).collect();
         assert!(open(&fair_limit, &client("e", 1)).is_none());
@@ -259,7 +254,7 @@ mod tests {
             own in 0usize..10,
             happenings in prop::collection::vec((0u8..6, 0u8..3, any::<bool>()), 0..300),
         ) {
-            let fair_limit = FairLimit::new(limit);
+            let fair_limit = FairLimit::new(limit, Arc::default());
             // At most six others.
             let share = limit / 7;
             let victim = client("victim", 99);

@@ -7,7 +7,7 @@
 
 use crate::desired::{DesiredError, DocumentSet, Scope};
 use crate::error::SinkError;
-use crate::plan::{Step, Steps, units};
+use crate::plan::{Step, units};
 
 /// The steps in the order of their events, and the number of steps in each commit.
 ///
@@ -15,10 +15,10 @@ use crate::plan::{Step, Steps, units};
 /// [`DesiredError::DocumentTooLarge`] when a single document does not fit.
 pub(super) fn split(
     scope: &Scope,
-    steps: Steps,
+    steps: Vec<Step>,
     current: &DocumentSet,
     limit: usize,
-) -> Result<(Steps, Vec<usize>), SinkError> {
+) -> Result<(Vec<Step>, Vec<usize>), SinkError> {
     let mut bytes = 0;
     for step in &steps {
         let size = event_bytes(scope, step);
@@ -37,7 +37,7 @@ pub(super) fn split(
     }
     let units = units(&steps, current);
     let (mut parts, mut taken) = (Vec::new(), 0);
-    while let rest = &units.steps().as_slice()[taken..]
+    while let rest = &units.steps()[taken..]
         && !rest.is_empty()
     {
         let mut bytes = 0;
@@ -62,11 +62,11 @@ fn event_bytes(scope: &Scope, step: &Step) -> usize {
 
 /// The steps of each commit, cut by `parts`, with one of `revisions` each.
 pub(super) fn commits<'s>(
-    steps: &'s Steps,
+    steps: &'s [Step],
     parts: &[usize],
     revisions: impl Iterator<Item = i64>,
 ) -> Vec<(i64, &'s [Step])> {
-    let mut rest = steps.as_slice();
+    let mut rest = steps;
     let commits = parts.iter().zip(revisions).map(|(part, revision)| {
         let (now, later) = rest.split_at(*part);
         rest = later;

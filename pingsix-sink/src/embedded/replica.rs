@@ -25,8 +25,7 @@ use super::unread_bytes::UnreadBytes;
 use super::{EmbeddedError, LIST_LIMIT};
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::error::SinkError;
-use crate::plan::Changed;
-use crate::plan::plan;
+use crate::plan::{Changed, plan};
 use crate::revision::Revision;
 use crate::sink::Published;
 
@@ -89,21 +88,23 @@ impl Replica {
         tls: Option<Arc<LiveTls>>,
         access: Arc<LiveAccess>,
     ) -> Self {
-        let unread = UnreadBytes::new(options.unread_limit);
+        let counters = Arc::<Counters>::default();
+        let unread = UnreadBytes::new(options.unread_limit, Arc::clone(&counters));
+        let fair_limit = |limit| FairLimit::new(limit, Arc::clone(&counters));
         Self {
             publishing: AsyncMutex::default(),
             published: Mutex::default(),
             store: RwLock::new(store),
-            allocator: RevisionAllocator::new(reservations, clock),
+            allocator: RevisionAllocator::new(reservations, clock, Arc::clone(&counters)),
             options,
             tls,
             access,
             responses: PendingResponses::new(options.stall_timeout, unread.clone()),
             unread,
-            counters: Arc::default(),
-            connections: FairLimit::new(options.connection_limit),
-            streams: FairLimit::new(options.connection_limit.saturating_mul(STREAMS_PER_CONNECTION)),
-            watches: FairLimit::new(options.watch_limit),
+            connections: fair_limit(options.connection_limit),
+            streams: fair_limit(options.connection_limit.saturating_mul(STREAMS_PER_CONNECTION)),
+            watches: fair_limit(options.watch_limit),
+            counters,
             readers: Readers::default(),
             batches: BatchCache::new(BATCH_CACHE_BYTES),
             lists: ListCache::new(LIST_CACHE_BYTES),
@@ -153,7 +154,7 @@ impl Replica {
         let Some(tls) = &self.tls else { return };
         let closed = tls.certificate_connections().close_disowned(desired.scope(), desired.owner());
         if closed > 0 {
-            self.counters.connections_lapsed.add(closed);
+            self.counters.update(|stats| stats.connections_lapsed += closed as u64);
             let scope = desired.scope();
             tracing::info!(%scope, closed, "connections closed: their certificates name another owner of the prefix");
         }
@@ -178,7 +179,7 @@ impl Replica {
         let Some(revisions) = store.next_revisions(parts.len()) else { return Ok(None) };
         store.add_scope(scope);
         store.commit(scope, &commits(&steps, &parts, revisions));
-        let changed = steps.changed();
+        let changed = Changed::of(&steps);
         let header = Revision::new(store.header()).unwrap_or(Revision::MIN);
         let revision = current.filter(|_| changed.is_empty()).map_or(header, |published| published.revision);
         let size = store.size_of(scope).unwrap_or_default();
@@ -188,7 +189,7 @@ impl Replica {
         drop(published);
         drop(before);
         if !changed.is_empty() {
-            self.counters.publications.add(1);
+            self.counters.update(|stats| stats.publications += 1);
             self.readers.wake(scope);
             report(scope, revision, changed, parts.len(), size.bytes);
         }
@@ -226,45 +227,17 @@ impl Replica {
     pub(super) fn stats(&self) -> Stats {
         let (revision, compacted, (history_commits, history_bytes)) =
             self.read(|store| (store.header(), store.floor(), store.history_size()));
-        let counters = &self.counters;
         Stats {
             connections: self.connections.occupied(),
-            connections_refused: counters.connections_refused.get(),
-            connections_displaced: [&self.connections, &self.streams, &self.watches]
-                .iter()
-                .map(|fair_limit| fair_limit.displaced())
-                .sum(),
-            watches_refused: counters.watches_refused.get(),
             streams: self.streams.occupied(),
             watches: self.watches.occupied(),
-            lists: counters.lists.get(),
-            list_bytes: counters.list_bytes.get(),
             answer_bytes_unread: self.unread.bytes() as u64,
-            connections_evicted: self.unread.evicted(),
-            lists_encoded: counters.lists_encoded.get(),
-            refused: counters.refused.get(),
-            denied: counters.denied.get(),
-            watch_responses: counters.watch_responses.get(),
-            watch_events: counters.watch_events.get(),
-            watch_bytes: counters.watch_bytes.get(),
-            changes_merged: counters.changes_merged.get(),
-            batches: counters.batches.get(),
-            watches_compacted: counters.watches_compacted.get(),
-            watches_from_elsewhere: counters.watches_from_elsewhere.get(),
-            streams_stalled: counters.streams_stalled.get(),
-            connections_lapsed: counters.connections_lapsed.get(),
-            handshakes_failed: counters.handshakes_failed.get(),
-            tls_rotations: counters.tls_rotations.get(),
-            tls_rotations_refused: counters.tls_rotations_refused.get(),
-            publications: counters.publications.get(),
-            reservations: self.allocator.reserved.get(),
-            reservations_failed: self.allocator.failed.get(),
-            revisions_unreserved: self.allocator.unreserved.get(),
             store_away: self.allocator.is_unreachable(),
             revision,
             compacted,
             history_commits: history_commits as u64,
             history_bytes: history_bytes as u64,
+            ..self.counters.get()
         }
     }
 }

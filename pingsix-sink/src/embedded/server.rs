@@ -22,6 +22,7 @@ pub(super) async fn serve(
     let options = replica.options;
     let address = listener.local_addr().map_err(EmbeddedError::Listener)?;
     let tls = replica.tls.clone();
+    let scheme = if tls.is_some() { "https" } else { "http" };
     let replica_access = Arc::clone(&replica.access);
     if tls.is_none() && !address.ip().is_loopback() && !options.allow_plaintext_beyond_loopback {
         return Err(EmbeddedError::PlaintextBeyondLoopback { address });
@@ -30,7 +31,7 @@ pub(super) async fn serve(
     // Watch streams end with this future, also when it is dropped.
     let streams = CancellationToken::new();
     let _end_streams = streams.clone().drop_guard();
-    let services = Services::new(Arc::clone(&replica), address, streams.clone());
+    let services = Services::new(Arc::clone(&replica), streams.clone());
     let tasks = services.tasks();
     let router = Server::builder()
         .max_concurrent_streams(options.stream_limit)
@@ -40,9 +41,7 @@ pub(super) async fn serve(
         .http2_keepalive_timeout(Some(options.keepalive_timeout))
         .add_service(services.kv())
         .add_service(services.watch())
-        .add_service(services.cluster())
-        .add_service(services.maintenance())
-        .add_service(services.auth());
+        .add_service(services.maintenance());
     let incoming = connection::addressed(TcpIncoming::from(listener).with_nodelay(Some(true)));
     let stopped = shutdown.clone().cancelled_owned();
     let (server, rotation): (BoxFuture<'_, _>, BoxFuture<'_, Infallible>) = match tls {
@@ -59,7 +58,7 @@ pub(super) async fn serve(
         }
     };
     let access = replica_access.keep_current();
-    tracing::info!(%address, scheme = services.scheme(), "serving the etcd protocol");
+    tracing::info!(%address, scheme, "serving the etcd protocol");
 
     // The last stream ends with the last connection; afterwards the listener holds no reference to the replica.
     let ended = async {

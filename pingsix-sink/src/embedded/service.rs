@@ -1,7 +1,5 @@
 //! The RPCs, one file per etcd service. Status codes and texts are etcd's wherever clients act on them.
 
-mod auth;
-mod cluster;
 mod kv;
 mod maintenance;
 mod range;
@@ -10,7 +8,6 @@ mod shared_body;
 mod txn;
 mod watch;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -21,8 +18,6 @@ use super::log_limiter::LogLimiter;
 use super::peer::Peer;
 use super::replica::Replica;
 use crate::proto::etcdserverpb::ResponseHeader;
-use crate::proto::etcdserverpb::auth_server::AuthServer;
-use crate::proto::etcdserverpb::cluster_server::ClusterServer;
 use crate::proto::etcdserverpb::kv_server::KvServer;
 use crate::proto::etcdserverpb::maintenance_server::MaintenanceServer;
 use crate::proto::etcdserverpb::watch_server::WatchServer;
@@ -44,7 +39,6 @@ const MAX_OTHER_REQUEST_BYTES: usize = 64 * 1024;
 #[derive(Clone, Debug)]
 pub(super) struct Services {
     replica: Arc<Replica>,
-    address: SocketAddr,
     shutdown: CancellationToken,
     tasks: TaskTracker,
     /// The logged unknown prefixes.
@@ -52,13 +46,8 @@ pub(super) struct Services {
 }
 
 impl Services {
-    pub(super) fn new(replica: Arc<Replica>, address: SocketAddr, shutdown: CancellationToken) -> Self {
-        Self { replica, address, shutdown, tasks: TaskTracker::new(), unknown: Arc::default() }
-    }
-
-    /// The URL scheme of the listener.
-    pub(super) fn scheme(&self) -> &'static str {
-        if self.replica.tls.is_some() { "https" } else { "http" }
+    pub(super) fn new(replica: Arc<Replica>, shutdown: CancellationToken) -> Self {
+        Self { replica, shutdown, tasks: TaskTracker::new(), unknown: Arc::default() }
     }
 
     /// The tasks that serve watch streams.
@@ -76,17 +65,9 @@ impl Services {
         WithSharedBodies(watch.max_decoding_message_size(MAX_OTHER_REQUEST_BYTES))
     }
 
-    pub(super) fn cluster(&self) -> ClusterServer<cluster::Cluster> {
-        ClusterServer::new(cluster::Cluster(self.clone())).max_decoding_message_size(MAX_OTHER_REQUEST_BYTES)
-    }
-
     pub(super) fn maintenance(&self) -> MaintenanceServer<maintenance::Maintenance> {
         MaintenanceServer::new(maintenance::Maintenance(self.clone()))
             .max_decoding_message_size(MAX_OTHER_REQUEST_BYTES)
-    }
-
-    pub(super) fn auth(&self) -> AuthServer<auth::Auth> {
-        AuthServer::new(auth::Auth(self.clone())).max_decoding_message_size(MAX_OTHER_REQUEST_BYTES)
     }
 
     /// A header with the current revision.

@@ -1,6 +1,6 @@
 //! Counters of the server.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use parking_lot::Mutex;
 
 /// A snapshot of the counters of a server.
 ///
@@ -75,7 +75,7 @@ pub struct Stats {
     /// The highest issued revision.
     pub revision: i64,
     /// The oldest revision since which the history of every scope is complete. A scope with a longer history can be
-    /// read and watched from earlier on.
+    /// watched from earlier on.
     pub compacted: i64,
     /// Commits in the history of the scope with the most.
     pub history_commits: u64,
@@ -83,40 +83,16 @@ pub struct Stats {
     pub history_bytes: u64,
 }
 
+/// The counters of a running server. [`Replica::stats`](super::replica::Replica::stats) adds the gauges.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
-    pub(super) connections_refused: Counter,
-    pub(super) watches_refused: Counter,
-    pub(super) lists: Counter,
-    pub(super) list_bytes: Counter,
-    pub(super) lists_encoded: Counter,
-    pub(super) refused: Counter,
-    pub(super) denied: Counter,
-    pub(super) watch_responses: Counter,
-    pub(super) watch_events: Counter,
-    pub(super) watch_bytes: Counter,
-    pub(super) changes_merged: Counter,
-    pub(super) batches: Counter,
-    pub(super) watches_compacted: Counter,
-    pub(super) watches_from_elsewhere: Counter,
-    pub(super) streams_stalled: Counter,
-    pub(super) connections_lapsed: Counter,
-    pub(super) handshakes_failed: Counter,
-    pub(super) tls_rotations: Counter,
-    pub(super) tls_rotations_refused: Counter,
-    pub(super) publications: Counter,
-}
+pub(super) struct Counters(Mutex<Stats>);
 
-/// A monotonic counter.
-#[derive(Debug, Default)]
-pub(super) struct Counter(AtomicU64);
-
-impl Counter {
-    pub(super) fn add(&self, count: usize) {
-        self.0.fetch_add(count as u64, Ordering::Relaxed);
+impl Counters {
+    pub(super) fn update(&self, update: impl FnOnce(&mut Stats)) {
+        update(&mut self.0.lock());
     }
 
-    pub(super) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+    pub(super) fn get(&self) -> Stats {
+        *self.0.lock()
     }
 }

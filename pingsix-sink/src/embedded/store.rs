@@ -3,8 +3,8 @@
 //! A store is a value: a copy shares everything with it, costs two reference counts, and does not change with later
 //! publications. A reader takes a copy and reads it without a lock, so a publication never waits for readers.
 //!
-//! Every scope has a history of its own ([`Log`]): its states from a revision on. A watch continues from any of them,
-//! and a range is answered as of any of them at the cost of finding it. Older revisions are refused as in etcd.
+//! Every scope has a history of its own ([`Log`]): its states from a revision on. A watch continues from any of them.
+//! A range is answered as of now.
 //!
 //! Above the limits of the history, the scope with the most history forgets first.
 
@@ -59,13 +59,9 @@ pub(super) enum StoreError {
     NotComplete,
     /// No known scope has a key in the range.
     UnknownScope,
-    /// The revision is compacted.
-    Compacted,
-    /// The revision is in the future.
-    Future,
 }
 
-/// The records of a range at one revision.
+/// The records of a range.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Selection {
     parts: Vec<(Chunks<Arc<Record>>, Range<usize>)>,
@@ -219,6 +215,11 @@ impl Store {
         self.scopes.between(if range.is_empty() { 0..0 } else { start..end.max(start) })
     }
 
+    /// The scopes that `range` overlaps.
+    pub(super) fn scopes_of(&self, range: &KeyRange) -> impl Iterator<Item = &Scope> {
+        self.overlapping(range).map(|log| &log.scope)
+    }
+
     /// The scopes in the order of their keys.
     pub(super) fn scopes(&self) -> impl Iterator<Item = (&Scope, ScopeSize)> {
         self.scopes.iter().map(|log| (&log.scope, log.current.size()))
@@ -284,28 +285,18 @@ impl Store {
         }
     }
 
-    /// The records of `range` as of `revision`, or the current ones.
-    pub(super) fn select(&self, range: &KeyRange, revision: Option<i64>) -> Result<Selection, StoreError> {
-        match revision {
-            Some(revision) if revision > self.header => return Err(StoreError::Future),
-            Some(revision) if revision < self.opened => return Err(StoreError::Compacted),
-            Some(_) | None => {}
-        }
+    /// The records of `range`.
+    pub(super) fn select(&self, range: &KeyRange) -> Selection {
         let mut selection = Selection::default();
         for log in self.overlapping(range) {
-            let known = |revision: &i64| *revision >= log.floor.min(log.current.revision());
-            let state = match revision {
-                Some(revision) => Some(revision).filter(known).and_then(|revision| log.at(revision)),
-                None => Some(&log.current),
-            };
-            let records = state.ok_or(StoreError::Compacted)?.records();
+            let records = log.current.records();
             selection.scopes += 1;
             let ranks = range.of(records);
             if !ranks.is_empty() {
                 selection.parts.push((records.clone(), ranks));
             }
         }
-        Ok(selection)
+        selection
     }
 
     /// The revision of the last change in `range`.

@@ -27,9 +27,9 @@ const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr
 
 /// The embedded etcd server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EmbeddedTarget {
+pub(crate) struct EmbeddedTarget {
     /// The listener's address, unless the program has it: `listen`.
-    pub listen: Option<SocketAddr>,
+    pub(crate) listen: Option<SocketAddr>,
 }
 
 impl SinkFactory for EmbeddedTarget {

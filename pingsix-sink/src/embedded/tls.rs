@@ -25,7 +25,7 @@ mod sources;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use error::{TlsError, TlsErrorKind, TlsPart};
+pub(super) use error::TlsError;
 pub(super) use live::LiveTls;
 use sources::Sources;
 

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::stats::Counter;
+use super::stats::Counters;
 
 /// All unread bytes of a server.
 #[derive(Clone, Debug)]
@@ -22,8 +22,7 @@ pub(super) struct UnreadBytes(Arc<Inner>);
 struct Inner {
     limit: usize,
     state: Mutex<State>,
-    /// Connections closed to keep the limit.
-    evicted: Counter,
+    counters: Arc<Counters>,
 }
 
 #[derive(Debug, Default)]
@@ -60,18 +59,13 @@ pub(super) struct UnreadGuard {
 }
 
 impl UnreadBytes {
-    pub(super) fn new(limit: usize) -> Self {
-        Self(Arc::new(Inner { limit, state: Mutex::default(), evicted: Counter::default() }))
+    pub(super) fn new(limit: usize, counters: Arc<Counters>) -> Self {
+        Self(Arc::new(Inner { limit, state: Mutex::default(), counters }))
     }
 
     /// The distinct bytes that some client has not read.
     pub(super) fn bytes(&self) -> usize {
         self.0.state.lock().bytes
-    }
-
-    /// The number of connections closed to keep the limit.
-    pub(super) fn evicted(&self) -> u64 {
-        self.0.evicted.get()
     }
 
     /// Counts bytes that the client of a connection has not read; `close` closes that connection.
@@ -97,7 +91,7 @@ impl UnreadBytes {
         drop(guard);
         for close in evicted {
             if !close.is_cancelled() {
-                self.0.evicted.add(1);
+                self.0.counters.update(|stats| stats.connections_evicted += 1);
                 close.cancel();
             }
         }
@@ -135,7 +129,7 @@ mod tests {
 
     #[test]
     fn shared_bytes_count_once_until_the_last_client_has_read_them() {
-        let unread = UnreadBytes::new(100);
+        let unread = UnreadBytes::new(100, Arc::default());
         let (shared, own) = (buffer_of(60), buffer_of(30));
         let one = unread.count(&shared, CancellationToken::new());
         let other = unread.count(&shared.clone(), CancellationToken::new());
@@ -144,13 +138,13 @@ mod tests {
         drop(one);
         assert_eq!(unread.bytes(), 90);
         drop((other, third));
-        assert_eq!((unread.bytes(), unread.evicted()), (0, 0));
+        assert_eq!((unread.bytes(), unread.0.counters.get().connections_evicted), (0, 0));
         assert!(unread.0.state.lock().buffers.is_empty());
     }
 
     #[test]
     fn above_the_limit_the_slowest_readers_are_closed() {
-        let unread = UnreadBytes::new(100);
+        let unread = UnreadBytes::new(100, Arc::default());
         let cuts: Vec<_> = (0..4).map(|_| CancellationToken::new()).collect();
         let are_cut = || cuts.iter().map(CancellationToken::is_cancelled).collect::<Vec<_>>();
         let shared = buffer_of(50);
@@ -163,7 +157,7 @@ mod tests {
         let last = CancellationToken::new();
         let more = buffer_of(80);
         let counted_last = unread.count(&more, last.clone());
-        assert_eq!((unread.bytes(), unread.evicted()), (80, 3));
+        assert_eq!((unread.bytes(), unread.0.counters.get().connections_evicted), (80, 3));
         assert_eq!((are_cut(), last.is_cancelled()), (vec![false, true, true, true], false));
         drop((counted, counted_last));
         assert_eq!(unread.bytes(), 0);

@@ -13,10 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use prost::Message as _;
 
-use super::fence::{self, FENCE};
+use super::GUARD;
 use super::mark::{KeyDigest, MARK_COUNT, Mark, RECORD_LEN};
 use super::scope_state::{Change, GUARD_VALUES, ScopeState};
-use super::{GUARD, PUBLISHER};
 use crate::desired::{DesiredError, Scope};
 use crate::error::SinkError;
 use crate::plan::{Step, net_steps};
@@ -122,29 +121,24 @@ impl Batch {
     }
 }
 
-/// A transaction that writes or deletes the publisher, and nothing else.
-pub(super) fn claim(scope_state: &ScopeState, scope: &Scope, publisher: Option<&Bytes>) -> TxnRequest {
-    let (key, guard) = (reserved_key(scope, PUBLISHER), reserved_key(scope, GUARD));
+/// A transaction that writes or deletes one [record](ScopeState::record), and the guard, which every other transaction
+/// compares.
+pub(super) fn record(
+    scope_state: &ScopeState,
+    scope: &Scope,
+    name: &'static str,
+    value: Option<Bytes>,
+) -> TxnRequest {
+    let (key, guard) = (reserved_key(scope, name), reserved_key(scope, GUARD));
     let compare = vec![
-        unchanged(key.clone(), scope_state.publisher().modified),
+        unchanged(key.clone(), scope_state.record(name).modified),
         unchanged(guard.clone(), scope_state.guard().modified),
     ];
-    let write = match publisher {
-        Some(publisher) => put(key, publisher.clone()),
+    let write = match value {
+        Some(value) => put(key, value),
         None => delete(key),
     };
     let success = vec![write, put(guard, Bytes::from_static(GUARD_VALUES[0]))];
-    TxnRequest { compare, success, failure: Vec::new() }
-}
-
-/// A transaction that writes the fence, and the guard, which every other transaction compares.
-pub(super) fn take_fence(scope_state: &ScopeState, scope: &Scope, term: u64) -> TxnRequest {
-    let (key, guard) = (reserved_key(scope, FENCE), reserved_key(scope, GUARD));
-    let compare = vec![
-        unchanged(key.clone(), scope_state.fence().modified),
-        unchanged(guard.clone(), scope_state.guard().modified),
-    ];
-    let success = vec![put(key, fence::value(term)), put(guard, Bytes::from_static(GUARD_VALUES[0]))];
     TxnRequest { compare, success, failure: Vec::new() }
 }
 

@@ -1,4 +1,4 @@
-//! Options of clients of etcd, and those of an [`EtcdSink`].
+//! Options of clients of etcd.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,41 +8,42 @@ use super::batch::{Limits, MIN_OPERATIONS};
 use super::client::{Client, Credentials};
 use super::endpoints::Endpoints;
 use super::error::EtcdError;
-use super::tls::ClientTls;
+use super::reader::EtcdReader;
+use crate::client_tls::ClientTls;
+use crate::desired::Scope;
 use crate::error::SinkError;
 use crate::resource::Keyring;
 
-/// Options of a client of etcd, and those of its own: of an [`EtcdSink`], or of an
-/// [`EtcdReader`](super::EtcdReader).
+/// Options of a client of etcd: of an [`EtcdSink`], or of an [`EtcdReader`].
 #[derive(Clone, Debug)]
-pub struct Builder<O = SinkOptions> {
+pub struct Builder {
     endpoints: Vec<String>,
     tls: Option<ClientTls>,
     credentials: Option<Credentials>,
-    pub(super) timeout: Duration,
+    timeout: Duration,
     connect_timeout: Duration,
     allow_plaintext_beyond_loopback: bool,
-    pub(super) own: O,
-}
-
-/// The options that an [`EtcdSink`] alone has.
-#[derive(Clone, Debug)]
-pub struct SinkOptions {
     limits: Limits,
     keyring: Option<Keyring>,
     is_watching: bool,
+    max_bytes: usize,
 }
 
-impl<O> Builder<O> {
-    pub(super) fn with(endpoints: Vec<String>, own: O) -> Self {
+impl Builder {
+    /// Options for a cluster with these endpoints: `host:port`, or a URL with `http` or `https`.
+    pub fn new<E: Into<String>>(endpoints: impl IntoIterator<Item = E>) -> Self {
         Self {
-            endpoints,
+            endpoints: endpoints.into_iter().map(Into::into).collect(),
             tls: None,
             credentials: None,
             timeout: Duration::from_secs(5),
             connect_timeout: Duration::from_secs(3),
             allow_plaintext_beyond_loopback: false,
-            own,
+            // etcd's defaults, less the bytes that etcd counts beside the request.
+            limits: Limits { operations: 128, bytes: 1_536 * 1024 - 16 * 1024 },
+            keyring: None,
+            is_watching: true,
+            max_bytes: 256 << 20,
         }
     }
 
@@ -69,7 +70,7 @@ impl<O> Builder<O> {
         self
     }
 
-    /// Timeout of a request to an endpoint: of a page of a list, for example, or of the start of a watch. Default: 5 s.
+    /// Timeout of a request to an endpoint: of a list, for example, or of the start of a watch. Default: 5 s.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -83,20 +84,12 @@ impl<O> Builder<O> {
         self
     }
 
-    pub(super) fn client(self) -> Result<(Arc<Client>, O), EtcdError> {
-        let endpoints = Endpoints::new(&self.endpoints, self.tls, self.connect_timeout)?;
+    fn client(&self) -> Result<Arc<Client>, EtcdError> {
+        let endpoints = Endpoints::new(&self.endpoints, self.tls.clone(), self.connect_timeout)?;
         if !self.allow_plaintext_beyond_loopback {
             endpoints.refuse_plaintext_beyond_loopback()?;
         }
-        Ok((Arc::new(Client::new(endpoints, self.credentials, self.timeout)), self.own))
-    }
-}
-
-impl Builder {
-    pub(super) fn new(endpoints: Vec<String>) -> Self {
-        // etcd's defaults, less the bytes that etcd counts beside the request.
-        let limits = Limits { operations: 128, bytes: 1_536 * 1024 - 16 * 1024 };
-        Self::with(endpoints, SinkOptions { limits, keyring: None, is_watching: true })
+        Ok(Arc::new(Client::new(endpoints, self.credentials.clone(), self.timeout)))
     }
 
     /// Limit of the operations of a transaction, at least 3: etcd's `--max-txn-ops`. Default: 128, as in etcd.
@@ -104,7 +97,7 @@ impl Builder {
     /// One operation is for the guard, and up to 16 are for the ownership records.
     #[must_use]
     pub fn max_txn_ops(mut self, operations: usize) -> Self {
-        self.own.limits.operations = operations.max(MIN_OPERATIONS);
+        self.limits.operations = operations.max(MIN_OPERATIONS);
         self
     }
 
@@ -112,7 +105,7 @@ impl Builder {
     /// etcd's, which is 1.5 MiB.
     #[must_use]
     pub fn max_request_bytes(mut self, bytes: usize) -> Self {
-        self.own.limits.bytes = bytes;
+        self.limits.bytes = bytes;
         self
     }
 
@@ -120,7 +113,7 @@ impl Builder {
     /// Default: plaintext in etcd.
     #[must_use]
     pub fn keyring(mut self, keyring: Keyring) -> Self {
-        self.own.keyring = Some(keyring);
+        self.keyring = Some(keyring);
         self
     }
 
@@ -128,7 +121,7 @@ impl Builder {
     /// once and end.
     #[must_use]
     pub fn without_watch(mut self) -> Self {
-        self.own.is_watching = false;
+        self.is_watching = false;
         self
     }
 
@@ -138,7 +131,23 @@ impl Builder {
     /// [`EtcdError`] when an endpoint is not `host:port` or a URL of it, a file of the TLS options cannot be used, or
     /// plaintext would reach another machine.
     pub fn build(self) -> Result<EtcdSink, SinkError> {
-        let (client, SinkOptions { limits, keyring, is_watching }) = self.client()?;
-        Ok(EtcdSink::of(client, limits, keyring, is_watching))
+        Ok(EtcdSink::of(self.client()?, self.limits, self.keyring, self.is_watching))
+    }
+
+    /// Byte limit of the content of a reader: of all keys and values, with 96 bytes more for each key, and of the message
+    /// of a list. Larger content is refused with [`EtcdError::TooLarge`]. Default: 256 MiB.
+    #[must_use]
+    pub fn max_bytes(mut self, bytes: usize) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
+    /// Builds a reader of `scope`, which connects at the first call of [`changed`](EtcdReader::changed). A reader has no
+    /// limits of transactions and no keyring.
+    ///
+    /// # Errors
+    /// Those of [`build`](Self::build).
+    pub fn reader(self, scope: Scope) -> Result<EtcdReader, EtcdError> {
+        Ok(EtcdReader::new(self.client()?, scope, self.timeout, self.max_bytes))
     }
 }

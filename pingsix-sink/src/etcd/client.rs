@@ -24,11 +24,8 @@ use crate::proto::etcdserverpb::{
     WatchRequest, WatchResponse,
 };
 
-/// Byte limit of a list. A scope that is too large for PingSIX must remain readable for its repair.
+/// Byte limit of a list, and of a response of a watch. A scope that is too large for PingSIX must remain readable for its repair.
 const MAX_LIST_BYTES: usize = 256 << 20;
-
-/// Byte limit of one message of a [`Connection`]: one page of a list, or one response of a watch.
-const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
 /// The number of keys in a page.
 const PAGE_SIZE: i64 = 1_000;
@@ -56,16 +53,17 @@ pub(super) struct Connection<'c> {
 }
 
 impl Connection<'_> {
-    /// A list, or a page of it; errors are about `scope`.
-    pub(super) async fn range(
-        &self,
-        scope: &Scope,
-        request: RangeRequest,
-    ) -> Result<RangeResponse, EtcdError> {
-        self.call(scope, request, |channel, request| async move {
-            KvClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES).range(request).await
+    /// All keys under the scope, in at most so many bytes.
+    pub(super) async fn list(&self, scope: &Scope, max_bytes: usize) -> Result<RangeResponse, EtcdError> {
+        let list =
+            self.call(scope, list_request(scope), |channel, request| list(channel, request, max_bytes));
+        list.await.map_err(|error| match error {
+            // tonic's error for a message above the limit of its size.
+            EtcdError::Refused { message, .. } if message.contains("message length too large") => {
+                EtcdError::TooLarge { scope: scope.clone(), max_bytes }
+            }
+            error => error,
         })
-        .await
     }
 
     /// The changes under the scope from `start_revision` on.
@@ -74,8 +72,7 @@ impl Connection<'_> {
         scope: &Scope,
         start_revision: i64,
     ) -> Result<Streaming<WatchResponse>, EtcdError> {
-        let create = watch_request(scope, start_revision);
-        self.call(scope, create, |channel, create| open_watch(channel, create, MAX_MESSAGE_BYTES)).await
+        self.call(scope, watch_request(scope, start_revision), open_watch).await
     }
 
     async fn call<I: Clone, O, A: Future<Output = Result<Response<O>, Status>>>(
@@ -101,6 +98,19 @@ pub(super) fn received(
     }
 }
 
+fn list_request(scope: &Scope) -> RangeRequest {
+    let (key, range_end) = scope.key_range();
+    RangeRequest { key, range_end, ..RangeRequest::default() }
+}
+
+async fn list(
+    channel: Channel,
+    request: Request<RangeRequest>,
+    max_bytes: usize,
+) -> Result<Response<RangeResponse>, Status> {
+    KvClient::new(channel).max_decoding_message_size(max_bytes).range(request).await
+}
+
 fn watch_request(scope: &Scope, start_revision: i64) -> WatchCreateRequest {
     let (key, range_end) = scope.key_range();
     WatchCreateRequest { key, range_end, start_revision, ..WatchCreateRequest::default() }
@@ -109,13 +119,12 @@ fn watch_request(scope: &Scope, start_revision: i64) -> WatchCreateRequest {
 async fn open_watch(
     channel: Channel,
     create: Request<WatchCreateRequest>,
-    message_limit: usize,
 ) -> Result<Response<Streaming<WatchResponse>>, Status> {
     let request = create.map(|create| {
         let request_union = Some(RequestUnion::CreateRequest(create));
         stream::iter([WatchRequest { request_union }]).chain(stream::pending())
     });
-    WatchClient::new(channel).max_decoding_message_size(message_limit).watch(request).await
+    WatchClient::new(channel).max_decoding_message_size(MAX_LIST_BYTES).watch(request).await
 }
 
 #[derive(Debug)]
@@ -133,12 +142,7 @@ impl Client {
 
     /// All keys under the scope, as of one linearizable revision.
     pub(super) async fn list(&self, scope: &Scope) -> Result<RangeResponse, EtcdError> {
-        let (key, range_end) = scope.key_range();
-        let request = RangeRequest { key, range_end, ..RangeRequest::default() };
-        self.call(scope, request, |channel, request| async move {
-            KvClient::new(channel).max_decoding_message_size(MAX_LIST_BYTES).range(request).await
-        })
-        .await
+        self.call(scope, list_request(scope), |channel, request| list(channel, request, MAX_LIST_BYTES)).await
     }
 
     /// All keys below a prefix whose last segment is `name`, read in pages, because the prefix may have many other
@@ -154,11 +158,8 @@ impl Client {
                 limit: PAGE_SIZE,
                 ..RangeRequest::default()
             };
-            let page = self
-                .call(below, request, |channel, request| async move {
-                    KvClient::new(channel).max_decoding_message_size(MAX_LIST_BYTES).range(request).await
-                })
-                .await?;
+            let page =
+                self.call(below, request, |channel, request| list(channel, request, MAX_LIST_BYTES)).await?;
             let is_it = |key: &Bytes| key.rsplit(|byte| *byte == b'/').next() == Some(name.as_bytes());
             found.extend(page.kvs.iter().map(|kv| &kv.key).filter(|key| is_it(key)).cloned());
             let Some(last) = page.kvs.last().filter(|_| page.more) else { return Ok(found) };
@@ -171,10 +172,7 @@ impl Client {
     pub(super) async fn get(&self, scope: &Scope, key: Bytes) -> Result<Option<Bytes>, EtcdError> {
         let request = RangeRequest { key, ..RangeRequest::default() };
         let found =
-            self.call(scope, request, |channel, request| async move {
-                KvClient::new(channel).range(request).await
-            })
-            .await?;
+            self.call(scope, request, |channel, request| list(channel, request, MAX_LIST_BYTES)).await?;
         Ok(found.kvs.into_iter().next().map(|kv| kv.value))
     }
 
@@ -191,8 +189,7 @@ impl Client {
         scope: &Scope,
         start_revision: i64,
     ) -> Result<Streaming<WatchResponse>, EtcdError> {
-        let create = watch_request(scope, start_revision);
-        self.call(scope, create, |channel, create| open_watch(channel, create, MAX_LIST_BYTES)).await
+        self.call(scope, watch_request(scope, start_revision), open_watch).await
     }
 
     /// The error of a cancelled watch. There is none if the watch is compacted, because a new list replaces it.

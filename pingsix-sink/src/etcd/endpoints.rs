@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tonic::transport::{Channel, Endpoint, Uri};
 
 use super::error::EtcdError;
-use super::tls::ClientTls;
+use crate::client_tls::ClientTls;
 use crate::loopback::is_loopback;
 
 /// etcd ends connections with pings more often than every five seconds, or with pings without a request. A watch is a

@@ -28,19 +28,9 @@ impl Term {
     }
 }
 
-/// The fence of a scope; absent if `modified` is zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Fence {
-    pub(super) term: u64,
-    pub(super) modified: i64,
-}
-
-impl Fence {
-    /// Parses a value; a value that is no number is lower than every term.
-    pub(super) fn read(value: &[u8], modified: i64) -> Self {
-        let term = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
-        Self { term: term.unwrap_or_default(), modified }
-    }
+/// The term of a value; a value that is no number is lower than every term.
+pub(super) fn term_of(value: &[u8]) -> u64 {
+    std::str::from_utf8(value).ok().and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
 pub(super) fn value(term: u64) -> Bytes {

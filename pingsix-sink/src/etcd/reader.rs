@@ -1,9 +1,9 @@
 //! Reads all keys below a prefix, and follows their changes.
 //!
 //! ```text
-//! connect ─► list, page by page ─► watch from its revision + 1 ─► one response after the other
-//!    ▲              replaces everything          each applies as a whole        │
-//!    └──────────────── pause ◄── cut, compacted, against the protocol ◄─────────┘
+//! connect ─► list ─► watch from its revision + 1 ─► one response after the other
+//!    ▲         replaces everything         each applies as a whole       │
+//!    └──────── pause ◄── cut, compacted, against the protocol ◄──────────┘
 //! ```
 //!
 //! - **One connection.** List and watch use the same connection, because servers behind one name may count different
@@ -14,7 +14,6 @@
 //!   failure the next endpoint is used.
 //! - **Keys.** Keys whose last segment starts with a dot are not content: sinks keep their own records there.
 
-mod builder;
 mod content;
 
 use std::sync::Arc;
@@ -24,32 +23,25 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::ReusableBoxFuture;
 use tonic::Streaming;
 
-pub use builder::{ReaderBuilder, ReaderOptions};
 pub use content::KeyValues;
 
-use super::client::{Client, Connection, received};
+use super::client::{Client, received};
 use super::error::EtcdError;
 use crate::backoff::Backoff;
 use crate::desired::Scope;
-use crate::proto::etcdserverpb::{RangeRequest, RangeResponse, WatchResponse};
+use crate::proto::etcdserverpb::WatchResponse;
 use content::Counted;
-
-/// The number of keys in a page. A page that is too large is requested again with fewer keys.
-const PAGE_SIZE: i64 = 256;
-
-/// The attempts of a list whose revision is compacted between two pages.
-const LIST_ATTEMPTS: usize = 3;
 
 /// Reads a prefix of an etcd, or of the embedded server.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// use pingsix_sink::Scope;
-/// use pingsix_sink::etcd::{ClientTls, EtcdReader};
+/// use pingsix_sink::etcd::{Builder, ClientTls};
 ///
 /// let scope = Scope::new("/pingsix-stream/shop/web")?;
 /// let tls = ClientTls::ca_file("/tls/ca.crt").identity_files("/tls/tls.crt", "/tls/tls.key");
-/// let mut reader = EtcdReader::builder(["https://feed:2379"], scope).tls(tls).build()?;
+/// let mut reader = Builder::new(["https://feed:2379"]).tls(tls).reader(scope)?;
 /// loop {
 ///     match reader.changed().await {
 ///         Ok(content) => println!("{} keys at revision {}", content.by_key.len(), content.revision),
@@ -88,12 +80,7 @@ struct Started {
 }
 
 impl EtcdReader {
-    /// Options of a reader of `scope` from these endpoints: `host:port`, or a URL with `http` or `https`.
-    pub fn builder<E: Into<String>>(endpoints: impl IntoIterator<Item = E>, scope: Scope) -> ReaderBuilder {
-        ReaderBuilder::of(endpoints.into_iter().map(Into::into).collect(), scope)
-    }
-
-    fn new(client: Arc<Client>, scope: Scope, timeout: Duration, max_bytes: usize) -> Self {
+    pub(super) fn new(client: Arc<Client>, scope: Scope, timeout: Duration, max_bytes: usize) -> Self {
         Self {
             content: Counted::new(max_bytes),
             state: State::starting(&client, &scope, max_bytes, None),
@@ -197,68 +184,7 @@ impl State {
 /// Connects, lists and opens the watch.
 async fn start(client: &Client, scope: &Scope, max_bytes: usize) -> Result<Started, EtcdError> {
     let connection = client.connect(scope).await?;
-    let listed = list(&connection, scope, max_bytes).await?;
+    let listed = Counted::of(scope, max_bytes, &connection.list(scope, max_bytes).await?)?;
     let stream = connection.watch(scope, listed.get().revision + 1).await?;
     Ok(Started { listed, stream })
-}
-
-/// Lists the scope as of one revision.
-async fn list(connection: &Connection<'_>, scope: &Scope, max_bytes: usize) -> Result<Counted, EtcdError> {
-    let mut attempts = LIST_ATTEMPTS;
-    loop {
-        attempts -= 1;
-        match list_at_one_revision(connection, scope, max_bytes).await {
-            Err(error) if attempts > 0 && is_compacted(&error) => {
-                tracing::debug!(%scope, "the list was compacted between two pages");
-            }
-            listed => return listed,
-        }
-    }
-}
-
-async fn list_at_one_revision(
-    connection: &Connection<'_>,
-    scope: &Scope,
-    max_bytes: usize,
-) -> Result<Counted, EtcdError> {
-    let (first, range_end) = scope.key_range();
-    let mut listed = Counted::new(max_bytes);
-    let (mut key, mut revision, mut limit) = (first, 0, PAGE_SIZE);
-    loop {
-        let request = RangeRequest {
-            key: key.clone(),
-            range_end: range_end.clone(),
-            limit,
-            revision,
-            ..RangeRequest::default()
-        };
-        let page = match connection.range(scope, request).await {
-            Ok(page) => page,
-            Err(error) if limit > 1 && is_too_large(&error) => {
-                limit /= 4;
-                continue;
-            }
-            Err(error) => return Err(error),
-        };
-        if revision == 0 {
-            revision = revision_of(&page)?;
-        }
-        listed.add_page(scope, revision, &key, &page)?;
-        let Some(last) = page.kvs.last().filter(|_| page.more) else { return Ok(listed) };
-        key = [&*last.key, &[0]].concat().into();
-    }
-}
-
-fn revision_of(page: &RangeResponse) -> Result<i64, EtcdError> {
-    let revision = page.header.as_ref().map(|header| header.revision).filter(|revision| *revision > 0);
-    revision.ok_or_else(|| EtcdError::Protocol("a list has no revision".to_owned()))
-}
-
-fn is_compacted(error: &EtcdError) -> bool {
-    matches!(error, EtcdError::Refused { message, .. } if message.contains("has been compacted"))
-}
-
-/// tonic's error for a message above the limit of its size.
-fn is_too_large(error: &EtcdError) -> bool {
-    matches!(error, EtcdError::Refused { message, .. } if message.contains("message length too large"))
 }

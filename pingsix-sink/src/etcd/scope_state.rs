@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use super::fence::{FENCE, Fence};
+use super::fence::FENCE;
 use super::mark::{KeyDigest, MARK_COUNT, Mark};
 use super::{GUARD, PUBLISHER};
 use crate::desired::{DocumentSet, Scope};
@@ -30,8 +30,8 @@ pub(super) struct ScopeState {
     invalid_keys: BTreeSet<Bytes>,
     marks: [StoredMark; MARK_COUNT],
     guard: Guard,
-    publisher: Publisher,
-    fence: Fence,
+    /// The publisher and the fence, by their keys.
+    records: BTreeMap<&'static str, Record>,
     published: Option<PublishedDocuments>,
 }
 
@@ -58,10 +58,10 @@ pub(super) struct StoredMark {
     pub(super) modified: i64,
 }
 
-/// The publisher of the scope; absent if `modified` is zero.
-#[derive(Debug, Default)]
-pub(super) struct Publisher {
-    pub(super) name: Option<Bytes>,
+/// A value that the sink keeps beside the documents; absent if `modified` is zero.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Record {
+    pub(super) value: Bytes,
     pub(super) modified: i64,
 }
 
@@ -83,8 +83,7 @@ impl ScopeState {
             invalid_keys: BTreeSet::new(),
             marks: Default::default(),
             guard: Guard { modified: 0, is_known: true },
-            publisher: Publisher::default(),
-            fence: Fence::default(),
+            records: BTreeMap::new(),
             published: None,
         };
         for kv in &list.kvs {
@@ -102,19 +101,9 @@ impl ScopeState {
         self.guard
     }
 
-    pub(super) const fn publisher(&self) -> &Publisher {
-        &self.publisher
-    }
-
-    pub(super) const fn fence(&self) -> Fence {
-        self.fence
-    }
-
-    /// Applies an own transaction that took the fence.
-    pub(super) fn apply_fence(&mut self, revision: i64, term: u64) {
-        self.ours.insert(revision);
-        self.guard = Guard { modified: revision, is_known: true };
-        self.fence = Fence { term, modified: revision };
+    /// The record under this key: the publisher or the fence.
+    pub(super) fn record(&self, name: &str) -> Record {
+        self.records.get(name).cloned().unwrap_or_default()
     }
 
     /// Whether no document is owned.
@@ -122,12 +111,14 @@ impl ScopeState {
         !self.entries.values().any(|held| self.order(held.name).is_some())
     }
 
-    /// Applies an own transaction that wrote the publisher.
-    pub(super) fn apply_claim(&mut self, revision: i64, publisher: Option<Bytes>) {
+    /// Applies an own transaction that wrote or deleted a record.
+    pub(super) fn apply_record(&mut self, revision: i64, name: &'static str, value: Option<Bytes>) {
         self.ours.insert(revision);
         self.guard = Guard { modified: revision, is_known: true };
-        let modified = if publisher.is_some() { revision } else { 0 };
-        self.publisher = Publisher { name: publisher, modified };
+        match value {
+            Some(value) => self.records.insert(name, Record { value, modified: revision }),
+            None => self.records.remove(name),
+        };
     }
 
     pub(super) fn mark(&self, index: usize) -> &StoredMark {
@@ -249,10 +240,9 @@ impl ScopeState {
                 let is_known = GUARD_VALUES.contains(&&*kv.value);
                 self.guard = Guard { modified: kv.mod_revision, is_known };
             }
-            KeyRole::Publisher => {
-                self.publisher = Publisher { name: Some(kv.value.clone()), modified: kv.mod_revision };
+            KeyRole::Record(name) => {
+                self.records.insert(name, Record { value: kv.value.clone(), modified: kv.mod_revision });
             }
-            KeyRole::Fence => self.fence = Fence::read(&kv.value, kv.mod_revision),
             KeyRole::Mark(index) => {
                 let mark = Mark::decode(&kv.value).unwrap_or_else(|| {
                     let key = String::from_utf8_lossy(&kv.key);
@@ -274,8 +264,9 @@ impl ScopeState {
     fn delete(&mut self, key: &Bytes) {
         match self.role(key) {
             KeyRole::Guard => self.guard = Guard { modified: 0, is_known: true },
-            KeyRole::Publisher => self.publisher = Publisher::default(),
-            KeyRole::Fence => self.fence = Fence::default(),
+            KeyRole::Record(name) => {
+                self.records.remove(name);
+            }
             KeyRole::Mark(index) => self.marks[index] = StoredMark::default(),
             KeyRole::Document(key) => {
                 self.entries.remove(&key);
@@ -292,8 +283,8 @@ impl ScopeState {
             .and_then(|key| key.strip_prefix(self.scope.as_str())?.strip_prefix('/'));
         match inside {
             Some(GUARD) => KeyRole::Guard,
-            Some(PUBLISHER) => KeyRole::Publisher,
-            Some(FENCE) => KeyRole::Fence,
+            Some(PUBLISHER) => KeyRole::Record(PUBLISHER),
+            Some(FENCE) => KeyRole::Record(FENCE),
             Some(inside) => match (Mark::index(inside), Key::new(inside)) {
                 (Some(index), _) => KeyRole::Mark(index),
                 (None, Ok(key)) => KeyRole::Document(key),
@@ -318,8 +309,7 @@ pub(super) struct Change {
 /// The role of a key under the scope.
 enum KeyRole {
     Guard,
-    Publisher,
-    Fence,
+    Record(&'static str),
     Mark(usize),
     Document(Key),
     Invalid,

@@ -17,11 +17,11 @@ use bytes::Bytes;
 use tokio::sync::Mutex;
 use tonic::Streaming;
 
-use super::batch::{Batch, Limits, check, claim, take_fence};
+use super::batch::{Batch, Limits, check, record};
 use super::client::{Client, received};
 use super::drift::Drift;
 use super::error::EtcdError;
-use super::fence::{FENCE, Term};
+use super::fence::{self, FENCE, Term};
 use super::mark::Mark;
 use super::scope_state::ScopeState;
 use super::{GUARD, PUBLISHER};
@@ -29,8 +29,8 @@ use crate::backoff::Backoff;
 use crate::desired::{Desired, DocumentSet, LIST_LIMIT, Scope};
 use crate::document::InvalidKey;
 use crate::error::SinkError;
-use crate::plan::{Changed, Step, Steps, plan, units};
-use crate::proto::etcdserverpb::{RangeResponse, WatchResponse};
+use crate::plan::{Changed, Step, plan, units};
+use crate::proto::etcdserverpb::{RangeResponse, TxnRequest, WatchResponse};
 use crate::resource::{Keyring, Sealer};
 use crate::revision::Revision;
 use crate::sink::Published;
@@ -161,20 +161,20 @@ impl ScopeWriter {
     }
 
     /// The steps to the desired documents, or the reason of a refusal.
-    fn steps(&self, scope_state: &ScopeState, desired: &Desired) -> Result<Steps, SinkError> {
+    fn steps(&self, scope_state: &ScopeState, desired: &Desired) -> Result<Vec<Step>, SinkError> {
         let steps = plan(&scope_state.documents(), desired.documents());
         if !steps.is_empty() && !scope_state.guard().is_known {
             let key = format!("{}/{GUARD}", self.scope);
             return Err(EtcdError::Guard { key }.into());
         }
-        check(scope_state, &self.scope, steps.as_slice(), self.limits)?;
+        check(scope_state, &self.scope, &steps, self.limits)?;
         Ok(steps)
     }
 
     /// Takes the fence of the scope against earlier terms, or fails if a later term has it.
     async fn take_fence(&self, scope_state: &mut ScopeState) -> Result<(), CommitError> {
         let Some(own) = self.term.get() else { return Ok(()) };
-        let published = scope_state.fence().term;
+        let published = fence::term_of(&scope_state.record(FENCE).value);
         if published > own {
             return Err(EtcdError::Fenced { scope: self.scope.clone(), held: published, own }.into());
         }
@@ -182,64 +182,64 @@ impl ScopeWriter {
         if published == own || !scope_state.guard().is_known {
             return Ok(());
         }
-        let answer = self.client.txn(&self.scope, take_fence(scope_state, &self.scope, own)).await?;
-        if !answer.succeeded {
-            return Err(CommitError::Comparison);
-        }
-        scope_state.apply_fence(answer.header.map_or(0, |header| header.revision), own);
-        Ok(())
+        self.write_record(scope_state, FENCE, Some(fence::value(own))).await
     }
 
     /// Records the publisher in the scope.
     async fn claim(&self, scope_state: &mut ScopeState, is_wanted: bool) -> Result<(), CommitError> {
-        let publisher = self.publisher.get();
         // A guard of another protocol must not be written.
-        if !is_wanted
-            || publisher.is_none()
-            || scope_state.publisher().name.as_ref() == publisher
-            || !scope_state.guard().is_known
-        {
-            return Ok(());
+        match self.publisher.get() {
+            Some(publisher)
+                if is_wanted
+                    && scope_state.record(PUBLISHER).value != publisher
+                    && scope_state.guard().is_known =>
+            {
+                self.write_record(scope_state, PUBLISHER, Some(publisher.clone())).await
+            }
+            Some(_) | None => Ok(()),
         }
-        self.write_publisher(scope_state, publisher).await
     }
 
     /// Deletes the publisher from the scope without own documents.
     async fn release(&self, scope_state: &mut ScopeState) -> Result<(), CommitError> {
-        let publisher = self.publisher.get();
-        if publisher.is_none()
-            || scope_state.publisher().name.as_ref() != publisher
-            || !scope_state.is_empty()
-        {
-            return Ok(());
+        match self.publisher.get() {
+            Some(publisher) if scope_state.record(PUBLISHER).value == publisher && scope_state.is_empty() => {
+                self.write_record(scope_state, PUBLISHER, None).await
+            }
+            Some(_) | None => Ok(()),
         }
-        self.write_publisher(scope_state, None).await
     }
 
-    async fn write_publisher(
+    async fn write_record(
         &self,
         scope_state: &mut ScopeState,
-        publisher: Option<&Bytes>,
+        name: &'static str,
+        value: Option<Bytes>,
     ) -> Result<(), CommitError> {
-        let answer = self.client.txn(&self.scope, claim(scope_state, &self.scope, publisher)).await?;
+        let revision = self.transact(record(scope_state, &self.scope, name, value.clone())).await?;
+        scope_state.apply_record(revision, name, value);
+        Ok(())
+    }
+
+    /// Sends a transaction, and returns its revision.
+    async fn transact(&self, request: TxnRequest) -> Result<i64, CommitError> {
+        let answer = self.client.txn(&self.scope, request).await?;
         if !answer.succeeded {
             return Err(CommitError::Comparison);
         }
-        scope_state.apply_claim(answer.header.map_or(0, |header| header.revision), publisher.cloned());
-        Ok(())
+        Ok(answer.header.map_or(0, |header| header.revision))
     }
 
     /// Writes all steps: in one transaction if they fit, otherwise in units.
     async fn write(
         &self,
         scope_state: &mut ScopeState,
-        steps: &Steps,
+        all: &[Step],
         changed: &mut Changed,
     ) -> Result<(), CommitError> {
         let fitting = |scope_state: &ScopeState, rest: &[Step]| {
             Batch::fitting(scope_state, &self.scope, rest, self.limits)
         };
-        let all = steps.as_slice();
         // A transaction without steps would write the guard for nothing.
         if all.is_empty() {
             return Ok(());
@@ -247,9 +247,9 @@ impl ScopeWriter {
         if fitting(scope_state, all) == all.len() {
             return self.commit(scope_state, all, changed).await;
         }
-        let units = units(steps, &scope_state.documents());
+        let units = units(all, &scope_state.documents());
         let mut written = 0;
-        while let rest = &units.steps().as_slice()[written..]
+        while let rest = &units.steps()[written..]
             && !rest.is_empty()
         {
             let taken = &rest[..units.batch_len(written, fitting(scope_state, rest))];
@@ -268,13 +268,10 @@ impl ScopeWriter {
     ) -> Result<(), CommitError> {
         let batch = Batch::of(scope_state, &self.scope, steps);
         let bytes = batch.bytes();
-        let answer = self.client.txn(&self.scope, batch.request).await?;
-        if !answer.succeeded {
-            return Err(CommitError::Comparison);
-        }
+        let revision = self.transact(batch.request).await?;
         tracing::debug!(scope = %self.scope, steps = steps.len(), bytes, "wrote a transaction");
         *changed = changed.with(steps);
-        scope_state.apply_commit(answer.header.map_or(0, |header| header.revision), batch.change);
+        scope_state.apply_commit(revision, batch.change);
         Ok(())
     }
 

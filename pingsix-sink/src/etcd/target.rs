@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use super::{Builder, ClientTls, EtcdSink};
+use super::{Builder, EtcdSink};
+use crate::client_tls::ClientTls;
 use crate::desired::{DocumentSet, Scope};
 use crate::dyn_sink::DynSink;
-use crate::factory::{Credential, Env, OpenError, Parameters, Query, SinkFactory, TargetError, TargetTls};
+use crate::factory::{Credential, Env, OpenError, Parameters, Query, SinkFactory, TargetError};
 use crate::factory::{decoded, encoded};
 use crate::resource::Keyring;
 
@@ -17,39 +18,38 @@ const TLS: &str = "etcds://";
 
 /// An etcd of another operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EtcdTarget {
+pub(crate) struct EtcdTarget {
     /// The members, at least one.
-    pub endpoints: Vec<Endpoint>,
+    endpoints: Vec<Endpoint>,
     /// The user for authentication.
-    pub user: Option<EtcdUser>,
-    /// The certificates; `None` for plaintext. The key of the client is `key`.
-    pub tls: Option<TargetTls>,
-    /// The name in the server's certificate, if that differs from the host: `domain`.
-    pub domain: Option<String>,
+    user: Option<EtcdUser>,
+    /// The certificates; `None` for plaintext. The key of the client is `key`, and the name in the server's certificate,
+    /// if that differs from the host, is `domain`.
+    tls: Option<ClientTls>,
     /// Whether plaintext may leave the machine: `allow-plaintext`.
-    pub allow_plaintext: bool,
+    allow_plaintext: bool,
     /// The keyring that encrypts secrets, an entry on each line: `keyring-env` or `keyring-file`.
-    pub keyring: Option<Credential>,
+    keyring: Option<Credential>,
     /// Limit of the operations of a transaction, if etcd's `--max-txn-ops` is not the default: `max-txn-ops`.
-    pub max_txn_ops: Option<usize>,
+    max_txn_ops: Option<usize>,
 }
 
 /// Host and port of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoint {
+pub(crate) struct Endpoint {
     /// A name or an IP address; an IPv6 address has brackets.
-    pub host: String,
+    host: String,
     /// The port; 2379 unless given.
-    pub port: u16,
+    port: u16,
 }
 
 /// The user for authentication.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EtcdUser {
+pub(crate) struct EtcdUser {
     /// The name.
-    pub name: String,
+    name: String,
     /// The password: `password-env`, `password-file`, or [`ETCD_PASSWORD_VARIABLE`].
-    pub password: Credential,
+    password: Credential,
 }
 
 const PORT: u16 = 2379;
@@ -60,8 +60,8 @@ impl EtcdTarget {
         if let Some(user) = &self.user {
             builder = builder.credentials(&user.name, user.password.read(env)?.expose());
         }
-        if let Some(TargetTls { ca, client }) = self.tls.clone() {
-            builder = builder.tls(ClientTls { ca, identity: client, domain: self.domain.clone() });
+        if let Some(tls) = self.tls.clone() {
+            builder = builder.tls(tls);
         }
         if self.allow_plaintext {
             builder = builder.allow_plaintext_beyond_loopback();
@@ -106,11 +106,13 @@ impl SinkFactory for EtcdTarget {
             Some(credentials) => credentials.user()?.map(|(name, password)| EtcdUser { name, password }),
             None => user.map(|user| EtcdUser::parse(scheme, user, parameters)).transpose()?,
         };
-        let tls = parameters.tls(TLS, "key")?;
+        let mut tls = parameters.tls(TLS, "key")?;
+        if let Some(tls) = &mut tls {
+            tls.domain = parameters.parsed("domain", "a name")?;
+        }
         Ok(Self {
             endpoints,
             user,
-            domain: if tls.is_some() { parameters.parsed("domain", "a name")? } else { None },
             allow_plaintext: tls.is_none() && parameters.flag("allow-plaintext")?,
             tls,
             keyring: parameters.optional_credential("keyring")?,
@@ -131,8 +133,8 @@ impl SinkFactory for EtcdTarget {
         }
         if let Some(tls) = &self.tls {
             query.tls(tls, "key");
+            query.add("domain", tls.domain.clone());
         }
-        query.add("domain", self.domain.clone());
         query.flag("allow-plaintext", self.allow_plaintext);
         if let Some(keyring) = &self.keyring {
             query.credential("keyring", keyring, "");

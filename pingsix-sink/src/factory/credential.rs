@@ -4,12 +4,13 @@ use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 
-use super::error::{CredentialError, CredentialPart, TargetError};
-use crate::pem::{IdentityError, PemSource, authorities, identity};
+use super::error::{CredentialPart, OpenError, TargetError};
+use crate::client_tls::ClientTls;
+use crate::pem::{IdentityError, authorities, identity};
 
 /// The location of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Credential {
+pub(crate) enum Credential {
     /// In an environment variable.
     Env(String),
     /// In a file, without a trailing line end.
@@ -20,37 +21,28 @@ pub enum Credential {
 
 /// A secret with a redacted `Debug`.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-/// The certificates for connections over TLS.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TargetTls {
-    /// The CAs that verify the server: `ca`.
-    pub ca: PemSource,
-    /// The certificate chain of the client, `cert`, and its key.
-    pub client: Option<(PemSource, PemSource)>,
-}
+pub(crate) struct Secret(String);
 
 impl Credential {
     /// Reads the secret; `env` gives the value of an environment variable.
     ///
     /// # Errors
-    /// [`CredentialError`].
-    pub fn read(&self, env: impl Fn(&str) -> Option<String>) -> Result<Secret, CredentialError> {
+    /// [`OpenError`].
+    pub(crate) fn read(&self, env: impl Fn(&str) -> Option<String>) -> Result<Secret, OpenError> {
         let (text, place) = match self {
             Self::Env(name) => {
-                let text = env(name).ok_or_else(|| CredentialError::Unset(name.clone()))?;
+                let text = env(name).ok_or_else(|| OpenError::Unset(name.clone()))?;
                 (text, format!("the environment variable {name}"))
             }
             Self::File(path) => {
                 let text = fs::read_to_string(path)
-                    .map_err(|source| CredentialError::Unreadable { path: path.clone(), source })?;
+                    .map_err(|source| OpenError::Unreadable { path: path.clone(), source })?;
                 (text, path.display().to_string())
             }
             Self::Value(secret) => return Ok(secret.clone()),
         };
         match text.trim_end_matches(['\n', '\r']) {
-            "" => Err(CredentialError::Empty(place)),
+            "" => Err(OpenError::Empty(place)),
             secret => Ok(Secret(secret.to_owned())),
         }
     }
@@ -58,7 +50,7 @@ impl Credential {
 
 impl Secret {
     /// The secret itself.
-    pub fn expose(&self) -> &str {
+    pub(crate) fn expose(&self) -> &str {
         &self.0
     }
 }
@@ -101,7 +93,7 @@ impl ServerCredentials {
         Ok(Credential::Value(Secret(key)))
     }
 
-    pub(crate) fn tls(&self) -> Result<TargetTls, TargetError> {
+    pub(crate) fn tls(&self) -> Result<ClientTls, TargetError> {
         let unusable = |part, problem| TargetError::Unusable { part, problem };
         let ca = self.ca.clone().ok_or(TargetError::Missing(CredentialPart::Ca))?;
         authorities(&ca).map_err(|error| unusable(CredentialPart::Ca, error.as_str()))?;
@@ -113,8 +105,11 @@ impl ServerCredentials {
                 IdentityError::Key(problem) => unusable(CredentialPart::Key, problem),
             })?;
         }
-        let client = client.map(|(certificate, key)| (PemSource::Pem(certificate), PemSource::Pem(key)));
-        Ok(TargetTls { ca: PemSource::Pem(ca), client })
+        let tls = ClientTls::ca_pem(ca);
+        Ok(match client {
+            Some((certificate, key)) => tls.identity_pem(certificate, key),
+            None => tls,
+        })
     }
 }
 
@@ -134,5 +129,35 @@ fn paired<T: Clone>(
 impl fmt::Debug for ServerCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerCredentials").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variable(name: &str) -> Credential {
+        Credential::Env(name.to_owned())
+    }
+
+    #[test]
+    fn a_secret_is_read_where_the_url_says() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "sesame \n").unwrap();
+        let variables = |name: &str| (name == "KEY").then(|| "sesame".to_owned());
+        let secret = variable("KEY").read(variables).unwrap();
+        assert_eq!((secret.expose(), format!("{secret:?}").as_str()), ("sesame", "Secret"));
+        let secret = Credential::File(file.path().to_owned()).read(variables).unwrap();
+        assert_eq!(secret.expose(), "sesame ", "but for the line end");
+        assert_eq!(
+            variable("NO").read(variables).unwrap_err().to_string(),
+            "the environment variable NO is not set"
+        );
+        std::fs::write(file.path(), "\n").unwrap();
+        let error = Credential::File(file.path().to_owned()).read(variables).unwrap_err().to_string();
+        assert!(error.ends_with("holds no secret"), "{error}");
+        assert!(
+            Credential::File("/no/such".into()).read(variables).unwrap_err().to_string().contains("/no/such")
+        );
     }
 }

@@ -68,9 +68,21 @@ impl TargetError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// A credential cannot be read.
-    #[error(transparent)]
-    Credential(#[from] CredentialError),
+    /// The environment variable of a secret is not set.
+    #[error("the environment variable {0} is not set")]
+    Unset(String),
+    /// The file of a secret cannot be read.
+    #[error("{} cannot be read", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The variable or the file of a secret is empty.
+    #[error("{0} holds no secret")]
+    Empty(String),
     /// The keyring has no key.
     #[error(transparent)]
     Keyring(#[from] KeyringError),
@@ -100,27 +112,6 @@ pub enum OpenError {
         /// The status of the response.
         status: Box<Status>,
     },
-}
-
-/// A secret is missing. Messages never contain secrets.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CredentialError {
-    /// The environment variable is not set.
-    #[error("the environment variable {0} is not set")]
-    Unset(String),
-    /// The file cannot be read.
-    #[error("{} cannot be read", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        #[source]
-        source: io::Error,
-    },
-    /// The variable or the file is empty.
-    #[error("{0} holds no secret")]
-    Empty(String),
 }
 
 /// A field of [`ServerCredentials`](super::ServerCredentials).

@@ -7,8 +7,9 @@ use std::str::FromStr;
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
-use super::credential::{Credential, ServerCredentials, TargetTls};
+use super::credential::{Credential, ServerCredentials};
 use super::error::TargetError;
+use crate::client_tls::ClientTls;
 use crate::pem::PemSource;
 
 /// The characters that are percent-encoded in a path or a value.
@@ -56,7 +57,7 @@ impl<'a> Parameters<'a> {
         &mut self,
         tls_scheme: &'static str,
         key: &'static str,
-    ) -> Result<Option<TargetTls>, TargetError> {
+    ) -> Result<Option<ClientTls>, TargetError> {
         let failure = |name, problem| Err(TargetError::parameter(self.scheme, name, problem));
         if self.scheme != tls_scheme {
             let given = ["ca", "cert", key].into_iter().find(|name| self.values.contains_key(name));
@@ -69,12 +70,10 @@ impl<'a> Parameters<'a> {
         let missing =
             "missing: name a file with the authorities that the server's certificate is verified with";
         let failure = |name, problem: &str| Err(TargetError::parameter(self.scheme, name, problem));
-        let Some(ca) = ca.map(PemSource::File) else { return failure("ca", missing) };
+        let Some(tls) = ca.map(ClientTls::ca_file) else { return failure("ca", missing) };
         match (cert, key_file) {
-            (Some(cert), Some(key)) => {
-                Ok(Some(TargetTls { ca, client: Some((PemSource::File(cert), PemSource::File(key))) }))
-            }
-            (None, None) => Ok(Some(TargetTls { ca, client: None })),
+            (Some(cert), Some(key)) => Ok(Some(tls.identity_files(cert, key))),
+            (None, None) => Ok(Some(tls)),
             (Some(_), None) => failure(key, "missing beside cert"),
             (None, Some(_)) => failure("cert", &format!("missing beside {key}")),
         }
@@ -170,10 +169,10 @@ impl Query {
     }
 
     /// The certificates of [`Parameters::tls`].
-    pub(crate) fn tls(&mut self, tls: &TargetTls, key: &str) {
+    pub(crate) fn tls(&mut self, tls: &ClientTls, key: &str) {
         let mut add = |name: &str, source: &PemSource| self.path(name, source.file().as_deref());
         add("ca", &tls.ca);
-        if let Some((cert, key_file)) = &tls.client {
+        if let Some((cert, key_file)) = &tls.identity {
             add("cert", cert);
             add(key, key_file);
         }

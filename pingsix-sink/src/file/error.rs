@@ -9,8 +9,7 @@ use crate::error::SinkErrorSource;
 
 /// A file cannot be published to. Messages never contain the content of a file.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum FileError {
+pub(super) enum FileError {
     /// The file system failed.
     #[error("{} cannot be {action}", path.display())]
     Io {

@@ -10,11 +10,11 @@ use crate::factory::{Env, OpenError, Parameters, Query, SinkFactory, TargetError
 
 /// PingSIX's static configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileTarget {
+pub(crate) struct FileTarget {
     /// One file, or a directory with one file for each scope, with a slash at the end.
-    pub location: FileLocation,
+    location: FileLocation,
     /// The configuration to which documents are added: `base`.
-    pub base: Option<PathBuf>,
+    base: Option<PathBuf>,
 }
 
 impl FileTarget {

@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::Step;
 use super::names::moves;
-use super::{Step, Steps, UnknownDocuments};
 use crate::desired::DocumentSet;
 use crate::document::Key;
 use crate::resource::ResourceKind;
@@ -24,26 +24,26 @@ use crate::resource::ResourceKind;
 /// The steps of a plan by units.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Units {
-    steps: Steps,
+    steps: Vec<Step>,
     /// The index after the last step of each unit.
     ends: Vec<usize>,
 }
 
 impl Units {
     /// All steps.
-    pub const fn steps(&self) -> &Steps {
+    pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
     /// All steps.
-    pub fn into_steps(self) -> Steps {
+    pub fn into_steps(self) -> Vec<Step> {
         self.steps
     }
 
     /// The steps of each unit.
     pub fn iter(&self) -> impl Iterator<Item = &[Step]> {
         let starts = [0].into_iter().chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, end)| &self.steps.as_slice()[start..*end])
+        starts.zip(&self.ends).map(|(start, end)| &self.steps[start..*end])
     }
 
     /// The number of steps to apply from `start` on when `fitting` steps fit: whole units, unless the first one does
@@ -88,27 +88,27 @@ impl Hosts {
 }
 
 /// Groups a plan from `current` into units, each at the position of its first step.
-pub fn units(steps: &Steps, current: &DocumentSet) -> Units {
+pub fn units(steps: &[Step], current: &DocumentSet) -> Units {
     let mut shared = UnionFind::of(steps, current);
     let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for index in 0..steps.len() {
         members.entry(shared.find(index)).or_default().push(index);
     }
-    let ordered = members.values().flatten().map(|index| steps.0[*index].clone()).collect();
+    let ordered = members.values().flatten().map(|index| steps[*index].clone()).collect();
     let ends = members.values().scan(0, |end, unit| {
         *end += unit.len();
         Some(*end)
     });
-    Units { steps: Steps(ordered), ends: ends.collect() }
+    Units { steps: ordered, ends: ends.collect() }
 }
 
 /// Groups of steps as a union-find forest with the first step as root.
 struct UnionFind(Vec<usize>);
 
 impl UnionFind {
-    fn of(steps: &Steps, current: &DocumentSet) -> Self {
+    fn of(steps: &[Step], current: &DocumentSet) -> Self {
         let mut shared = Self((0..steps.len()).collect());
-        for (predecessor, successor) in moves(steps.as_slice(), current, &UnknownDocuments::new()) {
+        for (predecessor, successor) in moves(steps, current) {
             shared.union(predecessor, successor);
         }
         let routes: Vec<(usize, Hosts)> = steps

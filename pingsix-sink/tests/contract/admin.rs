@@ -35,8 +35,8 @@ impl TestTarget for Admin {
     }
 
     async fn open(&self) -> Self::Sink {
-        let url = format!("http://{}", self.double.address).parse().unwrap();
-        let builder = AdminSink::builder(url, HeaderValue::from_static(KEY));
+        let url = format!("http://{}", self.double.address);
+        let builder = AdminSink::builder(&url, HeaderValue::from_static(KEY));
         Resources(builder.timeout(Duration::from_millis(500)).build().unwrap())
     }
 

@@ -80,10 +80,6 @@ async fn get_reads_prefixes_ranges_and_single_keys() {
     assert_eq!(ctl.out("get --from-key /p/web/routes/b --print-value-only").await, "B\nU\n");
     assert_eq!(ctl.out("get --prefix /p/web/ --limit 1").await, "/p/web/routes/a\nA\n");
     assert_eq!(
-        ctl.out("get --prefix /p/web/routes --order DESCEND --sort-by VALUE --print-value-only").await,
-        "B\nA\n"
-    );
-    assert_eq!(
         ctl.out("get --prefix /p/web/ --keys-only").await.lines().filter(|line| !line.is_empty()).count(),
         3
     );
@@ -91,8 +87,8 @@ async fn get_reads_prefixes_ranges_and_single_keys() {
     assert!(json.contains("\"more\":true") && json.contains("\"count\":3"), "{json}");
     assert!(json.contains(&format!("\"revision\":{}", ctl.served.etcd.revision())), "{json}");
     assert!(!json.contains("\"value\""), "{json}");
-    let old = format!("get --prefix /p/web/ --rev {}", ctl.served.etcd.revision());
-    assert_eq!(ctl.out(&old).await, all);
+    let present = format!("get --prefix /p/web/ --rev {}", ctl.served.etcd.revision());
+    assert_eq!(ctl.out(&present).await, all);
     let unknown = ctl.run("get --prefix /q/ --command-timeout=2s").await;
     assert!(!unknown.ok, "{unknown:?}");
 }
@@ -300,18 +296,14 @@ async fn transactions_read_and_writes_are_refused() {
 }
 
 #[tokio::test]
-async fn health_status_and_members_are_answered() {
+async fn health_and_status_are_answered() {
     let Some(ctl) = Etcdctl::new().await else { return };
     let health = ctl.run("endpoint health").await;
     assert!(health.ok && format!("{}{}", health.out, health.err).contains("is healthy"), "{health:?}");
     let status = ctl.out("endpoint status -w json").await;
     assert!(status.contains(&format!("\"revision\":{}", ctl.served.etcd.revision())), "{status}");
     assert!(ctl.out("endpoint status").await.contains("3.5.0"));
-    assert!(ctl.out("member list").await.contains(&format!("http://{}", ctl.served.address)));
     assert!(ctl.out("alarm list").await.is_empty());
-    // The Go client continues without a token when it receives etcd's error for disabled authentication.
-    let login = ctl.run("--user root:secret get --prefix /p/web/").await;
-    assert!(login.ok && login.err.contains("authentication is not enabled"), "{login:?}");
     let snapshot = ctl.run("snapshot save /dev/null").await;
     assert!(!snapshot.ok, "{snapshot:?}");
 }

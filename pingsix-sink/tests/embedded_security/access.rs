@@ -11,14 +11,13 @@ use futures::stream;
 use pingsix_sink::contract::documents::{desired, scope};
 use pingsix_sink::embedded::{Access, Builder, Clients, Pace};
 use pingsix_sink::{EmbeddedEtcd, Sink};
-use pingsix_test_programs::proto::etcdserverpb::auth_client::AuthClient;
 use pingsix_test_programs::proto::etcdserverpb::compare::TargetUnion;
 use pingsix_test_programs::proto::etcdserverpb::kv_client::KvClient;
 use pingsix_test_programs::proto::etcdserverpb::request_op::Request as Operation;
 use pingsix_test_programs::proto::etcdserverpb::watch_client::WatchClient;
 use pingsix_test_programs::proto::etcdserverpb::watch_request::RequestUnion;
 use pingsix_test_programs::proto::etcdserverpb::{
-    AuthStatusRequest, AuthenticateRequest, Compare, RequestOp, TxnRequest, WatchCancelRequest, WatchRequest,
+    Compare, RequestOp, TxnRequest, WatchCancelRequest, WatchRequest,
 };
 use rcgen::{DistinguishedName, DnType};
 use tonic::Code;
@@ -87,8 +86,6 @@ async fn a_client_reads_below_its_prefixes_and_nowhere_else() {
     let secured = Secured::start(EmbeddedEtcd::builder(), Some(Access::of(clients()))).await;
     let etcd = &secured.served.etcd;
     let channel = secured.connect(&["web"]).await;
-    let status = AuthClient::new(channel.clone()).auth_status(AuthStatusRequest {}).await.unwrap();
-    assert!(status.get_ref().enabled);
     for own in ["/p/web/", "/p/web:80/"] {
         assert_eq!(list(&channel, own).await, Ok(vec![format!("{own}routes/a=1")]));
     }
@@ -119,18 +116,6 @@ async fn a_client_reads_below_its_prefixes_and_nowhere_else() {
     etcd.publish(&desired("/p/web", &[("routes/a", "2")])).await.unwrap();
     assert_eq!(events(&watcher.next().await), ["PUT /p/web/routes/a=2"]);
     assert!(etcd.stats().denied >= 11, "{:?}", etcd.stats());
-}
-
-#[tokio::test]
-async fn a_password_is_refused_and_never_logged() {
-    const PASSWORD: &str = "correct-horse-battery";
-    let secured = Secured::start(EmbeddedEtcd::builder(), Some(Access::of(clients()))).await;
-    let channel = secured.connect(&["web"]).await;
-    let request = AuthenticateRequest { name: "web".into(), password: PASSWORD.into() };
-    let refused = AuthClient::new(channel.clone()).authenticate(request).await.unwrap_err();
-    assert_eq!(refused.code(), Code::FailedPrecondition);
-    list(&channel, "/p/web/").await.unwrap();
-    assert!(!format!("{:?} {:?}", secured.served.etcd, log::all()).contains(PASSWORD));
 }
 
 #[tokio::test]

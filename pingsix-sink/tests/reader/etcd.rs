@@ -11,7 +11,7 @@ use pingsix_test_programs::proto::etcdserverpb::{PutRequest, RequestOp, TxnReque
 use pingsix_test_programs::{Etcd, Signal};
 
 use crate::authority::{Authority, NAME};
-use crate::reading::{builder, builder_of, content, next, owned, until};
+use crate::reading::{builder, builder_of, content, next, owned, until, web};
 use crate::wire::channel;
 use pingsix_sink::contract::documents::desired;
 
@@ -25,7 +25,7 @@ async fn changes_follow_the_list() {
     put(&etcd, "/s/webinar/a", "no").await;
     put(&etcd, "/s/web/.guard", "no").await;
     put(&etcd, "/s/web/a/1", "one").await;
-    let mut reader = builder(etcd.address()).build().unwrap();
+    let mut reader = builder(etcd.address()).reader(web()).unwrap();
     let (listed, pairs) = content(&mut reader).await;
     assert_eq!((listed, pairs), (4, owned(&[("a/1", "one")])));
 
@@ -44,7 +44,7 @@ async fn changes_follow_the_list() {
 #[tokio::test]
 async fn a_transaction_applies_as_a_whole() {
     let Some(etcd) = Etcd::start().await else { return };
-    let mut reader = builder(etcd.address()).build().unwrap();
+    let mut reader = builder(etcd.address()).reader(web()).unwrap();
     assert_eq!(content(&mut reader).await.1, owned(&[]));
     let put = |number: usize| {
         let put = PutRequest {
@@ -61,7 +61,7 @@ async fn a_transaction_applies_as_a_whole() {
 }
 
 #[tokio::test]
-async fn a_long_list_is_read_in_pages_as_of_one_revision() {
+async fn a_long_list_is_read_as_a_whole() {
     let Some(etcd) = Etcd::start().await else { return };
     let documents: Vec<(String, String)> =
         (0..2_000).map(|number| (format!("routes/r{number:05}"), "x".repeat(number % 700))).collect();
@@ -69,27 +69,26 @@ async fn a_long_list_is_read_in_pages_as_of_one_revision() {
         documents.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
     let sink = EtcdSink::builder([etcd.address().to_string()]).build().unwrap();
     let published = sink.publish(&desired("/s/web", &documents)).await.unwrap();
-    let mut reader = builder(etcd.address()).build().unwrap();
+    let mut reader = builder(etcd.address()).reader(web()).unwrap();
     let (revision, pairs) = content(&mut reader).await;
     assert!(revision >= published.revision.get());
     assert_eq!(pairs, owned(&documents));
 }
 
 #[tokio::test]
-async fn pages_that_are_too_large_are_read_in_smaller_ones() {
+async fn a_list_within_the_limit_is_read_and_a_larger_one_refused() {
     let Some(etcd) = Etcd::start().await else { return };
-    // 80 MB in one page, which is more than one message may have.
     let value = "x".repeat(1_000_000);
     let mut kv = KvClient::new(channel(etcd.address()).await);
     for number in 0..80 {
         let (key, value) = (format!("/s/web/{number:03}").into(), value.clone().into());
         kv.put(PutRequest { key, value, ..PutRequest::default() }).await.unwrap();
     }
-    let mut reader = builder(etcd.address()).timeout(Duration::from_secs(20)).build().unwrap();
+    let mut reader = builder(etcd.address()).timeout(Duration::from_secs(20)).reader(web()).unwrap();
     assert_eq!(next(&mut reader).await.unwrap().by_key.len(), 80);
 
     let mut bounded =
-        builder(etcd.address()).timeout(Duration::from_secs(20)).max_bytes(70 << 20).build().unwrap();
+        builder(etcd.address()).timeout(Duration::from_secs(20)).max_bytes(70 << 20).reader(web()).unwrap();
     let error = next(&mut bounded).await.unwrap_err();
     assert_eq!((error.category(), error.is_retryable()), ("etcd_too_large", true), "{error}");
     assert_eq!(bounded.content().revision, 0);
@@ -99,7 +98,7 @@ async fn pages_that_are_too_large_are_read_in_smaller_ones() {
 async fn content_above_the_limit_keeps_the_last_good_content() {
     let Some(etcd) = Etcd::start().await else { return };
     put(&etcd, "/s/web/a", "one").await;
-    let mut reader = builder(etcd.address()).max_bytes(1_000).build().unwrap();
+    let mut reader = builder(etcd.address()).max_bytes(1_000).reader(web()).unwrap();
     content(&mut reader).await;
     put(&etcd, "/s/web/b", &"x".repeat(1_000)).await;
     let error = next(&mut reader).await.unwrap_err();
@@ -114,7 +113,7 @@ async fn content_above_the_limit_keeps_the_last_good_content() {
 async fn an_etcd_that_is_killed_is_listed_again() {
     let Some(mut etcd) = Etcd::start().await else { return };
     put(&etcd, "/s/web/a", "one").await;
-    let mut reader = builder(etcd.address()).build().unwrap();
+    let mut reader = builder(etcd.address()).reader(web()).unwrap();
     content(&mut reader).await;
     etcd.kill().await;
     let error = next(&mut reader).await.unwrap_err();
@@ -142,7 +141,7 @@ async fn an_etcd_that_is_killed_is_listed_again() {
 async fn a_compacted_watch_is_followed_by_a_list() {
     let Some(etcd) = Etcd::start().await else { return };
     put(&etcd, "/s/web/a", "one").await;
-    let mut reader = builder(etcd.address()).build().unwrap();
+    let mut reader = builder(etcd.address()).reader(web()).unwrap();
     content(&mut reader).await;
     // The reader reads nothing meanwhile; the changes are in its connection, or are compacted.
     for number in 0..50 {
@@ -158,7 +157,7 @@ async fn another_endpoint_is_used_when_one_is_not_there() {
     put(&etcd, "/s/web/a", "one").await;
     let endpoints = ["127.0.0.1:1".to_owned(), etcd.address().to_string()];
     let scope = pingsix_sink::contract::documents::scope("/s/web");
-    let mut reader = pingsix_sink::etcd::EtcdReader::builder(endpoints, scope).build().unwrap();
+    let mut reader = pingsix_sink::etcd::Builder::new(endpoints).reader(scope).unwrap();
     assert_eq!(until(&mut reader, &[("a", "one")]).await, ["etcd_unavailable"]);
 }
 
@@ -167,7 +166,7 @@ async fn a_silent_etcd_is_an_error_in_time() {
     let Some(etcd) = Etcd::start().await else { return };
     put(&etcd, "/s/web/a", "one").await;
     etcd.signal(Signal::Pause);
-    let mut reader = builder(etcd.address()).build().unwrap();
+    let mut reader = builder(etcd.address()).reader(web()).unwrap();
     let error = next(&mut reader).await.unwrap_err();
     assert!(["etcd_timeout", "etcd_unavailable"].contains(&error.category()), "{error}");
     etcd.signal(Signal::Continue);
@@ -197,7 +196,7 @@ async fn a_certificate_is_read_again_for_each_connection() {
     let [certificate, key] = [("cert.pem", &stranger.certificate), ("key.pem", &stranger.key)]
         .map(|(name, content)| write(own.path(), name, content));
     let tls = ClientTls::ca_file(trusted).identity_files(&certificate, &key).domain(NAME);
-    let mut reader = builder_of(&etcd.url()).tls(tls).build().unwrap();
+    let mut reader = builder_of(&etcd.url()).tls(tls).reader(web()).unwrap();
     let error = next(&mut reader).await.unwrap_err();
     assert_eq!(error.category(), "etcd_unavailable", "another authority's certificate: {error}");
     std::fs::write(&certificate, &client.certificate).unwrap();

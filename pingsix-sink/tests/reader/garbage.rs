@@ -21,7 +21,7 @@ use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::reading::{builder, content, next, owned, shown, until};
+use crate::reading::{builder, content, next, owned, shown, until, web};
 
 /// A server with scripted answers, the last of which is repeated.
 #[derive(Clone, Default)]
@@ -113,7 +113,7 @@ fn kv(key: &str, revision: i64) -> KeyValue {
     KeyValue { key: key.to_owned().into(), value: "v".into(), mod_revision: revision, ..KeyValue::default() }
 }
 
-fn page(revision: i64, keys: &[&str], more: bool) -> RangeResponse {
+fn list(revision: i64, keys: &[&str], more: bool) -> RangeResponse {
     RangeResponse {
         header: Some(ResponseHeader { revision, ..ResponseHeader::default() }),
         kvs: keys.iter().map(|key| kv(key, 1)).collect(),
@@ -135,15 +135,12 @@ fn change(kvs: Vec<Option<KeyValue>>) -> WatchResponse {
 async fn lists_against_the_protocol_are_refused() {
     for (list, problem) in [
         (RangeResponse::default(), "no revision"),
-        (page(-1, &[], false), "no revision"),
-        (page(5, &["/s/webinar/a"], false), "outside"),
-        (page(5, &["/s/web/b", "/s/web/a"], false), "out of order"),
-        (page(5, &[], true), "not the last"),
-        // The second page has the keys of the first.
-        (page(5, &["/s/web/a"], true), "out of order"),
+        (list(-1, &[], false), "no revision"),
+        (list(5, &["/s/webinar/a"], false), "outside"),
+        (list(5, &["/s/web/a"], true), "incomplete"),
     ] {
         let (_, address) = Scripted::start(vec![Ok(list)], vec![vec![created()]]).await;
-        let mut reader = builder(address).build().unwrap();
+        let mut reader = builder(address).reader(web()).unwrap();
         let error = next(&mut reader).await.unwrap_err();
         assert_eq!((error.category(), error.is_retryable()), ("etcd_protocol", true), "{error}");
         assert!(error.to_string().contains(problem), "{error}");
@@ -152,24 +149,8 @@ async fn lists_against_the_protocol_are_refused() {
 }
 
 #[tokio::test]
-async fn a_list_that_is_compacted_between_pages_begins_again() {
-    let compacted = Status::out_of_range("etcdserver: mvcc: required revision has been compacted");
-    let lists = vec![
-        Ok(page(5, &["/s/web/a"], true)),
-        Err(compacted),
-        Ok(page(9, &["/s/web/b"], true)),
-        Ok(page(11, &["/s/web/c"], false)),
-    ];
-    let (scripted, address) = Scripted::start(lists, vec![vec![created()]]).await;
-    let mut reader = builder(address).build().unwrap();
-    assert_eq!(content(&mut reader).await, (9, owned(&[("b", "v"), ("c", "v")])));
-    let asked: Vec<i64> = scripted.requests.lock().iter().map(|request| request.revision).collect();
-    assert_eq!(asked, [0, 5, 0, 9]);
-}
-
-#[tokio::test]
 async fn watches_against_the_protocol_change_nothing() {
-    let lists = vec![Ok(page(5, &["/s/web/a"], false))];
+    let lists = vec![Ok(list(5, &["/s/web/a"], false))];
     for (response, category) in [
         (change(vec![Some(kv("/s/web/b", 6)), None]), "etcd_protocol"),
         (change(vec![Some(kv("/s/web/b", 6)), Some(kv("/elsewhere", 6))]), "etcd_protocol"),
@@ -190,7 +171,7 @@ async fn watches_against_the_protocol_change_nothing() {
         let good = change(vec![Some(kv("/s/web/good", 6))]);
         let watches = vec![vec![created(), response], vec![created(), good]];
         let (_, address) = Scripted::start(lists.clone(), watches).await;
-        let mut reader = builder(address).build().unwrap();
+        let mut reader = builder(address).reader(web()).unwrap();
         content(&mut reader).await;
         let error = next(&mut reader).await.unwrap_err();
         assert_eq!(error.category(), category, "{error}");
@@ -201,18 +182,18 @@ async fn watches_against_the_protocol_change_nothing() {
 
 #[tokio::test]
 async fn a_compacted_watch_is_listed_again_without_an_error() {
-    let lists = vec![Ok(page(5, &["/s/web/a"], false)), Ok(page(9, &["/s/web/b"], false))];
+    let lists = vec![Ok(list(5, &["/s/web/a"], false)), Ok(list(9, &["/s/web/b"], false))];
     let compacted = WatchResponse { canceled: true, compact_revision: 8, ..WatchResponse::default() };
     let (_, address) = Scripted::start(lists, vec![vec![created(), compacted], vec![created()]]).await;
-    let mut reader = builder(address).build().unwrap();
+    let mut reader = builder(address).reader(web()).unwrap();
     assert_eq!(content(&mut reader).await, (5, owned(&[("a", "v")])));
     assert_eq!(content(&mut reader).await, (9, owned(&[("b", "v")])));
 }
 
 #[tokio::test]
 async fn a_watch_that_is_never_created_is_a_timeout() {
-    let (_, address) = Scripted::start(vec![Ok(page(5, &["/s/web/a"], false))], vec![vec![]]).await;
-    let mut reader = builder(address).timeout(Duration::from_millis(300)).build().unwrap();
+    let (_, address) = Scripted::start(vec![Ok(list(5, &["/s/web/a"], false))], vec![vec![]]).await;
+    let mut reader = builder(address).timeout(Duration::from_millis(300)).reader(web()).unwrap();
     content(&mut reader).await;
     assert_eq!(next(&mut reader).await.unwrap_err().category(), "etcd_timeout");
 }
@@ -221,9 +202,9 @@ async fn a_watch_that_is_never_created_is_a_timeout() {
 async fn a_dropped_wait_loses_nothing() {
     let changes = (6..60).map(|revision| change(vec![Some(kv(&format!("/s/web/{revision}"), revision))]));
     let watch: Vec<_> = std::iter::once(created()).chain(changes).collect();
-    let lists = vec![Ok(page(5, &["/s/web/1"], true)), Ok(page(5, &["/s/web/2"], false))];
+    let lists = vec![Ok(list(5, &["/s/web/1", "/s/web/2"], false))];
     let (scripted, address) = Scripted::start_slowly(Duration::from_millis(50), lists, vec![watch]).await;
-    let mut reader = builder(address).build().unwrap();
+    let mut reader = builder(address).reader(web()).unwrap();
     let all = async {
         while reader.content().revision < 59 {
             // Far too short for most steps.
@@ -232,7 +213,7 @@ async fn a_dropped_wait_loses_nothing() {
     };
     tokio::time::timeout(Duration::from_secs(20), all).await.expect("each call continues");
     assert_eq!(reader.content().by_key.len(), 56);
-    assert_eq!(scripted.requests.lock().len(), 2, "no page was read twice");
+    assert_eq!(scripted.requests.lock().len(), 1, "the list was not read twice");
 }
 
 /// Waits for the next error in short waits, which other work interrupts.
@@ -250,7 +231,7 @@ async fn interrupted_error(reader: &mut EtcdReader) -> EtcdError {
 
 #[tokio::test]
 async fn a_pause_goes_on_over_dropped_waits() {
-    let mut reader = builder("127.0.0.1:1".parse().unwrap()).build().unwrap();
+    let mut reader = builder("127.0.0.1:1".parse().unwrap()).reader(web()).unwrap();
     for _ in 0..3 {
         assert_eq!(interrupted_error(&mut reader).await.category(), "etcd_unavailable");
     }
@@ -260,8 +241,8 @@ async fn a_pause_goes_on_over_dropped_waits() {
 #[tokio::test]
 async fn a_caller_may_be_away_for_longer_than_the_timeout() {
     let watch = vec![created(), change(vec![Some(kv("/s/web/b", 6))])];
-    let (_, address) = Scripted::start(vec![Ok(page(5, &["/s/web/a"], false))], vec![watch]).await;
-    let mut reader = builder(address).timeout(Duration::from_millis(200)).build().unwrap();
+    let (_, address) = Scripted::start(vec![Ok(list(5, &["/s/web/a"], false))], vec![watch]).await;
+    let mut reader = builder(address).timeout(Duration::from_millis(200)).reader(web()).unwrap();
     content(&mut reader).await;
     tokio::time::sleep(Duration::from_millis(400)).await;
     assert_eq!(content(&mut reader).await, (6, owned(&[("a", "v"), ("b", "v")])));
@@ -269,8 +250,8 @@ async fn a_caller_may_be_away_for_longer_than_the_timeout() {
 
 #[tokio::test]
 async fn a_watch_that_is_never_created_is_a_timeout_over_dropped_waits() {
-    let (_, address) = Scripted::start(vec![Ok(page(5, &["/s/web/a"], false))], vec![vec![]]).await;
-    let mut reader = builder(address).timeout(Duration::from_millis(300)).build().unwrap();
+    let (_, address) = Scripted::start(vec![Ok(list(5, &["/s/web/a"], false))], vec![vec![]]).await;
+    let mut reader = builder(address).timeout(Duration::from_millis(300)).reader(web()).unwrap();
     content(&mut reader).await;
     assert_eq!(interrupted_error(&mut reader).await.category(), "etcd_timeout");
 }
@@ -294,7 +275,7 @@ async fn noise_in_place_of_a_protocol_is_an_error() {
             let _ = connection.write_all(&noise).await;
         }
     });
-    let mut reader = builder(address).build().unwrap();
+    let mut reader = builder(address).reader(web()).unwrap();
     for _ in 0..3 {
         let error = next(&mut reader).await.unwrap_err();
         assert!(error.is_retryable(), "{error}");

@@ -3,21 +3,27 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use pingsix_sink::etcd::{EtcdError, EtcdReader, KeyValues, ReaderBuilder};
+use pingsix_sink::Scope;
+use pingsix_sink::etcd::{Builder, EtcdError, EtcdReader, KeyValues};
 
 use pingsix_sink::contract::documents::scope;
 
 /// Timeout of all waits, longer than any of them takes.
 const WAIT_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A reader of `/s/web` in plaintext.
-pub(crate) fn builder(address: SocketAddr) -> ReaderBuilder {
+/// The scope that is read.
+pub(crate) fn web() -> Scope {
+    scope("/s/web")
+}
+
+/// A reader in plaintext.
+pub(crate) fn builder(address: SocketAddr) -> Builder {
     builder_of(&address.to_string())
 }
 
-/// A reader of `/s/web`.
-pub(crate) fn builder_of(endpoint: &str) -> ReaderBuilder {
-    EtcdReader::builder([endpoint], scope("/s/web")).timeout(Duration::from_secs(2))
+/// A reader.
+pub(crate) fn builder_of(endpoint: &str) -> Builder {
+    Builder::new([endpoint]).timeout(Duration::from_secs(2))
 }
 
 pub(crate) async fn next(reader: &mut EtcdReader) -> Result<KeyValues, EtcdError> {

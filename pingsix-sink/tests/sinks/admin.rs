@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::admin_double::{AdminDouble, KEY};
 use crate::authority::Authority;
 use http::HeaderValue;
-use pingsix_sink::admin::{Builder, SCOPE_LABEL};
+use pingsix_sink::admin::{Builder, ClientTls, SCOPE_LABEL};
 use pingsix_sink::contract::documents::{desired, scope};
 use pingsix_sink::{AdminSink, Changed, Desired, Sink};
 use pingsix_test_programs::{Etcd, free_address, pingsix};
@@ -20,7 +20,7 @@ use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 fn builder(url: &str) -> Builder {
-    AdminSink::builder(url.parse().unwrap(), HeaderValue::from_static(KEY))
+    AdminSink::builder(url, HeaderValue::from_static(KEY))
 }
 
 fn sink(double: &AdminDouble) -> AdminSink {
@@ -296,8 +296,7 @@ async fn an_invalid_document_is_refused_before_the_first_write() {
 async fn a_wrong_key_a_silent_server_and_none_at_all_are_told_apart() {
     let double = AdminDouble::start().await;
     let url = format!("http://{}", double.address);
-    let stranger =
-        AdminSink::builder(url.parse().unwrap(), HeaderValue::from_static("hunter2")).build().unwrap();
+    let stranger = AdminSink::builder(&url, HeaderValue::from_static("hunter2")).build().unwrap();
     let error = stranger.publish(&shop()).await.unwrap_err();
     assert_eq!(error.to_string(), "the Admin API does not accept the API key");
     assert!(error.is_retryable(), "the key may be changed at the side of PingSIX");
@@ -350,9 +349,9 @@ async fn https_is_verified_with_the_authorities_that_are_given() {
     let (authority, other) = (Authority::new("authority"), Authority::new("other"));
     let double = AdminDouble::start_tls(acceptor(&authority)).await;
     let url = format!("https://{}", double.address);
-    let trusting = builder(&url).ca_file(file("ca", &authority.pem())).build().unwrap();
+    let trusting = builder(&url).tls(ClientTls::ca_file(file("ca", &authority.pem()))).build().unwrap();
     trusting.publish(&shop()).await.unwrap();
-    let distrusting = builder(&url).ca_file(file("other", &other.pem())).build().unwrap();
+    let distrusting = builder(&url).tls(ClientTls::ca_file(file("other", &other.pem()))).build().unwrap();
     assert_eq!(distrusting.publish(&shop()).await.unwrap_err().to_string(), "GET upstreams failed");
 
     let error = builder(&url).build().unwrap_err().to_string();
@@ -361,7 +360,7 @@ async fn https_is_verified_with_the_authorities_that_are_given() {
         ("", "holds no certificate"),
         ("-----BEGIN CERTIFICATE-----\n?", "is not PEM, or its PEM is damaged"),
     ] {
-        let error = builder(&url).ca_file(file("bad", text)).build().unwrap_err().to_string();
+        let error = builder(&url).tls(ClientTls::ca_file(file("bad", text))).build().unwrap_err().to_string();
         assert!(error.contains("bad") && error.ends_with(problem), "{error}");
     }
 }
@@ -378,7 +377,10 @@ async fn each_connection_reads_the_files_again_and_their_errors_are_retryable() 
     write("ca", &other.pem());
     write("cert", &foreign.certificate);
     write("key", &foreign.key);
-    let sink = builder(&url).ca_file(path("ca")).identity_files(path("cert"), path("key")).build().unwrap();
+    let sink = builder(&url)
+        .tls(ClientTls::ca_file(path("ca")).identity_files(path("cert"), path("key")))
+        .build()
+        .unwrap();
     let fails = async |category: &str, text: &str| {
         let error = sink.publish(&shop()).await.unwrap_err();
         assert_eq!((error.category(), error.is_retryable()), (category, true), "{error}");

@@ -23,6 +23,19 @@ pub(crate) enum AllowedNamespaces {
     Selector(Selector),
 }
 
+/// The namespaces of a selector of either generated type, at a field.
+macro_rules! selected {
+    ($selector:expr, $at:expr) => {{
+        let selector = $selector.as_ref().ok_or_else(|| no_selector(&$at))?;
+        let expressions = selector.match_expressions.iter().flatten().map(|one| Requirement {
+            key: &one.key,
+            operator: &one.operator,
+            values: one.values.as_deref(),
+        });
+        selector::read(selector.match_labels.as_ref(), expressions, &$at).map(Self::Selector)
+    }};
+}
+
 impl AllowedNamespaces {
     /// Reads `allowedRoutes.namespaces` of a listener.
     pub(super) fn of(listener: &api::GatewayListeners, at: &FieldPath) -> Result<Self, Refusal> {
@@ -34,13 +47,7 @@ impl AllowedNamespaces {
             From::All => Ok(Self::All),
             From::Selector => {
                 let at = at.child("allowedRoutes").child("namespaces").child("selector");
-                let Some(selector) = &namespaces.selector else { return Err(no_selector(at)) };
-                let expressions = selector.match_expressions.iter().flatten().map(|one| Requirement {
-                    key: &one.key,
-                    operator: &one.operator,
-                    values: one.values.as_deref(),
-                });
-                selector::read(selector.match_labels.as_ref(), expressions, &at).map(Self::Selector)
+                selected!(&namespaces.selector, at)
             }
         }
     }
@@ -57,13 +64,7 @@ impl AllowedNamespaces {
             From::Selector => {
                 let at =
                     FieldPath::new("spec").child("allowedListeners").child("namespaces").child("selector");
-                let Some(selector) = &namespaces.selector else { return Err(no_selector(at)) };
-                let expressions = selector.match_expressions.iter().flatten().map(|one| Requirement {
-                    key: &one.key,
-                    operator: &one.operator,
-                    values: one.values.as_deref(),
-                });
-                selector::read(selector.match_labels.as_ref(), expressions, &at).map(Self::Selector)
+                selected!(&namespaces.selector, at)
             }
         }
     }
@@ -79,8 +80,8 @@ impl AllowedNamespaces {
     }
 }
 
-fn no_selector(at: FieldPath) -> Refusal {
-    Refusal::new(at, Reason::UnsupportedValue, "Namespaces from Selector need a selector.")
+fn no_selector(at: &FieldPath) -> Refusal {
+    Refusal::new(at.clone(), Reason::UnsupportedValue, "Namespaces from Selector need a selector.")
 }
 
 /// The kinds of routes that may attach, and a refusal for each kind in `allowedRoutes.kinds` that may not.

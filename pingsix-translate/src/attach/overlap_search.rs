@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::conflict::claimed_protocol;
 use super::overlap::{ListenerNames, Overlap};
 use super::{Listener, Protocol, ServerName};
-use crate::model::{Hostname, Kind, hostname_covers};
+use crate::model::{Hostname, Kind, hostname_and_wider, hostname_covers, wider_hostnames};
 
 /// The number of names in a message.
 const SHOWN: usize = 8;
@@ -103,13 +103,8 @@ impl Port {
 
     /// The listeners with a wider hostname.
     fn wider(&self, listener: &Listener) -> Vec<usize> {
-        let Some(hostname) = &listener.hostname else { return Vec::new() };
-        hostname
-            .wider()
-            .map(Some)
-            .chain([None])
-            .filter_map(|wider| self.by_hostname.get(&wider).copied())
-            .collect()
+        let wider = wider_hostnames(listener.hostname.as_ref());
+        wider.filter_map(|wider| self.by_hostname.get(&wider).copied()).collect()
     }
 
     /// The wildcards among the names of a listener's certificates, with the listeners that they cover.
@@ -124,13 +119,14 @@ impl Port {
         let own = listeners[index].hostname.as_ref();
         let mut others = BTreeSet::new();
         for name in shown_names(&listeners[index]) {
-            let around = std::iter::once(name.clone()).chain(name.wider()).map(Some).chain([None]);
-            others.extend(around.filter_map(|hostname| self.by_hostname.get(&hostname).copied()).filter(
-                |&other| {
-                    let is_wider = hostname_covers(listeners[other].hostname.as_ref(), own);
-                    other != index && !(is_wider && hostname_covers(own, Some(name)))
-                },
-            ));
+            others.extend(
+                hostname_and_wider(Some(name))
+                    .filter_map(|hostname| self.by_hostname.get(&hostname).copied())
+                    .filter(|&other| {
+                        let is_wider = hostname_covers(listeners[other].hostname.as_ref(), own);
+                        other != index && !(is_wider && hostname_covers(own, Some(name)))
+                    }),
+            );
         }
         others
     }

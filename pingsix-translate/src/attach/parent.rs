@@ -131,15 +131,25 @@ pub(crate) fn attached_listeners(parents: &[Attachment]) -> impl Iterator<Item =
     parents.iter().filter_map(|parent| parent.outcome.as_ref().ok()).flatten().copied()
 }
 
+/// The hosts under which a route is served by the listeners that it is attached to; `None` is every host.
+pub(crate) fn served_hosts<'a>(
+    hostnames: &'a Hostnames,
+    attached: impl Iterator<Item = usize> + 'a,
+    listeners: &'a [Listener],
+) -> impl Iterator<Item = Option<Hostname>> + 'a {
+    attached.flat_map(|index| {
+        let of_listener = listeners.get(index).and_then(|listener| listener.hostname.as_ref());
+        served_names(hostnames, of_listener).into_iter().map(|name| name.served)
+    })
+}
+
 /// The one host of all requests that reach a route through any listener; `None` if there may be several.
 pub(crate) fn only_host(
     hostnames: &Hostnames,
-    parents: &[Attachment],
+    attached: impl Iterator<Item = usize>,
     listeners: &[Listener],
 ) -> Option<Hostname> {
-    let mut served = attached_listeners(parents)
-        .flat_map(|listener| served_names(hostnames, listeners[listener].hostname.as_ref()))
-        .map(|name| name.served);
+    let mut served = served_hosts(hostnames, attached, listeners);
     let only = served.next()??;
     (!only.is_wildcard() && served.all(|other| other.as_ref() == Some(&only))).then_some(only)
 }

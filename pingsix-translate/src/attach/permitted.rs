@@ -17,7 +17,7 @@ use crate::snapshot::{
 /// reads no other object for them, so no author can make it read a forbidden object.
 ///
 /// The function uses the ReferenceGrants and Namespaces of `referents`.
-pub fn permitted_references(
+pub(crate) fn permitted_references(
     gateway: &Gateway,
     listener_sets: &SharedMap<ObjectName, Arc<ListenerSet>>,
     policies: &SharedMap<ObjectKey, AnyPolicy>,
@@ -44,7 +44,7 @@ pub fn permitted_references(
 /// reads no other object for them.
 ///
 /// The function uses the ReferenceGrants of `referents`.
-pub fn permitted_references_of_policies(
+pub(crate) fn permitted_references_of_policies(
     policies: &SharedMap<ObjectKey, AnyPolicy>,
     referents: &Referents,
 ) -> BTreeSet<ObjectKey> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::service::PortRefusal;
 use super::{Action, AppProtocol, Endpoints, Target};
+use crate::interner::Interner;
 use crate::model::{
     BackendAddresses, Capability, FieldPath, Hostname, Kind, ObjectKey, ObjectName, Problem, Reason, Refusal,
     Severity, Traffic,
@@ -64,12 +65,9 @@ pub(crate) struct Backends {
     /// Indices of backends that differ from the removed ones.
     changed: BTreeSet<usize>,
     /// Interned usages: nearly all ports have the same one.
-    usages: BTreeSet<Arc<ConnectionSettings>>,
+    usages: Interner<Arc<ConnectionSettings>>,
     addresses: BackendAddresses,
 }
-
-/// The number of unused usages that may be kept.
-const SPARE_USAGES: usize = 64;
 
 /// The result of looking up a port of a Service.
 #[derive(Clone, Debug, PartialEq)]
@@ -176,19 +174,6 @@ impl Backends {
     /// Takes the indices of the changed backends.
     pub(crate) fn take_changed(&mut self) -> BTreeSet<usize> {
         std::mem::take(&mut self.changed)
-    }
-
-    /// Interns a usage.
-    fn share(&mut self, usage: ConnectionSettings) -> Arc<ConnectionSettings> {
-        if let Some(known) = self.usages.get(&usage) {
-            return known.clone();
-        }
-        if self.usages.len() >= 2 * (self.lookups.len() + self.list.len()) + SPARE_USAGES {
-            self.usages.retain(|usage| Arc::strong_count(usage) > 1);
-        }
-        let usage = Arc::new(usage);
-        self.usages.insert(usage.clone());
-        usage
     }
 
     fn add(&mut self, backend: Backend) -> usize {
@@ -476,7 +461,7 @@ impl References<'_> {
                 None => annotations.clone(),
             });
         }
-        let key = BackendKey { service, port, usage: backends.share(usage) };
+        let key = BackendKey { service, port, usage: backends.usages.share(usage) };
         if !backends.lookups.contains_key(&key) {
             let key = Arc::new(key.clone());
             let found = self.look_up(&key, service_port, backends);

@@ -73,19 +73,11 @@ impl References<'_> {
                 format!("A backend of kind {kind} of {group} is not supported."),
             ));
         }
-        let service = backend.name.clone();
-        // Permission comes before existence, so authors cannot find out the objects of another namespace.
-        if !self.permit(referrer, Kind::Service, &service) {
-            return Err(Refusal::new(
-                at().child("namespace"),
-                Reason::RefNotPermitted,
-                format!(
-                    "No ReferenceGrant in namespace {} lets {referrer} use Service {service}.",
-                    service.namespace
-                ),
-            ));
+        let service = ObjectKey { kind: Kind::Service, name: backend.name.clone() };
+        if service.name.namespace != referrer.name.namespace {
+            self.check_permission(referrer, &service, &at())?;
         }
-        Ok(service)
+        Ok(service.name)
     }
 
     /// The number of the port of this name, which no other port of the Service has (`ServicePort.name`).

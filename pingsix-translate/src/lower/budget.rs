@@ -1,19 +1,17 @@
 //! The rules and certificates within the budget of a data plane.
 //!
 //! [`mod@admit`] decides, by the upper bounds of documents in [`row_sizes`], [`rule_sizes`], [`table`], [`patterns`] and [`certificates`];
-//! [`guards`] keeps the requests of refused rules from other rules. [`admission`] is the result, [`ledger`] the rest
-//! of a budget, [`share`] the limit of one namespace, and [`shared`] what documents of several rules are charged.
+//! [`guards`] keeps the requests of refused rules from other rules. [`admission`] is the result, and
+//! [`share`] the limit of one namespace.
 
 mod admission;
 mod admit;
 mod certificates;
 mod guards;
-mod ledger;
 mod patterns;
 mod row_sizes;
 mod rule_sizes;
 mod share;
-mod shared;
 mod table;
 
 use std::collections::BTreeSet;
@@ -22,13 +20,23 @@ use std::sync::Arc;
 pub(crate) use self::admission::Admission;
 pub(super) use self::admission::UNAVAILABLE;
 pub(super) use self::admit::admit;
-pub(super) use self::row_sizes::{address_bytes, route_bytes, upstream_bytes};
 pub(super) use self::rule_sizes::RuleSizes;
-pub(super) use self::share::Share;
+pub(super) use self::share::{Share, Shares};
+pub(super) use self::table::TableSizes;
 
+use super::Size;
 use super::plane::RuleRef;
 use super::rows::RouteInput;
 use crate::model::{Budget, DataPlaneKey, Hostname, Reason, Refusal};
+
+/// The divisor of the budget for the part of guards.
+const GUARDS: usize = 16;
+
+/// The room that there is for rules and certificates.
+fn room(budget: Budget) -> Size {
+    let budget = Size::of(budget);
+    budget.with(budget.part(GUARDS), usize::saturating_sub)
+}
 
 /// A group of a zone: index of the zone, original hostname.
 pub(crate) type Group = (usize, Option<Hostname>);
@@ -65,45 +73,29 @@ pub(super) fn refusal(
             " For the memory that PingSIX may need for its regular expressions, each Route counts as {charge} bytes more."
         )
     };
-    if let Some(share) = share {
-        let (at, route) = named(rule);
-        let share = share.named(&route.name.namespace);
-        let message = match older {
-            OlderRules::None => format!(
-                "Data plane {plane} has no room for the rule: the documents of the rule alone exceed \
-                 {share}.{patterns}"
-            ),
-            OlderRules::TooLarge(_) | OlderRules::Admitted => {
-                format!(
-                    "Data plane {plane} has no room for the rule: older objects use up {share}.{patterns}"
-                )
-            }
-        };
-        return Refusal::new(at, Reason::ShareExceeded, message);
-    }
-    let budget = format!("budget of {bytes} bytes and {matcher_entries} matcher entries");
-    let message = match older {
-        OlderRules::None => format!(
-            "Data plane {plane} has no room for the rule: the documents of the rule alone exceed its \
-             {budget}.{patterns}"
-        ),
-        OlderRules::TooLarge(oldest) => {
-            let ((field, route), (_, reader)) = (named(oldest), named(rule));
+    let (at, reader) = named(rule);
+    let (reason, bound, older_objects) = match share {
+        Some(share) => (Reason::ShareExceeded, share.named(&reader.name.namespace), "older objects"),
+        None => {
+            let budget = format!("its budget of {bytes} bytes and {matcher_entries} matcher entries");
+            (Reason::BudgetExceeded, budget, "older rules")
+        }
+    };
+    let why = match older {
+        OlderRules::None => format!("the documents of the rule alone exceed {bound}"),
+        OlderRules::TooLarge(oldest) if share.is_none() => {
+            let (field, route) = named(oldest);
             let oldest = if route.is_known_to(reader) {
                 format!("{field} of {route}")
             } else {
                 format!("a rule of {}", route.named_to(reader))
             };
-            format!(
-                "Data plane {plane} has no room for the rule: rules are admitted oldest first, and {oldest} already \
-                 exceeds its {budget}.{patterns}"
-            )
+            format!("rules are admitted oldest first, and {oldest} already exceeds {bound}")
         }
-        OlderRules::Admitted => {
-            format!("Data plane {plane} has no room for the rule: older rules use up its {budget}.{patterns}")
-        }
+        OlderRules::TooLarge(_) | OlderRules::Admitted => format!("{older_objects} use up {bound}"),
     };
-    Refusal::new(named(rule).0, Reason::BudgetExceeded, message)
+    let message = format!("Data plane {plane} has no room for the rule: {why}.{patterns}");
+    Refusal::new(at, reason, message)
 }
 
 /// The rules of the routes that have a place in a data plane, oldest route first.

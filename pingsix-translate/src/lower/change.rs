@@ -3,7 +3,8 @@
 //! The order of the data: [`admit`] decides again which rules the budget admits; [`placement`] moves changed routes to
 //! their places and names the [`part`]s of the table with other rows; [`dirty`] finds all parts whose Routes may
 //! depend on those; [`compile`] compiles these parts; [`patterns`] finds the Routes with other patterns; [`write`]
-//! writes the differences. Each module argues why other parts cannot change.
+//! writes the differences. Each module argues why other parts cannot change. The first change ([`first`]) begins with an
+//! empty table, and all parts are dirty.
 //!
 //! Apart from these dependencies, a Route depends on its own rows alone. In rare cases that would need more state, the data
 //! plane is [`Stale`] and lowered anew: certificates without room, rows that are never reached, ids that collide, hosts that
@@ -30,16 +31,17 @@ use self::write::Documents;
 use super::budget::Admission;
 use super::closure::Closed;
 use super::lowering::Lowering;
-use super::naming::Naming;
+use super::naming::{Naming, WrittenDocument};
 use super::plane::{Plane, RuleRef};
-use super::rows::{RouteInput, ZoneRefusal, refusals, serving};
-use super::service::ServiceKey;
+use super::room::Room;
+use super::rows::{Placement, RouteInput, ZoneRefusal};
+use super::shared::{SharedKey, Uses};
 use super::ssl::SslKey;
 use super::table::TableKey;
-use super::upstream::{UpstreamKey, Uses};
+use crate::backends::Target;
 use crate::lower::{DataPlane, Size};
-use crate::model::{ObjectKey, Problem, Refusal};
-use crate::pingsix;
+use crate::model::{ObjectKey, Problem, Provenance, Refusal};
+use crate::pingsix::{self, DocumentKey, LazyDocument};
 
 /// A change would need more state than there is, and the data plane must be lowered anew.
 #[derive(Clone, Copy, Debug)]
@@ -81,8 +83,6 @@ pub(crate) struct RouteChange {
 pub(crate) struct LoweredPlane {
     documents: Documents,
     placed: PlacementIndex,
-    /// The Routes until [`prepare_for_changes`](Self::prepare_for_changes), each with the index of its zone.
-    written: Option<Vec<(usize, Arc<TableKey>, WrittenRoute)>>,
     table: BTreeMap<Arc<TableKey>, WrittenRoute>,
     patterns: HostPatterns,
     /// The parts with cells that get no Route.
@@ -99,17 +99,15 @@ pub(crate) struct LoweredPlane {
     /// Whether certificates changed since the admission.
     is_recertified: bool,
     /// The number of Route documents that the last change wrote.
-    routes_written: usize,
+    pub(crate) routes_written: usize,
     /// Whether the last change lowered everything anew.
-    is_lowered_anew: bool,
+    pub(crate) is_lowered_anew: bool,
 }
 
 /// The state for rewriting a written Route.
 #[derive(Debug)]
 struct WrittenRoute {
-    /// The upstreams that were asked for.
     uses: Uses,
-    service: Option<ServiceKey>,
     /// Whether it lists other spellings of its hosts.
     has_spellings: bool,
     /// The refusals because of the Route, each rule once.
@@ -122,43 +120,70 @@ struct WrittenRoute {
 }
 
 /// The intermediate results of a change.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Work {
+    /// The room for the changed part of the table.
+    room: Room,
     /// Compiled Routes without their patterns.
-    drafts: BTreeMap<Arc<TableKey>, pingsix::Route>,
+    drafts: BTreeMap<Arc<TableKey>, Draft>,
     /// Compiled Routes that are new.
     to_close: BTreeSet<Arc<TableKey>>,
     closed: BTreeMap<Arc<TableKey>, Closed>,
     patterns: ChangedPatterns,
-    /// Upstreams with more or fewer uses than before.
-    used: BTreeSet<UpstreamKey>,
-    /// Services with more or fewer uses than before.
-    services: BTreeSet<ServiceKey>,
+    /// Shared documents with more or fewer uses than before.
+    used: BTreeSet<SharedKey>,
     /// Routes whose refusals may differ.
     to_judge: BTreeSet<usize>,
     /// The charge of a change without another admission.
     growth: Option<Size>,
+    /// New and changed documents.
+    documents: Vec<(DocumentKey, LazyDocument)>,
+    /// The origins of documents that may be new or changed.
+    origins: Vec<(DocumentKey, Provenance)>,
+}
+
+/// A Route without its patterns.
+type Draft = (DocumentKey, pingsix::Route);
+
+impl Work {
+    fn new(room: Room) -> Self {
+        Self {
+            room,
+            drafts: BTreeMap::new(),
+            to_close: BTreeSet::new(),
+            closed: BTreeMap::new(),
+            patterns: ChangedPatterns::new(),
+            used: BTreeSet::new(),
+            to_judge: BTreeSet::new(),
+            growth: None,
+            documents: Vec::new(),
+            origins: Vec::new(),
+        }
+    }
+
+    /// Adds documents that may be new or changed.
+    fn extend(&mut self, documents: impl IntoIterator<Item = WrittenDocument>) {
+        for (key, document, origin) in documents {
+            self.documents.push((key.clone(), document));
+            self.origins.push((key, origin));
+        }
+    }
 }
 
 impl LoweredPlane {
     /// Certificates without room, with their owners.
     pub(crate) fn refused_certificates(&self) -> &[(Arc<ObjectKey>, Refusal)] {
-        self.admission.certificate_refusals()
+        &self.admission.certificate_refusals
     }
 
     /// The warnings of namespaces near their shares, and of owners of listeners without guards.
     pub(crate) fn problems(&self) -> &[Problem] {
-        self.admission.problems()
+        &self.admission.problems
     }
 
     /// The documents.
     pub(crate) const fn data_plane(&self) -> &DataPlane {
-        self.documents.data_plane()
-    }
-
-    /// The number of Route documents that the last change wrote.
-    pub(crate) const fn routes_written(&self) -> usize {
-        self.routes_written
+        &self.documents.data_plane
     }
 
     /// The refusals of a route: rules, each with the first reason, and the route in zones.
@@ -178,30 +203,29 @@ impl LoweredPlane {
         let placements = self.placed.places(plane, input);
         rules.extend(self.admission.refusals(route, routes, &placements, &plane.key));
         rules.sort_by_key(|(rule, _)| *rule);
-        let zones = placements.iter().flat_map(|placement| refusals(plane, route, input, placement));
-        let served = placements.iter().flat_map(|placement| serving(plane, input, placement));
-        RouteRefusals {
-            rules,
-            zones: zones.collect(),
-            served: served.map(|listener| (route, listener)).collect(),
+        let (mut zones, mut served) = (Vec::new(), BTreeSet::new());
+        for Placement { zone, scheme, .. } in placements {
+            let listeners = plane.zones[zone].listeners.iter().copied();
+            for listener in listeners.filter(|listener| input.is_attached_to(*listener)) {
+                match scheme {
+                    Ok(_) => {
+                        served.insert((route, listener));
+                    }
+                    Err(cause) => zones.push(ZoneRefusal { route, listener, cause }),
+                }
+            }
         }
-    }
-
-    /// Whether the last change lowered everything anew.
-    pub(crate) const fn is_lowered_anew(&self) -> bool {
-        self.is_lowered_anew
+        RouteRefusals { rules, zones, served }
     }
 
     /// Changes the data plane into the result of lowering it anew. Returns the routes whose refusals may differ.
     ///
     /// The zones of the data plane are those of the last time; its certificates have changed by
-    /// [`change_certificates`](Self::change_certificates). [`prepare_for_changes`](Self::prepare_for_changes) comes before
-    /// the routes change.
+    /// [`change_certificates`](Self::change_certificates).
     pub(crate) fn change(&mut self, lowering: &Lowering<'_>, changed: LoweringDiff<'_>) -> BTreeSet<usize> {
         (self.routes_written, self.is_lowered_anew) = (0, false);
         self.change_parts(lowering, changed).unwrap_or_else(|Stale| {
             *self = Self::new(lowering);
-            self.prepare_for_changes(lowering.plane, lowering.routes);
             self.is_lowered_anew = true;
             let all = lowering.routes.iter().enumerate().filter(|(_, input)| input.is_there());
             all.map(|(route, _)| route).chain(changed.routes.keys().copied()).collect()
@@ -215,22 +239,29 @@ impl LoweredPlane {
         changed: LoweringDiff<'_>,
     ) -> Result<BTreeSet<usize>, Stale> {
         // Of changed certificates, others may have room than before.
-        let is_recertified = self.is_recertified && !self.admission.certificate_refusals().is_empty();
+        let is_recertified = self.is_recertified && !self.admission.certificate_refusals.is_empty();
         if is_recertified || self.naming.ids.collided() {
             return Err(Stale);
         }
         let Lowering { plane, options, .. } = *lowering;
-        let mut work = Work { to_judge: changed.routes.keys().copied().collect(), ..Work::default() };
+        let mut work = Work::new(Room::of(options.budget));
+        work.to_judge.extend(changed.routes.keys());
         let before = self.data_plane().size;
         let mut parts = self.placed.change(lowering, changed.routes)?;
         self.admit(lowering, changed, &mut parts, &mut work)?;
-        for (group, dirty) in &self.placed.dirty(plane, parts)? {
-            self.compile(lowering, group, dirty, &mut work)?;
+        for (zone, dirty) in &self.placed.dirty(plane, parts)? {
+            let compiled = self.compile(lowering, (*zone, false), dirty, &mut work.room)?;
+            if !compiled.unreached.is_empty() {
+                return Err(Stale);
+            }
+            self.replace(lowering, *zone, dirty, compiled, &mut work);
         }
-        self.close(&mut work, options)?;
+        self.close(&mut work)?;
         self.write(&mut work)?;
-        self.write_upstreams(lowering, changed.backends, &work.used);
-        self.write_services(lowering, changed.policies, &work.services);
+        let backends = changed.backends.iter().map(|index| SharedKey::Upstream(Target::Backend(*index)));
+        work.used.extend(backends.chain(self.naming.services_of(changed.policies).cloned()));
+        self.write_shared(lowering, &mut work);
+        self.documents.put_all(std::mem::take(&mut work.documents), std::mem::take(&mut work.origins));
         let size @ Size { bytes, matcher_entries } = self.data_plane().size;
         let budget = options.budget;
         let fits = size.fits(budget) && self.room <= budget.bytes;

@@ -20,7 +20,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::room::Room;
-use super::table::TableRoute;
 use crate::model::Hostname;
 use crate::normalise::{Path, PathKind, SpellingEnds, other_spellings};
 
@@ -113,12 +112,6 @@ pub(crate) struct Matched<'a> {
     pub(crate) host: Option<&'a Hostname>,
 }
 
-impl<'a> Matched<'a> {
-    pub(crate) fn by(route: &'a TableRoute) -> Self {
-        Self { path: route.key.path.as_ref(), host: route.host.as_ref() }
-    }
-}
-
 impl Closed {
     /// Bytes that the patterns take at least.
     pub(super) fn bytes(&self) -> usize {
@@ -162,8 +155,8 @@ pub(crate) fn close(routes: &[Matched<'_>], room: &mut Room) -> Option<Vec<Close
                 None => listed(own, [&own_patterns[&host]].into_iter()),
             };
             let closed = Closed { hosts: hosts[&host].clone(), uris };
-            room.take_bytes(host_bytes[&host] + closed.uris.iter().map(String::len).sum::<usize>())?;
-            room.take_matcher_entries(closed.matcher_entries())?;
+            let bytes = host_bytes[&host] + closed.uris.iter().map(String::len).sum::<usize>();
+            room.take(bytes, closed.matcher_entries())?;
             Some(closed)
         })
         .collect()

@@ -45,9 +45,19 @@ pub struct Size {
 }
 
 impl Size {
-    /// With fewer bytes, at least none.
-    pub(crate) const fn without_bytes(self, bytes: usize) -> Self {
-        Self { bytes: self.bytes.saturating_sub(bytes), ..self }
+    pub(crate) const fn of(Budget { bytes, matcher_entries }: Budget) -> Self {
+        Self { bytes, matcher_entries }
+    }
+
+    /// The amounts of two sizes, each by a function.
+    pub(crate) fn with(self, other: Self, by: impl Fn(usize, usize) -> usize) -> Self {
+        let matcher_entries = by(self.matcher_entries, other.matcher_entries);
+        Self { bytes: by(self.bytes, other.bytes), matcher_entries }
+    }
+
+    /// One of some equal parts.
+    pub(crate) const fn part(self, parts: usize) -> Self {
+        Self { bytes: self.bytes / parts, matcher_entries: self.matcher_entries / parts }
     }
 
     /// The part of a budget that this is: of bytes or of matcher entries, the larger one. The part of an empty budget is 1.

@@ -15,7 +15,7 @@ use super::naming::Naming;
 use super::plane::{MISDIRECTED, Misdirected, RuleRef};
 use super::redirect::{EntryPort, headers, instruction, native, to_https as redirect_to_https};
 use super::rows::MISSPELLED;
-use super::service::{ServiceKey, id_of_service};
+use super::shared::SharedKey;
 use super::table::{RequestScheme, Row, RowState};
 use crate::attach::Protocol;
 use crate::backends::{Action, Target};
@@ -34,23 +34,22 @@ pub(super) struct Writer<'a, 'l> {
 
 impl<'a> Writer<'a, '_> {
     /// A Route that gives a status itself, and its service.
-    fn native_status(&mut self, status: u16) -> (pingsix::Route, Option<ServiceKey>) {
-        let service = ServiceKey::Status(status);
-        let service_id = self.service(&service);
-        (pingsix::Route { service_id, ..pingsix::Route::default() }, Some(service))
+    fn native_status(&mut self, status: u16) -> pingsix::Route {
+        let service_id = self.shared(SharedKey::Status(status));
+        pingsix::Route { service_id, ..pingsix::Route::default() }
     }
 
     /// A Route that answers with a body.
     fn native_response(&mut self, response: &DirectResponse) -> pingsix::Route {
         pingsix::Route {
             plugins: Plugins::default().with(&response.lower()),
-            upstream_id: Some(self.naming.upstreams.nowhere().to_owned()),
+            upstream_id: self.shared(SharedKey::Nowhere),
             ..pingsix::Route::default()
         }
     }
 
     /// A row as a step of a list.
-    fn step(&mut self, row: &Row<'a>, zone: usize) -> Step<'a> {
+    fn step<'r>(&mut self, row: &'r Row<'a>, zone: usize) -> Step<'r, 'a> {
         let lowering = self.lowering;
         let mut response = self.response(row);
         let (action, chain) = match row.state {
@@ -73,7 +72,7 @@ impl<'a> Writer<'a, '_> {
             RowState::Refused => (Action::status(self.failure(row)), None),
             RowState::Unavailable | RowState::Guard => (Action::status(UNAVAILABLE), None),
         };
-        Step { conditions: vars_of(row.conditions), action, filters: self.filters(row), response, chain }
+        Step { row, conditions: vars_of(row.conditions), action, filters: self.filters(row), response, chain }
     }
 
     /// Refuses a direct response to requests that policies may refuse. PingSIX would respond before it runs them.
@@ -131,7 +130,7 @@ impl<'a> Writer<'a, '_> {
         zone: usize,
     ) -> Decided {
         let mut to_https = take_redirect_to_https(&mut rows);
-        let mut steps: Vec<Step<'a>> = rows.iter().map(|row| self.step(row, zone)).collect();
+        let mut steps: Vec<Step<'_, 'a>> = rows.into_iter().map(|row| self.step(row, zone)).collect();
         let all: &[EntryPort] = &self.lowering.plane.zones[zone].entrances;
         let by_tls: Vec<EntryPort>;
         let mut entrances = all;
@@ -139,16 +138,15 @@ impl<'a> Writer<'a, '_> {
             by_tls =
                 all.iter().copied().filter(|entry_port| entry_port.protocol == Protocol::Https).collect();
             entrances = &by_tls;
-            self.refuse_answers_before_redirect(&rows, &mut steps);
+            self.refuse_answers_before_redirect(&mut steps);
         } else {
-            self.refuse_mixed_audiences(&rows, &mut steps);
+            self.refuse_mixed_audiences(&mut steps);
             // After a failure for all audiences, no later row is reached.
-            if let Some(last) = rows.iter().position(|row| row.conditions.is_empty()) {
-                rows.truncate(last + 1);
+            if let Some(last) = steps.iter().position(|step| step.row.conditions.is_empty()) {
                 steps.truncate(last + 1);
             }
         }
-        let ends_in_404 = rows.last().is_none_or(|row| !row.conditions.is_empty());
+        let ends_in_404 = steps.last().is_none_or(|step| !step.row.conditions.is_empty());
         let alone = steps.len() == 1 && !ends_in_404;
         // Plugins that answer would do so before a redirect to HTTPS.
         // They would also answer requests that came in by another listener.
@@ -157,28 +155,27 @@ impl<'a> Writer<'a, '_> {
         let native =
             steps.first().filter(|_| may_answer).and_then(|step| step.native_redirect(host, entrances));
         if native.is_none() {
-            self.refuse_ambiguous_redirects(&rows, &mut steps, entrances);
+            self.refuse_ambiguous_redirects(&mut steps, entrances);
         }
         if !may_answer {
-            self.refuse_bodies(&rows, &mut steps, address.is_some());
+            self.refuse_bodies(&mut steps, address.is_some());
         }
-        let CommonSettings { filters, chain } = self.common_settings(&rows, &mut steps);
+        let CommonSettings { filters, chain } = self.common_settings(&mut steps).unwrap_or_default();
         let response = steps.first().filter(|_| may_answer).and_then(|step| step.response);
         let response = response.filter(|response| response.body.is_some());
         let status = steps.first().filter(|_| may_answer).and_then(|step| step.action.only_status());
-        let (mut document, service, split_rules) = if let Some(plugin) = native {
+        let (mut document, split_rules) = if let Some(plugin) = native {
             let plugins = Plugins::default().with(&plugin);
-            let upstream_id = Some(self.naming.upstreams.nowhere().to_owned());
-            (pingsix::Route { plugins, upstream_id, ..pingsix::Route::default() }, None, vec![0])
+            let upstream_id = self.shared(SharedKey::Nowhere);
+            (pingsix::Route { plugins, upstream_id, ..pingsix::Route::default() }, vec![0])
         } else if let Some(response) = response {
-            (self.native_response(response), None, vec![0])
+            (self.native_response(response), vec![0])
         } else if let Some(status) = status {
-            let (document, service) = self.native_status(status);
-            (document, service, vec![0])
+            (self.native_status(status), vec![0])
         } else if let Some((mut document, split_rules)) = self.split(&steps, ends_in_404, address) {
             let caches = chain.is_some_and(|chain| chain.facts.caches());
             let exact = host.filter(|host| !host.is_wildcard());
-            let to_fix = exact.filter(|_| self.must_fix_host(&rows, &steps, caches));
+            let to_fix = exact.filter(|_| self.must_fix_host(&steps, caches));
             let fixed = to_fix.map(|host| fixed_host(host, all));
             match filters {
                 Some(filters) => {
@@ -191,64 +188,58 @@ impl<'a> Writer<'a, '_> {
             if caches && exact.is_none() {
                 document.plugins.insert(&cache_off());
             }
-            let service = chain.map(|chain| ServiceKey::Policies(chain.chain.clone()));
-            document.service_id = service.as_ref().and_then(|service| self.service(service));
-            (document, service, split_rules)
+            let service = chain.map(|chain| SharedKey::Policies(chain.chain.clone()));
+            document.service_id = service.and_then(|service| self.shared(service));
+            (document, split_rules)
         } else {
             // One status for all rows: that of the first, which owns the list.
-            let failure = rows.first().map_or(500, |row| self.failure(row));
-            self.refuse_for_want_of_responder(&rows, &steps, failure);
-            self.refuse_rows_for_want_of_responder(to_https.take(), failure);
-            let (document, service) = self.native_status(failure);
-            (document, service, vec![0; steps.len()])
+            let failure = steps.first().map_or(500, |step| self.failure(step.row));
+            self.refuse_for_want_of_responder(&steps, failure);
+            if let Some(row) = to_https.take() {
+                self.lacks(row, Capability::ChosenAnswer, &[&failure.to_string()]);
+            }
+            (self.native_status(failure), vec![0; steps.len()])
         };
-        let decision = |(row, split_rules): (&&Row<'a>, usize)| Decision {
-            origin: Some(origin_of(row)),
-            conditional: !row.conditions.is_empty(),
+        let decision = |(step, split_rules): (&Step<'_, 'a>, usize)| Decision {
+            origin: Some(origin_of(step.row)),
+            conditional: !step.row.conditions.is_empty(),
             split_rules,
         };
         let misdirected = address.map(|_| Decision { origin: None, conditional: true, split_rules: 1 });
         let not_found = ends_in_404.then_some(Decision { origin: None, conditional: false, split_rules: 0 });
-        let of_rows = rows.iter().zip(split_rules).map(decision);
+        let of_rows = steps.iter().zip(split_rules).map(decision);
         let decisions = misdirected.into_iter().chain(of_rows).chain(not_found).collect();
         let redirect = to_https.and_then(|row| self.filters(row)?.redirect.as_ref());
         if let Some(plugin) = redirect.and_then(|redirect| redirect_to_https(redirect, host)) {
             document.plugins.insert(&plugin);
         }
         let redirect = to_https.map(origin_of).map(Box::new);
-        Decided { document, service, decisions, redirect }
+        Decided { document, decisions, redirect }
     }
 
     /// Whether backends must get the exact host of a Route in place of the client's ([`super::host`]).
-    fn must_fix_host(&self, rows: &[&Row<'_>], steps: &[Step<'_>], caches: bool) -> bool {
-        rows.iter().zip(steps).any(|(row, step)| {
-            self.lowering.passes_host(&step.action) && (caches || self.lowering.fixes_host(row.rule))
+    fn must_fix_host(&self, steps: &[Step<'_, '_>], caches: bool) -> bool {
+        steps.iter().any(|step| {
+            self.lowering.passes_host(&step.action) && (caches || self.lowering.fixes_host(step.row.rule))
         })
     }
 
     /// The guard of a zone: 404, and 421 for requests that came in by another listener.
-    pub(super) fn guard(&mut self, misdirected: Option<Misdirected>) -> (pingsix::Route, Option<ServiceKey>) {
+    pub(super) fn guard(&mut self, misdirected: Option<Misdirected>) -> pingsix::Route {
         match misdirected {
             None => self.native_status(404),
             Some(Misdirected::All) => self.native_status(MISDIRECTED),
             Some(Misdirected::UnlessAt(address)) => match self.split(&[], true, Some(address)) {
-                Some((document, _)) => (document, None),
+                Some((document, _)) => document,
                 // There are no such zones without a responder.
                 None => self.native_status(MISDIRECTED),
             },
         }
     }
 
-    /// The id of a service.
-    fn service(&mut self, service: &ServiceKey) -> Option<String> {
-        let Naming { services, ids, .. } = &mut *self.naming;
-        services.id(service, || Some(id_of_service(service, ids))).map(str::to_owned)
-    }
-
-    fn target(&mut self, target: Target) -> Option<String> {
-        let Lowering { options, backends, .. } = *self.lowering;
-        let id = self.naming.upstreams.target(target, options.responder, backends, &mut self.naming.ids);
-        id.map(str::to_owned)
+    /// The id of a shared document.
+    fn shared(&mut self, key: SharedKey) -> Option<String> {
+        self.naming.request(key, self.lowering)
     }
 
     fn filters(&self, row: &Row<'_>) -> Option<&'a Filters> {
@@ -264,57 +255,52 @@ impl<'a> Writer<'a, '_> {
 
     /// Refuses direct responses with a body in a list. PingSIX responds before conditions choose, and the upstreams of
     /// statuses have no bodies.
-    fn refuse_bodies(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'_>], is_fronted: bool) {
-        for (row, step) in rows.iter().zip(steps) {
+    fn refuse_bodies(&mut self, steps: &mut [Step<'_, '_>], is_fronted: bool) {
+        for step in steps {
             if step.response.is_some_and(|response| response.body.is_some()) {
-                let failure = self.failure(row);
+                let failure = self.failure(step.row);
                 step.action = Action::status(failure);
                 let capability =
                     if is_fronted { Capability::BodyBehindFront } else { Capability::BodyBehindConditions };
-                self.lacks(row, capability, &[&failure.to_string()]);
+                self.lacks(step.row, capability, &[&failure.to_string()]);
             }
         }
     }
 
     /// Refuses rows for one audience alone where both would reach them.
-    fn refuse_mixed_audiences(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'_>]) {
-        for (row, step) in rows.iter().zip(steps) {
-            let capability = match row.scheme {
+    fn refuse_mixed_audiences(&mut self, steps: &mut [Step<'_, '_>]) {
+        for step in steps {
+            let capability = match step.row.scheme {
                 RequestScheme::Any => continue,
                 RequestScheme::Tls => Capability::RulesBehindRedirect,
                 RequestScheme::Plaintext => Capability::RedirectBehindRules,
             };
-            step.action = Action::status(self.failure(row));
+            step.action = Action::status(self.failure(step.row));
             step.response = None;
-            self.lacks(row, capability, &[]);
+            self.lacks(step.row, capability, &[]);
         }
     }
 
     /// Refuses redirects that depend on the port a request came in by, where it may have come in by several.
-    fn refuse_ambiguous_redirects(
-        &mut self,
-        rows: &[&Row<'_>],
-        steps: &mut [Step<'_>],
-        entrances: &[EntryPort],
-    ) {
-        for (row, step) in rows.iter().zip(steps) {
+    fn refuse_ambiguous_redirects(&mut self, steps: &mut [Step<'_, '_>], entrances: &[EntryPort]) {
+        for step in steps {
             let Some(redirect) = step.redirect() else { continue };
             if instruction(redirect, entrances).is_none() {
-                step.action = Action::status(self.failure(row));
-                self.lacks(row, Capability::RedirectOfPort, &[]);
+                step.action = Action::status(self.failure(step.row));
+                self.lacks(step.row, Capability::RedirectOfPort, &[]);
             }
         }
     }
 
     /// Refuses rules with policies that may answer, where a redirect to HTTPS follows: PingSIX would ask for credentials
     /// in plaintext.
-    fn refuse_answers_before_redirect(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'_>]) {
-        for (row, step) in rows.iter().zip(steps) {
+    fn refuse_answers_before_redirect(&mut self, steps: &mut [Step<'_, '_>]) {
+        for step in steps {
             if let Some(chain) = step.chain.filter(|chain| chain.facts.may_answer) {
-                let failure = self.failure(row);
+                let failure = self.failure(step.row);
                 (step.action, step.chain) = (Action::status(failure), None);
-                let values = [&*chain.named_to(row.route), &failure.to_string()];
-                self.lacks(row, Capability::PoliciesBehindRedirect, &values);
+                let values = [&*chain.named_to(step.row.route), &failure.to_string()];
+                self.lacks(step.row, Capability::PoliciesBehindRedirect, &values);
             }
         }
     }
@@ -324,21 +310,18 @@ impl<'a> Writer<'a, '_> {
     /// The owner of the list is the oldest route of the first cell, which is the most specific one: a wider rule must
     /// not change its behaviour, however old it is. Of the owner, the last rule counts, which has the fewest
     /// conditions.
-    fn common_settings(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'a>]) -> CommonSettings<'a> {
-        self.find_agreed(rows, steps).unwrap_or_default()
-    }
-
-    fn find_agreed(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'a>]) -> Option<CommonSettings<'a>> {
-        let filtered = || steps.iter().zip(rows).filter(|(step, _)| step.action.is_filtered());
-        let first = filtered().next()?.1;
-        let of_cell = filtered().map(|(_, row)| row).take_while(|row| row.is_of_one_cell(first));
+    fn common_settings(&mut self, steps: &mut [Step<'_, 'a>]) -> Option<CommonSettings<'a>> {
+        let filtered = || steps.iter().filter(|step| step.action.is_filtered());
+        let first = filtered().next()?.row;
+        let of_cell = filtered().map(|step| step.row).take_while(|row| row.is_of_one_cell(first));
         let owner = of_cell.min_by(|one, other| one.compare_age(other))?.route;
-        let (counts, of) = filtered().rfind(|(_, row)| row.route == owner)?;
-        let (agreed, of) = (counts.plugins(), *of);
-        let differ = filtered().any(|(step, _)| step.plugins() != agreed);
+        let counts = filtered().rfind(|step| step.row.route == owner)?;
+        let (agreed, of) = (counts.plugins(), counts.row);
+        let differ = filtered().any(|step| step.plugins() != agreed);
         if differ {
             let rule = self.field_of(of);
-            for (step, row) in steps.iter_mut().zip(rows) {
+            for step in steps {
+                let row = step.row;
                 if step.action.is_filtered() && step.plugins() != agreed {
                     let failure = self.failure(row);
                     let first = if of.route.is_known_to(row.route) {
@@ -395,7 +378,7 @@ impl<'a> Writer<'a, '_> {
     /// another one.
     fn split(
         &mut self,
-        steps: &[Step<'_>],
+        steps: &[Step<'_, '_>],
         ends_in_404: bool,
         address: Option<SocketAddrV4>,
     ) -> Option<(pingsix::Route, Vec<usize>)> {
@@ -426,7 +409,7 @@ impl<'a> Writer<'a, '_> {
             }
         }
         let upstream_id = match own {
-            Some(target) => self.target(target)?,
+            Some(target) => self.shared(SharedKey::Upstream(target))?,
             // The last rule always holds; a Route needs an upstream of its own all the same.
             None => rules.last()?.weighted_upstreams.first()?.upstream_id.clone()?,
         };
@@ -441,7 +424,7 @@ impl<'a> Writer<'a, '_> {
         targets
             .iter()
             .map(|&(target, weight)| {
-                let id = self.target(target)?;
+                let id = self.shared(SharedKey::Upstream(target))?;
                 Some(WeightedUpstream { upstream_id: Some(id), upstream: None, weight })
             })
             .collect()
@@ -449,25 +432,12 @@ impl<'a> Writer<'a, '_> {
 
     /// Refuses the rules whose conditions or shares could not be expressed; an unconditional rule at the end of
     /// a list is served elsewhere and not to blame.
-    fn refuse_for_want_of_responder(&mut self, rows: &[&Row<'_>], steps: &[Step<'_>], failure: u16) {
-        for (row, step) in rows.iter().zip(steps) {
+    fn refuse_for_want_of_responder(&mut self, steps: &[Step<'_, '_>], failure: u16) {
+        for step in steps {
             let is_plain = step.action.targets.len() == 1 && step.redirect().is_none();
-            if row.conditions.is_empty() && is_plain {
-                continue;
+            if !step.row.conditions.is_empty() || !is_plain {
+                self.lacks(step.row, Capability::ChosenAnswer, &[&failure.to_string()]);
             }
-            self.refuse_rows_for_want_of_responder([*row], failure);
-        }
-    }
-
-    fn refuse_rows_for_want_of_responder<'r>(
-        &mut self,
-        rows: impl IntoIterator<Item = &'r Row<'r>>,
-        failure: u16,
-    ) where
-        'a: 'r,
-    {
-        for row in rows {
-            self.lacks(row, Capability::ChosenAnswer, &[&failure.to_string()]);
         }
     }
 }
@@ -475,7 +445,6 @@ impl<'a> Writer<'a, '_> {
 /// A Route that decides, and how it came to be.
 pub(super) struct Decided {
     pub(super) document: pingsix::Route,
-    pub(super) service: Option<ServiceKey>,
     pub(super) decisions: Box<[Decision]>,
     /// The row whose redirect takes requests in plaintext.
     pub(super) redirect: Option<Box<Origin>>,
@@ -496,7 +465,8 @@ fn take_redirect_to_https<'r, 'a>(rows: &mut Vec<&'r Row<'a>>) -> Option<&'r Row
 }
 
 /// One row of a decision list, lowered.
-struct Step<'a> {
+struct Step<'r, 'a> {
+    row: &'r Row<'a>,
     /// Alternatives of `vars`; one empty list when the row is unconditional.
     conditions: Vec<Vec<Vec<String>>>,
     action: Action,
@@ -517,7 +487,7 @@ fn chain_in_words(chain: Option<&Arc<EvaluatedChain>>, reader: &ObjectKey) -> St
     chain.map_or_else(|| "none".to_owned(), |chain| chain.named_to(reader))
 }
 
-impl<'a> Step<'a> {
+impl<'a> Step<'_, 'a> {
     const fn plugins(&self) -> CommonSettings<'a> {
         CommonSettings { filters: self.filters, chain: self.chain }
     }

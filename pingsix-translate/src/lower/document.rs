@@ -9,9 +9,8 @@ use super::lowering::Lowering;
 use super::naming::Naming;
 use super::plane::RuleRef;
 use super::room::Room;
-use super::service::ServiceKey;
+use super::shared::Uses;
 use super::table::{Answer, Groups, RowIndex, TableKey, TableRoute};
-use super::upstream::Uses;
 use crate::model::{Hostname, Origin, Provenance, Refusal};
 use crate::normalise::PathKind;
 use crate::pingsix::{self, DocumentKey, ResourceKind, RoutePatterns};
@@ -27,13 +26,12 @@ impl<'a> Lowering<'a> {
         naming: &mut Naming,
     ) -> RouteDraft {
         let mut writer = Writer { lowering: self, naming, refused: BTreeMap::new() };
-        let (mut document, origin, service) = writer.write(route, zone, groups);
+        let (mut document, origin) = writer.write(route, zone, groups);
         let has_spellings = route.host.is_some() && self.spells(route, zone, groups);
         document.methods = route.key.method.map(str::to_owned).into_iter().collect();
         document.priority = route.key.priority(self.plane.zones[zone].guarded);
         let refused = writer.refused.into_iter().collect();
-        let uses = naming.upstreams.take_requested();
-        RouteDraft { document, origin, uses, service, has_spellings, refused }
+        RouteDraft { document, origin, uses: naming.take_requested(), has_spellings, refused }
     }
 }
 
@@ -42,7 +40,6 @@ pub(super) struct RouteDraft {
     pub(super) document: pingsix::Route,
     pub(super) origin: Provenance,
     pub(super) uses: Uses,
-    pub(super) service: Option<ServiceKey>,
     pub(super) has_spellings: bool,
     pub(super) refused: ThinVec<(RuleRef, Refusal)>,
 }
@@ -81,11 +78,11 @@ impl<'a> Writer<'a, '_> {
         route: &TableRoute,
         zone: usize,
         groups: &Groups<'a>,
-    ) -> (pingsix::Route, Provenance, Option<ServiceKey>) {
+    ) -> (pingsix::Route, Provenance) {
         match &route.answer {
             Answer::OtherSpelling(protected) => {
                 let first = protected.first().map(|&(group, row)| groups[group].1[row].with_other_spelling());
-                let Decided { document, service, decisions, redirect } =
+                let Decided { document, decisions, redirect } =
                     self.decide(first.iter().collect(), route.host.as_ref(), zone);
                 let provenance = Provenance::Rules {
                     listener: route.key.zone.clone(),
@@ -95,18 +92,16 @@ impl<'a> Writer<'a, '_> {
                     shadowed: Box::default(),
                 };
                 let name = name_of(protected, groups).filter(|_| self.lowering.options.route_names);
-                (pingsix::Route { name, ..document }, provenance, service)
+                (pingsix::Route { name, ..document }, provenance)
             }
             Answer::Guard => {
                 let listener = route.key.zone.as_ref().map(ToString::to_string).unwrap_or_default();
                 let misdirected = self.lowering.plane.zones[zone].misdirected;
-                let (document, service) = self.guard(misdirected);
-                (document, Provenance::Guard { listener }, service)
+                (self.guard(misdirected), Provenance::Guard { listener })
             }
             Answer::Decide { list, shadowed, exposed } => {
                 let rows = list.iter().map(|&(group, row)| &groups[group].1[row]).collect();
-                let Decided { document, service, decisions, redirect } =
-                    self.decide(rows, route.host.as_ref(), zone);
+                let Decided { document, decisions, redirect } = self.decide(rows, route.host.as_ref(), zone);
                 for &(group, row) in exposed {
                     self.limit_exposed(&groups[group].1[row], shadowed.contains(&(group, row)));
                 }
@@ -117,11 +112,8 @@ impl<'a> Writer<'a, '_> {
                     redirect,
                     shadowed: origins_of(shadowed, groups),
                 };
-                if self.lowering.options.route_names {
-                    (pingsix::Route { name: name_of(list, groups), ..document }, provenance, service)
-                } else {
-                    (document, provenance, service)
-                }
+                let name = name_of(list, groups).filter(|_| self.lowering.options.route_names);
+                (pingsix::Route { name, ..document }, provenance)
             }
         }
     }

@@ -7,6 +7,7 @@ use super::rows::RouteInput;
 use crate::backends::Backends;
 use crate::model::Options;
 use crate::normalise::Rule;
+use crate::pingsix::canonical_prefix;
 use crate::policy::Policies;
 
 /// The inputs of a data plane.
@@ -20,6 +21,11 @@ pub(crate) struct Lowering<'a> {
 }
 
 impl<'a> Lowering<'a> {
+    /// Length of the prefix of all keys.
+    pub(super) fn prefix(&self) -> usize {
+        canonical_prefix(&self.plane.key.prefix(&self.options.root)).len()
+    }
+
     /// A rule with its route.
     pub(super) fn rule(&self, rule: RuleRef) -> (&'a RouteInput, &'a Rule) {
         let input: &'a RouteInput = &self.routes[rule.route];

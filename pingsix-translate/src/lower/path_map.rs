@@ -8,93 +8,111 @@ use thin_vec::ThinVec;
 
 use crate::normalise::{Path, PathKind};
 
-/// Something that answers for a path, and maybe one method only.
-pub(super) trait PathEntry {
-    fn path(&self) -> &Path;
-    fn method(&self) -> Option<&'static str>;
+/// The requests of a path, of one method or of all methods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Region<'a> {
+    pub(super) path: &'a Path,
+    /// `None` stands for all methods without a region of their own.
+    pub(super) method: Option<&'static str>,
+}
 
+impl Region<'_> {
     /// Sort key inside a group, as in a Route's priority.
-    fn rank(&self) -> (u32, bool) {
-        (self.path().precedence(), self.method().is_some())
+    pub(super) fn rank(self) -> (u32, bool) {
+        (self.path.precedence(), self.method.is_some())
     }
 
-    /// Whether requests with this method reach it; no method stands for all that have nothing of their own.
-    fn takes(&self, method: Option<&'static str>) -> bool {
-        self.method().is_none() || self.method() == method
+    /// Whether the region has requests with this method.
+    pub(super) fn takes(self, method: Option<&'static str>) -> bool {
+        self.method.is_none() || self.method == method
+    }
+
+    /// Whether some request has the methods of both.
+    pub(super) fn meets(self, method: Option<&'static str>) -> bool {
+        method.is_none() || self.takes(method)
     }
 }
 
-/// A map from paths that finds the entries covering a path and the entries below it in logarithmic time. Most maps have one
-/// entry, and a node of a `BTreeMap` has room for eleven, so the lists are thin.
+/// The values of the regions of one text, first in their order first.
+type Values<'a, T> = ThinVec<(Region<'a>, T)>;
+
+/// A map from regions that finds the regions covering a path and those below it in logarithmic time. Most maps have one
+/// region, and a node of a `BTreeMap` has room for eleven, so the lists are thin.
 #[derive(Debug)]
 pub(super) struct PathMap<'a, T> {
-    exact: BTreeMap<&'a str, ThinVec<T>>,
-    /// By stem; entries of one stem differ in method or in a trailing slash.
-    prefix: BTreeMap<&'a str, ThinVec<T>>,
+    exact: BTreeMap<&'a str, Values<'a, T>>,
+    /// By stem; regions of one stem differ in method or in a trailing slash.
+    prefix: BTreeMap<&'a str, Values<'a, T>>,
     /// By text.
-    literal: BTreeMap<&'a str, ThinVec<T>>,
+    literal: BTreeMap<&'a str, Values<'a, T>>,
 }
 
-impl<'a, T: PathEntry> PathMap<'a, T> {
-    pub(super) fn new() -> Self {
+impl<T> Default for PathMap<'_, T> {
+    fn default() -> Self {
         Self { exact: BTreeMap::new(), prefix: BTreeMap::new(), literal: BTreeMap::new() }
     }
+}
 
-    /// The entry for exactly this path and method, made if need be.
-    pub(super) fn entry(
-        &mut self,
-        path: &'a Path,
-        method: Option<&'static str>,
-        make: impl FnOnce() -> T,
-    ) -> &mut T {
-        let map = match path.kind {
+impl<'a, T> PathMap<'a, T> {
+    /// The value of a region; a new one has the default.
+    pub(super) fn entry(&mut self, region: Region<'a>) -> &mut T
+    where
+        T: Default,
+    {
+        let map = match region.path.kind {
             PathKind::Prefix => &mut self.prefix,
             // Other spellings are in no cell; they would stand alone, as an exact path does.
             PathKind::Exact | PathKind::Spellings | PathKind::LiteralSpellings => &mut self.exact,
             PathKind::Literal => &mut self.literal,
         };
-        let list = map.entry(path.stem()).or_default();
-        let rank = (path.precedence(), method.is_some());
-        let at = list.iter().position(|item| item.path() == path && item.method() == method).unwrap_or_else(
-            || {
-                let at = list.partition_point(|item| item.rank() > rank);
-                if list.is_empty() {
-                    // Most often it stays the only one.
-                    list.reserve_exact(1);
-                }
-                list.insert(at, make());
-                at
-            },
-        );
-        &mut list[at]
+        let list = map.entry(region.path.stem()).or_default();
+        let at = list.iter().position(|(other, _)| *other == region).unwrap_or_else(|| {
+            let at = list.partition_point(|(other, _)| other.rank() > region.rank());
+            if list.is_empty() {
+                // Most often it stays the only one.
+                list.reserve_exact(1);
+            }
+            list.insert(at, (region, T::default()));
+            at
+        });
+        &mut list[at].1
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.exact.values().chain(self.prefix.values()).chain(self.literal.values()).flatten()
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Region<'a>, &T)> {
+        self.exact.values().chain(self.prefix.values()).chain(self.literal.values()).flat_map(regions)
     }
 
-    pub(super) fn into_values(self) -> impl Iterator<Item = T> {
+    pub(super) fn into_values(self) -> impl Iterator<Item = (Region<'a>, T)> {
         let Self { exact, prefix, literal } = self;
         exact.into_values().chain(prefix.into_values()).chain(literal.into_values()).flatten()
     }
 
-    /// The entries that match wherever `path` does, in their order.
-    pub(super) fn covering<'s>(&'s self, path: &'s Path) -> impl Iterator<Item = &'s T> + 's {
+    /// The value of a region, if there is one.
+    pub(super) fn get(&self, region: Region<'a>) -> Option<&T> {
+        let mut covering = self.covering(region.path);
+        covering.find_map(|(other, value)| (other == region).then_some(value))
+    }
+
+    /// The regions that match wherever `path` does, in their order.
+    pub(super) fn covering<'s>(&'s self, path: &'s Path) -> impl Iterator<Item = (Region<'a>, &'s T)> + 's {
         let is_exact = path.kind == PathKind::Exact;
         let exact = is_exact.then(|| self.exact.get(&*path.text)).flatten();
         // An element prefix does not cover the literal prefix of the same text.
         let is_covered = |stem: &&str| path.kind != PathKind::Literal || stem.len() < path.text.len();
         let stems = stems(path.stem()).filter(is_covered);
-        let prefix = stems.filter_map(|stem| self.prefix.get(stem)).flatten();
-        let literal = prefixes_in(&self.literal, path.stem()).into_iter().flat_map(|(_, items)| items);
-        exact.into_iter().flatten().chain(in_order(prefix, literal))
+        let prefix = stems.filter_map(|stem| self.prefix.get(stem));
+        let literal = prefixes_in(&self.literal, path.stem()).map(|(_, values)| values);
+        exact
+            .into_iter()
+            .flat_map(regions)
+            .chain(in_order(prefix.flat_map(regions), literal.flat_map(regions)))
     }
 
-    /// The entries that match in a proper part of the prefix `path`.
-    pub(super) fn below<'s>(&'s self, path: &'s Path) -> impl Iterator<Item = &'s T> + 's {
+    /// The regions that match in a proper part of the prefix `path`.
+    pub(super) fn below<'s>(&'s self, path: &'s Path) -> impl Iterator<Item = (Region<'a>, &'s T)> + 's {
         let (kind, stem) = (path.kind, path.stem());
         let is_under = move |text: &str| text.strip_prefix(stem).is_some_and(|rest| rest.starts_with('/'));
-        let from = move |map: &'s BTreeMap<&'a str, ThinVec<T>>| {
+        let from = move |map: &'s BTreeMap<&'a str, Values<'a, T>>| {
             map.range::<str, _>((Bound::Included(stem), Bound::Unbounded))
                 .take_while(move |(text, _)| kind != PathKind::Exact && text.starts_with(stem))
         };
@@ -103,18 +121,25 @@ impl<'a, T: PathEntry> PathMap<'a, T> {
         let prefix = from(&self.prefix).filter(move |(text, _)| is_literal || is_under(text));
         let literal = from(&self.literal)
             .filter(move |(text, _)| if is_literal { **text != stem } else { is_under(text) });
-        exact.chain(prefix).chain(literal).flat_map(|(_, items)| items)
+        exact.chain(prefix).chain(literal).flat_map(|(_, values)| regions(values))
     }
 }
 
-/// Entries of two orders in one.
-fn in_order<'s, T: PathEntry + 's>(
-    one: impl Iterator<Item = &'s T>,
-    other: impl Iterator<Item = &'s T>,
-) -> impl Iterator<Item = &'s T> {
+/// The regions of a list with their values.
+fn regions<'s, 'a, T>(
+    values: &'s Values<'a, T>,
+) -> impl Iterator<Item = (Region<'a>, &'s T)> + use<'s, 'a, T> {
+    values.iter().map(|(region, value)| (*region, value))
+}
+
+/// Regions of two orders in one.
+fn in_order<'a, 's, T: 's>(
+    one: impl Iterator<Item = (Region<'a>, &'s T)>,
+    other: impl Iterator<Item = (Region<'a>, &'s T)>,
+) -> impl Iterator<Item = (Region<'a>, &'s T)> {
     let (mut one, mut other) = (one.peekable(), other.peekable());
     std::iter::from_fn(move || match (one.peek(), other.peek()) {
-        (Some(first), Some(second)) if first.rank() < second.rank() => other.next(),
+        (Some((first, _)), Some((second, _))) if first.rank() < second.rank() => other.next(),
         (Some(_), _) => one.next(),
         (None, _) => other.next(),
     })
@@ -124,34 +149,31 @@ fn in_order<'s, T: PathEntry + 's>(
 pub(super) fn prefixes_in<'m, K: Borrow<str> + Ord, V>(
     map: &'m BTreeMap<K, V>,
     text: &str,
-) -> Vec<(&'m K, &'m V)> {
+) -> impl Iterator<Item = (&'m K, &'m V)> {
+    let last_up_to = |text: &str| {
+        let last = map.range::<str, _>((Bound::Unbounded, Bound::Included(text))).next_back();
+        last.map(|(key, _)| key.borrow())
+    };
+    prefixes(text, last_up_to).into_iter().filter_map(|prefix| map.get_key_value(prefix))
+}
+
+/// The texts of a sorted set that are prefixes of a text, longest first. `last_up_to` finds the last one up to a text.
+pub(super) fn prefixes<'m>(text: &str, last_up_to: impl Fn(&str) -> Option<&'m str>) -> Vec<&'m str> {
     let mut found = Vec::new();
     let mut rest = Some(text);
-    while let Some(text) = rest {
-        let last = map.range::<str, _>((Bound::Unbounded, Bound::Included(text))).next_back();
-        let Some((key, value)) = last else { break };
-        let common = common_prefix(key.borrow(), text);
-        if common.len() == key.borrow().len() {
-            found.push((key, value));
-            rest = without_last_letter(common);
+    while let Some(last) = rest.and_then(&last_up_to) {
+        let text = rest.unwrap_or_default();
+        let letters = last.chars().zip(text.chars()).take_while(|(one, other)| one == other);
+        let common = &text[..letters.map(|(letter, _)| letter.len_utf8()).sum()];
+        rest = if common.len() == last.len() {
+            found.push(last);
+            common.char_indices().next_back().map(|(at, _)| &common[..at])
         } else {
-            // A longer prefix of the text would come between this key and the text.
-            rest = Some(common);
-        }
+            // A longer prefix of the text would come between this one and the text.
+            Some(common)
+        };
     }
     found
-}
-
-/// The text that two texts begin with.
-pub(super) fn common_prefix<'t>(one: &str, other: &'t str) -> &'t str {
-    let letters = one.chars().zip(other.chars()).take_while(|(one, other)| one == other);
-    let length: usize = letters.map(|(letter, _)| letter.len_utf8()).sum();
-    &other[..length]
-}
-
-pub(super) fn without_last_letter(text: &str) -> Option<&str> {
-    let mut letters = text.chars();
-    letters.next_back().map(|_| letters.as_str())
 }
 
 /// The stems of all prefixes that match a path or everything under it, longest first: for `/a/b` it is `/a/b`,
@@ -166,16 +188,16 @@ fn stems(text: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
-    struct Entry(Path);
-
-    impl PathEntry for Entry {
-        fn path(&self) -> &Path {
-            &self.0
+    fn map(paths: &[Path]) -> PathMap<'_, ()> {
+        let mut map = PathMap::default();
+        for path in paths {
+            map.entry(Region { path, method: None });
         }
+        map
+    }
 
-        fn method(&self) -> Option<&'static str> {
-            None
-        }
+    fn texts<'a>(found: impl Iterator<Item = (Region<'a>, &'a ())>) -> String {
+        found.map(|(region, ())| text(region.path)).collect::<Vec<_>>().join(" ")
     }
 
     fn prefix(text: &str) -> Path {
@@ -215,14 +237,9 @@ mod tests {
             exact("/ab"),
             exact("/abx"),
         ];
-        let mut map = PathMap::new();
-        for path in &paths {
-            map.entry(path, None, || Entry(path.clone()));
-        }
-        let texts =
-            |found: Vec<&Entry>| found.iter().map(|entry| text(&entry.0)).collect::<Vec<_>>().join(" ");
-        let covering = |path: Path| texts(map.covering(&path).collect());
-        let below = |path: Path| texts(map.below(&path).collect());
+        let map = map(&paths);
+        let covering = |path: Path| texts(map.covering(&path));
+        let below = |path: Path| texts(map.below(&path));
         assert_eq!(covering(literal("/ab")), "/ab* /");
         assert_eq!(covering(literal("/ab/cd")), "/ab/cd* /ab/ /ab /ab* /");
         assert_eq!(covering(prefix("/ab/cd")), "/ab/cd /ab/cd* /ab/ /ab /ab* /");
@@ -233,7 +250,7 @@ mod tests {
         assert_eq!(below(prefix("/ab")), "=/ab /ab/cd /ab/cd*");
         for (one, other) in paths.iter().flat_map(|one| paths.iter().map(move |other| (one, other))) {
             assert_eq!(
-                map.covering(other).any(|entry| entry.0 == *one),
+                map.covering(other).any(|(region, ())| region.path == one),
                 one.covers(other),
                 "{} covers {}",
                 text(one),
@@ -255,14 +272,9 @@ mod tests {
             exact("/ab"),
             exact("/a/b"),
         ];
-        let mut map = PathMap::new();
-        for path in &paths {
-            map.entry(path, None, || Entry(path.clone()));
-        }
-        let texts =
-            |found: Vec<&Entry>| found.iter().map(|entry| text(&entry.0)).collect::<Vec<_>>().join(" ");
-        assert_eq!(texts(map.covering(path).collect()), covering, "covering {}", text(path));
-        assert_eq!(texts(map.below(path).collect()), below, "below {}", text(path));
+        let map = map(&paths);
+        assert_eq!(texts(map.covering(path)), covering, "covering {}", text(path));
+        assert_eq!(texts(map.below(path)), below, "below {}", text(path));
     }
 
     #[test]

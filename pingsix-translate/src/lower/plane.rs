@@ -8,7 +8,10 @@ use super::redirect::EntryPort;
 use super::ssl::{ServedCertificate, ServedCertificates, certificates};
 use crate::attach::{Listener, ListenerState, Protocol, claimed_protocol};
 use crate::infrastructure::INGRESS_PORTS;
-use crate::model::{Age, DataPlaneKey, Hostname, Layout, ObjectKey, ObjectName, compare_age};
+use crate::model::{
+    Age, DataPlaneKey, Hostname, Layout, ObjectKey, ObjectName, compare_age, hostname_and_wider,
+    wider_hostnames,
+};
 use crate::parameters::PlaneSettings;
 use crate::small_set::SmallSet;
 
@@ -233,7 +236,7 @@ fn zones(listeners: &[Listener], served: &[usize]) -> Vec<ZoneListeners> {
                     .min_by(|one, other| compare_age((one.0, one.1), (other.0, other.1)))
                     .map(|(age, owner)| (age, owner.clone())),
                 guarded: misdirected.is_some()
-                    || wider(hostname.as_ref()).any(|wider| hostnames.contains(&wider)),
+                    || wider_hostnames(hostname.as_ref()).any(|wider| hostnames.contains(&wider)),
                 misdirected,
                 entrances: members.iter().filter_map(|&index| entry_port(&listeners[index])).collect(),
                 exposed_on: plaintext_port.filter(|_| all_https),
@@ -305,7 +308,7 @@ pub(super) fn ports(
     let mut kept = Vec::new();
     for (index, listener) in listeners.iter().enumerate().filter(|(_, listener)| keeps_its_hosts(listener)) {
         if let Some(port) = ports.get(&listener.port)
-            && wider(listener.hostname.as_ref()).any(|wider| port.contains_key(&wider))
+            && wider_hostnames(listener.hostname.as_ref()).any(|wider| port.contains_key(&wider))
         {
             kept.push((index, listener));
         }
@@ -318,13 +321,7 @@ pub(super) fn ports(
 
 /// The listener of a port with the longest hostname that covers this one.
 pub(super) fn most_specific(port: &Port, hostname: Option<&Hostname>) -> Option<usize> {
-    let own = port.get(&hostname.cloned()).copied();
-    own.or_else(|| wider(hostname).find_map(|wider| port.get(&wider).copied()))
-}
-
-/// The hostnames that stand for every host this does and for more, longest first.
-pub(super) fn wider(hostname: Option<&Hostname>) -> impl Iterator<Item = Option<Hostname>> + '_ {
-    hostname.into_iter().flat_map(|hostname| hostname.wider().map(Some).chain([None]))
+    hostname_and_wider(hostname).find_map(|name| port.get(&name).copied())
 }
 
 #[cfg(test)]

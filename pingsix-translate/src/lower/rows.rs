@@ -10,7 +10,7 @@ use crate::attach::{Attachment, Protocol, ServedName, attached_listeners, served
 use crate::backends::ResolvedRule;
 #[cfg(doc)]
 use crate::infrastructure::INGRESS_PORTS;
-use crate::model::{Hostname, hostname_precedence};
+use crate::model::{Hostname, hostname_and_wider, hostname_precedence};
 use crate::normalise::{Match, Part, Route, Rule, RuleRole};
 use crate::policy::{ListenerChains, RuleProtection};
 use crate::small_set::SmallSet;
@@ -164,11 +164,6 @@ impl RouteInput {
             is_protected: self.is_protected(rule),
         }
     }
-
-    /// The listeners the route is attached to, through whichever parentRef.
-    pub(super) fn listeners(&self) -> impl Iterator<Item = usize> + '_ {
-        self.attached.listeners.iter().copied()
-    }
 }
 
 /// The status of other spellings of a protected path.
@@ -224,16 +219,10 @@ pub(crate) enum ZoneRefusalCause {
     Exposed { port: u16 },
 }
 
-/// The zones of a data plane, each with the routes that have a name there.
-#[derive(Debug)]
-pub(crate) struct PlaneRows<'a> {
-    pub(super) plane: &'a Plane,
-    pub(super) routes: &'a [Arc<RouteInput>],
-    /// By zone: index of the route, and its placement.
-    pub(super) zones: Vec<Vec<(usize, Placement)>>,
-}
+/// The places of routes, by index of the route. Routes without a place have no entry.
+pub(super) type Places = BTreeMap<usize, Box<[Placement]>>;
 
-/// The served names, at least one.
+/// The served names of a route in a zone.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Placement {
     pub(crate) zone: usize,
@@ -266,6 +255,7 @@ impl Placer {
     /// The names of a route, without effects between routes, which [`serve_over_tls`] has.
     pub(super) fn place(&self, plane: &Plane, input: &RouteInput) -> Vec<Placement> {
         let zones: BTreeSet<usize> = input
+            .attached
             .listeners()
             .filter_map(|listener| self.zones_of.get(&listener))
             .flatten()
@@ -276,45 +266,32 @@ impl Placer {
             let own = members.hostname.as_ref();
             let mut names = served_names(&input.route.hostnames, own);
             // Every host of the others belongs to a narrower zone.
-            names.retain(|name| most_specific(&self.hostnames, name.served.as_ref()).as_ref() == own);
+            let is_zone =
+                |name: &Option<Hostname>| name.as_ref().is_none_or(|name| self.hostnames.contains(name));
+            names.retain(|name| {
+                hostname_and_wider(name.served.as_ref()).find(is_zone).flatten().as_ref() == own
+            });
             let scheme = || scheme(members, input, &names);
             (!names.is_empty()).then(|| Placement { zone, scheme: scheme(), names: names.clone() })
         };
         zones.into_iter().filter_map(placement).collect()
     }
-}
 
-impl<'a> PlaneRows<'a> {
-    pub(crate) fn new(plane: &'a Plane, routes: &'a [Arc<RouteInput>]) -> Self {
-        let placer = Placer::new(plane);
-        let mut by_zone: Vec<Vec<(usize, Placement)>> = plane.zones.iter().map(|_| Vec::new()).collect();
-        for (route, input) in routes.iter().enumerate() {
-            for placement in placer.place(plane, input) {
-                by_zone[placement.zone].push((route, placement));
+    /// The places of all routes.
+    pub(super) fn place_all(&self, plane: &Plane, routes: &[Arc<RouteInput>]) -> Places {
+        let placed = routes.iter().enumerate().map(|(route, input)| (route, self.place(plane, input)));
+        let placed = placed.filter(|(_, places)| !places.is_empty());
+        // Most routes have one place, and the capacity of a vector that grows is 4.
+        let mut places: Places = placed.map(|(route, places)| (route, places.into())).collect();
+        let redirects =
+            places.values().flatten().filter(|place| place.scheme == Ok(RequestScheme::Plaintext));
+        let redirecting: BTreeSet<usize> = redirects.map(|place| place.zone).collect();
+        for (route, places) in places.iter_mut().filter(|_| !redirecting.is_empty()) {
+            for place in places.iter_mut().filter(|place| redirecting.contains(&place.zone)) {
+                serve_over_tls(&plane.zones[place.zone], place, &routes[*route]);
             }
         }
-        for (members, placed) in plane.zones.iter().zip(&mut by_zone) {
-            if placed.iter().any(|(_, placement)| placement.scheme == Ok(RequestScheme::Plaintext)) {
-                for (route, placement) in placed {
-                    serve_over_tls(members, placement, &routes[*route]);
-                }
-            }
-        }
-        Self { plane, routes, zones: by_zone }
-    }
-
-    /// Every route with its places, in the order of zones.
-    pub(super) fn placements(&self) -> impl Iterator<Item = &(usize, Placement)> {
-        self.zones.iter().flatten()
-    }
-
-    /// The places of each route that has any.
-    pub(super) fn by_route(&self) -> BTreeMap<usize, Vec<&Placement>> {
-        let mut by_route: BTreeMap<usize, Vec<&Placement>> = BTreeMap::new();
-        for (route, placement) in self.placements() {
-            by_route.entry(*route).or_default().push(placement);
-        }
-        by_route
+        places
     }
 }
 
@@ -379,37 +356,6 @@ fn answers(rule: &Rule) -> bool {
     rule.filters.as_deref().is_some_and(|filters| filters.redirect.is_some() || filters.response.is_some())
 }
 
-/// The listeners of a zone that a route in it is attached to.
-fn attached<'s>(
-    plane: &'s Plane,
-    input: &'s RouteInput,
-    placement: &Placement,
-) -> impl Iterator<Item = usize> + 's {
-    let listeners = plane.zones[placement.zone].listeners.iter();
-    listeners.filter(|listener| input.attached.listeners.contains(listener)).copied()
-}
-
-/// The refusals of a route in a zone.
-pub(super) fn refusals(
-    plane: &Plane,
-    route: usize,
-    input: &RouteInput,
-    placement: &Placement,
-) -> Vec<ZoneRefusal> {
-    let Err(cause) = placement.scheme else { return Vec::new() };
-    attached(plane, input, placement).map(|listener| ZoneRefusal { route, listener, cause }).collect()
-}
-
-/// The listeners that serve a route in a zone.
-pub(super) fn serving<'s>(
-    plane: &'s Plane,
-    input: &'s RouteInput,
-    placement: &Placement,
-) -> impl Iterator<Item = usize> + 's {
-    let is_served = placement.scheme.is_ok();
-    attached(plane, input, placement).filter(move |_| is_served)
-}
-
 /// Whom a route with these names is served to, or why it cannot be served in a zone alone.
 fn scheme(
     zone: &ZoneListeners,
@@ -467,15 +413,6 @@ fn only_redirects_to_https(input: &RouteInput) -> bool {
         let redirect = rule.filters.as_deref().and_then(|filters| filters.redirect.as_ref());
         redirect.is_some_and(is_to_https)
     })
-}
-
-/// The longest of the zones' hostnames that covers a name; none is the zone of every host.
-pub(super) fn most_specific(hostnames: &BTreeSet<Hostname>, name: Option<&Hostname>) -> Option<Hostname> {
-    let name = name?;
-    if hostnames.contains(name) {
-        return Some(name.clone());
-    }
-    name.wider().find(|wider| hostnames.contains(wider))
 }
 
 #[cfg(test)]

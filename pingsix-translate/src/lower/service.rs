@@ -7,44 +7,20 @@
 //! policy change, such as the keys of a Secret. The upstream is constant and never used, because each Route has its own: an
 //! upstream with endpoints would have PingSIX rebuild the service with every endpoint (`src/proxy/control_plane.rs`).
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::id::{Ids, Name};
 use super::lowering::Lowering;
 use super::plane::RuleRef;
-use super::upstream::NOWHERE;
+use super::upstream::nowhere;
 use crate::backends::Target;
-use crate::model::{ObjectKey, Provenance};
-use crate::normalise::{DirectResponse, pattern_charge_of_policies};
-use crate::pingsix::{Document, DocumentKey, Plugins, ResourceKind, Service, Upstream, listed_bytes};
+use crate::model::Provenance;
+use crate::normalise::DirectResponse;
+use crate::pingsix::{Document, Plugins, Service};
 use crate::policy::{ChainError, Credentials, EvaluatedChain, Policies, PolicyChain};
 
-/// The contents of a service.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum ServiceKey {
-    /// A status as the answer, before a request would reach a backend.
-    Status(u16),
-    /// The policies of rules.
-    Policies(Arc<PolicyChain>),
-}
-
-impl ServiceKey {
-    /// Whether one of these policies has a part in the service.
-    pub(super) fn has_any(&self, policies: &BTreeSet<Arc<ObjectKey>>) -> bool {
-        match self {
-            Self::Status(_) => false,
-            Self::Policies(chain) => chain.has_any(policies),
-        }
-    }
-}
-
-/// The id of a service.
-pub(super) fn id_of_service(key: &ServiceKey, ids: &mut Ids) -> String {
-    let chain = match key {
-        ServiceKey::Status(status) => return format!("status-{status}"),
-        ServiceKey::Policies(chain) => chain,
-    };
+/// The id of the service of policies.
+pub(super) fn id_of_policies(chain: &PolicyChain, ids: &mut Ids) -> String {
     let of_policies = chain
         .policies
         .iter()
@@ -57,30 +33,20 @@ pub(super) fn id_of_service(key: &ServiceKey, ids: &mut Ids) -> String {
     ids.assign(&Name::new('s', &attributes))
 }
 
-/// A service, and where it comes from.
-pub(super) fn write_service(key: &ServiceKey, policies: &Policies) -> (Service, Provenance) {
-    let (plugins, provenance) = match key {
-        ServiceKey::Status(status) => (
-            Plugins::default().with(&DirectResponse::status(*status).lower()),
-            Provenance::Status { status: Some(*status) },
-        ),
-        ServiceKey::Policies(chain) => (
-            policies.plugins(chain),
-            Provenance::Policies { policies: policies.plugin_names(chain).collect() },
-        ),
-    };
-    let nodes = BTreeMap::from([(NOWHERE.to_owned(), 1)]);
-    let upstream = Some(Box::new(Upstream { nodes, ..Upstream::default() }));
-    (Service { plugins, upstream, ..Service::default() }, provenance)
+/// The service of a status, and its provenance.
+pub(super) fn of_status(status: u16) -> (Document, Provenance) {
+    let plugins = Plugins::default().with(&DirectResponse::status(status).lower());
+    (service(plugins), Provenance::Status { status: Some(status) })
 }
 
-/// Bytes of a service in a list response, with the charge for the memory of its patterns.
-pub(super) fn service_bytes(key: &ServiceKey, policies: &Policies, prefix: usize) -> usize {
-    let service = write_service(key, policies).0;
-    // An id that collided.
-    let key = DocumentKey { kind: ResourceKind::Service, id: "s".repeat(25) };
-    let patterns = pattern_charge_of_policies(&service.plugins);
-    prefix + listed_bytes(&key, &Document::Service(service).into()) + patterns
+/// The service of policies, and its provenance.
+pub(super) fn of_policies(chain: &PolicyChain, policies: &Policies) -> (Document, Provenance) {
+    let provenance = Provenance::Policies { policies: policies.plugin_names(chain).collect() };
+    (service(policies.plugins(chain)), provenance)
+}
+
+fn service(plugins: Plugins) -> Document {
+    Document::Service(Service { plugins, upstream: Some(Box::new(nowhere())), ..Service::default() })
 }
 
 impl<'a> Lowering<'a> {

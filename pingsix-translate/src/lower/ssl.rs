@@ -15,7 +15,9 @@ use std::sync::Arc;
 use super::id::{Ids, Name};
 use crate::attach::{Listener, ServerName};
 use crate::bounds;
-use crate::model::{Age, Capability, CertificateReference, Hostname, ObjectName, Provenance, Refusal};
+use crate::model::{
+    Age, Capability, CertificateReference, Hostname, ObjectName, Provenance, Refusal, hostname_and_wider,
+};
 use crate::pingsix::{FRAMING, Ssl};
 use crate::references::Certificate;
 
@@ -175,12 +177,11 @@ impl Selection {
 
     fn listener(&self, port: u16, name: &ServerName) -> Option<usize> {
         let at = |hostname: Option<Hostname>| self.0.get(&(port, hostname)).copied();
-        match name {
-            ServerName::Any => at(None),
-            ServerName::Named(name) => {
-                std::iter::once(name.clone()).chain(name.wider()).map(Some).chain([None]).find_map(at)
-            }
-        }
+        let name = match name {
+            ServerName::Any => None,
+            ServerName::Named(name) => Some(name),
+        };
+        hostname_and_wider(name).find_map(at)
     }
 }
 

@@ -26,6 +26,7 @@ use crate::lower::{Size, StreamPlane};
 use crate::model::{
     DataPlaneKey, FieldPath, Kind, ObjectName, Options, Origin, Problem, Reason, Refusal, Severity,
 };
+use crate::stream::StreamConfig;
 
 /// The stream documents of a Gateway, and the refused parts.
 #[derive(Debug)]
@@ -155,11 +156,12 @@ impl Lowering<'_> {
         });
         let problems = problems.collect();
         let mut plane = writer.finish();
-        plane.size = Size {
-            bytes: plane.config.size_in_bytes(self.prefix),
-            matcher_entries: plane.config.matcher_entries(),
-        };
+        plane.size = self.size_of(&plane.config);
         StreamDocuments { plane, problems }
+    }
+
+    fn size_of(&self, config: &StreamConfig) -> Size {
+        Size { bytes: config.size_in_bytes(self.prefix), matcher_entries: config.matcher_entries() }
     }
 }
 

@@ -89,6 +89,7 @@ use std::sync::Arc;
 use self::cell::SchemeSet;
 use self::chain::{Decided, DecidedGroups, decide_groups};
 use super::RuleRef;
+use super::path_map::Region;
 use super::room::Room;
 use crate::model::{Age, Hostname, ObjectKey, Section, compare_age, hostname_precedence};
 use crate::normalise::{Condition, Path};
@@ -172,7 +173,12 @@ impl RequestScheme {
     }
 }
 
-impl Row<'_> {
+impl<'a> Row<'a> {
+    /// Its path and method.
+    pub(super) const fn region(&self) -> Region<'a> {
+        Region { path: self.path, method: self.method }
+    }
+
     /// Whether the row lets requests to a backend without the protection of another row.
     fn is_open_beside(&self, protected: &Self) -> bool {
         let is_open = || match (self.access.chains, protected.access.chains) {
@@ -208,7 +214,7 @@ impl Row<'_> {
     /// Whether PingSIX cannot tell the requests of both rows apart by host, path and method. Original hostnames that
     /// meet in one decision list lie on one chain of suffixes, so they are equal if they are as specific.
     pub(crate) fn is_of_one_cell(&self, other: &Self) -> bool {
-        (self.specificity, self.path, self.method) == (other.specificity, other.path, other.method)
+        self.specificity == other.specificity && self.region() == other.region()
     }
 
     /// The order inside a cell (Gateway API, `HTTPRouteRule.matches`): most headers, most query parameters,
@@ -307,22 +313,15 @@ pub(crate) struct Compiled<'a> {
     pub(crate) unreached: Vec<(usize, &'a Path)>,
 }
 
-/// Part of a zone.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Only<'z> {
-    /// The group whose Routes are asked for.
-    pub(crate) original: &'z Option<Hostname>,
-    /// Whether the zone has rows for one audience alone.
-    pub(crate) divided: bool,
-}
-
-/// Compiles one zone, or the Routes of one of its groups. `None` as soon as the result cannot fit.
+/// Compiles the Routes of some groups of a zone. `None` as soon as the result cannot fit. `is_divided`: whether the zone may
+/// have rows for one audience alone.
 ///
 /// The result for a group depends on that group, on those with the same host, and on those with wider names, and of
 /// these on the rows whose paths are below the same first segment or may cover any.
 pub(crate) fn compile_zone<'a>(
     zone: Zone<'a>,
-    only: Option<Only<'_>>,
+    is_divided: bool,
+    is_asked_for: impl Fn(&Option<Hostname>) -> bool,
     room: &mut Room,
 ) -> Option<Compiled<'a>> {
     let mut groups: Groups<'a> = zone.groups.into_iter().collect();
@@ -331,20 +330,15 @@ pub(crate) fn compile_zone<'a>(
     }
     let hosts: Vec<Option<Hostname>> =
         groups.iter().map(|(original, _)| host_of(original.as_ref(), zone.hostname.as_ref())).collect();
-    let schemes = match only {
-        Some(Only { divided, .. }) => SchemeSet::divided(divided),
-        None => SchemeSet::of(groups.iter().flat_map(|(_, rows)| rows)),
-    };
-    let is_asked_for = |group: usize| only.is_none_or(|only| groups[group].0 == *only.original);
     let DecidedGroups { routes: decided, other_spellings, unreached } =
-        decide_groups(&groups, &hosts, is_asked_for, schemes, room)?;
+        decide_groups(&groups, &hosts, is_asked_for, SchemeSet { is_divided }, room)?;
     let route =
-        |(group, Decided { path, method, list, shadowed, exposed }): (usize, Decided<'a>)| TableRoute {
+        |(group, region, Decided { list, shadowed, exposed }): (usize, Region<'a>, Decided)| TableRoute {
             key: Arc::new(TableKey {
                 zone: zone.hostname.clone(),
                 original: groups[group].0.clone(),
-                path: Some(path.clone()),
-                method,
+                path: Some(region.path.clone()),
+                method: region.method,
             }),
             host: hosts[group].clone(),
             answer: Answer::Decide { list, shadowed, exposed },

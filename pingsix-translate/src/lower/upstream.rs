@@ -5,100 +5,30 @@
 
 mod settings;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::id::{Ids, Name};
-use super::named::SharedDocuments;
-use crate::backends::{AppProtocol, Backend, BackendKey, Backends, ConnectionSettings, Target};
+use crate::backends::{AppProtocol, Backend, BackendKey, ConnectionSettings};
 use crate::model::{Kind, ObjectKey, Provenance, Traffic};
 use crate::normalise::{MAX_TIMEOUT, TimeoutsAndRetries};
-use crate::pingsix::{PassHost, ResourceKind, Scheme, Timeout, Upstream};
+use crate::pingsix::{PassHost, Scheme, Timeout, Upstream};
 use crate::responder::status_host;
-use crate::small_set::SmallSet;
 
 /// Node of an upstream that no request reaches: the discard port.
-pub(super) const NOWHERE: &str = "127.0.0.1:9";
+const NOWHERE: &str = "127.0.0.1:9";
 
 /// Seconds to connect; PingSIX's own default, which must be repeated when the others are set.
 const CONNECT_SECONDS: u64 = 5;
 
-/// The names of a data plane's upstreams, given when first asked for.
-#[derive(Debug)]
-pub(crate) struct Upstreams {
-    pub(super) named: SharedDocuments<UpstreamKey>,
-    /// The keys requested since this was last taken, successful or not.
-    requested: BTreeSet<UpstreamKey>,
+/// The upstream of Routes and services whose requests reach no upstream.
+pub(super) fn nowhere() -> Upstream {
+    Upstream { nodes: BTreeMap::from([(NOWHERE.to_owned(), 1)]), ..Upstream::default() }
 }
 
-/// The upstreams that a Route uses.
-pub(super) type Uses = SmallSet<UpstreamKey>;
-
-/// The key of an upstream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum UpstreamKey {
-    Target(Target),
-    Nowhere,
-}
-
-impl Default for Upstreams {
-    fn default() -> Self {
-        Self { named: SharedDocuments::new(ResourceKind::Upstream), requested: BTreeSet::new() }
-    }
-}
-
-impl Upstreams {
-    /// The id of a target's upstream; `None` for a status when there is no responder.
-    pub(crate) fn target(
-        &mut self,
-        target: Target,
-        responder: Option<SocketAddr>,
-        backends: &Backends,
-        ids: &mut Ids,
-    ) -> Option<&str> {
-        let key = UpstreamKey::Target(target);
-        let id = self.named.id(&key, || match target {
-            Target::Backend(index) => Some(id_of_backend(backends.get(index), ids)),
-            Target::Status(status) => responder.map(|_| format!("status-{status}")),
-            Target::Redirect => responder.map(|_| "redirect".to_owned()),
-        })?;
-        self.requested.insert(key);
-        Some(id)
-    }
-
-    /// The id of the upstream of Routes that answer before they would reach one.
-    pub(crate) fn nowhere(&mut self) -> &str {
-        self.requested.insert(UpstreamKey::Nowhere);
-        self.named.id(&UpstreamKey::Nowhere, || Some("nowhere".to_owned())).unwrap_or_default()
-    }
-
-    /// Takes the keys requested since the last call.
-    pub(crate) fn take_requested(&mut self) -> Uses {
-        std::mem::take(&mut self.requested).into_iter().collect()
-    }
-}
-
-impl UpstreamKey {
-    /// The document and its provenance; `None` for a target that needs a responder when there is none.
-    pub(crate) fn write(
-        self,
-        responder: Option<SocketAddr>,
-        backends: &Backends,
-    ) -> Option<(Upstream, Provenance)> {
-        match self {
-            Self::Target(Target::Backend(index)) => Some(of_backend(backends.get(index))),
-            Self::Target(Target::Status(status)) => Some(of_status(status, responder?)),
-            Self::Target(Target::Redirect) => Some(of_redirect(responder?)),
-            Self::Nowhere => {
-                let nodes = BTreeMap::from([(NOWHERE.to_owned(), 1)]);
-                Some((Upstream { nodes, ..Upstream::default() }, Provenance::Status { status: None }))
-            }
-        }
-    }
-}
-
-fn id_of_backend(backend: &Backend, ids: &mut Ids) -> String {
+/// The id of the upstream of a backend.
+pub(super) fn id_of_backend(backend: &Backend, ids: &mut Ids) -> String {
     let BackendKey { service, port, usage } = &*backend.key;
     let ConnectionSettings {
         traffic,
@@ -123,7 +53,7 @@ fn id_of_backend(backend: &Backend, ids: &mut Ids) -> String {
     ids.assign(&Name::new('u', &attributes))
 }
 
-fn of_backend(backend: &Backend) -> (Upstream, Provenance) {
+pub(super) fn of_backend(backend: &Backend) -> (Upstream, Provenance) {
     let BackendKey { service, port, usage } = &*backend.key;
     let ConnectionSettings { timeouts: TimeoutsAndRetries { timeout, retries }, host, tls, settings, .. } =
         &**usage;
@@ -165,12 +95,12 @@ fn idle_for(seconds: u64) -> Timeout {
 }
 
 /// The responder needs the Host that the client sent.
-fn of_redirect(responder: SocketAddr) -> (Upstream, Provenance) {
+pub(super) fn of_redirect(responder: SocketAddr) -> (Upstream, Provenance) {
     let upstream = Upstream { nodes: BTreeMap::from([(responder.to_string(), 1)]), ..Upstream::default() };
     (upstream, Provenance::Redirect)
 }
 
-fn of_status(status: u16, responder: SocketAddr) -> (Upstream, Provenance) {
+pub(super) fn of_status(status: u16, responder: SocketAddr) -> (Upstream, Provenance) {
     let upstream = Upstream {
         nodes: BTreeMap::from([(responder.to_string(), 1)]),
         pass_host: PassHost::Rewrite,

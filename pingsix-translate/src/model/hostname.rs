@@ -143,6 +143,16 @@ pub(crate) fn precedence(hostname: Option<&Hostname>) -> u32 {
     hostname.map_or(0, Hostname::precedence)
 }
 
+/// The hostnames that stand for every host of another one and for more, longest first; none stands for every host.
+pub(crate) fn wider(hostname: Option<&Hostname>) -> impl Iterator<Item = Option<Hostname>> + '_ {
+    hostname.into_iter().flat_map(|hostname| hostname.wider().map(Some).chain([None]))
+}
+
+/// A hostname and those that stand for its hosts and for more, longest first.
+pub(crate) fn and_wider(hostname: Option<&Hostname>) -> impl Iterator<Item = Option<Hostname>> + '_ {
+    std::iter::once(hostname.cloned()).chain(wider(hostname))
+}
+
 /// Whether `wider` matches every name that `narrower` matches; `None` matches every host.
 pub(crate) fn covers(wider: Option<&Hostname>, narrower: Option<&Hostname>) -> bool {
     match (wider, narrower) {

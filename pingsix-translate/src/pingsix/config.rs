@@ -34,9 +34,9 @@ impl Config {
         self.0.remove(key)
     }
 
-    /// Inserts a document with a key of its kind.
-    pub(crate) fn put(&mut self, key: DocumentKey, document: LazyDocument) {
-        self.0.insert(key, document);
+    /// Inserts documents, each with a key of its kind.
+    pub(crate) fn extend(&mut self, documents: impl IntoIterator<Item = (DocumentKey, LazyDocument)>) {
+        self.0.extend(documents);
     }
 
     /// The document of a key.

@@ -67,6 +67,8 @@ impl<O: Owner> TranslationCache<O> {
             LoweredPlane::new(&Lowering { plane, routes, backends, policies, options })
         });
         let planes = planes.collect();
+        backends.pack();
+        slab.pack();
         let mut cache = Self {
             last: snapshot.clone(),
             reference_cache: references.reference_cache().clone(),
@@ -86,19 +88,6 @@ impl<O: Owner> TranslationCache<O> {
         (cache, translation)
     }
 
-    /// Builds the indexes that [`change`](Self::change) would build at first, and frees unused capacity.
-    pub(super) fn prepare_for_changes(&mut self) {
-        self.build_indexes();
-        self.backends.pack();
-        self.slab.pack();
-    }
-
-    fn build_indexes(&mut self) {
-        for (lowered, plane) in self.planes.iter_mut().zip(self.owner.planes()) {
-            lowered.prepare_for_changes(plane, &self.slab.inputs);
-        }
-    }
-
     /// Translates a snapshot that differs from the last one. After [`FullTranslationNeeded`], the cache is unusable, and a
     /// full translation is cheaper.
     pub(super) fn change(
@@ -106,7 +95,6 @@ impl<O: Owner> TranslationCache<O> {
         snapshot: &O::Snapshot,
         options: &Options,
     ) -> Result<(Translation, TranslationMode), FullTranslationNeeded> {
-        self.build_indexes();
         let referents = O::referents(snapshot);
         let before = std::mem::replace(&mut self.last, snapshot.clone());
         let diff = ReferentsDiff::between(O::referents(&before), referents);
@@ -175,7 +163,7 @@ impl<O: Owner> TranslationCache<O> {
         if has_new_context || self.concern_streams(&changes, &backends) {
             self.lower_streams(options, &mut to_judge);
         }
-        let mode = if self.planes.iter().any(LoweredPlane::is_lowered_anew) {
+        let mode = if self.planes.iter().any(|plane| plane.is_lowered_anew) {
             TranslationMode::Full
         } else {
             TranslationMode::Incremental { routes: count }
@@ -200,7 +188,7 @@ impl<O: Owner> TranslationCache<O> {
 
     /// The number of Route documents that the last change wrote.
     pub(super) fn routes_written(&self) -> usize {
-        self.planes.iter().map(LoweredPlane::routes_written).sum()
+        self.planes.iter().map(|plane| plane.routes_written).sum()
     }
 
     /// Reads changed Secrets and ReferenceGrants.

@@ -1,9 +1,11 @@
 //! The difference between the objects of a snapshot and those of the last one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::model::{Kind, ObjectKey, ObjectName};
+use crate::lower::DataPlane;
+use crate::model::{DataPlaneKey, Kind, ObjectKey, ObjectName, Provenance};
+use crate::pingsix::DocumentKey;
 use crate::shared_map::{Change, SharedMap};
 use crate::snapshot::{
     HttpRouteFilter, Namespace, Part, Pending, Quarantine, ReferenceGrant, Referents, Secret,
@@ -79,13 +81,7 @@ impl ReferentsDiff {
     /// Counts objects as changed that entered quarantine, left it, or are in it for another reason.
     fn add_quarantined(&mut self, before: &Quarantine, referents: &Referents) {
         let changes = referents.quarantine.changes(before).into_iter();
-        self.quarantined = changes
-            .map(|change| match change {
-                Change::Added(origin, _) | Change::Replaced(origin, ..) | Change::Removed(origin, _) => {
-                    (*origin.object).clone()
-                }
-            })
-            .collect();
+        self.quarantined = changes.map(|change| (*change.key().object).clone()).collect();
         for ObjectKey { kind, name } in self.quarantined.clone() {
             if kind == Kind::Secret {
                 self.add_secret(&name, referents);
@@ -98,15 +94,13 @@ impl ReferentsDiff {
 
     /// Counts Secrets and ConfigMaps as changed whose existence became known or unknown.
     fn add_pending(&mut self, before: &Pending, referents: &Referents) {
-        for change in referents.pending.changes(before) {
-            match change {
-                Change::Added(key, ()) | Change::Removed(key, ()) if key.kind == Kind::Secret => {
-                    self.add_secret(&key.name, referents);
-                }
-                Change::Added(key, ()) | Change::Removed(key, ()) => {
-                    self.config_maps.insert(key.name.clone());
-                }
-                Change::Replaced(..) => {}
+        let changes = referents.pending.changes(before).into_iter();
+        let changes = changes.filter(|change| !matches!(change, Change::Replaced(..)));
+        for ObjectKey { kind, name } in changes.map(|change| change.key()) {
+            if *kind == Kind::Secret {
+                self.add_secret(name, referents);
+            } else {
+                self.config_maps.insert(name.clone());
             }
         }
     }
@@ -122,4 +116,43 @@ impl ReferentsDiff {
 
 fn names<T>(differences: Vec<ObjectDiff<T>>) -> Vec<ObjectName> {
     differences.into_iter().map(|difference| difference.name).collect()
+}
+
+/// The origins of documents, by data plane.
+pub(super) type Provenances = BTreeMap<DataPlaneKey, SharedMap<DocumentKey, Provenance>>;
+
+/// The origins of the documents of data planes.
+pub(super) fn provenances(data_planes: &BTreeMap<DataPlaneKey, DataPlane>) -> Provenances {
+    data_planes.iter().map(|(key, plane)| (key.clone(), plane.provenance.clone())).collect()
+}
+
+/// The difference between the origins of documents.
+#[derive(Debug, Default)]
+pub(super) struct ProvenanceDiff<'a> {
+    pub(super) removed: Vec<&'a Provenance>,
+    pub(super) added: Vec<&'a Provenance>,
+}
+
+impl<'a> ProvenanceDiff<'a> {
+    pub(super) fn between(before: &'a Provenances, now: &'a Provenances) -> Self {
+        let mut diff = Self::default();
+        let gone = before.iter().filter(|(key, _)| !now.contains_key(*key));
+        diff.removed.extend(gone.flat_map(|(_, documents)| documents.values()));
+        for (key, documents) in now {
+            let Some(before) = before.get(key) else {
+                diff.added.extend(documents.values());
+                continue;
+            };
+            for change in documents.changes(before) {
+                let (removed, added) = match change {
+                    Change::Added(_, now) => (None, Some(now)),
+                    Change::Replaced(_, before, now) => (Some(before), Some(now)),
+                    Change::Removed(_, before) => (Some(before), None),
+                };
+                diff.removed.extend(removed);
+                diff.added.extend(added);
+            }
+        }
+        diff
+    }
 }

@@ -5,22 +5,22 @@ use std::sync::Arc;
 
 use super::RouteOutcome;
 use super::Translation;
-use super::diff::{ReferentsDiff, difference};
-use super::gateway_context::{EarlierVerdicts, GatewayContext};
+use super::diff::{ReferentsDiff, difference, provenances};
+use super::gateway_context::GatewayContext;
 use super::owner::{FullTranslationNeeded, Owner, OwnerDiff, OwnerUpdate, RouteResults, change_certificates};
 use super::route_slab::Source;
 use super::shadowed_rules::ShadowedRules;
 use super::shared::Interners;
-use crate::attach::Listener;
-use crate::backends::Backends;
-use crate::lower::{Plane, RouteInput, StreamListeners};
+use crate::attach::{Listener, attach_route, only_host};
+use crate::backends::{Backends, ResolvedRule};
+use crate::lower::{Attachments, Plane, RouteInput, StreamListeners};
 use crate::model::{Kind, ObjectKey, ObjectName, Options, Problem};
 use crate::normalise::{Extensions, Route, normalise_route};
-use crate::policy::Policies;
+use crate::policy::{Payload, Policies};
 use crate::quarantine::refuse_rules;
 use crate::references::{References, labels_of};
 use crate::snapshot::{Part, Referents, Snapshot};
-use crate::status::{JudgedPolicies, Refusals, RouteVerdict, attached_to, judge_route};
+use crate::status::{JudgedPolicies, Refusals, RouteVerdict, attached_to, judge_policies, judge_route};
 
 /// A Gateway with its ListenerSets and policies.
 #[derive(Debug)]
@@ -67,7 +67,11 @@ impl Owner for GatewayOwner {
     }
 
     fn stream_listeners(&self) -> Option<StreamListeners<'_>> {
-        self.context.stream_listeners()
+        self.context.executors.stream_proxy.then(|| StreamListeners {
+            gateway: &self.context.gateway.name,
+            listeners: &self.context.listeners.all,
+            namespace_share: self.context.settings.namespace_share,
+        })
     }
 
     fn is_refused(&self) -> bool {
@@ -78,10 +82,31 @@ impl Owner for GatewayOwner {
         &self,
         route: Route,
         references: &References<'_>,
-        backends_and_shared: (&mut Backends, &mut Interners),
+        (backends, shared): (&mut Backends, &mut Interners),
         problems: &mut Vec<Problem>,
     ) -> RouteInput {
-        self.context.attach(route, references, backends_and_shared, problems)
+        let context = &self.context;
+        let route = route.without_served_lacks(context.executors);
+        let attached = Attachments::new(attach_route(&route, &context.listeners, references));
+        let attached = shared.attachments.share(attached);
+        let parents = &attached.parents;
+        let host = only_host(&route.hostnames, attached.listeners(), &context.listeners.all);
+        let payload = Payload::of(route.traffic, parents, &context.listeners.all, host.as_ref());
+        let listeners = || attached.listeners().map(|index| (index, &context.listeners.all[index]));
+        let is_fronted = listeners().any(|(_, listener)| listener.is_fronted());
+        let policies = context.policies.for_route(&route.key, payload, is_fronted);
+        let rules = route
+            .rules
+            .iter()
+            .map(|rule| {
+                let share = |chain| shared.chains.share(chain);
+                let chains = context.policies.chains(&route, rule, listeners(), &context.gateway, share);
+                ResolvedRule { chains, ..references.resolve_rule(&route, rule, policies, backends, problems) }
+            })
+            .collect();
+        let input = RouteInput::new(route, rules, attached);
+        problems.extend(context.closed_connections(&input, backends));
+        input
     }
 
     fn judge_policies(
@@ -89,7 +114,10 @@ impl Owner for GatewayOwner {
         inputs: &[Arc<RouteInput>],
         references: &References<'_>,
     ) -> BTreeSet<ObjectKey> {
-        let before = std::mem::replace(&mut self.policies, self.context.judge_policies(inputs, references));
+        let GatewayContext { gateway, listeners, policies, parameters, .. } = &self.context;
+        let of_gateway = (gateway, &listeners.all[..], parameters.hides_clients());
+        let judged = judge_policies(policies, of_gateway, inputs, references);
+        let before = std::mem::replace(&mut self.policies, judged);
         self.policies.affected.changed(&before.affected)
     }
 
@@ -136,11 +164,10 @@ impl Owner for GatewayOwner {
         served: RouteResults<'_>,
     ) -> Translation {
         let RouteResults { data_planes, stream_planes, counts, verdicts, mut problems } = served;
-        self.shadowed.update(data_planes.iter().map(|(key, plane)| (key, &plane.provenance)));
+        self.shadowed.update(provenances(&data_planes));
         let shadowed = self.shadowed.problems(&self.context.gateway, &problems);
         problems.extend(shadowed);
-        let judged = EarlierVerdicts { counts, routes: verdicts, policies: &self.policies, problems };
-        let verdicts = self.context.judge(snapshot, references, judged);
+        let verdicts = self.context.judge(snapshot, references, (counts, verdicts), &self.policies, problems);
         Translation {
             data_planes,
             stream_planes,

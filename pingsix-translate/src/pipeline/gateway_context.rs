@@ -3,26 +3,21 @@
 use std::sync::Arc;
 
 use super::infrastructure;
-use super::shared::Interners;
-use crate::attach::{
-    Attachment, ListenerSupport, Listeners, MANAGED_PORTS, Protocol, attach_route, judge_listeners, only_host,
-};
-use crate::backends::{AppProtocol, Backends, ResolvedRule, Target};
+use crate::attach::{Attachment, ListenerSupport, Listeners, MANAGED_PORTS, Protocol, judge_listeners};
+use crate::backends::{AppProtocol, Backends, Target};
 use crate::infrastructure::Infrastructure;
-use crate::lower::{Attachments, Plane, RouteInput, StreamListeners, planes};
+use crate::lower::{Plane, RouteInput, planes};
 use crate::model::{
     Capability, Executors, FieldPath, Kind, Layout, ObjectKey, Options, Problem, Reason, Refusal, Severity,
     Traffic,
 };
-use crate::normalise::Route;
 use crate::parameters::{self, Parameters, PlaneSettings};
-use crate::policy::{AnnotationPolicies, Payload, Policies};
+use crate::policy::{AnnotationPolicies, Policies};
 use crate::references::References;
 use crate::shared_map::SharedMap;
 use crate::snapshot::{Snapshot, key_of};
 use crate::status::{
-    GatewayState, JudgedPolicies, RouteVerdict, Verdicts, judge_gateway, judge_listener_sets, judge_policies,
-    refuse_gateway,
+    GatewayState, JudgedPolicies, RouteVerdict, Verdicts, judge_gateway, judge_listener_sets, refuse_gateway,
 };
 
 /// The listeners, data planes and policies that routes are attached with.
@@ -41,20 +36,9 @@ pub(super) struct GatewayContext {
     layout: Layout,
     /// Whether a data plane has ports with TLS and others, so that one process of PingSIX may serve both.
     mixes_tls: bool,
-    executors: Executors,
-    settings: PlaneSettings,
+    pub(super) executors: Executors,
+    pub(super) settings: PlaneSettings,
     problems: Vec<Problem>,
-}
-
-/// The verdicts that come before those of the context.
-#[derive(Debug)]
-pub(super) struct EarlierVerdicts<'a> {
-    /// The number of accepted routes of each listener.
-    pub(super) counts: &'a [i32],
-    pub(super) routes: SharedMap<Arc<ObjectKey>, RouteVerdict>,
-    pub(super) policies: &'a JudgedPolicies,
-    /// The problems of routes.
-    pub(super) problems: Vec<Problem>,
 }
 
 impl GatewayContext {
@@ -116,15 +100,6 @@ impl GatewayContext {
         }
     }
 
-    /// The listeners for stream documents; `None` if nothing serves them.
-    pub(super) fn stream_listeners(&self) -> Option<StreamListeners<'_>> {
-        self.executors.stream_proxy.then(|| StreamListeners {
-            gateway: &self.gateway.name,
-            listeners: &self.listeners.all,
-            namespace_share: self.settings.namespace_share,
-        })
-    }
-
     /// Whether the Gateway serves nothing because of its parameters.
     pub(super) fn has_unusable_parameters(&self) -> bool {
         self.refused.as_ref().is_some_and(|refusal| refusal.reason == Reason::InvalidParameters)
@@ -140,40 +115,9 @@ impl GatewayContext {
             && self.planes.iter().zip(&other.planes).all(|(one, other)| one.places_like(other))
     }
 
-    /// Attaches a route and resolves what it refers to.
-    pub(super) fn attach(
-        &self,
-        route: Route,
-        references: &References<'_>,
-        (backends, shared): (&mut Backends, &mut Interners),
-        problems: &mut Vec<Problem>,
-    ) -> RouteInput {
-        let route = route.without_served_lacks(self.executors);
-        let attached = Attachments::new(attach_route(&route, &self.listeners, references));
-        let attached = shared.attachments.share(attached);
-        let parents = &attached.parents;
-        let host = only_host(&route.hostnames, parents, &self.listeners.all);
-        let payload = Payload::of(route.traffic, parents, &self.listeners.all, host.as_ref());
-        let listeners = || attached.listeners().map(|index| (index, &self.listeners.all[index]));
-        let is_fronted = listeners().any(|(_, listener)| listener.is_fronted());
-        let policies = self.policies.for_route(&route.key, payload, is_fronted);
-        let rules = route
-            .rules
-            .iter()
-            .map(|rule| {
-                let share = |chain| shared.chains.share(chain);
-                let chains = self.policies.chains(&route, rule, listeners(), &self.gateway, share);
-                ResolvedRule { chains, ..references.resolve_rule(&route, rule, policies, backends, problems) }
-            })
-            .collect();
-        let input = RouteInput::new(route, rules, attached);
-        problems.extend(self.closed_connections(&input, backends));
-        input
-    }
-
     /// The warning about HTTP/2 without TLS, which a route needs. PingSIX offers it for all ports of a process or for none,
     /// and beside ports with TLS it breaks HTTP/1.1 there (`offer_h2c`).
-    fn closed_connections(&self, input: &RouteInput, backends: &Backends) -> Option<Problem> {
+    pub(super) fn closed_connections(&self, input: &RouteInput, backends: &Backends) -> Option<Problem> {
         let route = &input.route;
         let is_h2c = |target: &(Target, u32)| match target.0 {
             Target::Backend(index) => {
@@ -210,23 +154,15 @@ impl GatewayContext {
         })
     }
 
-    /// Verdicts on the policies. `inputs` are the routes in the order of the snapshot, or only the routes that refer to a
-    /// target of a policy.
-    pub(super) fn judge_policies(
-        &self,
-        inputs: &[Arc<RouteInput>],
-        references: &References<'_>,
-    ) -> JudgedPolicies {
-        let of_gateway = (&self.gateway, &self.listeners.all[..], self.parameters.hides_clients());
-        judge_policies(&self.policies, of_gateway, inputs, references)
-    }
-
-    /// Verdicts on everything but routes and policies, and all problems.
+    /// Verdicts on everything but routes and policies, and all problems. `counts` has the number of accepted routes of each
+    /// listener.
     pub(super) fn judge(
         &self,
         snapshot: &Snapshot,
         references: &References<'_>,
-        EarlierVerdicts { counts, routes, policies, mut problems }: EarlierVerdicts<'_>,
+        (counts, routes): (&[i32], SharedMap<Arc<ObjectKey>, RouteVerdict>),
+        policies: &JudgedPolicies,
+        mut problems: Vec<Problem>,
     ) -> Verdicts {
         let JudgedPolicies { verdicts: of_policies, problems: problems_of_policies, affected } = policies;
         problems.extend(problems_of_policies.iter().cloned());

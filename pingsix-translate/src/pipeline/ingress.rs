@@ -28,7 +28,7 @@ use self::shadowed::ShadowProblems;
 use self::tls::certificates;
 use super::RouteOutcome;
 use super::Translation;
-use super::diff::{ObjectDiff, difference};
+use super::diff::{ObjectDiff, difference, provenances};
 use super::infrastructure;
 use super::owner::{FullTranslationNeeded, Owner, OwnerDiff, OwnerUpdate, RouteResults, change_certificates};
 use super::route_slab::Source;
@@ -37,13 +37,12 @@ use crate::annotations::IngressAnnotations;
 use crate::attach::Listener;
 use crate::backends::{Backends, ResolvedRule};
 use crate::crd::{AnnotationDialect, HostOwnership};
-use crate::infrastructure::{INGRESS_PORTS, Infrastructure};
+use crate::infrastructure::{INGRESS_PORTS, Infrastructure, executors};
 use crate::lower::{
     Attachments, LoweredPlane, Plane, RouteInput, ServedCertificate, StreamListeners, ingress_planes,
 };
 use crate::model::{
-    DataPlaneKey, Executors, FieldPath, Hostname, Kind, Layout, ObjectKey, ObjectName, Options, Problem,
-    Reason, Severity,
+    Executors, FieldPath, Hostname, Kind, Layout, ObjectKey, ObjectName, Options, Problem, Reason, Severity,
 };
 use crate::normalise::{Neighbours, PLAINTEXT, Part, Route, normalise_ingress};
 use crate::parameters::{self, Parameters, PlaneSettings};
@@ -71,8 +70,8 @@ pub(super) struct IngressClassOwner {
     ingress_problems: BTreeMap<ObjectName, Vec<Problem>>,
     /// The Ingresses that are served.
     ingresses: SharedMap<Arc<ObjectKey>, ()>,
-    /// Parts of Ingresses without requests, by data plane.
-    shadowed: BTreeMap<DataPlaneKey, ShadowProblems>,
+    /// Parts of Ingresses without requests.
+    shadowed: ShadowProblems,
     /// The Ingresses whose annotations name a ConfigMap, by its name.
     with_config_map: BTreeSet<(ObjectName, ObjectName)>,
     /// The attachments to all ports, and to each port alone.
@@ -147,11 +146,7 @@ impl ClassContext {
             is_served,
             parameters,
             // No sidecar serves Ingresses: neither streams, nor TLS in front of PingSIX.
-            executors: Executors {
-                responder: options.responder.is_some(),
-                stream_proxy: false,
-                tls_front: false,
-            },
+            executors: Executors { stream_proxy: false, tls_front: false, ..executors(options, None) },
             ownership: settings.host_ownership,
             dialects: settings.annotations,
             settings: PlaneSettings::of_ingress_class(class, proxies, options),
@@ -230,7 +225,7 @@ impl Owner for IngressClassOwner {
             certificate_problems,
             ingress_problems: BTreeMap::new(),
             ingresses,
-            shadowed: BTreeMap::new(),
+            shadowed: ShadowProblems::default(),
             attachments: Arc::new(Attachments::to_ports(0..INGRESS_PORTS.len())),
             attachments_by_port: std::array::from_fn(|port| Arc::new(Attachments::to_ports([port]))),
             policies,
@@ -438,13 +433,10 @@ impl Owner for IngressClassOwner {
         let judged = &self.policies.judged;
         problems.extend(judged.problems.iter().cloned());
         let policies = judged.verdicts.clone();
-        for (key, plane) in &data_planes {
-            self.shadowed.entry(key.clone()).or_default().update(&plane.provenance);
-        }
-        let shadowed = self.shadowed.values().flat_map(ShadowProblems::problems);
+        self.shadowed.update(provenances(&data_planes));
         let of_ingresses = self.ingress_problems.values().flatten();
         let of_class = self.context.problems.iter().chain(&self.certificate_problems);
-        problems.extend(of_class.chain(of_ingresses).chain(shadowed).cloned());
+        problems.extend(of_class.chain(of_ingresses).chain(self.shadowed.problems()).cloned());
         problems.sort();
         problems.dedup();
         Translation {

@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::attach::{Listener, served_names};
+use crate::attach::{Listener, only_host, served_hosts};
 use crate::backends::{Backends, ResolvedRule, Target};
 use crate::counts::decrement;
 use crate::lower::RouteInput;
@@ -74,30 +74,33 @@ impl ProtectedServices {
     pub(super) fn add(
         &mut self,
         input: &RouteInput,
-        listeners: &[Listener],
-        backends: &Backends,
+        context: (&[Listener], &Backends),
         changed: &mut BTreeSet<ObjectName>,
     ) {
-        let host = only_host(input, listeners);
-        for (service, rule) in protected(input, backends) {
-            if self.0.entry(service.clone()).or_default().add(host.as_ref(), &rule.chains) {
-                changed.insert(service.clone());
-            }
-        }
+        self.change(input, context, Uses::add, changed);
     }
 
     /// Removes the protected rules of a route. `changed` gets the Services with other pairs.
     pub(super) fn remove(
         &mut self,
         input: &RouteInput,
-        listeners: &[Listener],
-        backends: &Backends,
+        context: (&[Listener], &Backends),
         changed: &mut BTreeSet<ObjectName>,
     ) {
-        let host = only_host(input, listeners);
+        self.change(input, context, Uses::remove, changed);
+    }
+
+    fn change(
+        &mut self,
+        input: &RouteInput,
+        (listeners, backends): (&[Listener], &Backends),
+        change: fn(&mut Uses, Option<&Hostname>, &ListenerChains) -> bool,
+        changed: &mut BTreeSet<ObjectName>,
+    ) {
+        let host = host_of(input, listeners);
         for (service, rule) in protected(input, backends) {
-            let Some(uses) = self.0.get_mut(service) else { continue };
-            if uses.remove(host.as_ref(), &rule.chains) {
+            let uses = self.0.entry(service.clone()).or_default();
+            if change(uses, host.as_ref(), &rule.chains) {
                 changed.insert(service.clone());
             }
             if uses.pairs.is_empty() {
@@ -119,8 +122,9 @@ impl ProtectedServices {
         }
         // A rule without an exact host has none to fix. A client that reaches the rule by an exact host of another rule may
         // as well use a host of this one.
-        let has_exact = served(input, listeners).flatten().any(|host| !host.is_wildcard());
-        let host = only_host(input, listeners);
+        let mut hosts = served_hosts(&input.route.hostnames, input.attached.listeners(), listeners).flatten();
+        let has_exact = hosts.any(|host| !host.is_wildcard());
+        let host = host_of(input, listeners);
         let fixes = |rule: &ResolvedRule| {
             let mut uses = services(rule, backends).filter_map(|service| self.0.get(service));
             has_exact && uses.any(|uses| uses.has_other(host.as_ref(), &rule.chains))
@@ -152,22 +156,9 @@ fn services<'a>(rule: &'a ResolvedRule, backends: &'a Backends) -> impl Iterator
     })
 }
 
-/// The hosts under which a route is served; `None` is every host.
-fn served<'a>(
-    input: &'a RouteInput,
-    listeners: &'a [Listener],
-) -> impl Iterator<Item = Option<Hostname>> + 'a {
-    input.attached.listeners().flat_map(|index| {
-        let of_listener = listeners.get(index).and_then(|listener| listener.hostname.as_ref());
-        served_names(&input.route.hostnames, of_listener).into_iter().map(|name| name.served)
-    })
-}
-
 /// The one host of all requests for a route; `None` if there may be several.
-fn only_host(input: &RouteInput, listeners: &[Listener]) -> Option<Hostname> {
-    let mut served = served(input, listeners);
-    let only = served.next()??;
-    (!only.is_wildcard() && served.all(|other| other.as_ref() == Some(&only))).then_some(only)
+fn host_of(input: &RouteInput, listeners: &[Listener]) -> Option<Hostname> {
+    only_host(&input.route.hostnames, input.attached.listeners(), listeners)
 }
 
 #[cfg(test)]

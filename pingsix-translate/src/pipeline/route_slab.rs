@@ -249,10 +249,10 @@ impl RouteSlab {
         // Additions come first, so that a pair of a changed route neither goes nor comes.
         let mut services = BTreeSet::new();
         for slot in changes.keys() {
-            protected.add(&self.inputs[*slot], listeners, backends, &mut services);
+            protected.add(&self.inputs[*slot], (listeners, backends), &mut services);
         }
         for before in changes.values().filter_map(|change| change.before.as_ref()) {
-            protected.remove(before, listeners, backends, &mut services);
+            protected.remove(before, (listeners, backends), &mut services);
         }
         let mut slots: BTreeSet<usize> = changes.keys().copied().collect();
         for service in &services {

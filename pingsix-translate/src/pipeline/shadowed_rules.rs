@@ -5,19 +5,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::model::{DataPlaneKey, ObjectKey, Origin, Problem, Provenance, Reason, Section, Severity, field};
-use crate::pingsix::DocumentKey;
-use crate::shared_map::{Change, SharedMap};
+use super::diff::{ProvenanceDiff, Provenances};
+use crate::counts::decrement;
+use crate::model::{ObjectKey, Origin, Problem, Provenance, Reason, Section, Severity, field};
+use crate::shared_map::SharedMap;
 
 /// A rule: its route, and its index there.
 type RuleKey = (Arc<ObjectKey>, usize);
 
-type Provenances = SharedMap<DocumentKey, Provenance>;
-
 /// The rules with a shadowed match. They are few, so the documents of other rules cost a look-up, and no memory.
 #[derive(Debug, Default)]
 pub(super) struct ShadowedRules {
-    provenance: BTreeMap<DataPlaneKey, Provenances>,
+    provenance: Provenances,
     rules: BTreeMap<RuleKey, RuleUse>,
 }
 
@@ -40,27 +39,9 @@ struct Behind {
 
 impl ShadowedRules {
     /// Replaces the documents, at a cost in proportion to the difference, unless further rules are shadowed.
-    pub(super) fn update<'p>(&mut self, now: impl Iterator<Item = (&'p DataPlaneKey, &'p Provenances)>) {
-        let now: BTreeMap<DataPlaneKey, Provenances> =
-            now.map(|(key, provenance)| (key.clone(), provenance.clone())).collect();
+    pub(super) fn update(&mut self, now: Provenances) {
         let before = std::mem::replace(&mut self.provenance, now);
-        let none = Provenances::new();
-        let keys: BTreeSet<&DataPlaneKey> = before.keys().chain(self.provenance.keys()).collect();
-        let changes = keys.into_iter().flat_map(|key| {
-            let (now, before) = (self.provenance.get(key), before.get(key));
-            now.unwrap_or(&none).changes(before.unwrap_or(&none))
-        });
-        let (mut removed, mut added): (Vec<&Provenance>, Vec<&Provenance>) = Default::default();
-        for change in changes {
-            match change {
-                Change::Added(_, now) => added.push(now),
-                Change::Removed(_, before) => removed.push(before),
-                Change::Replaced(_, before, now) => {
-                    removed.push(before);
-                    added.push(now);
-                }
-            }
-        }
+        let ProvenanceDiff { removed, added } = ProvenanceDiff::between(&before, &self.provenance);
         let rules = &mut self.rules;
         let mut further: BTreeSet<RuleKey> = BTreeSet::new();
         for (rule, behind) in removed.iter().copied().flat_map(shadowed) {
@@ -132,15 +113,6 @@ impl ShadowedRules {
             })
         };
         shadowed.filter_map(problem).collect()
-    }
-}
-
-fn decrement(counts: &mut BTreeMap<Behind, usize>, behind: &Behind) {
-    if let Some(count) = counts.get_mut(behind) {
-        *count -= 1;
-        if *count == 0 {
-            counts.remove(behind);
-        }
     }
 }
 

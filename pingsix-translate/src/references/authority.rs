@@ -100,19 +100,10 @@ impl References<'_> {
     ) -> Result<Authority, Refusal> {
         refuse_kind(reference, Reason::InvalidCaCertificateKind, at)?;
         let name = reference.target(&referrer.name.namespace);
-        // Permission comes before existence, so authors cannot find out the objects of another namespace.
-        if !self.permit(referrer, Kind::ConfigMap, &name) {
-            return Err(Refusal::new(
-                at.child("namespace"),
-                Reason::RefNotPermitted,
-                format!(
-                    "No ReferenceGrant in namespace {} lets {referrer} use ConfigMap {name}.",
-                    name.namespace
-                ),
-            ));
-        }
-        let certificates = self.read(&name, at, read_authorities)?;
-        Ok(Authority { config_map: name, at: at.clone(), certificates })
+        let key = ObjectKey { kind: Kind::ConfigMap, name };
+        self.check_permission(referrer, &key, at)?;
+        let certificates = self.read(&key.name, at, read_authorities)?;
+        Ok(Authority { config_map: key.name, at: at.clone(), certificates })
     }
 
     /// The contents of a ConfigMap, read by a function.

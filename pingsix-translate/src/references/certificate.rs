@@ -101,15 +101,9 @@ impl References<'_> {
         }
         let namespace = reference.namespace.as_deref().unwrap_or(&referrer.name.namespace);
         let name = ObjectName::new(namespace, reference.name.as_str());
-        // Permission comes before existence, so authors cannot find out the objects of another namespace.
-        if !self.permit(referrer, Kind::Secret, &name) {
-            return Err(Refusal::new(
-                at.child("namespace"),
-                Reason::RefNotPermitted,
-                format!("No ReferenceGrant in namespace {namespace} lets {referrer} use Secret {name}."),
-            ));
-        }
-        self.certificate_of(name, at, &at.child("name"))
+        let secret = ObjectKey { kind: Kind::Secret, name };
+        self.check_permission(referrer, &secret, at)?;
+        self.certificate_of(secret.name, at, &at.child("name"))
     }
 
     /// The certificate of a Secret that may be used. A missing Secret is refused at `at_name`, an unusable one at `at`.

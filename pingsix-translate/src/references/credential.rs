@@ -65,15 +65,7 @@ impl<'a> References<'a> {
             );
             return Err(Refusal::new(at.child("kind"), Reason::InvalidKind, message));
         };
-        // The check of permission precedes the check of existence, so that authors cannot probe for objects of another namespace.
-        if !self.permit(referrer, key.kind, &key.name) {
-            let namespace = &key.name.namespace;
-            return Err(Refusal::new(
-                at.child("namespace"),
-                Reason::RefNotPermitted,
-                format!("No ReferenceGrant in namespace {namespace} lets {referrer} use {key}."),
-            ));
-        }
+        self.check_permission(referrer, &key, at)?;
         if let Some(said) = message_of(&self.referents.quarantine, &key, Section::Whole) {
             let kind = key.kind;
             let message = format!("PingSIX refuses {key}. It is not used until the {kind} changes: {said}");

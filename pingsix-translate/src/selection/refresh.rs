@@ -60,15 +60,9 @@ impl<S: ObjectSource> Refresh<'_, S> {
                 }
                 true
             }
-            Kind::Secret => {
+            Kind::Secret | Kind::ConfigMap => {
                 if referenced.contains(key) {
-                    self.update(&mut snapshot.referents.secrets, name);
-                }
-                true
-            }
-            Kind::ConfigMap => {
-                if referenced.contains(key) {
-                    self.update(&mut snapshot.referents.config_maps, name);
+                    self.update_referenced(&mut snapshot.referents, key);
                 }
                 true
             }
@@ -134,10 +128,7 @@ impl<S: ObjectSource> Refresh<'_, S> {
                 snapshot.routes.remove(key);
             }
         }
-        for service in new {
-            self.update(&mut snapshot.referents.services, service);
-            self.update_slices(&mut snapshot.referents, service);
-        }
+        new.iter().for_each(|service| self.update_service(&mut snapshot.referents, service));
         left.extend(gone.map(service_key));
         let filters = |route: &Option<AnyRoute>| {
             route.iter().flat_map(|route| route.filters().to_vec()).collect::<Vec<_>>()
@@ -164,6 +155,21 @@ impl<S: ObjectSource> Refresh<'_, S> {
             Some(object) => stored.insert(name.clone(), object),
             None => stored.remove(name),
         };
+    }
+
+    /// Stores the current version of a Secret or a ConfigMap, or removes an absent one.
+    fn update_referenced(&self, referents: &mut Referents, ObjectKey { kind, name }: &ObjectKey) {
+        if *kind == Kind::Secret {
+            self.update(&mut referents.secrets, name);
+        } else {
+            self.update(&mut referents.config_maps, name);
+        }
+    }
+
+    /// Stores the current version of a Service with its EndpointSlices, or removes an absent one.
+    fn update_service(&self, referents: &mut Referents, service: &ObjectName) {
+        self.update(&mut referents.services, service);
+        self.update_slices(referents, service);
     }
 
     /// Stores the current class of the Gateway and the parameters of both. Returns whether the parameters name the same

@@ -106,8 +106,8 @@ impl From<&WireEndpoint> for Endpoint {
     }
 }
 
-impl From<&wire::EndpointSlice> for EndpointSlice {
-    fn from(slice: &wire::EndpointSlice) -> Self {
+impl From<wire::EndpointSlice> for EndpointSlice {
+    fn from(slice: wire::EndpointSlice) -> Self {
         let labels = slice.metadata.labels.as_ref();
         let service = labels.and_then(|labels| labels.get(SERVICE_NAME_LABEL));
         let name = name_in(&slice.metadata);
@@ -118,12 +118,6 @@ impl From<&wire::EndpointSlice> for EndpointSlice {
             ports: slice.ports.iter().flatten().map(EndpointPort::from).collect(),
             endpoints: slice.endpoints.listed().iter().map(Endpoint::from).collect(),
         }
-    }
-}
-
-impl From<wire::EndpointSlice> for EndpointSlice {
-    fn from(slice: wire::EndpointSlice) -> Self {
-        Self::from(&slice)
     }
 }
 

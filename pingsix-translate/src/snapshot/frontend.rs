@@ -5,6 +5,19 @@ use gateway_api::gateways as api;
 use super::{AuthorityRef, GatewaySpec};
 use crate::model::{FieldPath, ObjectName};
 
+/// The references to authorities in a validation of either generated type.
+macro_rules! authorities {
+    ($validation:expr) => {{
+        let references = $validation.ca_certificate_refs.iter().map(|reference| AuthorityRef {
+            group: &reference.group,
+            kind: &reference.kind,
+            namespace: reference.namespace.as_deref(),
+            name: &reference.name,
+        });
+        references.collect()
+    }};
+}
+
 /// The validation of client certificates on a port.
 #[derive(Clone, Debug)]
 pub(crate) struct FrontendValidation<'a> {
@@ -38,15 +51,9 @@ impl<'a> FrontendValidation<'a> {
 
     fn by_default(frontend: &'a api::GatewayTlsFrontend) -> Option<Self> {
         let validation = frontend.default.validation.as_ref()?;
-        let authorities = validation.ca_certificate_refs.iter().map(|reference| AuthorityRef {
-            group: &reference.group,
-            kind: &reference.kind,
-            namespace: reference.namespace.as_deref(),
-            name: &reference.name,
-        });
         Some(Self {
             at: at().child("default"),
-            authorities: authorities.collect(),
+            authorities: authorities!(validation),
             is_insecure: validation.mode
                 == Some(api::GatewayTlsFrontendDefaultValidationMode::AllowInsecureFallback),
         })
@@ -54,15 +61,9 @@ impl<'a> FrontendValidation<'a> {
 
     fn of_port(index: usize, per_port: &'a api::GatewayTlsFrontendPerPort) -> Option<Self> {
         let validation = per_port.tls.validation.as_ref()?;
-        let authorities = validation.ca_certificate_refs.iter().map(|reference| AuthorityRef {
-            group: &reference.group,
-            kind: &reference.kind,
-            namespace: reference.namespace.as_deref(),
-            name: &reference.name,
-        });
         Some(Self {
             at: at().child("perPort").index(index).child("tls"),
-            authorities: authorities.collect(),
+            authorities: authorities!(validation),
             is_insecure: validation.mode
                 == Some(api::GatewayTlsFrontendPerPortTlsValidationMode::AllowInsecureFallback),
         })

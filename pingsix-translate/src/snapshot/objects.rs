@@ -83,8 +83,8 @@ macro_rules! objects {
                     let changes = self.$field.changes(&before.$field).into_iter();
                     changed.extend(changes.filter_map(|change| match change {
                         Change::Replaced(_, before, now) if Arc::ptr_eq(before, now) => None,
-                        Change::Added(name, _) | Change::Removed(name, _) | Change::Replaced(name, ..) => {
-                            Some(ObjectKey { kind: Kind::$kind, name: name.clone() })
+                        Change::Replaced(..) | Change::Added(..) | Change::Removed(..) => {
+                            Some(ObjectKey { kind: Kind::$kind, name: change.key().clone() })
                         }
                     }));
                 )+

@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use super::endpoint_slice::EndpointSlice;
 use super::metadata::Identified;
-use super::policy_object::AnyPolicy;
-use super::route_spec::AnyRoute;
 use crate::model::{Kind, ObjectKey, ObjectName};
 use crate::shared_map::{Change, SharedMap};
 
@@ -36,33 +34,73 @@ impl<K: Identified> Part for Arc<K> {
     }
 }
 
-impl Part for AnyRoute {
-    fn is_same(&self, other: &Self) -> bool {
-        self.is_same(other)
-    }
+/// Declares the objects of some kinds as one type.
+macro_rules! any_of {
+    ($(#[$doc:meta])* $any:ident { $($kind:ident)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum $any {
+            $(#[doc = concat!("One of kind `", stringify!($kind), "`.")] $kind(Arc<$kind>),)+
+        }
 
-    fn has_equal_content(&self, other: &Self) -> bool {
-        self.has_equal_content(other)
-    }
+        $(
+            impl From<Arc<$kind>> for $any {
+                fn from(object: Arc<$kind>) -> Self {
+                    Self::$kind(object)
+                }
+            }
+        )+
 
-    fn text(&self) -> String {
-        self.text()
-    }
+        impl $any {
+            /// An object as one of these kinds, if it is one.
+            pub fn of(object: Object) -> Option<Self> {
+                #[allow(clippy::wildcard_enum_match_arm, reason = "no other kind is one of these")]
+                match object {
+                    $(Object::$kind(object) => Some(Self::$kind(object)),)+
+                    _ => None,
+                }
+            }
+
+            /// The kind.
+            pub const fn kind(&self) -> Kind {
+                match self { $(Self::$kind(_) => Kind::$kind,)+ }
+            }
+
+            /// The identity.
+            pub fn key(&self) -> ObjectKey {
+                let name = match self { $(Self::$kind(object) => object.name(),)+ };
+                ObjectKey { kind: self.kind(), name }
+            }
+
+            /// The content as a text, which is equal for all versions with the same content.
+            pub fn text(&self) -> String {
+                match self { $(Self::$kind(object) => object.text(),)+ }
+            }
+        }
+
+        impl Part for $any {
+            fn is_same(&self, other: &Self) -> bool {
+                match (self, other) {
+                    $((Self::$kind(one), Self::$kind(other)) => Arc::ptr_eq(one, other),)+
+                    _ => false,
+                }
+            }
+
+            fn has_equal_content(&self, other: &Self) -> bool {
+                match (self, other) {
+                    $((Self::$kind(one), Self::$kind(other)) => Part::has_equal_content(one, other),)+
+                    _ => false,
+                }
+            }
+
+            fn text(&self) -> String {
+                self.text()
+            }
+        }
+    };
 }
 
-impl Part for AnyPolicy {
-    fn is_same(&self, other: &Self) -> bool {
-        self.is_same(other)
-    }
-
-    fn has_equal_content(&self, other: &Self) -> bool {
-        self.has_equal_content(other)
-    }
-
-    fn text(&self) -> String {
-        self.text()
-    }
-}
+pub(super) use any_of;
 
 impl Part for Vec<Arc<EndpointSlice>> {
     fn is_same(&self, other: &Self) -> bool {
@@ -135,7 +173,7 @@ pub(super) fn differing<'m, N: Ord, P: Part>(
 ) -> impl Iterator<Item = &'m N> {
     now.changes(before).into_iter().filter_map(|change| match change {
         Change::Replaced(_, before, now) if now.has_equal_content(before) => None,
-        Change::Replaced(name, ..) | Change::Added(name, _) | Change::Removed(name, _) => Some(name),
+        Change::Replaced(..) | Change::Added(..) | Change::Removed(..) => Some(change.key()),
     })
 }
 

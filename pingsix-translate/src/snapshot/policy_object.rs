@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::kinds::{BackendTlsPolicy, BackendTrafficPolicy, SecurityPolicy, TrafficPolicy};
 use super::metadata::Identified;
 use super::objects::{Object, Objects};
+use super::part::{Part, any_of};
 use super::references::{named_referent, named_secret};
 use crate::crd::PolicyTargetReference;
 use crate::model::{Kind, ObjectKey, ObjectName};
@@ -76,39 +77,14 @@ impl<'a> From<&'a PolicyTargetReference> for TargetRef<'a> {
     }
 }
 
+any_of! {
+    /// A policy of any kind.
+    AnyPolicy { BackendTlsPolicy SecurityPolicy TrafficPolicy BackendTrafficPolicy }
+}
+
 macro_rules! policies {
     ($($kind:ident)+) => {
-        /// A policy of any kind.
-        #[derive(Clone, Debug, PartialEq)]
-        pub enum AnyPolicy {
-            $(#[doc = concat!("A `", stringify!($kind), "`.")] $kind(Arc<$kind>),)+
-        }
-
-        $(
-            impl From<Arc<$kind>> for AnyPolicy {
-                fn from(policy: Arc<$kind>) -> Self {
-                    Self::$kind(policy)
-                }
-            }
-        )+
-
         impl AnyPolicy {
-            /// An object as a policy, if it is one.
-            pub fn of(object: Object) -> Option<Self> {
-                #[allow(clippy::wildcard_enum_match_arm, reason = "no other kind is a policy")]
-                match object {
-                    $(Object::$kind(policy) => Some(Self::$kind(policy)),)+
-                    _ => None,
-                }
-            }
-
-            /// The identity.
-            pub fn key(&self) -> ObjectKey {
-                match self {
-                    $(Self::$kind(policy) => ObjectKey { kind: Kind::$kind, name: policy.name() },)+
-                }
-            }
-
             /// `spec.targetRefs`, in order.
             pub fn target_refs(&self) -> Vec<TargetRef<'_>> {
                 match self { $(Self::$kind(policy) => policy.target_refs().collect(),)+ }
@@ -161,29 +137,6 @@ macro_rules! policies {
             pub fn may_yield_to(&self, former: Option<&Self>) -> bool {
                 match self {
                     $(Self::$kind(policy) => policy.may_yield_to(former.and_then($kind::of).map(AsRef::as_ref)),)+
-                }
-            }
-
-            /// Whether both have the same content.
-            pub fn has_equal_content(&self, other: &Self) -> bool {
-                match (self, other) {
-                    $((Self::$kind(one), Self::$kind(other)) => {
-                        Arc::ptr_eq(one, other) || one.has_equal_content(other)
-                    })+
-                    _ => false,
-                }
-            }
-
-            /// The content of the policy as a text, which is equal for all versions with the same content.
-            pub fn text(&self) -> String {
-                match self { $(Self::$kind(policy) => policy.text(),)+ }
-            }
-
-            /// Whether both are the same pointer.
-            pub(crate) fn is_same(&self, other: &Self) -> bool {
-                match (self, other) {
-                    $((Self::$kind(one), Self::$kind(other)) => Arc::ptr_eq(one, other),)+
-                    _ => false,
                 }
             }
         }

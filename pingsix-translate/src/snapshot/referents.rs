@@ -15,7 +15,7 @@ use crate::shared_map::SharedMap;
 /// Declares the maps of referents: a map, the kind of its parts, their names and their type.
 macro_rules! referents {
     ($($(#[$doc:meta])* $field:ident: $kind:ident, $name:ty => $part:ty;)+) => {
-        /// Objects to which others refer. The `Debug` text has the names of Secrets, and nothing of their content.
+        /// Objects to which others refer. The `Debug` text has their names, and nothing of their content.
         #[derive(Clone, Default)]
         pub struct Referents {
             $($(#[$doc])* pub $field: SharedMap<$name, $part>,)+
@@ -29,6 +29,15 @@ macro_rules! referents {
             /// The addresses of the data planes themselves, which no backend may have. The controller fills this set; it is
             /// empty in a snapshot from manifests.
             pub own_addresses: OwnAddresses,
+        }
+
+        impl fmt::Debug for Referents {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let mut referents = f.debug_struct("Referents");
+                $(referents.field(stringify!($field), &self.$field.keys().collect::<BTreeSet<_>>());)+
+                referents.field("quarantine", &self.quarantine).field("pending", &self.pending);
+                referents.field("own_addresses", &self.own_addresses).finish()
+            }
         }
 
         #[allow(clippy::wildcard_enum_match_arm, reason = "no other kind is one of referents")]
@@ -74,37 +83,6 @@ referents! {
     proxies: PingsixProxy, ObjectName => Arc<PingsixProxy>;
     /// HTTPRouteFilters to which HTTPRoutes refer.
     http_route_filters: HttpRouteFilter, ObjectName => Arc<HttpRouteFilter>;
-}
-
-impl fmt::Debug for Referents {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            services,
-            endpoint_slices,
-            reference_grants,
-            secrets,
-            config_maps,
-            namespaces,
-            proxies,
-            http_route_filters,
-            quarantine,
-            pending,
-            own_addresses,
-        } = self;
-        f.debug_struct("Referents")
-            .field("services", services)
-            .field("endpoint_slices", endpoint_slices)
-            .field("reference_grants", reference_grants)
-            .field("secrets", &secrets.keys().collect::<BTreeSet<_>>())
-            .field("config_maps", config_maps)
-            .field("namespaces", namespaces)
-            .field("proxies", proxies)
-            .field("http_route_filters", http_route_filters)
-            .field("quarantine", quarantine)
-            .field("pending", pending)
-            .field("own_addresses", own_addresses)
-            .finish()
-    }
 }
 
 /// An address of data planes.

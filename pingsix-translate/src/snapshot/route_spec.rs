@@ -9,8 +9,9 @@ use gateway_api::experimental::tcproutes::{TcpRouteParentRefs, TcpRouteSpec};
 use gateway_api::experimental::tlsroutes::{TlsRouteParentRefs, TlsRouteSpec};
 use gateway_api::experimental::udproutes::{UdpRouteParentRefs, UdpRouteSpec};
 
-use super::metadata::Metadata;
+use super::metadata::{Identified as _, Metadata};
 use super::objects::{Object, Objects};
+use super::part::{Part, any_of};
 use super::routes::{ApiObject, RouteObject, RouteSpec};
 use super::wire;
 use crate::model::{Kind, ObjectKey, ObjectName, ParentRef};
@@ -159,41 +160,14 @@ macro_rules! routes {
                     Self::from(ApiObject { metadata, spec })
                 }
             }
-
-            impl From<&wire::$kind> for $kind {
-                fn from(route: &wire::$kind) -> Self {
-                    Self::from(ApiObject { metadata: route.metadata.clone(), spec: route.spec.clone() })
-                }
-            }
-
-            impl From<Arc<$kind>> for AnyRoute {
-                fn from(route: Arc<$kind>) -> Self {
-                    Self::$kind(route)
-                }
-            }
         )+
 
-        /// A route of any kind.
-        #[derive(Clone, Debug, PartialEq)]
-        pub enum AnyRoute {
-            $(#[doc = concat!("One with a [`", stringify!($spec), "`].")] $kind(Arc<$kind>),)+
+        any_of! {
+            /// A route of any kind.
+            AnyRoute { $($kind)+ }
         }
 
         impl AnyRoute {
-            /// An object as a route, if it is one.
-            pub fn of(object: Object) -> Option<Self> {
-                #[allow(clippy::wildcard_enum_match_arm, reason = "no other kind is a route")]
-                match object {
-                    $(Object::$kind(route) => Some(Self::$kind(route)),)+
-                    _ => None,
-                }
-            }
-
-            /// The kind.
-            pub const fn kind(&self) -> Kind {
-                match self { $(Self::$kind(_) => Kind::$kind,)+ }
-            }
-
             /// The kept part of `metadata`.
             pub fn metadata(&self) -> &Metadata {
                 match self { $(Self::$kind(route) => &route.metadata,)+ }
@@ -218,19 +192,6 @@ macro_rules! routes {
             pub fn backends(&self) -> Vec<ObjectName> {
                 match self { $(Self::$kind(route) => route.backends(),)+ }
             }
-
-            /// The content of the route as a text, which is equal for all versions with the same content.
-            pub fn text(&self) -> String {
-                match self { $(Self::$kind(route) => format!("{route:?}"),)+ }
-            }
-
-            /// Whether both are the same pointer.
-            pub(crate) fn is_same(&self, other: &Self) -> bool {
-                match (self, other) {
-                    $((Self::$kind(one), Self::$kind(other)) => Arc::ptr_eq(one, other),)+
-                    _ => false,
-                }
-            }
         }
     };
 }
@@ -242,18 +203,6 @@ routes! {
     TlsRoute { TlsRouteSpec, TlsRouteParentRefs, plain, no_extensions }
     TcpRoute { TcpRouteSpec, TcpRouteParentRefs, plain, no_extensions }
     UdpRoute { UdpRouteSpec, UdpRouteParentRefs, plain, no_extensions }
-}
-
-impl AnyRoute {
-    /// Whether both have the same content.
-    pub fn has_equal_content(&self, other: &Self) -> bool {
-        self.is_same(other) || self == other
-    }
-
-    /// The identity.
-    pub fn key(&self) -> ObjectKey {
-        ObjectKey { kind: self.kind(), name: self.metadata().name.clone() }
-    }
 }
 
 impl Objects {

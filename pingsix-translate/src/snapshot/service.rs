@@ -29,8 +29,8 @@ pub struct Service {
     pub ports: Arc<[ServicePort]>,
 }
 
-impl From<&wire::Service> for Service {
-    fn from(service: &wire::Service) -> Self {
+impl From<wire::Service> for Service {
+    fn from(service: wire::Service) -> Self {
         let spec = service.spec.as_ref();
         Self {
             name: name_in(&service.metadata),
@@ -39,12 +39,6 @@ impl From<&wire::Service> for Service {
             cluster_ip: spec.and_then(|spec| spec.cluster_ip.as_deref()?.parse().ok()),
             ports: spec.iter().flat_map(|spec| spec.ports.iter().flatten()).map(ServicePort::from).collect(),
         }
-    }
-}
-
-impl From<wire::Service> for Service {
-    fn from(service: wire::Service) -> Self {
-        Self::from(&service)
     }
 }
 

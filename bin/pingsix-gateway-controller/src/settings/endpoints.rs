@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use pingsix_sink::Target;
-
 use super::{Given, KeyError, key_error};
 use crate::configuration::Configuration;
 
@@ -28,7 +26,7 @@ pub(super) fn endpoints_of_no_use(
     }
     let sinks = configuration.sinks();
     let mut targets = sinks.chosen.values().flatten().chain(&sinks.others);
-    if !targets.any(|target| matches!(target, Target::Embedded(_))) {
+    if !targets.any(|target| target.kind() == "embedded") {
         refuse(0, "leads to a feed that nothing is published to: no sink is embedded:");
     }
     for (index, endpoint) in feed.endpoint.iter().enumerate() {

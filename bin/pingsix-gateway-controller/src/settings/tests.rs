@@ -5,6 +5,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use pingsix_sink::Target;
+
 use super::*;
 
 fn read(arguments: &[&str]) -> Result<Configuration, Vec<String>> {

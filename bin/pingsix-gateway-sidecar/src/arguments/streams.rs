@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::builder::BoolishValueParser;
 use clap::{Args, value_parser};
 use pingsix_sink::Scope;
-use pingsix_sink::etcd::{ClientTls, EtcdReader};
+use pingsix_sink::etcd::{Builder, ClientTls};
 
 use crate::feed::{Feed, FileReader};
 use crate::stream::StreamOptions;
@@ -169,7 +169,7 @@ impl StreamsArguments {
             return Ok(Feed::File(reader.context("cannot wait for SIGHUP (--streams-file)")?));
         }
         let prefix = self.streams_prefix.clone().context("there is no prefix (--streams-prefix)")?;
-        let mut builder = EtcdReader::builder(self.streams_endpoint.iter().map(String::as_str), prefix);
+        let mut builder = Builder::new(&self.streams_endpoint);
         if let Some(ca) = &self.streams_ca {
             let mut tls = ClientTls::ca_file(ca);
             if let (Some(certificate), Some(key)) = (&self.streams_cert, &self.streams_key) {
@@ -180,7 +180,7 @@ impl StreamsArguments {
         if self.streams_allow_plaintext {
             builder = builder.allow_plaintext_beyond_loopback();
         }
-        let reader = builder.build().context("cannot use the feed of streams (--streams-endpoint, --streams-ca, --streams-cert, --streams-key, --streams-allow-plaintext)")?;
+        let reader = builder.reader(prefix).context("cannot use the feed of streams (--streams-endpoint, --streams-ca, --streams-cert, --streams-key, --streams-allow-plaintext)")?;
         Ok(Feed::Etcd(Box::new(reader)))
     }
 }

@@ -1,6 +1,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use pingsix_sink::etcd::Builder;
 use pingsix_sink::{Desired, Document, DocumentSet, EmbeddedEtcd, Key, OrderHint, Owner, Scope, Sink as _};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -132,7 +133,7 @@ fn record(documents: &[(&str, &str)]) -> Record {
 }
 
 fn etcd_feed(address: std::net::SocketAddr) -> Feed {
-    Feed::Etcd(Box::new(EtcdReader::builder([address.to_string()], scope()).build().unwrap()))
+    Feed::Etcd(Box::new(Builder::new([address.to_string()]).reader(scope()).unwrap()))
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use pingsix_translate::responder::{RedirectInstruction, host_without_port, parse
 
 /// The answer of the responder to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub(super) enum Answer {
     /// The status whose name was asked for.
     Status(StatusCode),
     /// The redirect that the route instructed.
@@ -33,7 +33,7 @@ pub enum Answer {
 ///
 /// gRPC requests get plain HTTP statuses too: a gRPC client reads 503 as `UNAVAILABLE` and 404 as `UNIMPLEMENTED`,
 /// which is what Gateway API asks for.
-pub fn answer(head: &Parts) -> Answer {
+pub(super) fn answer(head: &Parts) -> Answer {
     let Some(host) = host(head) else { return Answer::Host };
     // The Host first: on a status upstream it is PingSIX's, and the instruction header would be the client's.
     if let Some(status) = parse_status_host(host) {
@@ -81,7 +81,7 @@ fn host(head: &Parts) -> Option<&str> {
 
 impl Answer {
     /// The status that is sent.
-    pub fn status(&self) -> StatusCode {
+    pub(super) fn status(&self) -> StatusCode {
         match self {
             Self::Status(status) | Self::Redirect { status, .. } => *status,
             Self::Host => StatusCode::BAD_REQUEST,
@@ -91,7 +91,7 @@ impl Answer {
     }
 
     /// The response to a request with this method: one line of text, where a body is allowed.
-    pub fn to_response(&self, method: &Method) -> Response<Full<Bytes>> {
+    pub(super) fn to_response(&self, method: &Method) -> Response<Full<Bytes>> {
         let status = self.status();
         let mut response = Response::new(Full::default());
         *response.status_mut() = status;

@@ -61,18 +61,17 @@ impl Responder {
         self.listener.local_addr()
     }
 
-    /// Answers until `shutdown` completes; see [`serve`].
+    /// Answers requests until `shutdown` completes.
+    ///
+    /// Then the listener is closed, requests in flight are answered, and connections that are open after
+    /// [`Options::shutdown_grace`] are cut. All tasks of the server have ended when this returns.
+    /// If the future is dropped instead, connections are cut.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         serve(self.listener, self.options, shutdown).await;
     }
 }
 
-/// Answers the requests that arrive at `listener` until `shutdown` completes.
-///
-/// Then the listener is closed, requests in flight are answered, and connections that are open after
-/// [`Options::shutdown_grace`] are cut. All tasks of the server have ended when this returns.
-/// If the future is dropped instead, connections are cut.
-pub async fn serve(listener: TcpListener, options: Options, shutdown: impl Future<Output = ()>) {
+async fn serve(listener: TcpListener, options: Options, shutdown: impl Future<Output = ()>) {
     let address = listener.local_addr().ok();
     info!(address = address.map(tracing::field::display), "responder started");
     let places = Arc::new(Semaphore::new(options.max_connections.clamp(1, Semaphore::MAX_PERMITS)));

@@ -21,8 +21,6 @@ use super::metrics::StreamMetrics;
 use super::routes::Routes;
 use super::socket;
 
-/// The time between two attempts to listen on a port.
-const LISTEN_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// The pause after a failure to accept.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
@@ -82,26 +80,28 @@ impl Listeners {
 
     fn open(&self, number: u16, listen_port: u16, port: Arc<Port>) -> Open {
         let address = self.shared.options.address;
-        let listen = move || {
-            let failure = |error| format!("Cannot listen on port {listen_port}: {error}.");
-            socket::listen(address, listen_port).map_err(failure)
-        };
-        let (listener, error) = match listen() {
-            Ok(listener) => (Some(listener), None),
-            Err(error) => {
-                tracing::warn!(port = number, fault = error, "no listener, retrying");
-                (None, Some(error))
+        let error = Arc::<Mutex<Option<String>>>::default();
+        let listen = {
+            let error = Arc::clone(&error);
+            move || {
+                let failure = |error| format!("Cannot listen on port {listen_port}: {error}.");
+                let listener = socket::listen(address, listen_port).map_err(failure);
+                *error.lock() = listener.as_ref().err().cloned();
+                listener
             }
         };
-        let error = Arc::new(Mutex::new(error));
+        let first = listen();
+        if let Err(error) = &first {
+            tracing::warn!(port = number, fault = error, "no listener, retrying");
+        }
         let close = self.stop.child_token();
         let run = {
             let (port, shared) = (Arc::clone(&port), Arc::clone(&self.shared));
-            let (error, close) = (Arc::clone(&error), close.clone());
+            let close = close.clone();
             async move {
-                let listener = match listener {
-                    Some(listener) => listener,
-                    None => match close.run_until_cancelled(retry(listen, &error)).await {
+                let listener = match first {
+                    Ok(listener) => listener,
+                    Err(_) => match close.run_until_cancelled(socket::retry(listen)).await {
                         Some(listener) => listener,
                         None => return,
                     },
@@ -178,20 +178,6 @@ impl Listeners {
 impl Drop for Listeners {
     fn drop(&mut self) {
         self.cut();
-    }
-}
-
-async fn retry(
-    listen: impl Fn() -> Result<TcpListener, String>,
-    error: &Mutex<Option<String>>,
-) -> TcpListener {
-    loop {
-        sleep(LISTEN_RETRY_INTERVAL).await;
-        let result = listen();
-        *error.lock() = result.as_ref().err().cloned();
-        if let Ok(listener) = result {
-            return listener;
-        }
     }
 }
 

@@ -8,11 +8,14 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpSocket};
+use tokio::time::sleep;
 
 /// A peer that vanished is noticed after 60 s + 4 x 15 s.
 const KEEPALIVE_IDLE: Duration = Duration::from_mins(1);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 const KEEPALIVE_PROBES: u32 = 4;
+/// The time between two attempts to listen on a port.
+const LISTEN_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// The connections that the system keeps until they are accepted; it may allow fewer.
 const BACKLOG: u32 = 4_096;
 
@@ -42,6 +45,16 @@ pub(super) fn on_address<S>(
             open(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port))
         }
         result => result,
+    }
+}
+
+/// Listens at the next attempt that succeeds, one in each interval.
+pub(super) async fn retry<S>(listen: impl Fn() -> Result<S, String>) -> S {
+    loop {
+        sleep(LISTEN_RETRY_INTERVAL).await;
+        if let Ok(socket) = listen() {
+            return socket;
+        }
     }
 }
 

@@ -29,17 +29,16 @@ mod sources;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use pingsix_translate::stream::RejectReason;
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::backends::Backends;
 use super::options::StreamOptions;
 use super::routes::{Route, Routes};
+use super::socket::retry;
 use control::{Control, Order};
 pub(super) use metrics::DatagramMetrics;
 use metrics::PortMetrics;
@@ -49,9 +48,6 @@ use rate::Rate;
 use session::Context;
 use socket::Socket;
 use sources::Sources;
-
-/// The time between two attempts to listen on a port.
-const LISTEN_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The options, places and documents of all ports.
 #[derive(Debug)]
@@ -224,15 +220,6 @@ impl UdpPorts {
 impl Drop for UdpPorts {
     fn drop(&mut self) {
         self.cut();
-    }
-}
-
-async fn retry(listen: impl Fn() -> Result<Socket, String>) -> Socket {
-    loop {
-        sleep(LISTEN_RETRY_INTERVAL).await;
-        if let Ok(socket) = listen() {
-            return socket;
-        }
     }
 }
 

@@ -35,14 +35,8 @@ impl SuppliedObjects {
             };
             if ports.is_empty() {
                 let port = given.port.map(|port| format!(" with port {port}")).unwrap_or_default();
-                made.findings.push(Finding {
-                    place: None,
-                    object: key.to_string(),
-                    field: String::new(),
-                    severity: Level::Error,
-                    reason: reason::NO_SERVICE.to_owned(),
-                    message: format!("Endpoints are given for it, but there is no such Service{port}."),
-                });
+                let message = format!("Endpoints are given for it, but there is no such Service{port}.");
+                made.findings.push(Finding::new(Level::Error, reason::NO_SERVICE, message).about(&key, None));
                 continue;
             }
             if replaced.insert(&given.service) {

@@ -24,14 +24,7 @@ pub(super) fn find(manifests: &Manifests) -> Vec<Finding> {
              --endpoints supplies endpoints, for example {first}=IP:PORT.",
             missing.len()
         );
-        return vec![Finding {
-            place: None,
-            object: String::new(),
-            field: String::new(),
-            severity: Level::Warning,
-            reason: reason::NO_ENDPOINT_SLICES.to_owned(),
-            message,
-        }];
+        return vec![Finding::new(Level::Warning, reason::NO_ENDPOINT_SLICES, message)];
     }
     let findings = missing.into_iter().map(|(name, substitute)| {
         let key = key(Kind::Service, &name);
@@ -39,16 +32,11 @@ pub(super) fn find(manifests: &Manifests) -> Vec<Finding> {
             Substitute::Always => "the default backends of Ingresses answer in its place",
             Substitute::NotAlways => "requests to this Service get 503, and connections are refused",
         };
-        Finding {
-            place: manifests.location(&key).cloned(),
-            object: key.to_string(),
-            field: String::new(),
-            severity: Level::Warning,
-            reason: reason::NO_ENDPOINT_SLICES.to_owned(),
-            message: format!(
-                "No EndpointSlice is given, so {consequence}; --endpoints {name}=IP:PORT supplies endpoints."
-            ),
-        }
+        let message = format!(
+            "No EndpointSlice is given, so {consequence}; --endpoints {name}=IP:PORT supplies endpoints."
+        );
+        Finding::new(Level::Warning, reason::NO_ENDPOINT_SLICES, message)
+            .about(&key, manifests.location(&key))
     });
     findings.collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pingsix_translate::snapshot::{Gateway, GatewayClass, IngressClass, Object, class_of_ingress};
+use pingsix_translate::snapshot::{Object, class_of_ingress};
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Options, PINGSIX_GROUP};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -28,67 +28,39 @@ impl Manifests {
     fn assume(&mut self, options: &Options, managed: bool) {
         let [namespace, name] = ASSUMED;
         let controller = &options.controller_name;
-        let of_class =
-            || json!({"group": PINGSIX_GROUP, "kind": "PingsixProxy", "namespace": namespace, "name": name});
-        let of_ingress_class = || {
-            json!({
-                "apiGroup": PINGSIX_GROUP, "kind": "PingsixProxy", "scope": "Namespace",
-                "namespace": namespace, "name": name,
-            })
-        };
         if managed {
             self.add_missing_classes(controller);
         }
-        let classes: Vec<Arc<GatewayClass>> =
-            self.objects.gateway_classes().map(|(_, class)| class.clone()).collect();
-        let ours: Vec<&Arc<GatewayClass>> =
-            classes.iter().filter(|class| class.spec.controller_name == *controller).collect();
-        for class in &ours {
-            let named = class.spec.parameters_ref.as_ref();
-            let proxy = named
-                .filter(|named| is_proxy(&named.group, &named.kind))
-                .map(|named| ObjectName::new(named.namespace.as_deref().unwrap_or_default(), &*named.name));
-            let object =
-                ObjectKey::new(Kind::GatewayClass, "", class.metadata.name.as_deref().unwrap_or_default());
-            if self.lacks(&object, "spec.parametersRef", proxy, managed) || (managed && named.is_none()) {
-                let now = managed.then(of_class);
-                self.replace(&***class, &["spec"], "parametersRef", now, Object::GatewayClass);
-            }
+        let assumed = json!({"kind": "PingsixProxy", "namespace": namespace, "name": name});
+        let with = |further: Value| {
+            let fields = [&assumed, &further].into_iter().filter_map(Value::as_object).flatten();
+            managed.then(|| fields.map(|(name, value)| (name.clone(), value.clone())).collect::<Value>())
+        };
+        let of_class = with(json!({"group": PINGSIX_GROUP}));
+        let of_ingress_class = with(json!({"apiGroup": PINGSIX_GROUP, "scope": "Namespace"}));
+        let classes = self.objects.gateway_classes();
+        let classes = classes.filter(|(_, class)| class.spec.controller_name == *controller);
+        let classes: Vec<_> = classes.map(|(name, class)| (name.clone(), class.clone())).collect();
+        for (name, class) in &classes {
+            let field = ("spec.parametersRef", of_class.as_ref());
+            self.assume_of(&key(Kind::GatewayClass, name), &**class, field, managed, Object::GatewayClass);
         }
-        let ingress_classes: Vec<Arc<IngressClass>> =
-            self.objects.ingress_classes().map(|(_, class)| class.clone()).collect();
-        for class in ingress_classes {
-            let spec = class.spec.as_ref().filter(|spec| spec.controller.as_ref() == Some(controller));
-            let Some(spec) = spec else { continue };
-            let named = spec.parameters.as_ref();
-            let is_named =
-                |group: &Option<String>, kind: &str| is_proxy(group.as_deref().unwrap_or_default(), kind);
-            let proxy = named
-                .filter(|named| is_named(&named.api_group, &named.kind))
-                .map(|named| ObjectName::new(named.namespace.as_deref().unwrap_or_default(), &*named.name));
-            let object =
-                ObjectKey::new(Kind::IngressClass, "", class.metadata.name.as_deref().unwrap_or_default());
-            if self.lacks(&object, "spec.parameters", proxy, managed) || (managed && named.is_none()) {
-                let now = managed.then(of_ingress_class);
-                self.replace(&*class, &["spec"], "parameters", now, Object::IngressClass);
-            }
+        let ingress_classes = self.objects.ingress_classes().filter(|(_, class)| {
+            class.spec.as_ref().is_some_and(|spec| spec.controller.as_ref() == Some(controller))
+        });
+        let ingress_classes: Vec<_> =
+            ingress_classes.map(|(name, class)| (name.clone(), class.clone())).collect();
+        for (name, class) in &ingress_classes {
+            let field = ("spec.parameters", of_ingress_class.as_ref());
+            self.assume_of(&key(Kind::IngressClass, name), &**class, field, managed, Object::IngressClass);
         }
-        let gateways: Vec<(ObjectName, Arc<Gateway>)> =
-            self.objects.gateways().map(|(name, gateway)| (name.clone(), gateway.clone())).collect();
-        for (name, gateway) in gateways {
-            let class = Some(&gateway.spec.gateway_class_name);
-            if !ours.iter().any(|our| our.metadata.name.as_ref() == class) {
-                continue;
-            }
-            let infrastructure = gateway.spec.infrastructure.as_ref();
-            let named = infrastructure.and_then(|infrastructure| infrastructure.parameters_ref.as_ref());
-            let proxy = named
-                .filter(|named| is_proxy(&named.group, &named.kind))
-                .map(|named| ObjectName::new(name.namespace.clone(), &*named.name));
-            let object = key(Kind::Gateway, &name);
-            if self.lacks(&object, "spec.infrastructure.parametersRef", proxy, managed) {
-                self.replace(&*gateway, &["spec", "infrastructure"], "parametersRef", None, Object::Gateway);
-            }
+        let is_ours = |class: &str| classes.iter().any(|(name, _)| &*name.name == class);
+        let gateways =
+            self.objects.gateways().filter(|(_, gateway)| is_ours(&gateway.spec.gateway_class_name));
+        let gateways: Vec<_> = gateways.map(|(name, gateway)| (name.clone(), gateway.clone())).collect();
+        for (name, gateway) in &gateways {
+            let field = ("spec.infrastructure.parametersRef", None);
+            self.assume_of(&key(Kind::Gateway, name), &**gateway, field, managed, Object::Gateway);
         }
         if managed {
             let proxy = json!({
@@ -125,52 +97,49 @@ impl Manifests {
         }
     }
 
-    /// Whether an object names parameters that are not in the input; says so.
-    fn lacks(&mut self, object: &ObjectKey, field: &str, proxy: Option<ObjectName>, managed: bool) -> bool {
-        let Some(proxy) = proxy.filter(|proxy| {
-            !proxy.namespace.is_empty() && !self.objects.contains(&key(Kind::PingsixProxy, proxy))
-        }) else {
-            return false;
-        };
-        let assumed = if managed {
-            "managed data planes, as --managed says"
-        } else {
-            "attached data planes with the layout of --layout; --managed assumes managed ones"
-        };
-        self.further.push(Finding {
-            place: self.location(object).cloned(),
-            object: object.to_string(),
-            field: field.to_owned(),
-            severity: Level::Warning,
-            reason: reason::PARAMETERS_NOT_GIVEN.to_owned(),
-            message: format!("PingsixProxy {proxy} is not in the input; the check assumes {assumed}."),
-        });
-        true
-    }
-
-    /// Replaces a field of an object below a path; removes it without a value.
-    fn replace<T: Serialize + DeserializeOwned>(
+    /// Replaces the parameters that an object names and that the input lacks, and says so. Without a value in their place, they
+    /// are removed. With managed data planes, a class without parameters gets the value, too.
+    fn assume_of<T: Serialize + DeserializeOwned>(
         &mut self,
-        object: &T,
-        path: &[&str],
-        field: &str,
-        now: Option<Value>,
+        object: &ObjectKey,
+        value: &T,
+        (path, now): (&str, Option<&Value>),
+        managed: bool,
         wrap: fn(Arc<T>) -> Object,
     ) {
-        let Ok(mut value) = serde_json::to_value(object) else { return };
-        let parent = path.iter().try_fold(&mut value, |value, name| value.get_mut(*name));
+        let Ok(mut value) = serde_json::to_value(value) else { return };
+        let (parent, field) = path.rsplit_once('.').unwrap_or(("", path));
+        let parent = value.pointer_mut(&format!("/{}", parent.replace('.', "/")));
         let Some(fields) = parent.and_then(Value::as_object_mut) else { return };
+        let named = fields.get(field).filter(|named| !named.is_null());
+        let text = |name: &str| named.and_then(|named| named.get(name)?.as_str());
+        let is_proxy = text("group").or(text("apiGroup")) == Some(PINGSIX_GROUP)
+            && text("kind") == Some(Kind::PingsixProxy.as_str());
+        // A Gateway has its parameters beside it.
+        let namespace = Some(&*object.name.namespace).filter(|_| object.kind.is_namespaced());
+        let namespace = namespace.or(text("namespace")).unwrap_or_default();
+        let proxy = ObjectName::new(namespace, text("name").unwrap_or_default());
+        let is_missing =
+            is_proxy && !namespace.is_empty() && !self.objects.contains(&key(Kind::PingsixProxy, &proxy));
+        if !is_missing && (now.is_none() || named.is_some()) {
+            return;
+        }
+        if is_missing {
+            let assumed = if managed {
+                "managed data planes, as --managed says"
+            } else {
+                "attached data planes with the layout of --layout; --managed assumes managed ones"
+            };
+            let message = format!("PingsixProxy {proxy} is not in the input; the check assumes {assumed}.");
+            let finding = Finding::new(Level::Warning, reason::PARAMETERS_NOT_GIVEN, message);
+            self.further.push(finding.about(object, self.location(object)).of_field(path));
+        }
         match now {
-            Some(now) => fields.insert(field.to_owned(), now),
+            Some(now) => fields.insert(field.to_owned(), now.clone()),
             None => fields.remove(field),
         };
         if let Ok(object) = serde_json::from_value(value) {
             self.objects.insert(wrap(Arc::new(object)));
         }
     }
-}
-
-/// Whether a reference to parameters is one to a PingsixProxy.
-fn is_proxy(group: &str, kind: &str) -> bool {
-    group == PINGSIX_GROUP && kind == Kind::PingsixProxy.as_str()
 }

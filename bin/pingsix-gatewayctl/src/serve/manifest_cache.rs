@@ -61,10 +61,10 @@ impl ManifestCache {
             }
         }
         let further = match &found.error {
-            Some(error) => vec![general(Level::Error, reason::UNREADABLE, format!("{error}.{KEPT}"))],
+            Some(error) => vec![Finding::new(Level::Error, reason::UNREADABLE, format!("{error}.{KEPT}"))],
             None if found.files.files.is_empty() => {
-                let message = "There are no manifests (*.yaml, *.yml, *.json) yet.".to_owned();
-                vec![general(Level::Warning, reason::NO_MANIFESTS, message)]
+                let message = "There are no manifests (*.yaml, *.yml, *.json) yet.";
+                vec![Finding::new(Level::Warning, reason::NO_MANIFESTS, message)]
             }
             None => Vec::new(),
         };
@@ -129,17 +129,6 @@ fn last_good(
     file.objects.extend(kept);
     let file = Arc::new(file);
     (file.clone(), Some(file))
-}
-
-fn general(severity: Level, reason: &str, message: String) -> Finding {
-    Finding {
-        place: None,
-        object: String::new(),
-        field: String::new(),
-        severity,
-        reason: reason.to_owned(),
-        message,
-    }
 }
 
 #[cfg(test)]

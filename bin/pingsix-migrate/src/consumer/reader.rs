@@ -6,9 +6,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pingsix_translate::ObjectName;
 
-use super::{CredentialKind, NewCredential};
+use super::{Consumers, Credential, JwtKey};
 use crate::choices::Choices;
-use crate::objects::{NewSecret, label};
+use crate::objects::{NewSecret, Objects, label};
 use crate::owner::{Owner, Owners};
 use crate::report::{Place, Reason, Report};
 use crate::source::{Fields, Predecessors, Source, SourceKind, Sources};
@@ -16,36 +16,38 @@ use crate::source::{Fields, Predecessors, Source, SourceKind, Sources};
 /// Keys by owner and namespace, until all consumers are known.
 type Keys = BTreeMap<(Owner, String), BTreeMap<String, Vec<u8>>>;
 
-/// Converts all consumers.
+/// Converts all consumers, and writes their Secrets.
 pub(crate) fn convert(
     predecessors: &mut Predecessors,
     sources: &Sources,
     (choices, owners): (&Choices, &Owners),
-    report: &mut Report,
-) -> Vec<NewCredential> {
-    let mut reader = Reader { sources, choices, owners, keys: Keys::new(), found: Vec::new() };
+    (objects, report): (&mut Objects, &mut Report),
+) -> Consumers {
+    let (keys, consumers) = (Keys::new(), Consumers::default());
+    let mut reader = Reader { sources, choices, owners, keys, objects, consumers };
     for source in predecessors.take(SourceKind::ApisixConsumer) {
         reader.apisix_consumer(source, report);
     }
     for source in predecessors.take(SourceKind::Consumer) {
         reader.consumer(source, report);
     }
-    let Reader { keys, found: mut credentials, .. } = reader;
-    credentials.extend(keys.into_iter().map(|((owner, namespace), entries)| {
+    let Reader { keys, objects, mut consumers, .. } = reader;
+    for ((owner, namespace), entries) in keys {
         let wanted = format!("consumer-keys{}", owner.suffix());
-        let secret = NewSecret { namespace, wanted, type_name: "Opaque", entries };
-        NewCredential { owner, secret, kind: CredentialKind::Keys }
-    }));
-    credentials
+        let secret = objects.add_secret(NewSecret::new("Opaque", (&namespace, wanted), entries));
+        consumers.pools.entry(owner).or_default().keys.insert(secret);
+    }
+    consumers
 }
 
-/// The credentials of the consumers that are read.
+/// The consumers that are read.
 struct Reader<'a> {
     sources: &'a Sources,
     choices: &'a Choices,
     owners: &'a Owners,
     keys: Keys,
-    found: Vec<NewCredential>,
+    objects: &'a mut Objects,
+    consumers: Consumers,
 }
 
 /// Where the credentials of a consumer go.
@@ -57,19 +59,6 @@ struct Target<'a> {
     place: &'a Place,
 }
 
-impl Target<'_> {
-    fn credential(
-        &self,
-        wanted: String,
-        type_name: &'static str,
-        entries: BTreeMap<String, Vec<u8>>,
-        kind: CredentialKind,
-    ) -> NewCredential {
-        let secret = NewSecret { namespace: self.namespace.to_owned(), wanted, type_name, entries };
-        NewCredential { owner: self.owner.clone(), secret, kind }
-    }
-}
-
 /// Plugins of a consumer that protect backends from it: without them its credentials would be worth more.
 fn plugins(fields: &mut Fields, report: &mut Report) {
     for item in fields.list("plugins", report) {
@@ -79,15 +68,12 @@ fn plugins(fields: &mut Fields, report: &mut Report) {
             report.exact_whole(&place, "The plugin is switched off, so it becomes nothing.");
             continue;
         }
-        let name = plugin.text("name", report).map(|(_, name)| name).unwrap_or_default();
-        report.blocking(
-            &place,
-            Reason::UnsupportedPlugin,
-            format!(
-                "PingSIX has no consumers, so {} cannot act on the requests of one. Use the plugin in rules.",
-                label(&name, "the plugin")
-            ),
+        let name = plugin.text_or_empty("name", report);
+        let message = format!(
+            "PingSIX has no consumers, so {} cannot act on the requests of one. Use the plugin in rules.",
+            label(&name, "the plugin")
         );
+        report.blocking(&place, Reason::UnsupportedPlugin, message);
     }
 }
 
@@ -126,11 +112,8 @@ impl Reader<'_> {
         for (field, kind) in [("keyAuth", "key-auth"), ("basicAuth", "basic-auth"), ("jwtAuth", "jwt-auth")] {
             let Some(mut auth) = parameter.object(field, report) else { continue };
             if found {
-                report.limited(
-                    &auth.place,
-                    Reason::NoEffect,
-                    "The original uses the first kind of credentials alone.",
-                );
+                let message = "The original uses the first kind of credentials alone.";
+                report.limited(&auth.place, Reason::NoEffect, message);
                 continue;
             }
             found = true;
@@ -175,13 +158,9 @@ impl Reader<'_> {
         let credentials = spec.list("credentials", report);
         spec.finish(report);
         let Some(gateway) = gateway else {
-            report.blocking(
-                &place.at("spec.gatewayRef"),
-                Reason::MissingField,
-                "The consumer names no Gateway. Set spec.gatewayRef.",
-            );
-            report.withhold(&place, NOT_WRITTEN);
-            return;
+            let message = "The consumer names no Gateway. Set spec.gatewayRef.";
+            report.blocking(&place.at("spec.gatewayRef"), Reason::MissingField, message);
+            return report.withhold(&place, NOT_WRITTEN);
         };
         if self.is_withheld((kind, &name, &place), losses, report) {
             return;
@@ -189,11 +168,8 @@ impl Reader<'_> {
         for (index, item) in credentials.into_iter().enumerate() {
             let Some(mut item) = item.object(report) else { continue };
             let Some((type_place, kind)) = item.text("type", report) else {
-                report.impossible(
-                    &item.place,
-                    Reason::MissingField,
-                    "The credential has no type, so it admits nobody.",
-                );
+                let message = "The credential has no type, so it admits nobody.";
+                report.impossible(&item.place, Reason::MissingField, message);
                 continue;
             };
             let suffix = item.text("name", report).map(|(_, name)| name);
@@ -248,12 +224,8 @@ impl Reader<'_> {
                     fields.finish(report);
                 }
                 let Some((key_place, key)) = key.filter(|(_, key)| !key.is_empty()) else {
-                    report.impossible(
-                        place,
-                        Reason::MissingField,
-                        "The credential has no key, so it admits nobody.",
-                    );
-                    return;
+                    let message = "The credential has no key, so it admits nobody.";
+                    return report.impossible(place, Reason::MissingField, message);
                 };
                 if report.losses() > losses {
                     return;
@@ -269,21 +241,16 @@ impl Reader<'_> {
                     fields.finish(report);
                 }
                 let (Some((at, user)), Some((_, password))) = (user, password) else {
-                    report.impossible(
-                        place,
-                        Reason::MissingField,
-                        "The credential lacks a user or a password, so it admits nobody.",
-                    );
-                    return;
+                    let message = "The credential lacks a user or a password, so it admits nobody.";
+                    return report.impossible(place, Reason::MissingField, message);
                 };
                 if report.losses() > losses {
                     return;
                 }
-                let entries = [("username", user), ("password", password)]
-                    .map(|(name, value)| (name.to_owned(), value.into_bytes()));
-                let wanted = format!("{}-basic-auth", target.entry);
-                let kind = CredentialKind::Basic { consumer };
-                self.found.push(target.credential(wanted, "kubernetes.io/basic-auth", entries.into(), kind));
+                let name = (target.namespace, format!("{}-basic-auth", target.entry));
+                let value = self.objects.add_secret(NewSecret::user(name, &user, &password));
+                let pool = self.consumers.pools.entry(target.owner.clone()).or_default();
+                pool.basic.push(Credential { consumer, value });
                 report.exact(&at, moved);
             }
             _ => {
@@ -295,10 +262,11 @@ impl Reader<'_> {
                     return;
                 }
                 let Jwt { algorithm, field, key, clock_skew } = jwt;
-                let entries = BTreeMap::from([("key".to_owned(), key)]);
-                let wanted = format!("{}-jwt", target.entry);
-                let kind = CredentialKind::Jwt { consumer, algorithm, field, clock_skew };
-                self.found.push(target.credential(wanted, "Opaque", entries, kind));
+                let name = (target.namespace, format!("{}-jwt", target.entry));
+                let secret = self.objects.add_secret(NewSecret::key(name, key));
+                let value = JwtKey { algorithm, field, secret, clock_skew };
+                let pool = self.consumers.pools.entry(target.owner.clone()).or_default();
+                pool.jwt.push(Credential { consumer, value });
                 report.exact(place, moved);
             }
         }
@@ -316,21 +284,15 @@ fn entries(
         return Some(value);
     }
     let Some((secret_place, secret)) = secret else {
-        report.impossible(
-            place,
-            Reason::MissingField,
-            "The credential has neither a value nor a Secret, so it admits nobody.",
-        );
+        let message = "The credential has neither a value nor a Secret, so it admits nobody.";
+        report.impossible(place, Reason::MissingField, message);
         return None;
     };
     let Some(entries) = sources.secret(&secret) else {
-        report.impossible(
-            &secret_place,
-            Reason::MissingReferent,
-            format!(
-                "The input has no Secret {secret}. Give the Secret, too, so that its entries can be read."
-            ),
+        let message = format!(
+            "The input has no Secret {secret}. Give the Secret, too, so that its entries can be read."
         );
+        report.impossible(&secret_place, Reason::MissingReferent, message);
         return None;
     };
     let texts =
@@ -349,14 +311,12 @@ struct Jwt {
 fn jwt(fields: &mut Fields, place: &Place, report: &mut Report) -> Option<Jwt> {
     // The name of the key, which tokens have as a claim.
     let _ = fields.text("key", report);
-    let (algorithm_place, algorithm) = fields
-        .text("algorithm", report)
-        .filter(|(_, algorithm)| !algorithm.is_empty())
-        .unwrap_or_else(|| (place.at("algorithm"), "HS256".to_owned()));
-    let secret = fields.text("secret", report).filter(|(_, secret)| !secret.is_empty());
-    let public_key = fields.text("public_key", report).filter(|(_, key)| !key.is_empty());
+    let (algorithm_place, algorithm) =
+        fields.filled("algorithm", report).unwrap_or_else(|| (place.at("algorithm"), "HS256".to_owned()));
+    let secret = fields.filled("secret", report);
+    let public_key = fields.filled("public_key", report);
     let _ = fields.text("private_key", report);
-    fields.drop("exp", report, "The field is for tokens that APISIX signs.");
+    fields.drop(["exp"], report, "The field is for tokens that APISIX signs.");
     let is_base64 = fields.truth("base64_secret", report).is_some_and(|(_, is_base64)| is_base64);
     let clock_skew =
         fields.number("lifetime_grace_period", report).map_or(0, |(_, seconds)| seconds.min(3600));
@@ -364,29 +324,20 @@ fn jwt(fields: &mut Fields, place: &Place, report: &mut Report) -> Option<Jwt> {
         "HS256" | "HS512" => ("secretRef", secret),
         "RS256" | "RS384" | "RS512" | "ES256" | "ES384" => ("publicKeyRef", public_key),
         _ => {
-            report.impossible(
-                &algorithm_place,
-                Reason::UnsupportedCredentials,
-                "PingSIX does not check this algorithm, so the consumer is refused.",
-            );
+            let message = "PingSIX does not check this algorithm, so the consumer is refused.";
+            report.impossible(&algorithm_place, Reason::UnsupportedCredentials, message);
             return None;
         }
     };
     let Some((key_place, key)) = key else {
-        report.impossible(
-            place,
-            Reason::MissingField,
-            "The credential has no key for its algorithm, so it admits nobody.",
-        );
+        let message = "The credential has no key for its algorithm, so it admits nobody.";
+        report.impossible(place, Reason::MissingField, message);
         return None;
     };
     let key = if is_base64 && field == "secretRef" {
         let Ok(key) = STANDARD.decode(key.trim()) else {
-            report.impossible(
-                &key_place,
-                Reason::InvalidValue,
-                "The secret is not valid base64, so it admits nobody.",
-            );
+            let message = "The secret is not valid base64, so it admits nobody.";
+            report.impossible(&key_place, Reason::InvalidValue, message);
             return None;
         };
         key

@@ -42,11 +42,8 @@ impl Account {
         for (place, value) in &self.written {
             complete_object(place, value, None, report);
             if report.of_object(&place.object).next().is_none() {
-                report.limited(
-                    place,
-                    Reason::NoEffect,
-                    "The object asks for nothing, so it becomes nothing.",
-                );
+                let message = "The object asks for nothing, so it becomes nothing.";
+                report.limited(place, Reason::NoEffect, message);
             }
         }
         let output: BTreeMap<&ObjectKey, &Arc<Value>> = output
@@ -142,16 +139,14 @@ impl Missing {
                 place,
                 "No request depends on the field, and the objects of the output do not have it.",
             ),
-            Self::Annotation => report.limited(
-                place,
-                Reason::NoEffect,
-                "The annotation is not part of the output, because no object of the output depends on it.",
-            ),
-            Self::Lost => report.impossible(
-                place,
-                Reason::UnknownField,
-                "The conversion did not read the field, so its effect may be lost.",
-            ),
+            Self::Annotation => {
+                let message = "The annotation is not part of the output, because no object of the output depends on it.";
+                report.limited(place, Reason::NoEffect, message);
+            }
+            Self::Lost => {
+                let message = "The conversion did not read the field, so its effect may be lost.";
+                report.impossible(place, Reason::UnknownField, message);
+            }
         }
     }
 }

@@ -42,11 +42,8 @@ pub(super) fn of_rule(
     }
     if backends.len() > MAX_BACKENDS_PER_RULE {
         let place = fields.place.at("backends");
-        report.blocking(
-            &place,
-            Reason::TooMany,
-            format!("A rule has at most {MAX_BACKENDS_PER_RULE} backends."),
-        );
+        let message = format!("A rule has at most {MAX_BACKENDS_PER_RULE} backends.");
+        report.blocking(&place, Reason::TooMany, message);
         return Vec::new();
     }
     let hosts: Vec<&Option<String>> = backends.iter().map(|backend| &backend.host).collect();
@@ -102,11 +99,8 @@ fn service(
         match granularity.as_str() {
             "endpoint" | "endpoints" => report.exact(&place, "Requests go to the endpoints."),
             "service" => {
-                report.limited(
-                    &place,
-                    Reason::DifferentConnection,
-                    "Requests go to the endpoints, not to the address of the Service.",
-                );
+                let message = "Requests go to the endpoints, not to the address of the Service.";
+                report.limited(&place, Reason::DifferentConnection, message);
             }
             _ => report.blocking(&place, Reason::InvalidValue, "The value is unknown."),
         }
@@ -114,11 +108,8 @@ fn service(
     if let Some((place, subset)) = fields.text("subset", report)
         && !subset.is_empty()
     {
-        report.blocking(
-            &place,
-            Reason::UnsupportedBackend,
-            "A backend has all endpoints of a Service. Make a Service for the subset.",
-        );
+        let message = "A backend has all endpoints of a Service. Make a Service for the subset.";
+        report.blocking(&place, Reason::UnsupportedBackend, message);
     }
     fields.finish(report);
     let (Some((name_place, name)), Some((port_place, port))) = (name, port) else {
@@ -141,11 +132,8 @@ fn service(
             return None;
         }
         (_, ServicePort::NoPort) => {
-            report.blocking(
-                &port_place,
-                Reason::InvalidValue,
-                format!("Service {service} has no such port."),
-            );
+            let message = format!("Service {service} has no such port.");
+            report.blocking(&port_place, Reason::InvalidValue, message);
             return None;
         }
     };
@@ -179,11 +167,8 @@ fn upstream(
     };
     let name = ObjectName::new(&*route.namespace, name);
     let Some(Upstream { external, host, is_lost }) = context.upstreams.get(&name).cloned() else {
-        report.blocking(
-            &name_place,
-            Reason::MissingReferent,
-            format!("The input has no ApisixUpstream {name}. Give it, too."),
-        );
+        let message = format!("The input has no ApisixUpstream {name}. Give it, too.");
+        report.blocking(&name_place, Reason::MissingReferent, message);
         return None;
     };
     let Some((service, port)) = external.filter(|_| !is_lost) else {

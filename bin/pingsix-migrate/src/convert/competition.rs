@@ -213,10 +213,8 @@ fn refuse(
             continue;
         }
         if rule.effects.protects {
-            report.withhold_until_named(
-                &rule.place,
-                "The rule is not written. A rule in its place answers 503.",
-            );
+            let message = "The rule is not written. A rule in its place answers 503.";
+            report.withhold_until_named(&rule.place, message);
             rule.refuse();
             // PingSIX runs the plugins of the other rule on these requests, too.
             if let Some(cause) = cause {

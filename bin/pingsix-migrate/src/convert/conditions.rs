@@ -7,6 +7,7 @@ use crate::report::{Place, Reason, Report};
 use crate::source::Field;
 
 /// A part of a request that has to have one of the values.
+#[derive(Clone)]
 pub(super) struct Condition {
     /// `headers` or `queryParams`.
     pub(super) field: &'static str,
@@ -40,11 +41,8 @@ fn check(condition: Condition, place: &Place, report: &mut Report) -> Option<Con
     let good_name =
         condition.name.len() <= 256 && !condition.name.is_empty() && condition.name.bytes().all(is_token);
     if !good_name || condition.name.eq_ignore_ascii_case("host") {
-        report.blocking(
-            place,
-            Reason::UnsupportedMatch,
-            "PingSIX cannot see such a header or query parameter.",
-        );
+        let message = "PingSIX cannot see such a header or query parameter.";
+        report.blocking(place, Reason::UnsupportedMatch, message);
         return None;
     }
     let most = if condition.field == "headers" { 4096 } else { 1024 };
@@ -60,14 +58,14 @@ pub(super) fn of_expression(item: Field, report: &mut Report) -> Option<Conditio
     let place = item.place.clone();
     let mut fields = item.object(report)?;
     let subject = fields.object("subject", report);
-    let operator = fields.text("op", report).map(|(_, operator)| operator).unwrap_or_default();
+    let operator = fields.text_or_empty("op", report);
     let value = fields.text("value", report).map(|(_, value)| value);
     let set = fields.texts("set", report);
     fields.finish(report);
     let (scope, name) = match subject {
         Some(mut subject) => {
-            let scope = subject.text("scope", report).map(|(_, scope)| scope).unwrap_or_default();
-            let name = subject.text("name", report).map(|(_, name)| name).unwrap_or_default();
+            let scope = subject.text_or_empty("scope", report);
+            let name = subject.text_or_empty("name", report);
             subject.finish(report);
             (scope, name)
         }
@@ -77,19 +75,13 @@ pub(super) fn of_expression(item: Field, report: &mut Report) -> Option<Conditio
         "Equal" => value.into_iter().collect(),
         "In" => set.into_iter().map(|(_, value)| value).collect(),
         "RegexMatch" | "RegexNotMatch" | "RegexMatchCaseInsensitive" | "RegexNotMatchCaseInsensitive" => {
-            report.blocking(
-                &place,
-                Reason::UnsupportedMatch,
-                format!("{COUNTERPARTS}, and this is a regular expression."),
-            );
+            let message = format!("{COUNTERPARTS}, and this is a regular expression.");
+            report.blocking(&place, Reason::UnsupportedMatch, message);
             return None;
         }
         "NotEqual" | "NotIn" | "GreaterThan" | "GreaterThanEqual" | "LessThan" | "LessThanEqual" => {
-            report.blocking(
-                &place,
-                Reason::UnsupportedMatch,
-                format!("{COUNTERPARTS}, and have no {operator}."),
-            );
+            let message = format!("{COUNTERPARTS}, and have no {operator}.");
+            report.blocking(&place, Reason::UnsupportedMatch, message);
             return None;
         }
         _ => {
@@ -110,11 +102,8 @@ pub(super) fn of_expression(item: Field, report: &mut Report) -> Option<Conditio
         _ => None,
     };
     let Some(condition) = condition else {
-        report.blocking(
-            &place,
-            Reason::UnsupportedMatch,
-            format!("{COUNTERPARTS}, and this is another part of requests."),
-        );
+        let message = format!("{COUNTERPARTS}, and this is another part of requests.");
+        report.blocking(&place, Reason::UnsupportedMatch, message);
         return None;
     };
     let condition = check(condition, &place, report)?;
@@ -147,10 +136,8 @@ pub(super) fn of_vars(item: Field, report: &mut Report) -> Option<Condition> {
         return None;
     };
     let condition = check(condition, &place, report)?;
-    report.limited(
-        &place,
-        Reason::DifferentMatch,
-        "The condition becomes a part of each match. Names of headers have dashes, not underscores.",
-    );
+    let message =
+        "The condition becomes a part of each match. Names of headers have dashes, not underscores.";
+    report.limited(&place, Reason::DifferentMatch, message);
     Some(condition)
 }

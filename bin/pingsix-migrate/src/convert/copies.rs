@@ -18,7 +18,8 @@ const ROUTES: [Kind; 5] = [Kind::HttpRoute, Kind::GrpcRoute, Kind::TcpRoute, Kin
 type Copies = BTreeMap<ObjectKey, String>;
 
 /// Writes the copies, if the user wants them.
-pub(super) fn write(context: &Context<'_>, draft: &mut Draft) {
+pub(super) fn write(draft: &mut Draft<'_>) {
+    let context = draft.context;
     let Some(suffix) = context.choices.name_suffix.clone() else { return };
     let mut copies = Copies::new();
     let mut served: BTreeSet<ObjectKey> = BTreeSet::new();
@@ -32,7 +33,7 @@ pub(super) fn write(context: &Context<'_>, draft: &mut Draft) {
             };
             if is_served {
                 served.insert(key.clone());
-                copy((key, original), &suffix, &mut copies, context, draft);
+                copy((key, original), &suffix, &mut copies, draft);
             }
         }
     }
@@ -42,7 +43,7 @@ pub(super) fn write(context: &Context<'_>, draft: &mut Draft) {
             draft.output.objects.keep(key.clone(), original.clone());
         }
     }
-    refer_to_copies(&copies, context, draft);
+    refer_to_copies(&copies, draft);
 }
 
 /// Whether a Gateway has a class of another controller. A class may be missing in the input.
@@ -74,25 +75,19 @@ fn parents(key: &ObjectKey, object: &Value) -> Vec<ObjectKey> {
 
 /// Puts the original back into the output, and the converted object beside it. A Gateway that is withheld has no copy, and
 /// its routes have none.
-fn copy(
-    (key, original): (&ObjectKey, &Value),
-    suffix: &str,
-    copies: &mut Copies,
-    context: &Context<'_>,
-    draft: &mut Draft,
-) {
+fn copy((key, original): (&ObjectKey, &Value), suffix: &str, copies: &mut Copies, draft: &mut Draft<'_>) {
+    let context = draft.context;
     let converted = draft.output.objects.get_mut(key).cloned();
     draft.output.objects.keep(key.clone(), original.clone());
     let Some(mut copy) = converted else { return };
     let place = Place::object(key.to_string());
     if key.kind != Kind::Gateway && !parents(key, original).iter().any(|parent| copies.contains_key(parent)) {
-        draft.report.withhold(&place, "The object has no copy, because its parents have none.");
-        return;
+        return draft.report.withhold(&place, "The object has no copy, because its parents have none.");
     }
     let name = format!("{}{suffix}", key.name.name);
     let name = draft.output.objects.free_name(key.kind, &key.name.namespace, &name);
     if let Some(Value::Object(metadata)) = copy.get_mut("metadata") {
-        ownership::disown(metadata, &mut draft.output);
+        ownership::disown(metadata, draft.output);
     }
     copy["metadata"]["name"] = json!(name);
     let of = ObjectKey::new(key.kind, &*key.name.namespace, name.as_str());
@@ -121,7 +116,8 @@ fn copy(
 }
 
 /// Gives the references of the written objects the names of the copies. Policies of the input stay as they are.
-fn refer_to_copies(copies: &Copies, context: &Context<'_>, draft: &mut Draft) {
+fn refer_to_copies(copies: &Copies, draft: &mut Draft<'_>) {
+    let context = draft.context;
     let mut without = Vec::new();
     for (key, object) in draft.output.objects.iter_mut() {
         let is_kept = context.sources.kept.get(key).is_some_and(|kept| **kept == *object);

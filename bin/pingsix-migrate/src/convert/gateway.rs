@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use pingsix_translate::{Kind, ObjectKey, ObjectName, PINGSIX_GROUP};
 use serde_json::{Map, Value, json};
 
+use super::Draft;
 use super::covering::covering;
 use super::parent::{HttpsListener, Origin, Parent, hostname};
-use super::{Context, Draft};
 use crate::objects::Objects;
 use crate::report::{Place, Reason};
 use crate::words::counted;
@@ -38,28 +38,23 @@ fn name_of(listener: &Value) -> &str {
 }
 
 /// Writes the Gateway, or adds its listeners.
-pub(super) fn finish(context: &Context<'_>, draft: &mut Draft) {
+pub(super) fn finish(draft: &mut Draft<'_>) {
     let (listeners, beside) = listeners(&mut draft.output.gateway);
     let telemetry = std::mem::take(&mut draft.output.telemetry);
     if let Some((name, listeners)) = beside {
-        write(&name, Origin::Written, listeners, context, draft);
+        write(&name, Origin::Written, listeners, draft);
     }
     let Parent { name, origin, .. } = &draft.output.gateway;
     let (name, origin) = (name.clone(), *origin);
     if draft.output.gateway.is_needed || !listeners.is_empty() || !telemetry.is_empty() {
-        write(&name, origin, listeners, context, draft);
+        write(&name, origin, listeners, draft);
         add_telemetry(&ObjectKey { kind: Kind::Gateway, name }, &telemetry, draft);
     }
 }
 
 /// Writes a Gateway, or adds listeners to one of the input. Listeners for which it has no room go to ListenerSets.
-fn write(
-    name: &ObjectName,
-    origin: Origin,
-    listeners: Vec<Listener>,
-    context: &Context<'_>,
-    draft: &mut Draft,
-) {
+fn write(name: &ObjectName, origin: Origin, listeners: Vec<Listener>, draft: &mut Draft<'_>) {
+    let context = draft.context;
     let key = ObjectKey { kind: Kind::Gateway, name: name.clone() };
     let http = json!({ "name": "http", "port": draft.output.gateway.http_port, "protocol": "HTTP" });
     let http = with_routes(http, &draft.output.gateway);
@@ -95,7 +90,7 @@ fn write(
     if origin == Origin::Written {
         let class = &context.choices.gateway_class;
         let spec = json!({ "gatewayClassName": class, "listeners": all });
-        draft.output.objects.add(Kind::Gateway, &name.namespace, &name.name, ("spec", spec));
+        draft.output.objects.add(Kind::Gateway, &name.namespace, &name.name, spec);
     } else if let Some(list) = draft.output.objects.get_mut(&key).and_then(listeners_of) {
         list.clone_from(&all);
     }
@@ -109,7 +104,7 @@ fn listeners_of(gateway: &mut Value) -> Option<&mut Vec<Value>> {
 }
 
 /// Writes ListenerSets, and makes them parents of the routes that need their listeners.
-fn write_sets(gateway: &ObjectKey, own: &[Value], further: Vec<Listener>, draft: &mut Draft) {
+fn write_sets(gateway: &ObjectKey, own: &[Value], further: Vec<Listener>, draft: &mut Draft<'_>) {
     let (namespace, name) = (&*gateway.name.namespace, &*gateway.name.name);
     if let Some(spec) = draft.output.objects.get_mut(gateway).and_then(|gateway| gateway.get_mut("spec")) {
         let admits = spec.pointer("/allowedListeners/namespaces/from").and_then(Value::as_str);
@@ -130,7 +125,7 @@ fn write_sets(gateway: &ObjectKey, own: &[Value], further: Vec<Listener>, draft:
         let values: Vec<&Value> = chunk.iter().map(|listener| &listener.value).collect();
         let spec = json!({ "parentRef": { "name": name }, "listeners": values });
         let wanted = format!("{name}-more");
-        let set = draft.output.objects.add(Kind::ListenerSet, namespace, &wanted, ("spec", spec));
+        let set = draft.output.objects.add(Kind::ListenerSet, namespace, &wanted, spec);
         let key = ObjectKey::new(Kind::ListenerSet, namespace, set.as_str());
         for Listener { place, value, .. } in &chunk {
             draft.output.objects.origins.note_listener(&key, name_of(value), place);
@@ -305,7 +300,7 @@ fn runs_data_planes(gateway: &ObjectKey, objects: &mut Objects) -> Option<bool> 
 }
 
 /// Gives the Gateway parameters with telemetry.
-fn add_telemetry(key: &ObjectKey, telemetry: &Map<String, Value>, draft: &mut Draft) {
+fn add_telemetry(key: &ObjectKey, telemetry: &Map<String, Value>, draft: &mut Draft<'_>) {
     if telemetry.is_empty() {
         return;
     }
@@ -316,26 +311,20 @@ fn add_telemetry(key: &ObjectKey, telemetry: &Map<String, Value>, draft: &mut Dr
         .get_mut(key)
         .is_some_and(|gateway| gateway.pointer("/spec/infrastructure/parametersRef").is_none());
     if !is_free {
-        draft.report.impossible(
-            &place,
-            Reason::ManualStep,
-            "The Gateway has parameters or is not among the output. Set telemetry in its PingsixProxy.",
-        );
-        return;
+        let message =
+            "The Gateway has parameters or is not among the output. Set telemetry in its PingsixProxy.";
+        return draft.report.impossible(&place, Reason::ManualStep, message);
     }
     let managed = runs_data_planes(key, &mut draft.output.objects);
     if managed.is_none() {
-        draft.report.limited(
-            &place,
-            Reason::MissingReferent,
-            "The GatewayClass is not among the input. If it has managed data planes, replace attached by managed in the \
-             PingsixProxy.",
-        );
+        let message = "The GatewayClass is not among the input. If it has managed data planes, replace attached by managed in the \
+             PingsixProxy.";
+        draft.report.limited(&place, Reason::MissingReferent, message);
     }
     let way = if managed == Some(true) { "managed" } else { "attached" };
     let spec = json!({ way: {}, "telemetry": telemetry });
     let name = &key.name;
-    let proxy = draft.output.objects.add(Kind::PingsixProxy, &name.namespace, &name.name, ("spec", spec));
+    let proxy = draft.output.objects.add(Kind::PingsixProxy, &name.namespace, &name.name, spec);
     if let Some(Value::Object(spec)) =
         draft.output.objects.get_mut(key).and_then(|gateway| gateway.get_mut("spec"))
     {

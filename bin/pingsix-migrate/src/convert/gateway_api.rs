@@ -6,6 +6,7 @@ use pingsix_translate::{Kind, ObjectKey, ObjectName, PINGSIX_GROUP};
 use serde_json::{Map, Value, json};
 
 use super::conditions::{self, Condition};
+use super::rules::PolicyFields;
 use super::upstream::{self, Upstream};
 use super::{Context, Draft, matches, plugin_config, route, rules};
 use crate::consumer::Pool;
@@ -24,9 +25,10 @@ struct RoutePolicy {
 }
 
 /// Converts the routes that stay.
-pub(super) fn convert(predecessors: &mut Predecessors, context: &Context<'_>, draft: &mut Draft) {
-    let mut policies = route_policies(predecessors, context, &mut draft.report);
-    let services = upstream::convert_policies(predecessors, context, draft);
+pub(super) fn convert(predecessors: &mut Predecessors, draft: &mut Draft<'_>) {
+    let context = draft.context;
+    let mut policies = route_policies(predecessors, context, draft.report);
+    let services = upstream::convert_policies(predecessors, draft);
     let keys: Vec<ObjectKey> = context
         .sources
         .kept
@@ -36,7 +38,7 @@ pub(super) fn convert(predecessors: &mut Predecessors, context: &Context<'_>, dr
         .collect();
     for key in keys {
         let own = policies.remove(&key).unwrap_or_default();
-        convert_route(&key, &own, &services, context, draft);
+        convert_route(&key, &own, &services, draft);
     }
     for (key, policies) in policies {
         for policy in policies {
@@ -72,20 +74,17 @@ fn route_policies(
         if let Some(priority) = spec.take("priority")
             && priority.value.as_i64() != Some(0)
         {
-            report.blocking(
-                &priority.place,
-                Reason::UnsupportedField,
-                "HTTPRoutes have no priority, so the target may take requests of other routes, or lose some to them.",
-            );
+            let message = "HTTPRoutes have no priority, so the target may take requests of other routes, or lose some to them.";
+            report.blocking(&priority.place, Reason::UnsupportedField, message);
         }
         let vars = spec.list("vars", report);
-        let conditions: Vec<Option<Condition>> =
-            vars.into_iter().map(|item| conditions::of_vars(item, report)).collect();
+        let conditions: Vec<Condition> =
+            vars.into_iter().filter_map(|item| conditions::of_vars(item, report)).collect();
         spec.finish(report);
         for target in targets {
             let Some(mut fields) = target.object(report) else { continue };
-            let target_kind = fields.text("kind", report).map(|(_, kind)| kind).unwrap_or_default();
-            let target_name = fields.text("name", report).map(|(_, name)| name).unwrap_or_default();
+            let target_kind = fields.text_or_empty("kind", report);
+            let target_name = fields.text_or_empty("name", report);
             let section = fields.text("sectionName", report).map(|(_, section)| section);
             let _ = fields.text("group", report);
             let at = fields.place.clone();
@@ -93,23 +92,12 @@ fn route_policies(
             let known =
                 [Kind::HttpRoute, Kind::Ingress].into_iter().find(|kind| kind.as_str() == target_kind);
             let Some(known) = known else {
-                report.impossible(
-                    &at,
-                    Reason::UnsuitableReferent,
-                    "The policy is for HTTPRoutes and Ingresses. Name one of these.",
-                );
+                let message = "The policy is for HTTPRoutes and Ingresses. Name one of these.";
+                report.impossible(&at, Reason::UnsuitableReferent, message);
                 continue;
             };
             let is_lost = report.losses() > before && !is_allowed;
-            let conditions = conditions
-                .iter()
-                .flatten()
-                .map(|condition| Condition {
-                    field: condition.field,
-                    name: condition.name.clone(),
-                    values: condition.values.clone(),
-                })
-                .collect();
+            let conditions = conditions.clone();
             let key = ObjectKey::new(known, &*name.namespace, target_name);
             let place = if is_lost { place.clone() } else { at };
             policies.entry(key).or_default().push(RoutePolicy { place, section, conditions, is_lost });
@@ -143,9 +131,9 @@ fn convert_route(
     key: &ObjectKey,
     policies: &[RoutePolicy],
     services: &BTreeMap<ObjectName, Upstream>,
-    context: &Context<'_>,
-    draft: &mut Draft,
+    draft: &mut Draft<'_>,
 ) {
+    let context = draft.context;
     let Some(mut value) = draft.output.objects.get_mut(key).cloned() else { return };
     let gateways = gateways(key, &value);
     let consumers = match gateways.as_slice() {
@@ -158,7 +146,7 @@ fn convert_route(
     let place = Place::object(key.to_string());
     let Some(Value::Array(list)) = value.pointer_mut("/spec/rules") else { return };
     let mut names: Vec<String> = Vec::new();
-    let mut fields: Vec<(Map<String, Value>, Map<String, Value>)> = Vec::new();
+    let mut fields: Vec<PolicyFields> = Vec::new();
     for (index, rule) in list.iter_mut().enumerate() {
         let Value::Object(rule) = rule else { return };
         let at = place.at("spec.rules").item(index);
@@ -166,19 +154,16 @@ fn convert_route(
         let name = given.clone().unwrap_or_else(|| format!("rule-{index}"));
         let before = draft.report.losses();
         let mut effects = Effects::default();
-        let touched = extensions(key, rule, &at, consumers, &mut effects, context, draft);
-        hosts(key, rule, services, &at, &mut effects, &mut draft.report);
+        let touched = extensions(key, rule, &at, consumers, &mut effects, draft);
+        hosts(key, rule, services, &at, &mut effects, draft.report);
         let is_changed = touched || effects.hostname.is_some();
-        context.refuse_second_protection(&mut effects, &gateways, &at, &mut draft.report);
+        context.refuse_second_protection(&mut effects, &gateways, &at, draft.report);
         let filters_of_backends = rule.get("backendRefs").and_then(Value::as_array).into_iter().flatten();
         let mut filters_of_backends =
             filters_of_backends.filter_map(|backend| backend.get("filters")?.as_array()).flatten();
         if filters_of_backends.any(is_plugin_config) {
-            draft.report.blocking(
-                &at.at("backendRefs"),
-                Reason::UnsupportedPlugin,
-                "A backend has plugins, and rules alone have them. Move the plugins to the rule.",
-            );
+            let message = "A backend has plugins, and rules alone have them. Move the plugins to the rule.";
+            draft.report.blocking(&at.at("backendRefs"), Reason::UnsupportedPlugin, message);
         }
         for policy in policies {
             let applies = policy.section.as_ref().is_none_or(|section| given.as_ref() == Some(section));
@@ -186,20 +171,17 @@ fn convert_route(
                 continue;
             }
             if policy.is_lost {
-                draft.report.blocking(
-                    &at,
-                    Reason::LostReferent,
-                    format!("{} cannot be converted.", policy.place.object),
-                );
+                let message = format!("{} cannot be converted.", policy.place.object);
+                draft.report.blocking(&at, Reason::LostReferent, message);
                 effects.protects = true;
             } else {
-                add_conditions(rule, &policy.conditions, &at, &mut draft.report);
+                add_conditions(rule, &policy.conditions, &at, draft.report);
                 draft.report.exact(&policy.place, format!("The conditions are part of {key}."));
             }
         }
         if draft.report.losses() > before && !is_allowed {
             refuse(key, rule, &at, draft);
-            fields.push((Map::new(), Map::new()));
+            fields.push(PolicyFields::default());
         } else {
             if is_changed {
                 let base = format!("{}-{name}", key.name.name);
@@ -207,7 +189,7 @@ fn convert_route(
                 let backends: Vec<Value> =
                     backends.and_then(|list| list.as_array().cloned()).unwrap_or_default();
                 let (filters, backends) =
-                    rules::filters(&key.name.namespace, &base, &mut effects, backends, &mut draft.output);
+                    rules::filters(&key.name.namespace, &base, &mut effects, backends, draft.output);
                 let mut all =
                     rule.remove("filters").and_then(|list| list.as_array().cloned()).unwrap_or_default();
                 all.extend(filters);
@@ -221,16 +203,14 @@ fn convert_route(
             if !effects.security.is_empty() || !effects.traffic.is_empty() {
                 rule.insert("name".to_owned(), json!(name));
             }
-            fields.push((effects.security, effects.traffic));
+            fields.push([effects.security, effects.traffic]);
         }
         names.push(name);
     }
     draft.output.objects.keep(key.clone(), value);
+    let policies = names.iter().zip(&fields).map(|(name, fields)| (name.as_str(), fields));
     let target = (key.kind, &*key.name.name);
-    let security: Vec<_> = names.iter().map(String::as_str).zip(fields.iter().map(|(one, _)| one)).collect();
-    rules::write_policies(Kind::SecurityPolicy, &key.name.namespace, target, &security, &mut draft.output);
-    let traffic: Vec<_> = names.iter().map(String::as_str).zip(fields.iter().map(|(_, one)| one)).collect();
-    rules::write_policies(Kind::TrafficPolicy, &key.name.namespace, target, &traffic, &mut draft.output);
+    rules::write_policies(&key.name.namespace, target, &policies.collect::<Vec<_>>(), draft.output);
 }
 
 /// Converts and removes the filters of a rule that name a PluginConfig. Returns whether there are any.
@@ -240,8 +220,7 @@ fn extensions(
     at: &Place,
     consumers: Option<&Pool>,
     effects: &mut Effects,
-    context: &Context<'_>,
-    draft: &mut Draft,
+    draft: &mut Draft<'_>,
 ) -> bool {
     let mut lists = Vec::new();
     let Some(Value::Array(filters)) = rule.get("filters") else { return false };
@@ -249,31 +228,25 @@ fn extensions(
         let at = at.at("filters").item(index);
         let text = |field: &str| filter.pointer(&format!("/extensionRef/{field}")).and_then(Value::as_str);
         if text("kind") != Some(SourceKind::PluginConfig.as_str()) {
-            draft.report.blocking(
-                &at,
-                Reason::UnknownKind,
-                "The kind of the filter is unknown. Remove the filter if nothing depends on it.",
-            );
+            let message = "The kind of the filter is unknown. Remove the filter if nothing depends on it.";
+            draft.report.blocking(&at, Reason::UnknownKind, message);
             continue;
         }
         let name = ObjectName::new(&*key.name.namespace, text("name").unwrap_or_default());
-        lists.push(plugin_config::find(SourceKind::PluginConfig, &name, &at, context, draft));
+        lists.push(plugin_config::find(SourceKind::PluginConfig, &name, &at, draft));
     }
     if lists.is_empty() {
         return false;
     }
-    let plugins = plugin::merge(lists, &mut draft.report);
+    let plugins = plugin::merge(lists, draft.report);
     let base = key.name.name.to_string();
     let scope = Scope { namespace: &key.name.namespace, name: &base, consumers, level: Level::Rule };
-    *effects = plugin::convert(plugins, scope, &mut draft.report);
+    *effects = plugin::convert(plugins, scope, draft.report);
     draft.output.write_secrets(effects, scope.namespace);
     draft.output.keep_telemetry(effects);
     if effects.https_only {
-        draft.report.blocking(
-            at,
-            Reason::UnsupportedRewrite,
-            "A redirect to HTTPS needs an HTTPRoute of its own, for the listener for HTTP.",
-        );
+        let message = "A redirect to HTTPS needs an HTTPRoute of its own, for the listener for HTTP.";
+        draft.report.blocking(at, Reason::UnsupportedRewrite, message);
     }
     let is_http = key.kind == Kind::HttpRoute;
     let is_simple = effects.response.is_none()
@@ -288,11 +261,8 @@ fn extensions(
         filters.retain(|filter| !is_plugin_config(filter));
         for filter in &effects.filters {
             if filters.iter().any(|other| other.get("type") == filter.get("type")) {
-                draft.report.blocking(
-                    at,
-                    Reason::UnsupportedPlugin,
-                    "The rule has two filters that change headers, and PingSIX runs one. Write their changes into one.",
-                );
+                let message = "The rule has two filters that change headers, and PingSIX runs one. Write their changes into one.";
+                draft.report.blocking(at, Reason::UnsupportedPlugin, message);
             }
         }
     }
@@ -325,11 +295,8 @@ fn hosts(
     if effects.hostname.is_none() && hosts.iter().all(|host| *host == Some(*first)) {
         effects.hostname = Some((*first).clone());
     } else {
-        report.blocking(
-            at,
-            Reason::UnsupportedBackend,
-            "The backends of the rule have different hosts, and a rule has one.",
-        );
+        let message = "The backends of the rule have different hosts, and a rule has one.";
+        report.blocking(at, Reason::UnsupportedBackend, message);
     }
 }
 
@@ -347,7 +314,7 @@ fn add_conditions(rule: &mut Map<String, Value>, conditions: &[Condition], at: &
 }
 
 /// Makes a rule refuse its requests.
-fn refuse(key: &ObjectKey, rule: &mut Map<String, Value>, at: &Place, draft: &mut Draft) {
+fn refuse(key: &ObjectKey, rule: &mut Map<String, Value>, at: &Place, draft: &mut Draft<'_>) {
     draft.report.withhold_until_named(at, "The rule refuses its requests with 503.");
     rule.remove("backendRefs");
     rule.remove("timeouts");
@@ -355,7 +322,7 @@ fn refuse(key: &ObjectKey, rule: &mut Map<String, Value>, at: &Place, draft: &mu
     if key.kind == Kind::HttpRoute {
         let spec = json!({ "directResponse": route::refusal() });
         let namespace = &key.name.namespace;
-        let name = draft.output.objects.add(Kind::HttpRouteFilter, namespace, &key.name.name, ("spec", spec));
+        let name = draft.output.objects.add(Kind::HttpRouteFilter, namespace, &key.name.name, spec);
         let reference =
             json!({ "group": PINGSIX_GROUP, "kind": Kind::HttpRouteFilter.as_str(), "name": name });
         rule.insert("filters".to_owned(), json!([{ "type": "ExtensionRef", "extensionRef": reference }]));

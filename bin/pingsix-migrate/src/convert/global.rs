@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::Value;
 
-use super::{Context, Draft, rules};
+use super::{Draft, rules};
 use crate::owner::Owner;
 use crate::plugin::{self, Level, PluginUse, Scope, Switch};
 use crate::predecessor::APISIX_GROUP;
@@ -22,11 +22,8 @@ pub(super) struct Protection {
 }
 
 /// Converts all of them.
-pub(super) fn convert(
-    predecessors: &mut Predecessors,
-    context: &Context<'_>,
-    draft: &mut Draft,
-) -> Protection {
+pub(super) fn convert(predecessors: &mut Predecessors, draft: &mut Draft<'_>) -> Protection {
+    let context = draft.context;
     let mut protection = Protection::default();
     let mut lists = Vec::new();
     let mut owner = Owner::Class(String::new());
@@ -36,24 +33,24 @@ pub(super) fn convert(
     for source in predecessors.take(SourceKind::ApisixGlobalRule) {
         let Source { kind, name, place, mut spec } = source;
         is_allowed &= context.choices.may_be_weaker(kind.as_str(), &name);
-        owner = context.owners.of_class(&mut spec, &mut draft.report);
-        let items = spec.list("plugins", &mut draft.report);
-        lists.push(plugin::read(items, Switch::Enable, &mut draft.report));
-        spec.finish(&mut draft.report);
+        owner = context.owners.of_class(&mut spec, draft.report);
+        let items = spec.list("plugins", draft.report);
+        lists.push(plugin::read(items, Switch::Enable, draft.report));
+        spec.finish(draft.report);
         places.push(place);
     }
     // The rules run one after the other, so that no plugin of one replaces that of another one.
     let plugins: Vec<PluginUse> =
-        lists.into_iter().flat_map(|list| plugin::merge(vec![list], &mut draft.report)).collect();
+        lists.into_iter().flat_map(|list| plugin::merge(vec![list], draft.report)).collect();
     if !places.is_empty() {
         let target = (&context.owners.gateway, &owner);
-        apply(plugins, target, (&places, before, is_allowed), &mut protection, context, draft);
+        apply(plugins, target, (&places, before, is_allowed), &mut protection, draft);
     }
     let has_routes = predecessors.has(SourceKind::ApisixRoute);
     for source in predecessors.take(SourceKind::GatewayProxy) {
-        gateway_proxy(source, has_routes, &mut protection, context, draft);
+        gateway_proxy(source, has_routes, &mut protection, draft);
     }
-    refer_to_no_proxy(context, draft);
+    refer_to_no_proxy(draft);
     protection
 }
 
@@ -63,26 +60,23 @@ fn apply(
     (gateway, owner): (&ObjectName, &Owner),
     (places, before, is_allowed): (&[Place], usize, bool),
     protection: &mut Protection,
-    context: &Context<'_>,
-    draft: &mut Draft,
+    draft: &mut Draft<'_>,
 ) {
+    let context = draft.context;
     let scope = Scope {
         namespace: &gateway.namespace,
         name: &gateway.name,
         consumers: Some(context.consumers.pool(owner)),
         level: Level::Gateway,
     };
-    let mut effects = plugin::convert(plugins, scope, &mut draft.report);
+    let mut effects = plugin::convert(plugins, scope, draft.report);
     draft.output.write_secrets(&mut effects, scope.namespace);
     let is_main = *gateway == context.owners.gateway;
     if is_main {
         draft.output.keep_telemetry(&mut effects);
     } else if let (false, Some(place)) = (effects.telemetry.is_empty(), places.first()) {
-        draft.report.impossible(
-            place,
-            Reason::ManualStep,
-            "Set telemetry in the PingsixProxy of the Gateway.",
-        );
+        let message = "Set telemetry in the PingsixProxy of the Gateway.";
+        draft.report.impossible(place, Reason::ManualStep, message);
     }
     let has_rule_parts = !effects.filters.is_empty()
         || effects.hostname.is_some()
@@ -103,10 +97,8 @@ fn apply(
                     .report
                     .withhold(place, "Each rule answers 503, because the original protects all of them.");
             } else if effects.protects {
-                draft.report.withhold(
-                    place,
-                    format!("Gateway {gateway} is not written, because the original protects it."),
-                );
+                let message = format!("Gateway {gateway} is not written, because the original protects it.");
+                draft.report.withhold(place, message);
             } else {
                 draft.report.withhold(place, "The parts that can be converted are written.");
             }
@@ -125,11 +117,9 @@ fn apply(
     if is_main && (!effects.security.is_empty() || !effects.traffic.is_empty()) {
         draft.output.gateway.note_policy();
     }
-    for (kind, fields) in [(Kind::SecurityPolicy, &effects.security), (Kind::TrafficPolicy, &effects.traffic)]
-    {
-        let target = (Kind::Gateway, &*gateway.name);
-        rules::write_policies(kind, &gateway.namespace, target, &[("gateway", fields)], &mut draft.output);
-    }
+    let target = (Kind::Gateway, &*gateway.name);
+    let fields = [effects.security, effects.traffic];
+    rules::write_policies(&gateway.namespace, target, &[("gateway", &fields)], draft.output);
 }
 
 /// Whether an object names a GatewayProxy as its parameters.
@@ -140,46 +130,30 @@ fn names(object: &Value, pointer: &str, proxy: &ObjectName) -> bool {
     })
 }
 
-fn gateway_proxy(
-    source: Source,
-    has_routes: bool,
-    protection: &mut Protection,
-    context: &Context<'_>,
-    draft: &mut Draft,
-) {
+fn gateway_proxy(source: Source, has_routes: bool, protection: &mut Protection, draft: &mut Draft<'_>) {
+    let context = draft.context;
     let Source { kind, name, place, mut spec } = source;
     let is_allowed = context.choices.may_be_weaker(kind.as_str(), &name);
     let before = draft.report.losses();
-    let report = &mut draft.report;
+    let report = &mut *draft.report;
     if let Some(field) = spec.take("provider") {
-        report.exact_whole(
-            &field.place,
-            "The controller of PingSIX needs no address and no key of the data plane.",
-        );
+        let message = "The controller of PingSIX needs no address and no key of the data plane.";
+        report.exact_whole(&field.place, message);
     }
     for field in ["publishService", "statusAddress"] {
         if let Some(field) = spec.take(field) {
-            report.limited(
-                &field.place,
-                Reason::ManualStep,
-                "Set attached.addresses of the PingsixProxy if the processes are your own.",
-            );
+            let message = "Set attached.addresses of the PingsixProxy if the processes are your own.";
+            report.limited(&field.place, Reason::ManualStep, message);
         }
     }
     if let Some(mut metadata) = spec.object("pluginMetadata", report) {
         for (name, field) in metadata.rest() {
             if name == "file-logger" {
-                report.limited(
-                    &field.place,
-                    Reason::ManualStep,
-                    "Set telemetry.accessLog.format of the PingsixProxy.",
-                );
+                let message = "Set telemetry.accessLog.format of the PingsixProxy.";
+                report.limited(&field.place, Reason::ManualStep, message);
             } else {
-                report.impossible(
-                    &field.place,
-                    Reason::UnsupportedField,
-                    "PingSIX has no settings for all uses of a plugin. Set the fields where the plugin is used.",
-                );
+                let message = "PingSIX has no settings for all uses of a plugin. Set the fields where the plugin is used.";
+                report.impossible(&field.place, Reason::UnsupportedField, message);
             }
         }
     }
@@ -207,20 +181,18 @@ fn gateway_proxy(
         targets.push((context.owners.gateway.clone(), Owner::Class(class)));
     }
     if targets.is_empty() && !plugins.is_empty() {
-        draft.report.limited(
-            &place.at("spec"),
-            Reason::NoEffect,
-            "No Gateway or IngressClass of the input has these parameters.",
-        );
+        let message = "No Gateway or IngressClass of the input has these parameters.";
+        draft.report.limited(&place.at("spec"), Reason::NoEffect, message);
     }
     for (gateway, owner) in targets {
         let about = (std::slice::from_ref(&place), before, is_allowed);
-        apply(plugins.clone(), (&gateway, &owner), about, protection, context, draft);
+        apply(plugins.clone(), (&gateway, &owner), about, protection, draft);
     }
 }
 
 /// Removes references of Gateways to GatewayProxies.
-fn refer_to_no_proxy(context: &Context<'_>, draft: &mut Draft) {
+fn refer_to_no_proxy(draft: &mut Draft<'_>) {
+    let context = draft.context;
     for (key, value) in &context.sources.kept {
         let (pointer, field) = if key.kind == Kind::Gateway {
             ("/spec/infrastructure", "parametersRef")
@@ -248,12 +220,9 @@ fn refer_to_no_proxy(context: &Context<'_>, draft: &mut Draft) {
         if is_copied {
             draft.report.exact(&at, "The copy has no reference to the object.");
         } else {
-            draft.report.limited(
-                &at,
-                Reason::ManualStep,
-                "The reference is removed. The class is still that of the other controller: change it when the traffic \
-                 moves, or write copies with --name-suffix.",
-            );
+            let message = "The reference is removed. The class is still that of the other controller: change it when the traffic \
+                 moves, or write copies with --name-suffix.";
+            draft.report.limited(&at, Reason::ManualStep, message);
         }
     }
 }

@@ -37,7 +37,7 @@ pub(super) use self::chosen::is_foreign;
 use self::chosen::{Classes, Owner, loss_without};
 use self::passthrough::Passthrough;
 use self::tls_hosts::TlsHosts;
-use super::{Context, Draft};
+use super::Draft;
 use crate::report::{Place, Reason};
 use crate::source::Sources;
 
@@ -51,7 +51,8 @@ pub(super) fn namespaces(sources: &Sources) -> impl Iterator<Item = String> {
 }
 
 /// Converts the Ingresses of known controllers, and withholds those with annotations of others.
-pub(super) fn convert(context: &Context<'_>, draft: &mut Draft) {
+pub(super) fn convert(draft: &mut Draft<'_>) {
+    let context = draft.context;
     let mut annotated = Vec::new();
     let classes = Classes::of(context.sources);
     for (key, ingress) in context.sources.kept_of(Kind::Ingress) {
@@ -62,17 +63,11 @@ pub(super) fn convert(context: &Context<'_>, draft: &mut Draft) {
         match classes.owner(ingress) {
             Owner::Of(dialect) => {
                 draft.output.objects.remove(key);
-                annotated.push(Annotated::read(
-                    (key, ingress),
-                    dialect,
-                    &classes,
-                    context,
-                    &mut draft.report,
-                ));
+                annotated.push(Annotated::read((key, ingress), dialect, &classes, context, draft.report));
             }
             Owner::Own(read) => {
                 let counts = |domain: &str| !read.iter().any(|known| known == domain);
-                withhold(key, ingress, counts, context, draft);
+                withhold(key, ingress, counts, draft);
             }
             Owner::Other(why) => {
                 let message = format!("The Ingress stays as it is. {why}");
@@ -96,28 +91,23 @@ pub(super) fn convert(context: &Context<'_>, draft: &mut Draft) {
         ingress.is_exposed = is_exposed;
         ingress.is_bypassed = is_bypassed;
         let policies = policies.get(&ingress.key.name).map(Vec::as_slice).unwrap_or_default();
-        verdicts::judge(ingress, policies, context, draft);
+        verdicts::judge(ingress, policies, draft);
     }
-    scope::note(&annotated, context, &mut draft.report);
+    scope::note(&annotated, context, draft.report);
     if context.choices.keep_ingress {
-        keep::write(&annotated, context, draft);
+        keep::write(&annotated, draft);
         return;
     }
-    let added = hosts::added(&annotated, &mut draft.report);
-    tls::convert(&annotated, &added, &passthrough, context, draft);
-    services::convert(&mut annotated, context, draft);
-    passthrough::convert(&annotated, &passthrough, context, draft);
-    routes::convert(&annotated, &added, &passthrough, context, draft);
+    let added = hosts::added(&annotated, draft.report);
+    tls::convert(&annotated, &added, &passthrough, draft);
+    services::convert(&mut annotated, draft);
+    passthrough::convert(&annotated, &passthrough, draft);
+    routes::convert(&annotated, &added, &passthrough, draft);
 }
 
 /// Withholds an Ingress with annotations of other controllers.
-fn withhold(
-    key: &ObjectKey,
-    ingress: &Value,
-    counts: impl Fn(&str) -> bool,
-    context: &Context<'_>,
-    draft: &mut Draft,
-) {
+fn withhold(key: &ObjectKey, ingress: &Value, counts: impl Fn(&str) -> bool, draft: &mut Draft<'_>) {
+    let context = draft.context;
     let annotations = ingress.pointer("/metadata/annotations").and_then(Value::as_object);
     let names = annotations.into_iter().flat_map(Map::keys);
     let foreign: Vec<&String> = names

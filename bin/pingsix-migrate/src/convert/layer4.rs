@@ -3,21 +3,21 @@
 use pingsix_translate::{Kind, ObjectKey, ObjectName, is_dns_subdomain};
 use serde_json::{Value, json};
 
-use super::{Context, Draft};
+use super::Draft;
 use crate::objects::label;
 use crate::report::Reason;
 use crate::source::{Field, Predecessors, ServicePort, Source, SourceKind};
 
 /// Converts the stream rules of an ApisixRoute.
-pub(super) fn convert(items: Vec<Field>, route: &ObjectName, context: &Context<'_>, draft: &mut Draft) {
+pub(super) fn convert(items: Vec<Field>, route: &ObjectName, draft: &mut Draft<'_>) {
     for item in items {
         let place = item.place.clone();
         let before = draft.report.losses();
-        let written = one(item, route, context, draft);
+        let written = one(item, route, draft);
         if draft.report.losses() > before {
             draft.report.withhold(&place, "The rule is not written.");
         } else if let Some((kind, name, spec)) = written {
-            let name = draft.output.objects.add(kind, &route.namespace, &name, ("spec", spec));
+            let name = draft.output.objects.add(kind, &route.namespace, &name, spec);
             draft.output.gateway.note_route(kind, &route.namespace, &name);
             let key = ObjectKey::new(kind, route.namespace.clone(), name);
             draft.output.objects.origins.note_rules(key, vec![place]);
@@ -25,49 +25,37 @@ pub(super) fn convert(items: Vec<Field>, route: &ObjectName, context: &Context<'
     }
 }
 
-fn one(
-    item: Field,
-    route: &ObjectName,
-    context: &Context<'_>,
-    draft: &mut Draft,
-) -> Option<(Kind, String, Value)> {
+fn one(item: Field, route: &ObjectName, draft: &mut Draft<'_>) -> Option<(Kind, String, Value)> {
+    let context = draft.context;
     let before = draft.report.losses();
-    let report = &mut draft.report;
+    let report = &mut *draft.report;
     let mut fields = item.object(report)?;
     let place = fields.place.clone();
-    let name = fields.text("name", report).map(|(_, name)| name).unwrap_or_default();
+    let name = fields.text_or_empty("name", report);
     let protocol = fields.text("protocol", report);
     let mut port = None;
     if let Some(mut matching) = fields.object("match", report) {
         port = matching.number("ingressPort", report);
-        if let Some((place, _)) = matching.text("host", report).filter(|(_, host)| !host.is_empty()) {
-            report.blocking(
-                &place,
-                Reason::UnsupportedMatch,
-                "A TCPRoute takes all connections of a port, whatever server name they have. Write a TLSRoute.",
-            );
+        if let Some((place, _)) = matching.filled("host", report) {
+            let message = "A TCPRoute takes all connections of a port, whatever server name they have. Write a TLSRoute.";
+            report.blocking(&place, Reason::UnsupportedMatch, message);
         }
         matching.finish(report);
     }
     for plugin in fields.list("plugins", report) {
-        report.blocking(
-            &plugin.place,
-            Reason::UnsupportedPlugin,
-            "Connections have no plugins. Remove the plugins, or leave the connections to the original.",
-        );
+        let message =
+            "Connections have no plugins. Remove the plugins, or leave the connections to the original.";
+        report.blocking(&plugin.place, Reason::UnsupportedPlugin, message);
     }
     let mut backend = None;
     if let Some(mut field) = fields.object("backend", report) {
         let at = field.place.clone();
         let service = field.text("serviceName", report).filter(|(_, name)| is_dns_subdomain(name));
         let service_port = field.text_or_number("servicePort", report);
-        field.drop("resolveGranularity", report, "Connections go to the endpoints.");
-        if let Some((place, _)) = field.text("subset", report).filter(|(_, subset)| !subset.is_empty()) {
-            report.blocking(
-                &place,
-                Reason::UnsupportedBackend,
-                "A backend has all endpoints of a Service. Make a Service for the subset.",
-            );
+        field.drop(["resolveGranularity"], report, "Connections go to the endpoints.");
+        if let Some((place, _)) = field.filled("subset", report) {
+            let message = "A backend has all endpoints of a Service. Make a Service for the subset.";
+            report.blocking(&place, Reason::UnsupportedBackend, message);
         }
         field.finish(report);
         if let (Some((_, service)), Some((_, service_port))) = (service, service_port) {
@@ -77,16 +65,12 @@ fn one(
                 ServicePort::Known { number, .. } => Some(number),
                 ServicePort::NoPort | ServicePort::NoService => service_port.parse().ok(),
             };
-            match number {
-                Some(number) => {
-                    report.exact(&at, format!("The backend becomes Service {service} port {number}."));
-                    backend = Some(json!({ "name": service, "port": number }));
-                }
-                None => report.blocking(
-                    &at,
-                    Reason::MissingReferent,
-                    "The number of the port is unknown. Give the Service, too.",
-                ),
+            if let Some(number) = number {
+                report.exact(&at, format!("The backend becomes Service {service} port {number}."));
+                backend = Some(json!({ "name": service, "port": number }));
+            } else {
+                let message = "The number of the port is unknown. Give the Service, too.";
+                report.blocking(&at, Reason::MissingReferent, message);
             }
         }
     }
@@ -109,13 +93,10 @@ fn one(
         return None;
     }
     let listener = draft.output.gateway.listen(&place, &protocol, port);
-    draft.report.limited(
-        &place,
-        Reason::ManualStep,
-        format!(
-            "The rule becomes a {kind} on the listener {listener}, for a program beside PingSIX (--stream)."
-        ),
+    let message = format!(
+        "The rule becomes a {kind} on the listener {listener}, for a program beside PingSIX (--stream)."
     );
+    draft.report.limited(&place, Reason::ManualStep, message);
     let mut parent = draft.output.gateway.reference(&route.namespace, super::parent::Section::All);
     parent["sectionName"] = json!(listener);
     let spec = json!({ "parentRefs": [parent], "rules": [{ "backendRefs": [backend] }] });
@@ -123,44 +104,37 @@ fn one(
 }
 
 /// Withholds the targets of L4RoutePolicies.
-pub(super) fn refuse_policies(predecessors: &mut Predecessors, context: &Context<'_>, draft: &mut Draft) {
+pub(super) fn refuse_policies(predecessors: &mut Predecessors, draft: &mut Draft<'_>) {
+    let context = draft.context;
     for source in predecessors.take(SourceKind::L4RoutePolicy) {
         let Source { kind, name, place, mut spec } = source;
         let is_allowed = context.choices.may_be_weaker(kind.as_str(), &name);
-        let plugins = spec.list("plugins", &mut draft.report);
+        let plugins = spec.list("plugins", draft.report);
         for plugin in &plugins {
-            draft.report.blocking(
-                &plugin.place,
-                Reason::UnsupportedPlugin,
-                "Connections have no plugins. Remove the plugins, or leave the connections to the original.",
-            );
+            let message =
+                "Connections have no plugins. Remove the plugins, or leave the connections to the original.";
+            draft.report.blocking(&plugin.place, Reason::UnsupportedPlugin, message);
         }
-        for target in spec.list("targetRefs", &mut draft.report) {
+        for target in spec.list("targetRefs", draft.report) {
             let text = |field: &str| target.value.get(field).and_then(Value::as_str).unwrap_or_default();
             let kind = [Kind::TcpRoute, Kind::UdpRoute, Kind::TlsRoute]
                 .into_iter()
                 .find(|kind| kind.as_str() == text("kind"));
             let Some(kind) = kind else {
-                draft.report.impossible(
-                    &target.place,
-                    Reason::UnsuitableReferent,
-                    "The target is not a route for connections.",
-                );
+                let message = "The target is not a route for connections.";
+                draft.report.impossible(&target.place, Reason::UnsuitableReferent, message);
                 continue;
             };
             let key = ObjectKey::new(kind, &*name.namespace, text("name"));
             if plugins.is_empty() || is_allowed {
                 draft.report.impossible(&target.place, Reason::LostReferent, "The policy is not written.");
             } else {
-                draft.report.impossible(
-                    &target.place,
-                    Reason::LostReferent,
-                    format!("{key} has a policy that cannot be converted."),
-                );
+                let message = format!("{key} has a policy that cannot be converted.");
+                draft.report.impossible(&target.place, Reason::LostReferent, message);
                 draft.report.withhold(&place, format!("{key} is not written."));
                 draft.output.objects.remove(&key);
             }
         }
-        spec.finish(&mut draft.report);
+        spec.finish(draft.report);
     }
 }

@@ -44,19 +44,13 @@ pub(super) fn path(place: &Place, path: &str, report: &mut Report) -> Option<Val
         None => (path, false),
     };
     if value.contains('*') {
-        report.blocking(
-            place,
-            Reason::UnsupportedPath,
-            "An asterisk stands for whole elements at the end of a path in an HTTPRoute, and here it does not.",
-        );
+        let message = "An asterisk stands for whole elements at the end of a path in an HTTPRoute, and here it does not.";
+        report.blocking(place, Reason::UnsupportedPath, message);
         return None;
     }
     if !is_path(value) {
-        report.blocking(
-            place,
-            Reason::UnsupportedPath,
-            "An HTTPRoute cannot have the path, or PingSIX would take it for a pattern.",
-        );
+        let message = "An HTTPRoute cannot have the path, or PingSIX would take it for a pattern.";
+        report.blocking(place, Reason::UnsupportedPath, message);
         return None;
     }
     if !is_prefix {
@@ -66,11 +60,8 @@ pub(super) fn path(place: &Place, path: &str, report: &mut Report) -> Option<Val
     if value == "/" {
         report.exact(place, "The path becomes PathPrefix /.");
     } else {
-        report.limited(
-            place,
-            Reason::DifferentMatch,
-            format!("The path becomes PathPrefix {value}, which takes {value} itself, too."),
-        );
+        let message = format!("The path becomes PathPrefix {value}, which takes {value} itself, too.");
+        report.limited(place, Reason::DifferentMatch, message);
     }
     Some(json!({ "type": "PathPrefix", "value": value }))
 }
@@ -78,11 +69,8 @@ pub(super) fn path(place: &Place, path: &str, report: &mut Report) -> Option<Val
 fn host(place: &Place, host: &str, report: &mut Report) -> Option<String> {
     let host = host.to_ascii_lowercase();
     if Hostname::parse(&host).is_err() {
-        report.blocking(
-            place,
-            Reason::UnsupportedHost,
-            "An HTTPRoute cannot have the host. Give a name, or *. and a name.",
-        );
+        let message = "An HTTPRoute cannot have the host. Give a name, or *. and a name.";
+        report.blocking(place, Reason::UnsupportedHost, message);
         return None;
     }
     report.exact(place, format!("The host becomes hostname {host}."));
@@ -123,18 +111,15 @@ pub(super) fn of_rule(mut fields: Fields, report: &mut Report) -> Matching {
     let at_addresses = place.at("remoteAddrs");
     let networks = networks(addresses, report);
     if !networks.is_empty() {
-        report.limited(
-            &at_addresses,
-            Reason::DifferentMatch,
-            "The networks become authorization of a SecurityPolicy: other clients get 403, and no other rule takes them.",
-        );
+        let message = "The networks become authorization of a SecurityPolicy: other clients get 403, and no other rule takes them.";
+        report.limited(&at_addresses, Reason::DifferentMatch, message);
     }
     let conditions: Vec<Condition> = fields
         .list("exprs", report)
         .into_iter()
         .filter_map(|item| conditions::of_expression(item, report))
         .collect();
-    if let Some((place, _)) = fields.text("filter_func", report).filter(|(_, text)| !text.is_empty()) {
+    if let Some((place, _)) = fields.filled("filter_func", report) {
         report.blocking(&place, Reason::UnsupportedField, "PingSIX runs no code that chooses rules.");
     }
     fields.finish(report);
@@ -154,11 +139,8 @@ fn expand(
     report: &mut Report,
 ) -> Vec<Value> {
     if paths.len() > MAX_MATCHES / methods.len().max(1) {
-        report.blocking(
-            place,
-            Reason::TooMany,
-            format!("The rule would have more than {MAX_MATCHES} matches."),
-        );
+        let message = format!("The rule would have more than {MAX_MATCHES} matches.");
+        report.blocking(place, Reason::TooMany, message);
         return Vec::new();
     }
     let base: Vec<Map<String, Value>> = paths
@@ -191,22 +173,16 @@ pub(super) fn add(
             earlier.field == condition.field && earlier.name.eq_ignore_ascii_case(&condition.name)
         });
         if is_twice {
-            report.blocking(
-                place,
-                Reason::UnsupportedMatch,
-                format!("Two conditions are about {} {}.", condition.field, condition.name),
-            );
+            let message = format!("Two conditions are about {} {}.", condition.field, condition.name);
+            report.blocking(place, Reason::UnsupportedMatch, message);
             return Vec::new();
         }
     }
     let factor = conditions.iter().try_fold(1_usize, |all, one| all.checked_mul(one.values.len()));
     let count = factor.and_then(|factor| factor.checked_mul(matches.len()));
     if count.is_none_or(|count| count > MAX_MATCHES) {
-        report.blocking(
-            place,
-            Reason::TooMany,
-            format!("The rule would have more than {MAX_MATCHES} matches."),
-        );
+        let message = format!("The rule would have more than {MAX_MATCHES} matches.");
+        report.blocking(place, Reason::TooMany, message);
         return Vec::new();
     }
     if conditions.len() > 16 {

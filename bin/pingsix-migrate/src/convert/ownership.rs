@@ -78,7 +78,7 @@ pub(super) fn disown(metadata: &mut Map<String, Value>, output: &mut Output) {
 }
 
 /// Reports what the copies do not have, once for all of them.
-pub(super) fn report(draft: &mut Draft) {
+pub(super) fn report(draft: &mut Draft<'_>) {
     let names = std::mem::take(&mut draft.output.disowned);
     if names.is_empty() {
         return;

@@ -52,9 +52,9 @@ pub(super) fn find(
     kind: SourceKind,
     name: &ObjectName,
     place: &Place,
-    context: &Context<'_>,
-    draft: &mut Draft,
+    draft: &mut Draft<'_>,
 ) -> Vec<PluginUse> {
+    let context = draft.context;
     let Some(named) = context.plugin_configs.0.get(&(kind, name.clone())) else {
         let message = format!(
             "The input has no {} {name}, so the plugins of the rule are unknown. Give it, too.",
@@ -65,11 +65,8 @@ pub(super) fn find(
     };
     draft.output.used_configs.insert((kind, name.clone()));
     if named.is_lost {
-        draft.report.blocking(
-            place,
-            Reason::LostReferent,
-            format!("{} {name} is not understood.", kind.as_str()),
-        );
+        let message = format!("{} {name} is not understood.", kind.as_str());
+        draft.report.blocking(place, Reason::LostReferent, message);
     } else {
         draft
             .report
@@ -85,10 +82,7 @@ pub(super) fn note_unused(
     report: &mut Report,
 ) {
     for (_, named) in configs.0.iter().filter(|(key, _)| !used.contains(*key)) {
-        report.limited(
-            &named.place.at("spec"),
-            Reason::NoEffect,
-            "No rule of the input uses the object, so it becomes nothing.",
-        );
+        let message = "No rule of the input uses the object, so it becomes nothing.";
+        report.limited(&named.place.at("spec"), Reason::NoEffect, message);
     }
 }

@@ -33,34 +33,35 @@ struct Origin<'a> {
 }
 
 /// Converts all ApisixRoutes.
-pub(super) fn convert(routes: Vec<Source>, context: &Context<'_>, draft: &mut Draft) {
+pub(super) fn convert(routes: Vec<Source>, draft: &mut Draft<'_>) {
+    let context = draft.context;
     let mut documents = Vec::new();
     // Matches of all rules, times their hosts.
     let mut entries = 0;
     for source in routes {
         let Source { kind, name, place, mut spec } = source;
         let may_be_weaker = context.choices.may_be_weaker(kind.as_str(), &name);
-        let owner = context.owners.of_class(&mut spec, &mut draft.report);
-        let items = spec.list("http", &mut draft.report);
-        let streams = spec.list("stream", &mut draft.report);
+        let owner = context.owners.of_class(&mut spec, draft.report);
+        let items = spec.list("http", draft.report);
+        let streams = spec.list("stream", draft.report);
         let losses = draft.report.losses();
-        spec.finish(&mut draft.report);
+        spec.finish(draft.report);
         let is_unclear = draft.report.losses() > losses;
         let origin = Origin { name: &name, owner: &owner, may_be_weaker, is_unclear };
         let rules: Vec<Rule> =
-            items.into_iter().filter_map(|item| rule(item, &origin, &mut entries, context, draft)).collect();
-        group(&name, rules, &mut documents, &mut draft.output);
+            items.into_iter().filter_map(|item| rule(item, &origin, &mut entries, draft)).collect();
+        group(&name, rules, &mut documents, draft.output);
         if is_unclear && !may_be_weaker && !streams.is_empty() {
             draft.report.withhold_until_named(&place, "Its rules for connections are not written.");
         } else {
-            layer4::convert(streams, &name, context, draft);
+            layer4::convert(streams, &name, draft);
         }
     }
-    documents.extend(guards(context, &mut draft.output));
-    competition::compare_priorities(&mut documents, &mut draft.report);
-    competition::compare_plugins(&mut documents, &mut draft.report);
+    documents.extend(guards(context, draft.output));
+    competition::compare_priorities(&mut documents, draft.report);
+    competition::compare_plugins(&mut documents, draft.report);
     for document in documents {
-        let _ = rules::write(document, &mut draft.output);
+        let _ = rules::write(document, draft.output);
     }
 }
 
@@ -73,17 +74,8 @@ fn guards(context: &Context<'_>, output: &mut Output) -> Vec<Document> {
         if hosts.is_empty() {
             continue;
         }
-        let mut rule = Rule {
-            place: Place::object(format!("{} {name}", SourceKind::ApisixTls.as_str())),
-            name: "refuse".to_owned(),
-            priority: 0,
-            hosts: hosts.clone(),
-            matches: vec![json!({ "path": { "type": "PathPrefix", "value": "/" } })],
-            effects: Effects::default(),
-            backends: Vec::new(),
-            timeout: None,
-            may_be_weaker: false,
-        };
+        let place = Place::object(format!("{} {name}", SourceKind::ApisixTls.as_str()));
+        let mut rule = Rule::of_path(place, "refuse", hosts.clone(), &rules::every_path());
         rule.refuse();
         guards.push(Document {
             namespace: name.namespace.to_string(),
@@ -188,50 +180,42 @@ fn authentication(fields: Option<Fields>, report: &mut Report) -> Option<Vec<Fie
 }
 
 /// The plugins of a rule, in the order in which they replace each other.
-fn plugins(fields: &mut Fields, namespace: &str, context: &Context<'_>, draft: &mut Draft) -> Vec<PluginUse> {
+fn plugins(fields: &mut Fields, namespace: &str, draft: &mut Draft<'_>) -> Vec<PluginUse> {
     let mut lists = Vec::new();
-    let name = fields.text("plugin_config_name", &mut draft.report).filter(|(_, name)| !name.is_empty());
-    let other = fields.text("plugin_config_namespace", &mut draft.report);
+    let name = fields.filled("plugin_config_name", draft.report);
+    let other = fields.text("plugin_config_namespace", draft.report);
     if let Some((place, name)) = name {
         let other = other.map(|(_, namespace)| namespace).filter(|namespace| !namespace.is_empty());
         let config = ObjectName::new(other.unwrap_or_else(|| namespace.to_owned()), name);
-        lists.push(plugin_config::find(SourceKind::ApisixPluginConfig, &config, &place, context, draft));
+        lists.push(plugin_config::find(SourceKind::ApisixPluginConfig, &config, &place, draft));
     }
-    let own = fields.list("plugins", &mut draft.report);
-    lists.push(plugin::read(own, Switch::Enable, &mut draft.report));
-    let field = fields.object("authentication", &mut draft.report);
-    if let Some(items) = authentication(field, &mut draft.report) {
-        let mut uses = plugin::read(items, Switch::Always, &mut draft.report);
+    let own = fields.list("plugins", draft.report);
+    lists.push(plugin::read(own, Switch::Enable, draft.report));
+    let field = fields.object("authentication", draft.report);
+    if let Some(items) = authentication(field, draft.report) {
+        let mut uses = plugin::read(items, Switch::Always, draft.report);
         for one in &mut uses {
             // The fields of the configuration are those of `authentication`.
             one.config.place = one.place.clone();
         }
         lists.push(uses);
     }
-    plugin::merge(lists, &mut draft.report)
+    plugin::merge(lists, draft.report)
 }
 
 /// Converts an item of `spec.http`. `None` if nothing is written for it.
-fn rule(
-    item: Field,
-    origin: &Origin<'_>,
-    entries: &mut usize,
-    context: &Context<'_>,
-    draft: &mut Draft,
-) -> Option<Rule> {
-    let mut fields = item.object(&mut draft.report)?;
+fn rule(item: Field, origin: &Origin<'_>, entries: &mut usize, draft: &mut Draft<'_>) -> Option<Rule> {
+    let context = draft.context;
+    let mut fields = item.object(draft.report)?;
     let place = fields.place.clone();
     let before = draft.report.losses();
-    let name = fields.text("name", &mut draft.report).map(|(_, name)| name).unwrap_or_default();
-    let priority = priority(&mut fields, &mut draft.report);
-    let matching = fields.object("match", &mut draft.report);
-    let matching = matching.map(|fields| matches::of_rule(fields, &mut draft.report));
+    let name = fields.text_or_empty("name", draft.report);
+    let priority = priority(&mut fields, draft.report);
+    let matching = fields.object("match", draft.report);
+    let matching = matching.map(|fields| matches::of_rule(fields, draft.report));
     let Matching { hosts, mut matches, networks } = matching.unwrap_or_else(|| {
-        draft.report.blocking(
-            &place.at("match"),
-            Reason::MissingField,
-            "The rule matches no request. Give it a match with paths.",
-        );
+        let message = "The rule matches no request. Give it a match with paths.";
+        draft.report.blocking(&place.at("match"), Reason::MissingField, message);
         Matching::default()
     });
     *entries = entries.saturating_add(matches.len().saturating_mul(hosts.len().max(1)));
@@ -244,35 +228,32 @@ fn rule(
     }
     let namespace = &*origin.name.namespace;
     let losses = draft.report.losses();
-    let plugins = plugins(&mut fields, namespace, context, draft);
+    let plugins = plugins(&mut fields, namespace, draft);
     // Plugins that are not known may protect the rule.
     let is_unclear = draft.report.losses() > losses || origin.is_unclear;
     if origin.is_unclear {
-        draft.report.blocking(
-            &place,
-            Reason::UnknownField,
-            "A field of the object is not understood, and it may protect the rule.",
-        );
+        let message = "A field of the object is not understood, and it may protect the rule.";
+        draft.report.blocking(&place, Reason::UnknownField, message);
     }
     let consumers = context.consumers.pool(origin.owner);
     let base = format!("{}-{}", origin.name.name, label(&name, "rule"));
     let scope = Scope { namespace, name: &base, consumers: Some(consumers), level: Level::Rule };
-    let mut effects = plugin::convert(plugins, scope, &mut draft.report);
+    let mut effects = plugin::convert(plugins, scope, draft.report);
     effects.protects |= is_unclear;
     draft.output.write_secrets(&mut effects, namespace);
     draft.output.keep_telemetry(&mut effects);
     if !networks.is_empty() {
         effects.protects = true;
         let at = place.at("match.remoteAddrs");
-        effects.secure("authorization", json!({ "allow": networks }), &at, &mut draft.report);
+        effects.secure("authorization", json!({ "allow": networks }), &at, draft.report);
     }
-    let timeout = timeout(&mut fields, &mut draft.report);
-    if let Some((place, _)) = fields.truth("websocket", &mut draft.report) {
+    let timeout = timeout(&mut fields, draft.report);
+    if let Some((place, _)) = fields.truth("websocket", draft.report) {
         draft.report.exact(&place, "PingSIX lets connections change to WebSocket.");
     }
-    let backends = backend::of_rule(&mut fields, origin.name, &mut effects, context, &mut draft.report);
+    let backends = backend::of_rule(&mut fields, origin.name, &mut effects, context, draft.report);
     let losses = draft.report.losses();
-    fields.finish(&mut draft.report);
+    fields.finish(draft.report);
     effects.protects |= draft.report.losses() > losses;
     if effects.https_only && !draft.output.gateway.serves_https(&hosts) {
         let message = "No ApisixTls of the input has a certificate for the hosts, so there is no HTTPS to redirect to. Name a \
@@ -280,15 +261,12 @@ fn rule(
         draft.report.blocking(&place.at("plugins"), Reason::TlsWithoutSecret, message);
     }
     if backends.is_empty() && effects.response.is_none() && effects.redirect.is_none() {
-        draft.report.blocking(
-            &place.at("backends"),
-            Reason::UnsupportedBackend,
-            "The rule has no backend that PingSIX could reach.",
-        );
+        let message = "The rule has no backend that PingSIX could reach.";
+        draft.report.blocking(&place.at("backends"), Reason::UnsupportedBackend, message);
     }
     let gateways = std::slice::from_ref(&context.owners.gateway);
-    context.refuse_second_protection(&mut effects, gateways, &place, &mut draft.report);
-    effects.protects |= context.refuse_certificates(&hosts, &place.at("match.hosts"), &mut draft.report);
+    context.refuse_second_protection(&mut effects, gateways, &place, draft.report);
+    effects.protects |= context.refuse_certificates(&hosts, &place.at("match.hosts"), draft.report);
     let mut rule = Rule {
         place,
         name,
@@ -310,7 +288,7 @@ fn rule(
                 || rule.effects.redirect.is_some());
         return is_written.then_some(rule);
     }
-    rule.withhold(&mut draft.report).then_some(rule)
+    rule.withhold(draft.report).then_some(rule)
 }
 
 fn priority(fields: &mut Fields, report: &mut Report) -> i64 {
@@ -322,11 +300,9 @@ fn priority(fields: &mut Fields, report: &mut Report) -> i64 {
     if priority == 0 {
         report.exact(&field.place, "This is the default.");
     } else {
-        report.limited(
-            &field.place,
-            Reason::Precedence,
-            "HTTPRoutes have no priority. The rules are in an order that has the same effect on each other.",
-        );
+        let message =
+            "HTTPRoutes have no priority. The rules are in an order that has the same effect on each other.";
+        report.limited(&field.place, Reason::Precedence, message);
     }
     priority
 }
@@ -340,11 +316,8 @@ fn timeout(fields: &mut Fields, report: &mut Report) -> Option<u64> {
     let read = timeout.take("read").and_then(|field| field.seconds(report));
     timeout.finish(report);
     if let Some((place, _)) = connect {
-        report.limited(
-            &place,
-            Reason::DifferentScope,
-            "The time to connect is that of the Service, in a BackendTrafficPolicy.",
-        );
+        let message = "The time to connect is that of the Service, in a BackendTrafficPolicy.";
+        report.limited(&place, Reason::DifferentScope, message);
     }
     // The original has 60 seconds for an absent value, and for zero.
     let value = |given: &Option<(Place, crate::source::Seconds)>| {
@@ -355,11 +328,8 @@ fn timeout(fields: &mut Fields, report: &mut Report) -> Option<u64> {
     if value(&send) == value(&read) && is_exact {
         report.exact(&at, "The field becomes timeouts.backendRequest.");
     } else {
-        report.limited(
-            &at,
-            Reason::DifferentConnection,
-            "The longer one of send and read, in whole seconds, becomes timeouts.backendRequest.",
-        );
+        let message = "The longer one of send and read, in whole seconds, becomes timeouts.backendRequest.";
+        report.limited(&at, Reason::DifferentConnection, message);
     }
     Some(longest.clamp(1, 86_400))
 }

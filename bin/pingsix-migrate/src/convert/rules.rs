@@ -34,6 +34,28 @@ pub(super) struct Rule {
     pub(super) may_be_weaker: bool,
 }
 
+impl Rule {
+    /// A rule for a path of some hosts, without effects and backends.
+    pub(super) fn of_path(place: Place, name: impl Into<String>, hosts: Vec<String>, path: &Value) -> Self {
+        Self {
+            place,
+            name: name.into(),
+            priority: 0,
+            hosts,
+            matches: vec![json!({ "path": path })],
+            effects: Effects::default(),
+            backends: Vec::new(),
+            timeout: None,
+            may_be_weaker: false,
+        }
+    }
+}
+
+/// The path of all requests.
+pub(super) fn every_path() -> Value {
+    json!({ "type": "PathPrefix", "value": "/" })
+}
+
 /// An HTTPRoute, before it is split to the limits of the API.
 pub(super) struct Document {
     pub(super) namespace: String,
@@ -76,11 +98,8 @@ impl Context<'_> {
     ) {
         if self.protection.is_lost && gateways.contains(&self.owners.gateway) {
             effects.protects = true;
-            report.blocking(
-                place,
-                Reason::LostReferent,
-                "Plugins for all rules protect this one, and they cannot be converted.",
-            );
+            let message = "Plugins for all rules protect this one, and they cannot be converted.";
+            report.blocking(place, Reason::LostReferent, message);
         }
         let is_authentication = |field: &str| AUTHENTICATIONS.contains(&field);
         let rate_limit = effects.traffic.keys().filter(|field| *field == "rateLimit");
@@ -91,11 +110,10 @@ impl Context<'_> {
             let conflict = others
                 .any(|other| *other == field || (is_authentication(other) && is_authentication(&field)));
             if conflict {
-                report.blocking(
-                    place,
-                    Reason::Conflict,
-                    format!("The Gateway has {field}, too. The original checks both, and here the one of the rule counts."),
+                let message = format!(
+                    "The Gateway has {field}, too. The original checks both, and here the one of the rule counts."
                 );
+                report.blocking(place, Reason::Conflict, message);
             }
         }
     }
@@ -107,9 +125,14 @@ struct Piece {
     place: Place,
     value: Value,
     matches: usize,
-    security: Map<String, Value>,
-    traffic: Map<String, Value>,
+    policies: PolicyFields,
 }
+
+/// The kinds of policies of rules.
+const POLICIES: [Kind; 2] = [Kind::SecurityPolicy, Kind::TrafficPolicy];
+
+/// The fields of the policies of a rule, by kind.
+pub(super) type PolicyFields = [Map<String, Value>; POLICIES.len()];
 
 /// Writes an HTTPRoute, or several if it is longer than the API admits, with its filters and policies. Returns their names.
 pub(super) fn write(document: Document, output: &mut Output) -> Vec<String> {
@@ -148,8 +171,7 @@ pub(super) fn write(document: Document, output: &mut Output) -> Vec<String> {
                 place: place.clone(),
                 value,
                 matches: matches.len(),
-                security: effects.security.clone(),
-                traffic: effects.traffic.clone(),
+                policies: [effects.security.clone(), effects.traffic.clone()],
             });
         }
     }
@@ -167,8 +189,9 @@ pub(super) fn write(document: Document, output: &mut Output) -> Vec<String> {
         }
         spec["rules"] = Value::Array(rules.collect());
         let wanted = if written.is_empty() { name.clone() } else { format!("{name}-more") };
-        let route = output.objects.add(Kind::HttpRoute, &namespace, &wanted, ("spec", spec));
-        policies(&namespace, (Kind::HttpRoute, &route), pieces, output);
+        let route = output.objects.add(Kind::HttpRoute, &namespace, &wanted, spec);
+        let policies: Vec<_> = pieces.iter().map(|piece| (&*piece.name, &piece.policies)).collect();
+        write_policies(&namespace, (Kind::HttpRoute, &route), &policies, output);
         let key = ObjectKey::new(Kind::HttpRoute, namespace.as_str(), route.as_str());
         let places = pieces.iter().map(|piece| piece.place.clone()).collect();
         output.objects.origins.note_rules(key, places);
@@ -202,7 +225,7 @@ pub(super) fn filters(
     output: &mut Output,
 ) -> (Vec<Value>, Vec<Value>) {
     let mut extension = |spec: Value| {
-        let name = output.objects.add(Kind::HttpRouteFilter, namespace, base, ("spec", spec));
+        let name = output.objects.add(Kind::HttpRouteFilter, namespace, base, spec);
         json!({
             "type": "ExtensionRef",
             "extensionRef": { "group": PINGSIX_GROUP, "kind": Kind::HttpRouteFilter.as_str(), "name": name },
@@ -231,16 +254,20 @@ pub(super) fn filters(
     (filters, backends)
 }
 
-/// Writes the policies of the rules of a route: one for all rules with equal fields.
-fn policies(namespace: &str, route: (Kind, &str), pieces: &[Piece], output: &mut Output) {
-    let security = pieces.iter().map(|piece| (piece.name.as_str(), &piece.security));
-    write_policies(Kind::SecurityPolicy, namespace, route, &security.collect::<Vec<_>>(), output);
-    let traffic = pieces.iter().map(|piece| (piece.name.as_str(), &piece.traffic));
-    write_policies(Kind::TrafficPolicy, namespace, route, &traffic.collect::<Vec<_>>(), output);
+/// Writes the policies of the named rules of a route: one of a kind for all rules with equal fields.
+pub(super) fn write_policies(
+    namespace: &str,
+    route: (Kind, &str),
+    rules: &[(&str, &PolicyFields)],
+    output: &mut Output,
+) {
+    for (index, kind) in POLICIES.into_iter().enumerate() {
+        let rules: Vec<_> = rules.iter().map(|(name, fields)| (*name, &fields[index])).collect();
+        write_policies_of_kind(kind, namespace, route, &rules, output);
+    }
 }
 
-/// Writes policies for the named rules of a route.
-pub(super) fn write_policies(
+fn write_policies_of_kind(
     kind: Kind,
     namespace: &str,
     (route_kind, route): (Kind, &str),
@@ -278,6 +305,6 @@ pub(super) fn write_policies(
             Some(first) if !is_whole => format!("{route}-{first}"),
             _ => route.to_owned(),
         };
-        output.objects.add(kind, namespace, &wanted, ("spec", Value::Object(spec)));
+        output.objects.add(kind, namespace, &wanted, Value::Object(spec));
     }
 }

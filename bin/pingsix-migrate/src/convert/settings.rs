@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::Draft;
 use super::output::Output;
+use crate::objects::Objects;
 use crate::plugin::variable;
 use crate::report::{Reason, Report};
 use crate::source::Fields;
@@ -24,34 +25,34 @@ impl Settings {
         fields: &mut Fields,
         target: &ObjectName,
         section: Option<&str>,
-        draft: &mut Draft,
+        draft: &mut Draft<'_>,
     ) -> Self {
         let mut settings = Self::default();
-        if let Some(field) = fields.object("loadbalancer", &mut draft.report) {
-            settings.load_balancer(field, &mut draft.report);
+        if let Some(field) = fields.object("loadbalancer", draft.report) {
+            settings.load_balancer(field, draft.report);
         }
-        if let Some((place, retries)) = fields.number("retries", &mut draft.report) {
+        if let Some((place, retries)) = fields.number("retries", draft.report) {
             let message = "The field becomes retry.numRetries, at most 16, for connections that fail.";
             draft.report.limited(&place, Reason::DifferentScope, message);
             settings.spec.insert("retry".to_owned(), json!({ "numRetries": retries.min(16) }));
         }
-        if let Some(field) = fields.object("timeout", &mut draft.report) {
-            settings.timeout(field, &mut draft.report);
+        if let Some(field) = fields.object("timeout", draft.report) {
+            settings.timeout(field, draft.report);
         }
-        if let Some(mut field) = fields.object("healthCheck", &mut draft.report) {
-            if let Some(active) = field.object("active", &mut draft.report) {
-                settings.health_check(active, &mut draft.report);
+        if let Some(mut field) = fields.object("healthCheck", draft.report) {
+            if let Some(active) = field.object("active", draft.report) {
+                settings.health_check(active, draft.report);
             }
             if let Some(passive) = field.take("passive") {
                 let message =
                     "PingSIX does not judge endpoints by their answers to clients. Use an active check.";
                 draft.report.impossible(&passive.place, Reason::UnsupportedField, message);
             }
-            field.finish(&mut draft.report);
+            field.finish(draft.report);
         }
-        if let Some(mut field) = fields.object("tlsSecret", &mut draft.report) {
+        if let Some(mut field) = fields.object("tlsSecret", draft.report) {
             settings.client_certificate(&mut field, target, draft);
-            field.finish(&mut draft.report);
+            field.finish(draft.report);
         }
         for (name, why) in [
             ("subsets", "A backend has all endpoints of a Service. Make a Service for each subset."),
@@ -65,7 +66,7 @@ impl Settings {
                 }
             }
         }
-        settings.pass_host(fields, &mut draft.report);
+        settings.pass_host(fields, draft.report);
         settings.scheme(fields, target, section, draft);
         settings
     }
@@ -74,13 +75,12 @@ impl Settings {
         let place = fields.place.clone();
         let kind = fields.text("type", report);
         let hash_on = fields.text("hashOn", report).map_or_else(|| "vars".to_owned(), |(_, text)| text);
-        let key = fields.text("key", report).map(|(_, key)| key).unwrap_or_default();
+        let key = fields.text_or_empty("key", report);
         fields.finish(report);
         let Some((kind_place, kind)) = kind else { return };
         let hash = match (kind.as_str(), hash_on.as_str(), key.as_str()) {
             ("roundrobin", ..) => {
-                report.exact(&kind_place, "This is the default.");
-                return;
+                return report.exact(&kind_place, "This is the default.");
             }
             ("chash", "vars", "remote_addr") => Some(json!({ "type": "SourceIP" })),
             ("chash", "vars", "uri") => Some(json!({ "type": "URI" })),
@@ -93,21 +93,14 @@ impl Settings {
             }
             _ => None,
         };
-        match hash {
-            Some(hash) => {
-                report.limited(
-                    &place,
-                    Reason::DifferentConnection,
-                    "The field becomes ConsistentHash. Requests go to other endpoints than before, as long as it is new.",
-                );
-                let value = json!({ "type": "ConsistentHash", "consistentHash": hash });
-                self.spec.insert("loadBalancer".to_owned(), value);
-            }
-            None => report.impossible(
-                &place,
-                Reason::DifferentConnection,
-                "PingSIX does not choose endpoints in this way. It takes them in turn.",
-            ),
+        if let Some(hash) = hash {
+            let message = "The field becomes ConsistentHash. Requests go to other endpoints than before, as long as it is new.";
+            report.limited(&place, Reason::DifferentConnection, message);
+            let value = json!({ "type": "ConsistentHash", "consistentHash": hash });
+            self.spec.insert("loadBalancer".to_owned(), value);
+        } else {
+            let message = "PingSIX does not choose endpoints in this way. It takes them in turn.";
+            report.impossible(&place, Reason::DifferentConnection, message);
         }
     }
 
@@ -120,11 +113,8 @@ impl Settings {
                 if given.is_exact && (1..=86_400).contains(&given.value) {
                     report.exact(&place, format!("The field becomes timeout.{name}."));
                 } else {
-                    report.limited(
-                        &place,
-                        Reason::DifferentConnection,
-                        "Timeouts are in whole seconds, from one to 86400.",
-                    );
+                    let message = "Timeouts are in whole seconds, from one to 86400.";
+                    report.limited(&place, Reason::DifferentConnection, message);
                 }
                 seconds = given.value.clamp(1, 86_400);
             }
@@ -138,15 +128,12 @@ impl Settings {
         let place = fields.place.clone();
         let kind = fields.text("type", report).map_or_else(|| "http".to_owned(), |(_, kind)| kind);
         let is_http = kind != "tcp";
-        fields.drop("timeout", report, "A probe has a second.");
-        fields.drop("concurrency", report, "PingSIX chooses this itself.");
-        fields.drop("strictTLS", report, "Certificates are verified as for requests.");
+        fields.drop(["timeout"], report, "A probe has a second.");
+        fields.drop(["concurrency"], report, "PingSIX chooses this itself.");
+        fields.drop(["strictTLS"], report, "Certificates are verified as for requests.");
         if let Some(headers) = fields.take("requestHeaders") {
-            report.impossible(
-                &headers.place,
-                Reason::UnsupportedField,
-                "Probes have no headers of their own.",
-            );
+            let message = "Probes have no headers of their own.";
+            report.impossible(&headers.place, Reason::UnsupportedField, message);
         }
         let host = fields.text("host", report);
         let port = fields.number("port", report);
@@ -196,16 +183,13 @@ impl Settings {
             healthy.finish(report);
         }
         if let Some(mut unhealthy) = fields.object("unhealthy", report) {
-            unhealthy.drop("interval", report, "There is one interval, that of healthy endpoints.");
-            unhealthy.drop("httpCodes", report, "Every status but the expected ones is a failure.");
+            unhealthy.drop(["interval"], report, "There is one interval, that of healthy endpoints.");
+            unhealthy.drop(["httpCodes"], report, "Every status but the expected ones is a failure.");
             let mut counts = Vec::new();
             for name in ["httpFailures", "tcpFailures", "timeouts", "timeout"] {
                 if let Some((place, count)) = unhealthy.number(name, report) {
-                    report.limited(
-                        &place,
-                        Reason::DifferentConnection,
-                        "There is one threshold, the least of these.",
-                    );
+                    let message = "There is one threshold, the least of these.";
+                    report.limited(&place, Reason::DifferentConnection, message);
                     counts.push(count);
                 }
             }
@@ -218,17 +202,14 @@ impl Settings {
         if is_http && !http.is_empty() {
             value["http"] = Value::Object(http);
         }
-        report.limited(
-            &place,
-            Reason::DifferentConnection,
-            "The field becomes healthCheck.active. While all endpoints fail, requests get 500.",
-        );
+        let message = "The field becomes healthCheck.active. While all endpoints fail, requests get 500.";
+        report.limited(&place, Reason::DifferentConnection, message);
         self.spec.insert("healthCheck".to_owned(), json!({ "active": value }));
     }
 
-    fn client_certificate(&mut self, fields: &mut Fields, target: &ObjectName, draft: &mut Draft) {
-        let Some((place, name)) = fields.text("name", &mut draft.report) else { return };
-        let namespace = fields.text("namespace", &mut draft.report).map(|(_, namespace)| namespace);
+    fn client_certificate(&mut self, fields: &mut Fields, target: &ObjectName, draft: &mut Draft<'_>) {
+        let Some((place, name)) = fields.text("name", draft.report) else { return };
+        let namespace = fields.text("namespace", draft.report).map(|(_, namespace)| namespace);
         let secret = ObjectName::new(namespace.unwrap_or_else(|| target.namespace.to_string()), name);
         if !is_dns_subdomain(&secret.name) || !is_dns_subdomain(&secret.namespace) {
             draft.report.blocking(&place, Reason::InvalidValue, "The value is not the name of a Secret.");
@@ -245,7 +226,7 @@ impl Settings {
 
     fn pass_host(&mut self, fields: &mut Fields, report: &mut Report) {
         let pass = fields.text("passHost", report);
-        let host = fields.text("upstreamHost", report).filter(|(_, host)| !host.is_empty());
+        let host = fields.filled("upstreamHost", report);
         match (pass, host) {
             (Some((place, pass)), host) if pass == "rewrite" => match host {
                 Some((host_place, host)) if is_dns_subdomain(&host) => {
@@ -253,18 +234,14 @@ impl Settings {
                     report.exact(&host_place, "The host becomes urlRewrite.hostname.");
                     self.host = Some(host);
                 }
-                _ => report.blocking(
-                    &place,
-                    Reason::UnsupportedBackend,
-                    "The upstream has no host that an HTTPRoute could set.",
-                ),
+                _ => {
+                    let message = "The upstream has no host that an HTTPRoute could set.";
+                    report.blocking(&place, Reason::UnsupportedBackend, message);
+                }
             },
             (Some((place, pass)), host) if pass == "node" => {
-                report.impossible(
-                    &place,
-                    Reason::UnsupportedBackend,
-                    "Requests keep the host of the client. For another one, set passHost: rewrite and upstreamHost.",
-                );
+                let message = "Requests keep the host of the client. For another one, set passHost: rewrite and upstreamHost.";
+                report.impossible(&place, Reason::UnsupportedBackend, message);
                 if let Some((place, _)) = host {
                     report.exact(&place, "The original does not use the host either.");
                 }
@@ -280,49 +257,42 @@ impl Settings {
         }
     }
 
-    fn scheme(&mut self, fields: &mut Fields, target: &ObjectName, section: Option<&str>, draft: &mut Draft) {
-        let Some((place, scheme)) = fields.text("scheme", &mut draft.report) else { return };
+    fn scheme(
+        &mut self,
+        fields: &mut Fields,
+        target: &ObjectName,
+        section: Option<&str>,
+        draft: &mut Draft<'_>,
+    ) {
+        let Some((place, scheme)) = fields.text("scheme", draft.report) else { return };
         match scheme.as_str() {
             "" | "http" => draft.report.exact(&place, "This is the default."),
             "https" => {
                 let name =
                     self.host.clone().unwrap_or_else(|| format!("{}.{}.svc", target.name, target.namespace));
-                draft.report.limited(
-                    &place,
-                    Reason::VerifiedCertificate,
-                    format!(
-                        "A BackendTLSPolicy verifies the certificate for {name}. The original verifies none."
-                    ),
+                let message = format!(
+                    "A BackendTLSPolicy verifies the certificate for {name}. The original verifies none."
                 );
+                draft.report.limited(&place, Reason::VerifiedCertificate, message);
                 self.tls = Some(name);
             }
             "grpc" => {
-                let key = ObjectKey { kind: Kind::Service, name: target.clone() };
-                let ports =
-                    draft.output.objects.get_mut(&key).and_then(|service| service.pointer_mut("/spec/ports"));
-                let Some(Value::Array(ports)) = ports else {
+                let is_meant = |port: &Map<String, Value>| {
+                    section.is_none_or(|section| port.get("name").is_some_and(|name| name == section))
+                };
+                if speak_h2c(target, is_meant, &mut draft.output.objects) {
+                    let message =
+                        "The Service gets appProtocol kubernetes.io/h2c, which other programs may read.";
+                    draft.report.limited(&place, Reason::DifferentConnection, message);
+                } else {
                     let message = "The protocol is appProtocol of the Service, which is not among the input.";
                     draft.report.blocking(&place, Reason::MissingReferent, message);
-                    return;
-                };
-                for port in ports {
-                    let is_meant = section
-                        .is_none_or(|section| port.get("name").and_then(Value::as_str) == Some(section));
-                    if let (Value::Object(port), true) = (port, is_meant) {
-                        port.insert("appProtocol".to_owned(), json!("kubernetes.io/h2c"));
-                    }
                 }
-                draft.report.limited(
-                    &place,
-                    Reason::DifferentConnection,
-                    "The Service gets appProtocol kubernetes.io/h2c, which other programs may read.",
-                );
             }
-            _ => draft.report.blocking(
-                &place,
-                Reason::UnsupportedProtocol,
-                "PingSIX does not speak this protocol to backends of HTTPRoutes.",
-            ),
+            _ => {
+                let message = "PingSIX does not speak this protocol to backends of HTTPRoutes.";
+                draft.report.blocking(&place, Reason::UnsupportedProtocol, message);
+            }
         }
     }
 
@@ -330,22 +300,52 @@ impl Settings {
     pub(super) fn write(&self, target: &ObjectName, section: Option<&str>, output: &mut Output) {
         let suffix = section.map(|section| format!("-{section}")).unwrap_or_default();
         let wanted = format!("{}{suffix}", target.name);
-        let mut reference = json!({ "group": "", "kind": Kind::Service.as_str(), "name": &*target.name });
-        if let Some(section) = section {
-            reference["sectionName"] = json!(section);
-        }
-        let output = &mut output.objects;
+        let targets = targets(target, section);
+        let objects = &mut output.objects;
         if !self.spec.is_empty() {
             let mut spec = self.spec.clone();
-            spec.insert("targetRefs".to_owned(), json!([reference]));
-            output.add(Kind::BackendTrafficPolicy, &target.namespace, &wanted, ("spec", Value::Object(spec)));
+            spec.insert("targetRefs".to_owned(), targets.clone());
+            objects.add(Kind::BackendTrafficPolicy, &target.namespace, &wanted, Value::Object(spec));
         }
-        if let Some(name) = &self.tls {
-            let spec = json!({
-                "targetRefs": [reference],
-                "validation": { "hostname": name, "wellKnownCACertificates": "System" },
-            });
-            output.add(Kind::BackendTlsPolicy, &target.namespace, &wanted, ("spec", spec));
+        if let Some(hostname) = &self.tls {
+            verify(hostname, &targets, (&target.namespace, &wanted), objects);
         }
     }
+}
+
+/// `targetRefs` of a policy for a Service, or for a port of it.
+pub(super) fn targets(service: &ObjectName, section: Option<&str>) -> Value {
+    let mut target = json!({ "group": "", "kind": Kind::Service.as_str(), "name": &*service.name });
+    if let Some(section) = section {
+        target["sectionName"] = json!(section);
+    }
+    json!([target])
+}
+
+/// Writes a policy that verifies the certificates of backends for a name.
+pub(super) fn verify(
+    hostname: &str,
+    targets: &Value,
+    (namespace, wanted): (&str, &str),
+    objects: &mut Objects,
+) {
+    let validation = json!({ "hostname": hostname, "wellKnownCACertificates": "System" });
+    let spec = json!({ "targetRefs": targets, "validation": validation });
+    objects.add(Kind::BackendTlsPolicy, namespace, wanted, spec);
+}
+
+/// Gives ports of a Service the protocol HTTP/2 without TLS. Returns whether the output has the Service.
+pub(super) fn speak_h2c(
+    service: &ObjectName,
+    is_meant: impl Fn(&Map<String, Value>) -> bool,
+    objects: &mut Objects,
+) -> bool {
+    let key = ObjectKey { kind: Kind::Service, name: service.clone() };
+    let ports = objects.get_mut(&key).and_then(|service| service.pointer_mut("/spec/ports")?.as_array_mut());
+    let is_there = ports.is_some();
+    let ports = ports.into_iter().flatten().filter_map(Value::as_object_mut);
+    for port in ports.filter(|port| is_meant(port)) {
+        port.insert("appProtocol".to_owned(), json!("kubernetes.io/h2c"));
+    }
+    is_there
 }

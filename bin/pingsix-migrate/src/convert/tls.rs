@@ -28,15 +28,12 @@ pub(super) struct RefusedHosts {
 }
 
 /// Converts all ApisixTls.
-pub(super) fn convert(
-    predecessors: &mut Predecessors,
-    context: &Context<'_>,
-    draft: &mut Draft,
-) -> RefusedHosts {
+pub(super) fn convert(predecessors: &mut Predecessors, draft: &mut Draft<'_>) -> RefusedHosts {
+    let context = draft.context;
     let mut refused = RefusedHosts::default();
     let mut all = Vec::new();
     for source in predecessors.take(SourceKind::ApisixTls) {
-        all.extend(read(source, context, &mut draft.report));
+        all.extend(read(source, context, draft.report));
     }
     let mut certificates: BTreeMap<ObjectName, ObjectName> = BTreeMap::new();
     let mut taken: BTreeSet<String> = BTreeSet::new();
@@ -46,26 +43,19 @@ pub(super) fn convert(
             let object = place.object.replacen(' ', "/", 1);
             let message = "No listener is written, because it would admit every client. Requests for the hosts get 503, over \
                            HTTP too.";
-            draft.report.withhold(
-                &place,
-                format!("{message} --allow-weaker {object} writes the listener and its routes."),
-            );
+            let message = format!("{message} --allow-weaker {object} writes the listener and its routes.");
+            draft.report.withhold(&place, message);
             let hosts: Vec<String> = hosts.into_iter().map(|(_, host)| host).collect();
             refused.all.extend(hosts.iter().cloned());
             refused.of_objects.push((name, hosts));
             continue;
         }
-        let secret = certificates
-            .entry(secret.clone())
-            .or_insert_with(|| certificate(&secret, context, draft))
-            .clone();
+        let secret =
+            certificates.entry(secret.clone()).or_insert_with(|| certificate(&secret, draft)).clone();
         for (host_place, host) in hosts {
             if !taken.insert(host.clone()) {
-                draft.report.limited(
-                    &host_place,
-                    Reason::Duplicate,
-                    "Another object has a certificate for the host; the first one counts.",
-                );
+                let message = "Another object has a certificate for the host; the first one counts.";
+                draft.report.limited(&host_place, Reason::Duplicate, message);
                 continue;
             }
             draft.report.exact(&host_place, "The host has a listener for HTTPS on port 443.");
@@ -106,11 +96,8 @@ fn read(source: Source, context: &Context<'_>, report: &mut Report) -> Option<Tl
     }
     spec.finish(report);
     let Some((at, secret)) = secret else {
-        report.impossible(
-            &place.at("spec.secret"),
-            Reason::TlsWithoutSecret,
-            "The object names no Secret, so it has no certificate. Set spec.secret.",
-        );
+        let message = "The object names no Secret, so it has no certificate. Set spec.secret.";
+        report.impossible(&place.at("spec.secret"), Reason::TlsWithoutSecret, message);
         return None;
     };
     report.exact(&at, "The Secret is a certificate of the listeners.");
@@ -119,23 +106,18 @@ fn read(source: Source, context: &Context<'_>, report: &mut Report) -> Option<Tl
 }
 
 /// The Secret with the certificate. A Secret in the form of APISIX gets a copy in that of Kubernetes.
-fn certificate(secret: &ObjectName, context: &Context<'_>, draft: &mut Draft) -> ObjectName {
+fn certificate(secret: &ObjectName, draft: &mut Draft<'_>) -> ObjectName {
+    let context = draft.context;
     let Some(entries) = context.sources.secret(secret) else { return secret.clone() };
     let (Some(cert), Some(key), false) =
         (entries.get("cert"), entries.get("key"), entries.contains_key("tls.crt"))
     else {
         return secret.clone();
     };
-    let copy = BTreeMap::from([("tls.crt".to_owned(), cert.clone()), ("tls.key".to_owned(), key.clone())]);
-    let copy = draft.output.objects.add_secret(NewSecret {
-        namespace: secret.namespace.to_string(),
-        wanted: format!("{}-tls", secret.name),
-        type_name: "kubernetes.io/tls",
-        entries: copy,
-    });
-    draft.report.exact(
-        &Place::object(format!("Secret {secret}")),
-        format!("A copy in the form of Kubernetes is Secret {copy}."),
-    );
+    let name = (&*secret.namespace, format!("{}-tls", secret.name));
+    let copy = NewSecret::new("kubernetes.io/tls", name, [("tls.crt", cert), ("tls.key", key)]);
+    let copy = draft.output.objects.add_secret(copy);
+    let message = format!("A copy in the form of Kubernetes is Secret {copy}.");
+    draft.report.exact(&Place::object(format!("Secret {secret}")), message);
     copy
 }

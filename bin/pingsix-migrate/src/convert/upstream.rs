@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::{Value, json};
 
+use super::Draft;
 use super::settings::Settings;
-use super::{Context, Draft};
 use crate::objects::label;
 use crate::report::{Place, Reason, Report};
 use crate::source::{Field, Predecessors, ServicePort, Source, SourceKind};
@@ -37,31 +37,28 @@ impl Upstreams {
 }
 
 /// Converts all ApisixUpstreams.
-pub(super) fn convert(
-    predecessors: &mut Predecessors,
-    context: &Context<'_>,
-    draft: &mut Draft,
-) -> Upstreams {
+pub(super) fn convert(predecessors: &mut Predecessors, draft: &mut Draft<'_>) -> Upstreams {
+    let context = draft.context;
     let mut upstreams = Upstreams::default();
     for source in predecessors.take(SourceKind::ApisixUpstream) {
         let Source { kind, name, place, mut spec } = source;
         let is_allowed = context.choices.may_be_weaker(kind.as_str(), &name);
         let before = draft.report.losses();
-        let _ = context.owners.of_class(&mut spec, &mut draft.report);
-        let nodes = spec.list("externalNodes", &mut draft.report);
-        let ports = spec.list("portLevelSettings", &mut draft.report);
+        let _ = context.owners.of_class(&mut spec, draft.report);
+        let nodes = spec.list("externalNodes", draft.report);
+        let ports = spec.list("portLevelSettings", draft.report);
         let has_nodes = !nodes.is_empty();
         let scheme = spec.clone().text("scheme", &mut Report::default()).map(|(_, scheme)| scheme);
         let external = if has_nodes { external(nodes, &name, scheme.as_deref(), draft) } else { None };
         let service = external.as_ref().map_or_else(|| name.name.to_string(), |(service, _)| service.clone());
         let target = ObjectName::new(&*name.namespace, service);
         let mut settings = Settings::read(&mut spec, &target, None, draft);
-        spec.finish(&mut draft.report);
+        spec.finish(draft.report);
         if !has_nodes || external.is_some() {
-            settings.write(&target, None, &mut draft.output);
+            settings.write(&target, None, draft.output);
         }
         for item in ports {
-            port_settings(item, &target, context, draft);
+            port_settings(item, &target, draft);
         }
         let is_lost = draft.report.losses() > before && !is_allowed;
         if is_lost {
@@ -78,36 +75,29 @@ pub(super) fn convert(
     upstreams
 }
 
-fn port_settings(item: Field, target: &ObjectName, context: &Context<'_>, draft: &mut Draft) {
-    let Some(mut fields) = item.object(&mut draft.report) else { return };
-    let Some((place, port)) = fields.text_or_number("port", &mut draft.report) else {
-        draft.report.blocking(&fields.place, Reason::MissingField, "The settings name no port.");
-        return;
+fn port_settings(item: Field, target: &ObjectName, draft: &mut Draft<'_>) {
+    let context = draft.context;
+    let Some(mut fields) = item.object(draft.report) else { return };
+    let Some((place, port)) = fields.text_or_number("port", draft.report) else {
+        return draft.report.blocking(&fields.place, Reason::MissingField, "The settings name no port.");
     };
     let section = match context.sources.service_port(target, &port) {
         ServicePort::Known { name, .. } if !name.is_empty() => name,
         ServicePort::Known { .. } | ServicePort::NoPort | ServicePort::NoService => {
-            draft.report.blocking(
-                &place,
-                Reason::MissingReferent,
-                format!(
-                    "A policy names a port by its name, which Service {target} of the input does not have."
-                ),
+            let message = format!(
+                "A policy names a port by its name, which Service {target} of the input does not have."
             );
-            return;
+            return draft.report.blocking(&place, Reason::MissingReferent, message);
         }
     };
     draft.report.exact(&place, format!("The settings become a policy for the port {section}."));
     let settings = Settings::read(&mut fields, target, Some(&section), draft);
     if settings.host.is_some() {
-        draft.report.blocking(
-            &fields.place,
-            Reason::UnsupportedField,
-            "The host of requests is one for all ports.",
-        );
+        let message = "The host of requests is one for all ports.";
+        draft.report.blocking(&fields.place, Reason::UnsupportedField, message);
     }
-    fields.finish(&mut draft.report);
-    settings.write(target, Some(&section), &mut draft.output);
+    fields.finish(draft.report);
+    settings.write(target, Some(&section), draft.output);
 }
 
 /// A headless Service and its EndpointSlices for nodes with addresses.
@@ -115,9 +105,9 @@ fn external(
     nodes: Vec<Field>,
     upstream: &ObjectName,
     scheme: Option<&str>,
-    draft: &mut Draft,
+    draft: &mut Draft<'_>,
 ) -> Option<(String, u16)> {
-    let report = &mut draft.report;
+    let report = &mut *draft.report;
     let mut addresses: BTreeSet<IpAddr> = BTreeSet::new();
     let mut ports = BTreeSet::new();
     let mut weights = BTreeSet::new();
@@ -129,23 +119,19 @@ fn external(
     }
     for node in nodes {
         let Some(mut fields) = node.object(report) else { continue };
-        let node_type = fields.text("type", report).map(|(_, text)| text).unwrap_or_default();
+        let node_type = fields.text_or_empty("type", report);
         let name = fields.text("name", report);
         let weight = fields.number("weight", report).map_or(100, |(_, weight)| weight);
         let default_port = if matches!(scheme, Some("https" | "grpcs")) { 443 } else { 80 };
         let port = fields.number("port", report).map_or(default_port, |(_, port)| port);
         fields.finish(report);
         let Some((name_place, name)) = name else { continue };
-        match (node_type.as_str(), name.parse::<IpAddr>()) {
-            ("Domain", Ok(address)) => {
-                report.exact(&name_place, "The address becomes an endpoint of a Service without selector.");
-                addresses.insert(address);
-            }
-            _ => report.blocking(
-                &name_place,
-                Reason::UnsupportedBackend,
-                "A backend has addresses, and names are not looked up. Give the addresses instead.",
-            ),
+        if let ("Domain", Ok(address)) = (node_type.as_str(), name.parse::<IpAddr>()) {
+            report.exact(&name_place, "The address becomes an endpoint of a Service without selector.");
+            addresses.insert(address);
+        } else {
+            let message = "A backend has addresses, and names are not looked up. Give the addresses instead.";
+            report.blocking(&name_place, Reason::UnsupportedBackend, message);
         }
         match u16::try_from(port) {
             Ok(port) if port > 0 => {
@@ -156,11 +142,9 @@ fn external(
         weights.insert(weight);
     }
     if ports.len() > 1 || weights.len() > 1 {
-        report.blocking(
-            &place,
-            Reason::UnsupportedBackend,
-            "The nodes have different ports or weights, and endpoints of one Service have equal ones.",
-        );
+        let message =
+            "The nodes have different ports or weights, and endpoints of one Service have equal ones.";
+        report.blocking(&place, Reason::UnsupportedBackend, message);
     }
     let port = ports.into_iter().next()?;
     if report.losses() > before || addresses.is_empty() {
@@ -172,7 +156,7 @@ fn external(
     if wanted.starts_with(|letter: char| letter.is_ascii_digit()) {
         wanted = format!("upstream-{wanted}");
     }
-    let service = draft.output.objects.add(Kind::Service, &upstream.namespace, &wanted, ("spec", spec));
+    let service = draft.output.objects.add(Kind::Service, &upstream.namespace, &wanted, spec);
     for (family, wanted) in [("IPv4", true), ("IPv6", false)] {
         let endpoints: Vec<Value> = addresses
             .iter()
@@ -182,14 +166,12 @@ fn external(
         if endpoints.is_empty() {
             continue;
         }
-        let wanted = format!("{service}-{}", family.to_ascii_lowercase());
-        let kind = Kind::EndpointSlice;
-        let slice =
-            draft.output.objects.add(kind, &upstream.namespace, &wanted, ("endpoints", json!(endpoints)));
+        let (kind, wanted) = (Kind::EndpointSlice, format!("{service}-{}", family.to_ascii_lowercase()));
+        let ports = json!([{ "name": "main", "port": port, "protocol": "TCP" }]);
+        let fields = json!({ "endpoints": endpoints, "addressType": family, "ports": ports });
+        let slice = draft.output.objects.add_with(kind, &upstream.namespace, &wanted, fields);
         if let Some(slice) = draft.output.objects.get_mut(&ObjectKey::new(kind, &*upstream.namespace, slice))
         {
-            slice["addressType"] = json!(family);
-            slice["ports"] = json!([{ "name": "main", "port": port, "protocol": "TCP" }]);
             slice["metadata"]["labels"] = json!({ "kubernetes.io/service-name": service });
         }
     }
@@ -199,23 +181,23 @@ fn external(
 /// Converts the BackendTrafficPolicies of the Go controller.
 pub(super) fn convert_policies(
     predecessors: &mut Predecessors,
-    context: &Context<'_>,
-    draft: &mut Draft,
+    draft: &mut Draft<'_>,
 ) -> BTreeMap<ObjectName, Upstream> {
+    let context = draft.context;
     let mut hosts: BTreeMap<ObjectName, Upstream> = BTreeMap::new();
     for source in predecessors.take(SourceKind::BackendTrafficPolicy) {
         let Source { kind, name, place, mut spec } = source;
         let is_allowed = context.choices.may_be_weaker(kind.as_str(), &name);
         let before = draft.report.losses();
         let mut targets = Vec::new();
-        for target in spec.list("targetRefs", &mut draft.report) {
-            let Some(mut fields) = target.object(&mut draft.report) else { continue };
-            let service = fields.text("name", &mut draft.report);
-            let kind = fields.text("kind", &mut draft.report).map(|(_, kind)| kind);
-            let _ = fields.text("group", &mut draft.report);
-            let section = fields.text("sectionName", &mut draft.report).map(|(_, section)| section);
+        for target in spec.list("targetRefs", draft.report) {
+            let Some(mut fields) = target.object(draft.report) else { continue };
+            let service = fields.text("name", draft.report);
+            let kind = fields.text("kind", draft.report).map(|(_, kind)| kind);
+            let _ = fields.text("group", draft.report);
+            let section = fields.text("sectionName", draft.report).map(|(_, section)| section);
             let at: Place = fields.place.clone();
-            fields.finish(&mut draft.report);
+            fields.finish(draft.report);
             let Some((_, service)) = service.filter(|_| kind.is_none_or(|kind| kind == "Service")) else {
                 draft.report.impossible(&at, Reason::UnsuitableReferent, "The policy is for Services alone.");
                 continue;
@@ -224,8 +206,8 @@ pub(super) fn convert_policies(
             let target = ObjectName::new(&*name.namespace, service);
             let mut each = spec.clone();
             let mut settings = Settings::read(&mut each, &target, section.as_deref(), draft);
-            each.finish(&mut draft.report);
-            settings.write(&target, section.as_deref(), &mut draft.output);
+            each.finish(draft.report);
+            settings.write(&target, section.as_deref(), draft.output);
             targets.push(target.clone());
             hosts.insert(target, Upstream { external: None, host: settings.host.take(), is_lost: false });
         }

@@ -1,7 +1,5 @@
 //! Plugins about the origin of requests: addresses, scripts of other sites, forged requests.
 
-use std::collections::BTreeMap;
-
 use pingsix_translate::Network;
 use serde_json::{Value, json};
 
@@ -37,7 +35,7 @@ pub(super) fn ip_restriction(mut config: Fields, effects: &mut Effects, report: 
     let allow = networks(allow, report);
     let deny = config.texts("blacklist", report);
     let deny = networks(deny, report);
-    config.drop("message", report, "PingSIX has a message of its own.");
+    config.drop(["message"], report, "PingSIX has a message of its own.");
     if let Some((place, code)) = config.number("response_code", report) {
         if code == 403 {
             report.exact(&place, "Refused requests get 403.");
@@ -47,12 +45,8 @@ pub(super) fn ip_restriction(mut config: Fields, effects: &mut Effects, report: 
     }
     config.finish(report);
     if allow.len() > 256 || deny.len() > 256 {
-        report.blocking(
-            &place,
-            Reason::TooMany,
-            "The list has more than 256 networks, and a policy has 256 at most.",
-        );
-        return;
+        let message = "The list has more than 256 networks, and a policy has 256 at most.";
+        return report.blocking(&place, Reason::TooMany, message);
     }
     let mut value = serde_json::Map::new();
     for (name, networks) in [("allow", allow), ("deny", deny)] {
@@ -74,31 +68,22 @@ pub(super) fn real_ip(mut config: Fields, effects: &mut Effects, report: &mut Re
         if source == "http_x_forwarded_for" {
             report.exact(&place, "PingSIX reads X-Forwarded-For.");
         } else {
-            report.blocking(
-                &place,
-                Reason::UnsupportedField,
-                "PingSIX reads the addresses of clients from X-Forwarded-For alone.",
-            );
+            let message = "PingSIX reads the addresses of clients from X-Forwarded-For alone.";
+            report.blocking(&place, Reason::UnsupportedField, message);
         }
     }
     let trusted = config.texts("trusted_addresses", report);
     let trusted = networks(trusted, report);
-    config.drop("recursive", report, "PingSIX skips all trusted proxies at the end of the header.");
+    config.drop(["recursive"], report, "PingSIX skips all trusted proxies at the end of the header.");
     config.finish(report);
     if trusted.is_empty() || trusted.len() > 256 {
-        report.blocking(
-            &place.at("trusted_addresses"),
-            Reason::UnsupportedField,
-            "A policy needs 1 to 256 trusted proxies. Otherwise every client could choose its address.",
-        );
-        return;
+        let message =
+            "A policy needs 1 to 256 trusted proxies. Otherwise every client could choose its address.";
+        return report.blocking(&place.at("trusted_addresses"), Reason::UnsupportedField, message);
     }
     effects.secure("clientIP", json!({ "trustedProxies": trusted }), &place, report);
-    report.limited(
-        &place,
-        Reason::DifferentScope,
-        "The address counts for authorization alone. The proxies have to set X-Forwarded-For and keep it in one line.",
-    );
+    let message = "The address counts for authorization alone. The proxies have to set X-Forwarded-For and keep it in one line.";
+    report.limited(&place, Reason::DifferentScope, message);
 }
 
 /// The items of a list with commas.
@@ -125,40 +110,28 @@ pub(super) fn cors(mut config: Fields, effects: &mut Effects, report: &mut Repor
     let mut is_without = |name: &str, report: &mut Report| {
         let others = config.take(name);
         if let Some(Field { place, .. }) = &others {
-            report.impossible(
-                place,
-                Reason::DifferentCors,
-                "Origins are listed one by one; these origins are not allowed any more.",
-            );
+            let message = "Origins are listed one by one; these origins are not allowed any more.";
+            report.impossible(place, Reason::DifferentCors, message);
         }
         others.is_some()
     };
     let by_pattern = is_without("allow_origins_by_regex", report);
     let by_metadata = is_without("allow_origins_by_metadata", report);
-    for name in ["timing_allow_origins", "timing_allow_origins_by_regex"] {
-        config.drop(name, report, "PingSIX does not set Timing-Allow-Origin.");
-    }
+    let message = "PingSIX does not set Timing-Allow-Origin.";
+    config.drop(["timing_allow_origins", "timing_allow_origins_by_regex"], report, message);
     config.finish(report);
     let is_any = |list: &[String]| list.iter().any(|item| item == "*" || item == "**");
     let star = |list: Vec<String>| if is_any(&list) { vec!["*".to_owned()] } else { list };
     let credentials = with_credentials.as_ref().is_some_and(|(_, with)| *with);
     if credentials && is_any(&origins) {
         let place = origins_place.unwrap_or(place);
-        report.impossible(
-            &place,
-            Reason::DifferentCors,
-            "PingSIX does not allow credentials for every origin, so scripts of other origins are not allowed any more.",
-        );
-        return;
+        let message = "PingSIX does not allow credentials for every origin, so scripts of other origins are not allowed any more.";
+        return report.impossible(&place, Reason::DifferentCors, message);
     }
     // APISIX takes patterns in place of the list, and metadata in place of a star.
     if by_pattern || (by_metadata && is_any(&origins)) {
-        report.impossible(
-            &place,
-            Reason::DifferentCors,
-            "No origin is left, so scripts of other origins are not allowed any more.",
-        );
-        return;
+        let message = "No origin is left, so scripts of other origins are not allowed any more.";
+        return report.impossible(&place, Reason::DifferentCors, message);
     }
     let (mut origins, headers, exposed) = (star(origins), star(headers), star(exposed));
     // APISIX compares origins as they are written, and a SecurityPolicy has wildcards.
@@ -166,11 +139,8 @@ pub(super) fn cors(mut config: Fields, effects: &mut Effects, report: &mut Repor
     origins.retain(|origin| origin == "*" || !origin.contains('*'));
     if origins.len() < before {
         let place = origins_place.as_ref().unwrap_or(&place);
-        report.limited(
-            place,
-            Reason::DifferentCors,
-            "Origins with a star match none in APISIX, and are left out.",
-        );
+        let message = "Origins with a star match none in APISIX, and are left out.";
+        report.limited(place, Reason::DifferentCors, message);
         if origins.is_empty() {
             return;
         }
@@ -178,22 +148,15 @@ pub(super) fn cors(mut config: Fields, effects: &mut Effects, report: &mut Repor
     let (methods, unknown): (Vec<_>, Vec<_>) =
         star(methods).into_iter().partition(|name| name == "*" || CORS_METHODS.contains(&name.as_str()));
     if let Some(place) = methods_place.filter(|_| !unknown.is_empty()) {
-        report.limited(
-            &place,
-            Reason::DifferentCors,
-            "PingSIX answers preflights of GET, HEAD, POST, PUT, DELETE, PATCH and OPTIONS.",
-        );
+        let message = "PingSIX answers preflights of GET, HEAD, POST, PUT, DELETE, PATCH and OPTIONS.";
+        report.limited(&place, Reason::DifferentCors, message);
     }
     for place in [origins_place, headers_place, exposed_place].into_iter().flatten() {
         report.exact(&place, "The list stays.");
     }
     if origins.len() > 64 || headers.len() > 64 || exposed.len() > 64 {
-        report.impossible(
-            &place,
-            Reason::DifferentCors,
-            "A list has more than 64 items, so scripts of other origins are not allowed any more.",
-        );
-        return;
+        let message = "A list has more than 64 items, so scripts of other origins are not allowed any more.";
+        return report.impossible(&place, Reason::DifferentCors, message);
     }
     let mut value = json!({ "allowOrigins": origins, "allowMethods": methods, "allowHeaders": headers });
     if !exposed.is_empty() {
@@ -206,11 +169,8 @@ pub(super) fn cors(mut config: Fields, effects: &mut Effects, report: &mut Repor
         value["maxAge"] = json!(age);
     }
     effects.secure("cors", value, &place, report);
-    report.limited(
-        &place,
-        Reason::DifferentCors,
-        "The plugin becomes cors of a SecurityPolicy. Answers of PingSIX itself, such as 401, have no headers of CORS.",
-    );
+    let message = "The plugin becomes cors of a SecurityPolicy. Answers of PingSIX itself, such as 401, have no headers of CORS.";
+    report.limited(&place, Reason::DifferentCors, message);
 }
 
 /// The seconds for which browsers keep the answer to a preflight, as far as a policy can have them.
@@ -231,22 +191,17 @@ fn preflight_age(max_age: Option<Field>, report: &mut Report) -> Option<i64> {
 pub(super) fn csrf(mut config: Fields, scope: Scope<'_>, effects: &mut Effects, report: &mut Report) {
     effects.protects = true;
     let place = config.place.clone();
-    let key = config.text("key", report).filter(|(_, key)| !key.is_empty());
-    config.drop("expires", report, "Tokens are valid for the time that PingSIX has.");
-    config.drop("name", report, "The cookie and the header have the name that PingSIX has.");
+    let key = config.filled("key", report);
+    config.drop(["expires"], report, "Tokens are valid for the time that PingSIX has.");
+    config.drop(["name"], report, "The cookie and the header have the name that PingSIX has.");
     config.finish(report);
     let Some((key_place, key)) = key else {
-        report.blocking(&place.at("key"), Reason::MissingField, "The plugin has no key.");
-        return;
+        return report.blocking(&place.at("key"), Reason::MissingField, "The plugin has no key.");
     };
-    let entries = BTreeMap::from([("key".to_owned(), key.into_bytes())]);
-    let (namespace, wanted) = (scope.namespace.to_owned(), format!("{}-csrf", scope.name));
-    effects.secrets.push(("csrf", NewSecret { namespace, wanted, type_name: "Opaque", entries }));
+    let secret = NewSecret::key((scope.namespace, format!("{}-csrf", scope.name)), key);
+    effects.secrets.push(("csrf", secret));
     report.exact(&key_place, "The key moves into a Secret.");
     effects.secure("csrf", json!({}), &place, report);
-    report.limited(
-        &place,
-        Reason::DifferentAnswer,
-        "The cookie is always Secure. Tokens of the original are not valid any more.",
-    );
+    let message = "The cookie is always Secure. Tokens of the original are not valid any more.";
+    report.limited(&place, Reason::DifferentAnswer, message);
 }

@@ -16,11 +16,8 @@ pub(super) fn redirect(mut config: Fields, effects: &mut Effects, report: &mut R
     if let Some((place, https)) = config.truth("http_to_https", report) {
         if https {
             effects.https_only = true;
-            report.limited(
-                &place,
-                Reason::DifferentAnswer,
-                "The rule becomes two: one for HTTP that redirects, and one for HTTPS. If the rule authenticates, the data planes need the layout PerPort.",
-            );
+            let message = "The rule becomes two: one for HTTP that redirects, and one for HTTPS. If the rule authenticates, the data planes need the layout PerPort.";
+            report.limited(&place, Reason::DifferentAnswer, message);
         } else {
             report.exact(&place, "Nothing is redirected.");
         }
@@ -28,12 +25,8 @@ pub(super) fn redirect(mut config: Fields, effects: &mut Effects, report: &mut R
     let code = config.number("ret_code", report);
     let code = match code {
         Some((place, code)) if !REDIRECTS.contains(&code) => {
-            report.blocking(
-                &place,
-                Reason::UnsupportedRewrite,
-                "A redirect has one of the statuses 301, 302, 303, 307 and 308.",
-            );
-            return;
+            let message = "A redirect has one of the statuses 301, 302, 303, 307 and 308.";
+            return report.blocking(&place, Reason::UnsupportedRewrite, message);
         }
         Some((place, code)) => {
             report.exact(&place, "The field becomes statusCode.");
@@ -63,12 +56,8 @@ pub(super) fn redirect(mut config: Fields, effects: &mut Effects, report: &mut R
         return;
     };
     let Some(target) = target(&uri) else {
-        report.blocking(
-            &uri_place,
-            Reason::UnsupportedRewrite,
-            "The target has a variable or a query, and a redirect has a constant path.",
-        );
-        return;
+        let message = "The target has a variable or a query, and a redirect has a constant path.";
+        return report.blocking(&uri_place, Reason::UnsupportedRewrite, message);
     };
     report.limited(&uri_place, Reason::DifferentAnswer, "The redirect keeps the query of the request.");
     let mut redirect = target;
@@ -121,17 +110,13 @@ pub(super) fn fault_injection(mut config: Fields, effects: &mut Effects, report:
         delay.finish(report);
         let milliseconds =
             seconds.as_ref().and_then(|field| field.value.as_f64()).map(|value| value * 1000.0);
-        match milliseconds.filter(|value| (1.0..=60_000.0).contains(value)) {
-            Some(value) => {
-                let value = format!("{value:.0}ms");
-                injected.insert("delay".to_owned(), json!({ "duration": value, "percentage": share }));
-                report.exact(&place.at("delay"), "The field becomes faultInjection.delay.");
-            }
-            None => report.impossible(
-                &place.at("delay.duration"),
-                Reason::InvalidValue,
-                "A delay has a millisecond to a minute.",
-            ),
+        if let Some(value) = milliseconds.filter(|value| (1.0..=60_000.0).contains(value)) {
+            let value = format!("{value:.0}ms");
+            injected.insert("delay".to_owned(), json!({ "duration": value, "percentage": share }));
+            report.exact(&place.at("delay"), "The field becomes faultInjection.delay.");
+        } else {
+            let message = "A delay has a millisecond to a minute.";
+            report.impossible(&place.at("delay.duration"), Reason::InvalidValue, message);
         }
     }
     if let Some(mut abort) = config.object("abort", report) {
@@ -156,11 +141,10 @@ pub(super) fn fault_injection(mut config: Fields, effects: &mut Effects, report:
                     report.exact(&place, "The field becomes faultInjection.abort.");
                 }
             }
-            _ => report.blocking(
-                &place.at("abort.http_status"),
-                Reason::InvalidValue,
-                "An answer has a status from 200 to 599.",
-            ),
+            _ => {
+                let message = "An answer has a status from 200 to 599.";
+                report.blocking(&place.at("abort.http_status"), Reason::InvalidValue, message);
+            }
         }
     }
     config.finish(report);
@@ -184,9 +168,7 @@ fn percentage(fields: &mut Fields, report: &mut Report) -> u64 {
 }
 
 fn conditions(fields: &mut Fields, report: &mut Report) {
-    if let Some(vars) = fields.take("vars") {
-        report.blocking(&vars.place, Reason::UnsupportedField, "PingSIX injects faults without conditions.");
-    }
+    fields.refuse(["vars"], report, "PingSIX injects faults without conditions.");
 }
 
 /// Answers the requests of the rule.
@@ -203,26 +185,15 @@ pub(super) fn mocking(mut config: Fields, effects: &mut Effects, report: &mut Re
     let place = config.place.clone();
     let status = config.number("response_status", report).map_or(200, |(_, status)| status);
     let body = config.text("response_example", report);
-    config.drop("with_mock_header", report, "Answers have no header about mocking.");
-    config.drop("content_type", report, "Answers are text/plain.");
-    for name in ["response_schema", "delay", "response_headers"] {
-        if let Some(field) = config.take(name) {
-            report.blocking(
-                &field.place,
-                Reason::UnsupportedField,
-                "A direct response has a status and a constant body.",
-            );
-        }
-    }
+    config.drop(["with_mock_header"], report, "Answers have no header about mocking.");
+    config.drop(["content_type"], report, "Answers are text/plain.");
+    let message = "A direct response has a status and a constant body.";
+    config.refuse(["response_schema", "delay", "response_headers"], report, message);
     config.finish(report);
     let is_long = body.as_ref().is_some_and(|(_, body)| body.len() > 4096 || body.contains('$'));
     if !(200..=599).contains(&status) || is_long {
-        report.blocking(
-            &place,
-            Reason::TooMany,
-            "A direct response has a status from 200 to 599 and at most 4096 bytes.",
-        );
-        return;
+        let message = "A direct response has a status from 200 to 599 and at most 4096 bytes.";
+        return report.blocking(&place, Reason::TooMany, message);
     }
     answer(status, body.map(|(_, body)| body), effects);
     report.limited(&place, Reason::DifferentAnswer, "The rule becomes a direct response.");

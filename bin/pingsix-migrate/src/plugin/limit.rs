@@ -30,11 +30,8 @@ fn key(config: &mut Fields, report: &mut Report) -> Option<Value> {
     let key = config.text("key", report);
     if let Some((place, key_type)) = key_type.as_ref().filter(|(_, name)| name != "var") {
         let _ = key_type;
-        report.blocking(
-            place,
-            Reason::UnsupportedField,
-            "PingSIX counts by one address, header, cookie or query parameter.",
-        );
+        let message = "PingSIX counts by one address, header, cookie or query parameter.";
+        report.blocking(place, Reason::UnsupportedField, message);
         return None;
     }
     let name = key.as_ref().map_or("remote_addr", |(_, name)| name.as_str());
@@ -46,18 +43,12 @@ fn key(config: &mut Fields, report: &mut Report) -> Option<Value> {
     }
     let place = key.as_ref().map(|(place, _)| place.clone())?;
     let Some((kind, name)) = variable(name) else {
-        report.blocking(
-            &place,
-            Reason::UnsupportedField,
-            "PingSIX counts by one address, header, cookie or query parameter.",
-        );
+        let message = "PingSIX counts by one address, header, cookie or query parameter.";
+        report.blocking(&place, Reason::UnsupportedField, message);
         return None;
     };
-    report.limited(
-        &place,
-        Reason::DifferentCounts,
-        "Requests without the key share one count. The original counts them by their address.",
-    );
+    let message = "Requests without the key share one count. The original counts them by their address.";
+    report.limited(&place, Reason::DifferentCounts, message);
     Some(json!({ "type": kind, "name": name }))
 }
 
@@ -76,55 +67,41 @@ pub(super) fn limit_count(mut config: Fields, effects: &mut Effects, report: &mu
     let window = config.number("time_window", report);
     let key = key(&mut config, report);
     let code = config.number("rejected_code", report);
-    config.drop("rejected_msg", report, "PingSIX has a message of its own.");
+    config.drop(["rejected_msg"], report, "PingSIX has a message of its own.");
     let headers = config.truth("show_limit_quota_header", report);
     if let Some((place, policy)) = config.text("policy", report) {
         if policy == "local" {
             report.exact(&place, "Each process counts for itself.");
         } else {
-            report.limited(
-                &place,
-                Reason::DifferentCounts,
-                "Each process of PingSIX counts for itself, so several let more requests pass.",
-            );
+            let message = "Each process of PingSIX counts for itself, so several let more requests pass.";
+            report.limited(&place, Reason::DifferentCounts, message);
             // The address and the credentials of the shared counters.
             let names: Vec<String> = config.rest().into_iter().map(|(name, _)| name).collect();
             for name in &names {
-                report.limited(
-                    &place_of(&place, name),
-                    Reason::DifferentCounts,
-                    "The field is for shared counters.",
-                );
+                let message = "The field is for shared counters.";
+                report.limited(&place_of(&place, name), Reason::DifferentCounts, message);
             }
         }
     }
-    config.drop("group", report, "The rules of the group count for themselves.");
-    config.drop("allow_degradation", report, "PingSIX counts in memory, which does not fail.");
+    config.drop(["group"], report, "The rules of the group count for themselves.");
+    config.drop(["allow_degradation"], report, "PingSIX counts in memory, which does not fail.");
     config.finish(report);
     let (Some((_, count)), Some((window_place, window))) = (count, window) else {
-        report.blocking(&place, Reason::MissingField, "The plugin has no count or no time_window.");
-        return;
+        return report.blocking(&place, Reason::MissingField, "The plugin has no count or no time_window.");
     };
     let Some(key) = key else { return };
     let Some((requests, unit)) = limit(count, window) else {
-        report.blocking(
-            &window_place,
-            Reason::InvalidValue,
-            "A policy limits 1 to 1000000000 requests in a day at most.",
-        );
-        return;
+        let message = "A policy limits 1 to 1000000000 requests in a day at most.";
+        return report.blocking(&window_place, Reason::InvalidValue, message);
     };
     if UNITS.iter().any(|(length, _)| *length == window) {
         report.exact(&window_place, format!("The window is {} {unit}.", article(unit)));
     } else {
-        report.limited(
-            &window_place,
-            Reason::DifferentCounts,
-            format!(
-                "The window becomes {} {unit} with the same mean, so more requests may pass at once.",
-                article(unit)
-            ),
+        let message = format!(
+            "The window becomes {} {unit} with the same mean, so more requests may pass at once.",
+            article(unit)
         );
+        report.limited(&window_place, Reason::DifferentCounts, message);
     }
     let code = match code {
         Some((place, code)) if !(400..=599).contains(&code) => {
@@ -145,11 +122,8 @@ pub(super) fn limit_count(mut config: Fields, effects: &mut Effects, report: &mu
         local["quotaHeaders"] = json!(headers);
     }
     effects.treat("rateLimit", json!({ "local": local }), &place, report);
-    report.limited(
-        &place,
-        Reason::DifferentCounts,
-        "PingSIX forgets its counts after a change of any endpoint or policy, and names the headers X-Rate-Limit-*.",
-    );
+    let message = "PingSIX forgets its counts after a change of any endpoint or policy, and names the headers X-Rate-Limit-*.";
+    report.limited(&place, Reason::DifferentCounts, message);
 }
 
 fn place_of(policy: &Place, name: &str) -> Place {

@@ -85,12 +85,9 @@ const REFUSED: &[(&str, Loss, &str)] = &[
 pub(super) fn refuse(name: &str, place: &Place, effects: &mut Effects, report: &mut Report) {
     let Some((name, loss, purpose)) = REFUSED.iter().find(|(known, ..)| *known == name) else {
         effects.protects = true;
-        report.blocking(
-            place,
-            Reason::UnsupportedPlugin,
-            "The plugin is unknown, and it may protect the rule. Remove the plugin if nothing depends on it.",
-        );
-        return;
+        let message =
+            "The plugin is unknown, and it may protect the rule. Remove the plugin if nothing depends on it.";
+        return report.blocking(place, Reason::UnsupportedPlugin, message);
     };
     let advice = match loss {
         Loss::Protection | Loss::Answer => "Replace the plugin, or let the backend do this.",

@@ -1,70 +1,53 @@
 //! Plugins that change requests and responses on their way.
 
 use pingsix_translate::read_regex_uri;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Effects, Level};
 use crate::report::{Place, Reason, Report};
 use crate::source::{Field, Fields};
 
-/// A change of headers.
-#[derive(Default)]
-struct HeaderChanges {
-    set: Vec<Value>,
-    add: Vec<Value>,
-    remove: Vec<Value>,
-}
+/// The fields of a change of headers.
+const CHANGES: [&str; 3] = ["set", "add", "remove"];
 
-impl HeaderChanges {
-    /// Reads `{set, add, remove}`, or a map of headers to set.
-    fn read(field: Field, report: &mut Report) -> Self {
-        let mut changes = Self::default();
-        let Some(mut fields) = field.object(report) else { return changes };
-        let has = |fields: &Fields, name: &str| {
-            fields.clone().take(name).is_some_and(|field| !field.value.is_string())
-        };
-        let is_new = ["set", "add", "remove"].iter().any(|name| has(&fields, name));
-        if !is_new {
-            changes.set = values(fields, report);
-            return changes;
-        }
-        if let Some(set) = fields.take("set").and_then(|field| field.object(report)) {
-            changes.set = values(set, report);
-        }
-        if let Some(add) = fields.take("add") {
-            changes.add = if add.value.is_array() {
+/// Reads `{set, add, remove}`, or a map of headers to set, as the same fields of a filter.
+fn header_changes(field: Field, report: &mut Report) -> Map<String, Value> {
+    let Some(mut fields) = field.object(report) else { return Map::new() };
+    let is_new = |name: &&str| fields.value(name).is_some_and(|value| !value.is_null() && !value.is_string());
+    let lists = if CHANGES.iter().any(is_new) {
+        let set = fields.object("set", report).map(|set| values(set, report));
+        let add = fields.take("add").map(|add| {
+            if add.value.is_array() {
                 lines(add, report)
             } else {
                 add.object(report).map(|add| values(add, report)).unwrap_or_default()
-            };
-        }
-        for (place, name) in fields.texts("remove", report) {
-            if is_free(&name, &place, report) {
-                report.exact(&place, "The header is removed.");
-                changes.remove.push(json!(name));
             }
-        }
+        });
+        let mut remove = fields.texts("remove", report);
+        remove.retain(|(place, name)| {
+            let is_free = is_free(name, place, report);
+            if is_free {
+                report.exact(place, "The header is removed.");
+            }
+            is_free
+        });
         fields.finish(report);
-        changes
-    }
+        let remove = remove.into_iter().map(|(_, name)| json!(name)).collect();
+        [set.unwrap_or_default(), add.unwrap_or_default(), remove]
+    } else {
+        [values(fields, report), Vec::new(), Vec::new()]
+    };
+    let lists = CHANGES.into_iter().zip(lists).filter(|(_, list)| !list.is_empty());
+    lists.map(|(name, list)| (name.to_owned(), Value::Array(list))).collect()
+}
 
-    fn is_empty(&self) -> bool {
-        self.set.is_empty() && self.add.is_empty() && self.remove.is_empty()
+/// Whether a filter has room for the changes.
+fn fits(changes: &Map<String, Value>, place: &Place, report: &mut Report) -> bool {
+    let fits = changes.values().all(|list| list.as_array().is_none_or(|list| list.len() <= 16));
+    if !fits {
+        report.blocking(place, Reason::TooMany, "A filter changes at most 16 headers of each sort.");
     }
-
-    fn is_too_long(&self) -> bool {
-        [&self.set, &self.add, &self.remove].iter().any(|list| list.len() > 16)
-    }
-
-    fn value(self) -> Value {
-        let mut value = serde_json::Map::new();
-        for (name, list) in [("set", self.set), ("add", self.add), ("remove", self.remove)] {
-            if !list.is_empty() {
-                value.insert(name.to_owned(), Value::Array(list));
-            }
-        }
-        Value::Object(value)
-    }
+    fits
 }
 
 /// Headers that filters do not change.
@@ -90,17 +73,12 @@ fn values(mut fields: Fields, report: &mut Report) -> Vec<Value> {
     for (name, field) in fields.rest() {
         if let Some((place, value)) = field.text_or_number(report) {
             if value.is_empty() {
-                report.blocking(
-                    &place,
-                    Reason::UnsupportedHeader,
-                    "An empty value removes the header in some versions of APISIX and not in others.",
-                );
+                let message =
+                    "An empty value removes the header in some versions of APISIX and not in others.";
+                report.blocking(&place, Reason::UnsupportedHeader, message);
             } else if value.contains('$') {
-                report.blocking(
-                    &place,
-                    Reason::UnsupportedVariable,
-                    "The value has a variable, and headers have constant values.",
-                );
+                let message = "The value has a variable, and headers have constant values.";
+                report.blocking(&place, Reason::UnsupportedVariable, message);
             } else if is_free(&name, &place, report) {
                 report.exact(&place, "The header gets the value.");
                 headers.push(json!({ "name": name, "value": value }));
@@ -122,11 +100,10 @@ fn lines(field: Field, report: &mut Report) -> Vec<Value> {
                     headers.push(json!({ "name": name.trim(), "value": value.trim() }));
                 }
             }
-            _ => report.blocking(
-                &place,
-                Reason::UnsupportedVariable,
-                "The value has a variable or no name, and headers have constant values.",
-            ),
+            _ => {
+                let message = "The value has a variable or no name, and headers have constant values.";
+                report.blocking(&place, Reason::UnsupportedVariable, message);
+            }
         }
     }
     headers
@@ -136,11 +113,8 @@ pub(super) fn proxy_rewrite(mut config: Fields, effects: &mut Effects, report: &
     let has_variable = |text: &str| text.contains('$');
     if let Some((place, uri)) = config.text("uri", report) {
         if has_variable(&uri) || uri.contains('?') || !uri.starts_with('/') {
-            report.blocking(
-                &place,
-                Reason::UnsupportedVariable,
-                "The new path has a variable or a query, and paths are replaced by constant ones.",
-            );
+            let message = "The new path has a variable or a query, and paths are replaced by constant ones.";
+            report.blocking(&place, Reason::UnsupportedVariable, message);
         } else {
             report.exact(&place, "The field becomes ReplaceFullPath.");
             effects.path = Some(json!({ "type": "ReplaceFullPath", "replaceFullPath": uri }));
@@ -148,13 +122,8 @@ pub(super) fn proxy_rewrite(mut config: Fields, effects: &mut Effects, report: &
     }
     if let Some(field) = config.take("regex_uri") {
         let place = field.place.clone();
-        let texts: Vec<String> = field
-            .list(report)
-            .into_iter()
-            .filter_map(|item| item.text(report))
-            .map(|(_, text)| text)
-            .collect();
-        match texts.as_slice() {
+        let texts = field.list(report).into_iter().filter_map(|item| Some(item.text(report)?.1));
+        match texts.collect::<Vec<_>>().as_slice() {
             _ if effects.path.is_some() => report.exact(&place, "APISIX does not use the field beside uri."),
             [pattern, template] => match read_regex_uri(pattern, template) {
                 Ok(path) => {
@@ -163,37 +132,29 @@ pub(super) fn proxy_rewrite(mut config: Fields, effects: &mut Effects, report: &
                 }
                 Err(why) => report.blocking(&place, Reason::UnsupportedRewrite, why),
             },
-            _ => report.blocking(
-                &place,
-                Reason::UnsupportedRewrite,
-                "A rule has one pattern and one new path.",
-            ),
+            _ => {
+                let message = "A rule has one pattern and one new path.";
+                report.blocking(&place, Reason::UnsupportedRewrite, message);
+            }
         }
     }
     if let Some((place, host)) = config.text("host", report) {
         if has_variable(&host) || host.contains(':') {
-            report.blocking(
-                &place,
-                Reason::UnsupportedVariable,
-                "The new host has a variable or a port, and hosts are replaced by constant names.",
-            );
+            let message = "The new host has a variable or a port, and hosts are replaced by constant names.";
+            report.blocking(&place, Reason::UnsupportedVariable, message);
         } else {
             report.exact(&place, "The field becomes urlRewrite.hostname.");
             effects.hostname = Some(host);
         }
     }
-    if let Some(field) = config.take("method") {
-        report.blocking(&field.place, Reason::UnsupportedField, "HTTPRoutes do not change methods.");
-    }
+    config.refuse(["method"], report, "HTTPRoutes do not change methods.");
     if let Some(field) = config.take("headers") {
         let place = field.place.clone();
-        let changes = HeaderChanges::read(field, report);
-        if changes.is_too_long() {
-            report.blocking(&place, Reason::TooMany, "A filter changes at most 16 headers of each sort.");
-        } else if !changes.is_empty() {
-            effects.filters.push(json!({
-                "type": "RequestHeaderModifier", "requestHeaderModifier": changes.value(),
-            }));
+        let changes = header_changes(field, report);
+        if fits(&changes, &place, report) && !changes.is_empty() {
+            effects
+                .filters
+                .push(json!({ "type": "RequestHeaderModifier", "requestHeaderModifier": changes }));
         }
     }
     if let Some((place, unsafe_uri)) = config.truth("use_real_request_uri_unsafe", report) {
@@ -203,7 +164,7 @@ pub(super) fn proxy_rewrite(mut config: Fields, effects: &mut Effects, report: &
             report.exact(&place, "Paths are normalised.");
         }
     }
-    config.drop("scheme", report, "The scheme is that of the Service.");
+    config.drop(["scheme"], report, "The scheme is that of the Service.");
     config.finish(report);
 }
 
@@ -215,25 +176,20 @@ pub(super) fn response_rewrite(mut config: Fields, level: Level, effects: &mut E
             if is_off {
                 report.exact(&field.place, "The value asks for nothing.");
             } else {
-                report.blocking(
-                    &field.place,
-                    Reason::UnsupportedField,
-                    "Headers of responses can be changed, and nothing else of them.",
-                );
+                let message = "Headers of responses can be changed, and nothing else of them.";
+                report.blocking(&field.place, Reason::UnsupportedField, message);
             }
         }
     }
     let Some(field) = config.take("headers") else { return config.finish(report) };
-    let changes = HeaderChanges::read(field, report);
+    let changes = header_changes(field, report);
     config.finish(report);
-    if changes.is_too_long() {
-        report.blocking(&place, Reason::TooMany, "A filter changes at most 16 headers of each sort.");
-    } else if changes.is_empty() {
-    } else if level == Level::Gateway {
-        effects.treat("responseHeaders", changes.value(), &place, report);
+    if !fits(&changes, &place, report) || changes.is_empty() {
+        return;
+    }
+    if level == Level::Gateway {
+        effects.treat("responseHeaders", Value::Object(changes), &place, report);
     } else {
-        effects.filters.push(json!({
-            "type": "ResponseHeaderModifier", "responseHeaderModifier": changes.value(),
-        }));
+        effects.filters.push(json!({ "type": "ResponseHeaderModifier", "responseHeaderModifier": changes }));
     }
 }

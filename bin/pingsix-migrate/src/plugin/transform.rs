@@ -15,12 +15,9 @@ fn compress(coding: &str, level: u64, place: &Place, effects: &mut Effects, repo
             effects.traffic.insert("compression".to_owned(), json!([one]));
         }
     }
-    report.limited(
-        place,
-        Reason::DifferentAnswer,
-        "The plugin becomes compression of a TrafficPolicy. PingSIX chooses the types of responses, and considers the first \
-         coding alone that a client accepts.",
-    );
+    let message = "The plugin becomes compression of a TrafficPolicy. PingSIX chooses the types of responses, and considers the first \
+         coding alone that a client accepts.";
+    report.limited(place, Reason::DifferentAnswer, message);
 }
 
 fn level(config: &mut Fields, default: u64, most: u64, report: &mut Report) -> u64 {
@@ -42,9 +39,7 @@ const TUNING: &str = "PingSIX chooses this itself.";
 pub(super) fn gzip(mut config: Fields, effects: &mut Effects, report: &mut Report) {
     let place = config.place.clone();
     let level = level(&mut config, 1, 9, report);
-    for name in ["types", "min_length", "http_version", "buffers", "vary"] {
-        config.drop(name, report, TUNING);
-    }
+    config.drop(["types", "min_length", "http_version", "buffers", "vary"], report, TUNING);
     config.finish(report);
     compress("Gzip", level, &place, effects, report);
 }
@@ -52,9 +47,7 @@ pub(super) fn gzip(mut config: Fields, effects: &mut Effects, report: &mut Repor
 pub(super) fn brotli(mut config: Fields, effects: &mut Effects, report: &mut Report) {
     let place = config.place.clone();
     let level = level(&mut config, 6, 11, report);
-    for name in ["types", "min_length", "http_version", "mode", "lgwin", "lgblock", "vary"] {
-        config.drop(name, report, TUNING);
-    }
+    config.drop(["types", "min_length", "http_version", "mode", "lgwin", "lgblock", "vary"], report, TUNING);
     config.finish(report);
     compress("Brotli", level, &place, effects, report);
 }
@@ -70,9 +63,7 @@ pub(super) fn request_id(mut config: Fields, effects: &mut Effects, report: &mut
         report.exact(&place, "The field becomes inResponse.");
         value.insert("inResponse".to_owned(), json!(shown));
     }
-    config.drop("algorithm", report, "Ids are UUIDs.");
-    config.drop("range_id", report, "Ids are UUIDs.");
-    config.drop("nanoid", report, "Ids are UUIDs.");
+    config.drop(["algorithm", "range_id", "nanoid"], report, "Ids are UUIDs.");
     config.finish(report);
     effects.treat("requestID", Value::Object(value), &place, report);
     report.exact(&place, "The plugin becomes requestID of a TrafficPolicy.");
@@ -80,7 +71,7 @@ pub(super) fn request_id(mut config: Fields, effects: &mut Effects, report: &mut
 
 pub(super) fn grpc_web(mut config: Fields, effects: &mut Effects, report: &mut Report) {
     let place = config.place.clone();
-    config.drop("cors_allow_headers", report, "The headers of CORS are those of the field cors.");
+    config.drop(["cors_allow_headers"], report, "The headers of CORS are those of the field cors.");
     config.finish(report);
     effects.treat("grpcWeb", json!({}), &place, report);
     report.exact(&place, "The plugin becomes grpcWeb of a TrafficPolicy.");
@@ -137,21 +128,16 @@ pub(super) fn proxy_cache(mut config: Fields, effects: &mut Effects, report: &mu
     if let Some(key) = config.take("cache_key") {
         report.limited(&key.place, Reason::DifferentAnswer, "Responses are kept by the whole URL.");
     }
-    for name in ["cache_zone", "cache_strategy", "hide_cache_headers", "cache_control", "cache_set_cookie"] {
-        config.drop(name, report, "The cache is in the memory of each process and obeys Cache-Control.");
-    }
-    for name in ["cache_bypass", "no_cache", "consumer_isolation"] {
-        config.drop(
-            name,
-            report,
-            "Requests with Authorization, cookies or the credentials of a policy are never cached; other requests are.",
-        );
-    }
+    let message = "The cache is in the memory of each process and obeys Cache-Control.";
+    config.drop(
+        ["cache_zone", "cache_strategy", "hide_cache_headers", "cache_control", "cache_set_cookie"],
+        report,
+        message,
+    );
+    let message = "Requests with Authorization, cookies or the credentials of a policy are never cached; other requests are.";
+    config.drop(["cache_bypass", "no_cache", "consumer_isolation"], report, message);
     config.finish(report);
     effects.treat("cache", value, &place, report);
-    report.limited(
-        &place,
-        Reason::DifferentAnswer,
-        "Any client can go past the cache. Responses are cached for exact hostnames alone and, where namespaces share a Gateway, if the class allows it (spec.sharedCache).",
-    );
+    let message = "Any client can go past the cache. Responses are cached for exact hostnames alone and, where namespaces share a Gateway, if the class allows it (spec.sharedCache).";
+    report.limited(&place, Reason::DifferentAnswer, message);
 }

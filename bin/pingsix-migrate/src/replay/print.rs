@@ -131,8 +131,7 @@ impl Difference {
 
 fn line(request: &Request) -> String {
     let scheme = if request.https { "https" } else { "http" };
-    let query = request.query.as_ref().map(|query| format!("?{query}")).unwrap_or_default();
-    format!("{} {scheme}://{}{}{query}", request.method, request.host, request.path)
+    format!("{} {scheme}://{}{}", request.method, request.host, request.with_query(&request.path))
 }
 
 /// An answer, a line for each backend.

@@ -39,7 +39,7 @@ pub(crate) fn is_same(before: &Told, after: &Answer, request: &Request) -> bool 
 /// The answer to a request without the credentials that the output asks for.
 fn without_credentials(after: &Answer, request: &Request) -> Answer {
     let Answer::Backends { checks, .. } = after else { return after.clone() };
-    let has_header = |name: &str| request.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
+    let has_header = |name: &str| request.header(name).is_some();
     let asks = |name: &str| checks.contains(name);
     let lacks = (asks("basic-auth") || asks("jwt-auth")) && !has_header("authorization")
         || asks("key-auth")
@@ -52,8 +52,7 @@ fn without_credentials(after: &Answer, request: &Request) -> Answer {
 /// The URL of a request over HTTPS.
 fn own_https(request: &Request) -> String {
     let host = request.host.split(':').next().unwrap_or_default();
-    let query = request.query.as_ref().map(|query| format!("?{query}")).unwrap_or_default();
-    format!("https://{host}{}{query}", request.path)
+    format!("https://{host}{}", request.with_query(&request.path))
 }
 
 /// Whether two locations are one. ingress-nginx leaves a slash at the end of a path out when it redirects to HTTPS or to

@@ -56,6 +56,16 @@ impl Fields {
         self.take(name)?.text(report)
     }
 
+    /// Takes a text that is not empty.
+    pub(crate) fn filled(&mut self, name: &str, report: &mut Report) -> Option<(Place, String)> {
+        self.text(name, report).filter(|(_, text)| !text.is_empty())
+    }
+
+    /// Takes a text that counts as empty if it is absent.
+    pub(crate) fn text_or_empty(&mut self, name: &str, report: &mut Report) -> String {
+        self.text(name, report).map(|(_, text)| text).unwrap_or_default()
+    }
+
     /// Takes a field that may be a number or a text, such as a port.
     pub(crate) fn text_or_number(&mut self, name: &str, report: &mut Report) -> Option<(Place, String)> {
         self.take(name)?.text_or_number(report)
@@ -81,10 +91,17 @@ impl Fields {
         self.list(name, report).into_iter().filter_map(|item| item.text(report)).collect()
     }
 
-    /// Takes a field that tunes the original and has no counterpart.
-    pub(crate) fn drop(&mut self, name: &str, report: &mut Report, why: &str) {
-        if let Some(field) = self.take(name) {
+    /// Takes fields that tune the original and have no counterpart.
+    pub(crate) fn drop<const N: usize>(&mut self, names: [&str; N], report: &mut Report, why: &str) {
+        for field in names.into_iter().filter_map(|name| self.take(name)) {
             report.limited(&field.place, Reason::UnsupportedField, why);
+        }
+    }
+
+    /// Takes fields whose effect cannot be left out.
+    pub(crate) fn refuse<const N: usize>(&mut self, names: [&str; N], report: &mut Report, why: &str) {
+        for field in names.into_iter().filter_map(|name| self.take(name)) {
+            report.blocking(&field.place, Reason::UnsupportedField, why);
         }
     }
 
@@ -111,11 +128,8 @@ impl Fields {
                 Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
             };
             if !empty {
-                report.blocking(
-                    &field.place,
-                    Reason::UnknownField,
-                    "The field is not understood, so its effect would be lost.",
-                );
+                let message = "The field is not understood, so its effect would be lost.";
+                report.blocking(&field.place, Reason::UnknownField, message);
             }
         }
     }

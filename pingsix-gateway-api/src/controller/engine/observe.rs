@@ -25,10 +25,15 @@ pub(super) struct Observe {
 }
 
 impl Observe {
-    /// Records the documents that instances of an owner have to take over.
-    pub(super) fn expect(&mut self, shared: &Shared, owner: &ObjectKey, publications: &[Publication]) {
-        let current: BTreeSet<DataPlaneKey> = shared.reconciler.data_planes(owner).into_iter().collect();
-        self.peers.record_contents(shared, owner, &current, publications);
+    /// Records the documents that instances of an owner have to take over. `current` has all data planes of the owner.
+    pub(super) fn expect(
+        &mut self,
+        shared: &Shared,
+        owner: &ObjectKey,
+        current: &BTreeSet<DataPlaneKey>,
+        publications: &[Publication],
+    ) {
+        self.peers.record_contents(shared, owner, current, publications);
         for Publication { data_plane, desired } in publications {
             if current.contains(data_plane) && shared.targets.contains(data_plane) {
                 self.pages.entry(data_plane.clone()).or_default().expects(desired.documents().len());
@@ -142,7 +147,7 @@ impl Observe {
         let Some(replicas) = shared.sinks.replicas() else { return Messages::new() };
         let owners = shared.reconciler.apply_quarantines(replicas.quarantines());
         for owner in &owners {
-            tracing::info!(%owner, "another replica reports findings");
+            tracing::info!(%owner, "another replica reports quarantines");
         }
         let mut messages = vec![Message::Reconcile(owners)];
         // Statuses may wait for a confirmation by instances of that replica.

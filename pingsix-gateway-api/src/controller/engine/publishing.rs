@@ -71,18 +71,19 @@ impl Publish {
         }
     }
 
-    /// Publishes the documents of an owner. `since` is the time of the first change in them.
+    /// Publishes the documents of an owner. `current` has all its data planes, and `since` is the time of the first change
+    /// in the documents.
     pub(super) fn publish(
         &mut self,
         shared: &mut Shared,
         reconciliation: Reconciliation,
+        current: BTreeSet<DataPlaneKey>,
         since: Option<Instant>,
     ) -> Messages {
         let Reconciliation { owner, reconciled, is_ours, started, busy_since } = reconciliation;
         let Reconciled { publications, unpublished, draft, trial, .. } = reconciled;
         self.encryptions.update_owner(&shared.reconciler, &shared.managed, &owner);
         self.sinks.attach_owner(shared, &owner);
-        let current: BTreeSet<DataPlaneKey> = shared.reconciler.data_planes(&owner).into_iter().collect();
         let earlier = self.end(shared, &owner, Outcome::Superseded);
         let since = earlier.and_then(|earlier| earlier.since).into_iter().chain(since).min();
         let is_withheld = self.encryptions.is_unknown(&owner);

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::Engine;
 use crate::controller::Progress;
+use crate::wait;
 
 /// The time for which readiness waits for owners with unknown references. A tenant may cause them.
 pub(super) const READY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -66,7 +67,7 @@ impl Engine {
         let awaited = if self.report.is_ready { BTreeSet::new() } else { self.ingest.awaited() };
         let progress = Progress { unknown, awaited, is_published: self.report.is_ready };
         self.explain(&progress);
-        self.report.progress.send_if_modified(|held| std::mem::replace(held, progress.clone()) != progress);
+        wait::set(&self.report.progress, progress);
     }
 
     /// Whether readiness waits for no owner.

@@ -4,6 +4,7 @@ use jiff::SignedDuration;
 use pingsix_translate::{Kind, ObjectName};
 use serde_json::Value;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::clock::{Clock, LeaseClock};
@@ -69,10 +70,10 @@ impl ProvisionerEnv {
             events: events.clone(),
             metrics: Some(Arc::clone(&metrics)),
         });
-        let (leadership, stop) = (Leadership::always(), CancellationToken::new());
+        let leadership = Leadership::always();
         let mut tasks = JoinSet::new();
-        tasks.spawn(reconciler.run(leadership.clone(), stop.clone()));
-        tasks.spawn(provisioner.run(leadership, stop));
+        tasks.spawn(reconciler.run(leadership.clone()));
+        tasks.spawn(provisioner.run(leadership));
         let env = Self { api, events, metrics, wanted, _tasks: tasks };
         env.wait(minutes(10)).await;
         env

@@ -13,7 +13,6 @@ use pingsix_translate::ObjectKey;
 use pingsix_translate::status::Problem;
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
-use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::board::{EventBoard, PendingReport};
@@ -45,7 +44,7 @@ pub struct EventOptions {
     /// The timeout of a request.
     pub timeout: Duration,
     /// The delays after failures.
-    pub pacing: Pacing,
+    pub(crate) pacing: Pacing,
     /// The clock of Events.
     pub clock: Clock,
 }
@@ -154,17 +153,11 @@ impl EventWriter {
     }
 
     /// Writes Events until `stop`.
-    pub async fn run(self, leadership: Leadership, stop: CancellationToken) {
+    pub async fn run(self, leadership: Leadership) {
         let mut gained = leadership.clone();
         loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = gained.gained() => {}
-            }
-            tokio::select! {
-                () = stop.cancelled() => return,
-                _ = leadership.while_held(self.lead()) => {}
-            }
+            gained.gained().await;
+            leadership.while_held(self.lead()).await;
         }
     }
 
@@ -238,21 +231,15 @@ impl EventWriter {
                 } else {
                     debug!(object = %object, category, error = %error, "an Event was not written");
                 }
-                match error.category {
-                    // A retry would get the same response. Statuses and logs have the problem, too.
-                    ApiErrorCategory::Forbidden | ApiErrorCategory::NotFound | ApiErrorCategory::Refused => {
-                        self.board.reported(problem, now);
-                    }
-                    ApiErrorCategory::Unauthorized
-                    | ApiErrorCategory::Conflict
-                    | ApiErrorCategory::Expired
-                    | ApiErrorCategory::Throttled
-                    | ApiErrorCategory::Server
-                    | ApiErrorCategory::Timeout
-                    | ApiErrorCategory::Transport
-                    | ApiErrorCategory::Malformed => {
-                        state.pace.failed(now, error.retry_after, &self.options.pacing);
-                    }
+                // A retry would get the same response. Statuses and logs have the problem, too.
+                let is_final = matches!(
+                    error.category,
+                    ApiErrorCategory::Forbidden | ApiErrorCategory::NotFound | ApiErrorCategory::Refused
+                );
+                if is_final {
+                    self.board.reported(problem, now);
+                } else {
+                    state.pace.failed(now, error.retry_after, &self.options.pacing);
                 }
             }
         }

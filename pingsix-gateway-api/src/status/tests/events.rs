@@ -30,7 +30,8 @@ impl EventTest {
         let options =
             EventOptions { clock: Clock::new(now), ..EventOptions::new("example.com/a/b", "pod-1") };
         let writer = EventWriter::new(rig.api.client(), rig.readers.clone(), board.clone(), options);
-        tokio::spawn(writer.run(Leadership::of(leadership), rig.stop.clone()));
+        let running = writer.run(Leadership::of(leadership));
+        tokio::spawn(rig.stop.clone().run_until_cancelled_owned(running));
         Self { rig, board, lead }
     }
 

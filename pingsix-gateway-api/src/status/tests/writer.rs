@@ -297,7 +297,7 @@ async fn a_write_of_a_stopped_process_is_not_made_when_another_leads() {
         let mut rig = Rig::without_writer();
         rig.put(CART, route("cart", 1));
         rig.api.script(|_| Fate::Slow { before: secs(3), after: ms(1) });
-        let mut process = Box::pin(rig.writer.clone().run(rig.leadership(), rig.stop.clone()));
+        let mut process = Box::pin(rig.writer.clone().run(rig.leadership()));
         rig.lead.send_replace(Some(Instant::now() + secs(8)));
         rig.board.set(route_key("cart"), judged("cart", "One.", 1));
         assert!(timeout(secs(1), &mut process).await.is_err());

@@ -4,7 +4,8 @@ use maud::{Markup, html};
 use pingsix_translate::DataPlaneKey;
 use pingsix_translate::status::Delivery;
 
-use super::super::page::{self, Entry, document, object_link};
+use super::super::page::Column::{Number, Text};
+use super::super::page::{self, DATA_PLANES, document, object_link};
 use super::super::part::Part;
 use super::super::status_mark::{Mark, delivery};
 use super::super::{DataPlaneView, Instance, Model, PlaneDocuments, command, cut};
@@ -28,20 +29,20 @@ pub(in super::super) fn page(model: &Model, part: Part) -> String {
             &command::line(model, "translate", &["--output".to_owned(), "review".to_owned()]),
         ))
     };
-    document("Data planes", Some(Entry::DataPlanes), "", &body)
+    document("Data planes", Some(DATA_PLANES), "", &body)
 }
 
 /// A table of data planes.
 pub(super) fn table(model: &Model, planes: &[(&DataPlaneKey, &DataPlaneView)], caption: &str) -> Markup {
-    let head = html! {
-        th scope="col" { "Data plane" }
-        th scope="col" { "Object" }
-        th scope="col" { "Delivery" }
-        th.number scope="col" { "Documents" }
-        th.number scope="col" { "Desired revision" }
-        th.number scope="col" { "Confirmed revision" }
-        th scope="col" { "Instances" }
-    };
+    let columns = [
+        Text("Data plane"),
+        Text("Object"),
+        Text("Delivery"),
+        Number("Documents"),
+        Number("Desired revision"),
+        Number("Confirmed revision"),
+        Text("Instances"),
+    ];
     let rows = html! {
         @for (key, plane) in planes {
             tr {
@@ -59,7 +60,7 @@ pub(super) fn table(model: &Model, planes: &[(&DataPlaneKey, &DataPlaneView)], c
             }
         }
     };
-    page::table(caption, &head, &rows)
+    page::table(caption, &columns, &rows)
 }
 
 fn number(revision: Option<i64>) -> String {

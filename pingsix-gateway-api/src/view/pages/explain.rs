@@ -6,13 +6,14 @@ use pingsix_translate::pingsix::Request;
 
 use super::super::address::object_address;
 use super::super::form::{Form, MAX_FIELD_BYTES};
-use super::super::page::{self, Entry, document, has_page};
+use super::super::page::{self, Column, EXPLAIN, and_more, document, has_page};
 use super::super::status_mark::Mark;
 use super::super::{Model, command, cut};
 use super::routes;
 use crate::about::About;
 use crate::explain::{
     Explanation, Inquiry, NO_SOURCE, RejectedMatch, Source, Step, StepResult, answer_lines, in_words,
+    route_lines,
 };
 
 /// The number of explanations on a page, one per data plane.
@@ -42,7 +43,7 @@ pub(in super::super) fn page(model: &Model, form: &Form) -> (StatusCode, String)
         (paste_form(form))
         (request_form(model, form))
     };
-    (status, document("Explain a request", Some(Entry::Explain), "", &body))
+    (status, document("Explain a request", Some(EXPLAIN), "", &body))
 }
 
 fn paste_form(form: &Form) -> Markup {
@@ -140,19 +141,7 @@ fn first_lines(text: &str) -> String {
 }
 
 fn one(model: &Model, request: &Request, explanation: &Explanation) -> Markup {
-    let Explanation {
-        data_plane,
-        listeners,
-        route,
-        steps,
-        before,
-        answer,
-        problems,
-        rejected,
-        more_rejected,
-        ..
-    } = explanation;
-    let lines = answer_lines(answer);
+    let lines = answer_lines(&explanation.answer);
     let mark = if explanation.is_answered() { Mark::Good } else { Mark::Bad };
     html! {
         article {
@@ -160,7 +149,7 @@ fn one(model: &Model, request: &Request, explanation: &Explanation) -> Markup {
                 (cut(&request.method)) " " (cut(&explanation.request.url))
                 @if let Some(port) = explanation.request.port { " on port " (port) }
             }
-            p { "Data plane: " strong { (cut(data_plane.as_deref().unwrap_or("none"))) } }
+            p { "Data plane: " strong { (cut(explanation.data_plane.as_deref().unwrap_or("none"))) } }
             h3 { "Answer" }
             ul.plain.lines {
                 @for (index, line) in lines.iter().take(MAX_LINES).enumerate() {
@@ -170,40 +159,28 @@ fn one(model: &Model, request: &Request, explanation: &Explanation) -> Markup {
                 }
                 @if lines.len() > MAX_LINES { li { "and " (lines.len() - MAX_LINES) " more lines" } }
             }
-            @if !problems.is_empty() {
-                h3 { "Problems" }
-                ul { @for problem in problems { li { (cut(problem)) } } }
-            }
-            @if !steps.is_empty() {
+            (texts("Problems", &explanation.problems))
+            @if !explanation.steps.is_empty() {
                 h3 { "Matches that PingSIX tries, in order" }
-                ol.steps { @for step in steps { (step_item(model, step)) } }
+                ol.steps { @for step in &explanation.steps { (step_item(model, step)) } }
             }
-            @if !before.is_empty() {
-                h3 { "Plugins that may answer before, in order" }
-                ul { @for check in before { li { (cut(&check.to_string())) } } }
-            }
-            @if !rejected.is_empty() { (rejected_table(model, rejected, *more_rejected)) }
-            @if !listeners.is_empty() {
-                h3 { "Listeners" }
-                ul { @for listener in listeners { li { (cut(&listener.to_string())) } } }
-            }
-            @if let Some(route) = route {
+            (texts("Plugins that may answer before, in order", &explanation.before))
+            @if !explanation.rejected.is_empty() { (rejected_table(model, explanation)) }
+            (texts("Listeners", &explanation.listeners))
+            @if let Some(route) = &explanation.route {
                 h3 { "Route of PingSIX" }
-                ul.plain {
-                    li { code { (cut(&route.key)) } }
-                    li {
-                        "host " (cut(route.host.as_deref().unwrap_or("any"))) ", path " (cut(&route.path))
-                        @if !route.methods.is_empty() { ", method " (route.methods.join(", ")) }
-                        ", priority " (route.priority)
-                    }
-                    @if !route.plugins.is_empty() { li { "plugins: " (cut(&route.plugins.join(", "))) } }
-                    @for policy in &route.policies {
-                        li { "plugins of " (cut(&policy.policy)) ": " (cut(&policy.plugins.join(", "))) }
-                    }
-                    @if !route.objects.is_empty() { li { "with " (cut(&route.objects.join(", "))) } }
-                    @if let Some(purpose) = &route.purpose { li { "It " (cut(purpose)) "." } }
-                }
+                ul.plain { @for line in route_lines(route) { li { (cut(&line)) } } }
             }
+        }
+    }
+}
+
+/// A list with a heading, unless the list is empty.
+fn texts(heading: &str, texts: &[impl ToString]) -> Markup {
+    html! {
+        @if !texts.is_empty() {
+            h3 { (heading) }
+            ul { @for text in texts { li { (cut(&text.to_string())) } } }
         }
     }
 }
@@ -242,18 +219,16 @@ fn step_item(model: &Model, step: &Step) -> Markup {
     }
 }
 
-fn rejected_table(model: &Model, rejected: &[RejectedMatch], more: usize) -> Markup {
+fn rejected_table(model: &Model, Explanation { rejected, more_rejected, .. }: &Explanation) -> Markup {
     html! {
         h3 { "Matches that PingSIX does not choose, nearest first" }
         (page::table("Why each other match does not take the request",
-            &html! {
-                th scope="col" { "Match" } th scope="col" { "Reason" }
-            },
+            &["Match", "Reason"].map(Column::Text),
             &html! {
                 @for RejectedMatch { source, reason } in rejected {
                     tr { th scope="row" { (source_link(model, source)) } td { (cut(&reason.to_string())) } }
                 }
             }))
-        @if more > 0 { p { "And " (more) " more." } }
+        (and_more(*more_rejected, 0, ""))
     }
 }

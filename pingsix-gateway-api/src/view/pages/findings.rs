@@ -2,7 +2,7 @@
 
 use maud::html;
 
-use super::super::page::{self, Entry, document, findings_table};
+use super::super::page::{self, FINDINGS, document, findings_table};
 use super::super::part::Part;
 use super::super::{Model, command};
 
@@ -15,5 +15,5 @@ pub(in super::super) fn page(model: &Model, part: Part) -> String {
         (page::parts("/view/findings", &[], part, total))
         (page::command("The same on a command line:", &command::line(model, "check", &[])))
     };
-    document("Findings", Some(Entry::Findings), "", &body)
+    document("Findings", Some(FINDINGS), "", &body)
 }

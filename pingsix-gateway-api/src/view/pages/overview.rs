@@ -4,7 +4,8 @@ use maud::{Markup, html};
 use pingsix_translate::snapshot::Objects;
 use pingsix_translate::{Kind, Object, ObjectKey};
 
-use super::super::page::{self, Entry, document, object_link};
+use super::super::page::Column::{Number, Text};
+use super::super::page::{self, OVERVIEW, document, object_link};
 use super::super::part::Part;
 use super::super::status_mark::{Mark, conditions_in_line, delivery};
 use super::super::{FindingLevel, Model, OwnerView, command};
@@ -22,15 +23,10 @@ pub(in super::super) fn page(model: &Model, part: Part) -> String {
             }
         } @else {
             (page::table("Gateways and IngressClasses",
-                &html! {
-                    th scope="col" { "Object" }
-                    th scope="col" { "Class" }
-                    th scope="col" { "State" }
-                    th.number scope="col" { "Listeners" }
-                    th.number scope="col" { "Routes" }
-                    th scope="col" { "Problems" }
-                    th scope="col" { "Data planes" }
-                },
+                &[
+                    Text("Object"), Text("Class"), Text("State"), Number("Listeners"), Number("Routes"),
+                    Text("Problems"), Text("Data planes"),
+                ],
                 &html! {
                     @for (key, view) in owners { (row(model, key, view)) }
                 }))
@@ -38,7 +34,7 @@ pub(in super::super) fn page(model: &Model, part: Part) -> String {
         }
         (page::command("All findings on a command line:", &command::line(model, "check", &[])))
     };
-    document("Overview", Some(Entry::Overview), "", &body)
+    document("Overview", Some(OVERVIEW), "", &body)
 }
 
 fn counted(count: usize, noun: &str) -> String {

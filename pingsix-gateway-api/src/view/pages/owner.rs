@@ -5,7 +5,8 @@ use pingsix_translate::status::{ListenerVerdict, Verdicts};
 use pingsix_translate::{Kind, ObjectKey};
 
 use super::super::address::address;
-use super::super::page::{self, Entry, document, findings_table, object_link};
+use super::super::page::Column::{Number, Text};
+use super::super::page::{self, OVERVIEW, document, findings_table, object_link};
 use super::super::part::Part;
 use super::super::status_mark::{conditions_in_full, conditions_in_line};
 use super::super::{Finding, Model, OwnerView, command, cut};
@@ -49,7 +50,7 @@ pub(super) fn page(model: &Model, key: &ObjectKey, view: &OwnerView, part: Part)
             &command::line(model, "explain", &explain),
         ))
     };
-    document(&key.to_string(), Some(Entry::Overview), "", &body)
+    document(&key.to_string(), Some(OVERVIEW), "", &body)
 }
 
 /// The listeners of a Gateway, and of its ListenerSets.
@@ -59,21 +60,21 @@ fn listeners(model: &Model, verdicts: &Verdicts) -> Markup {
         .listener_sets
         .iter()
         .flat_map(|(set, verdict)| verdict.listeners.iter().map(move |listener| (Some(&**set), listener)));
-    let head = html! {
-        th scope="col" { "Name" }
-        th scope="col" { "Protocol" }
-        th.number scope="col" { "Port" }
-        th scope="col" { "Hostname" }
-        th.number scope="col" { "Attached routes" }
-        th scope="col" { "Conditions" }
-    };
+    let columns = [
+        Text("Name"),
+        Text("Protocol"),
+        Number("Port"),
+        Text("Hostname"),
+        Number("Attached routes"),
+        Text("Conditions"),
+    ];
     let total = own.clone().chain(of_sets.clone()).count();
     let rows = html! {
         @for (set, listener) in own.chain(of_sets).take(MAX_SHOWN_LISTENERS) { (listener_row(model, set, listener)) }
     };
     html! {
-        (page::table("Listeners", &head, &rows))
-        @if total > MAX_SHOWN_LISTENERS { p { "And " (total - MAX_SHOWN_LISTENERS) " more listeners." } }
+        (page::table("Listeners", &columns, &rows))
+        (page::and_more(total, MAX_SHOWN_LISTENERS, " listeners"))
     }
 }
 

@@ -7,7 +7,8 @@ use pingsix_translate::status::ParentVerdict;
 use pingsix_translate::{Kind, ObjectKey};
 
 use super::super::example::Examples;
-use super::super::page::{self, Entry, document, findings_table, object_link};
+use super::super::page::Column::{Number, Text};
+use super::super::page::{self, ROUTES, and_more, document, findings_table, object_link};
 use super::super::route_text::{BackendText, RouteText, RuleText};
 use super::super::status_mark::{Mark, conditions_in_full};
 use super::super::{Finding, Model, command, cut};
@@ -32,7 +33,7 @@ pub(super) fn page(model: &Model, key: &ObjectKey) -> Option<String> {
         @if route.hosts.is_empty() { p { "Every host of the listeners." } }
         @else {
             ul.plain { @for host in route.hosts.iter().take(MAX_SHOWN_HOSTS) { li { code { (cut(host)) } } } }
-            @if route.hosts.len() > MAX_SHOWN_HOSTS { p { "And " (route.hosts.len() - MAX_SHOWN_HOSTS) " more." } }
+            (and_more(route.hosts.len(), MAX_SHOWN_HOSTS, ""))
         }
         @if key.kind == Kind::Ingress { (class(model, &route)) } @else { (parents(model, key)) }
         h2 #problems { "Problems" }
@@ -41,10 +42,10 @@ pub(super) fn page(model: &Model, key: &ObjectKey) -> Option<String> {
         @for (index, rule) in route.rules.iter().take(MAX_SHOWN_RULES).enumerate() {
             (rule_section(model, &route.key, index, rule, &endpoints, &examples))
         }
-        @if route.rules.len() > MAX_SHOWN_RULES { p { "And " (route.rules.len() - MAX_SHOWN_RULES) " more rules." } }
+        (and_more(route.rules.len(), MAX_SHOWN_RULES, " rules"))
         (page::command("The findings about all objects on a command line:", &command::line(model, "check", &[])))
     };
-    Some(document(&key.to_string(), Some(Entry::Routes), "", &body))
+    Some(document(&key.to_string(), Some(ROUTES), "", &body))
 }
 
 /// The classes that serve an Ingress.
@@ -74,15 +75,11 @@ fn parents(model: &Model, key: &ObjectKey) -> Markup {
         @if parents.is_empty() { p { "No Gateway of this controller is a parent of the route." } }
         @else {
             (page::table("Conditions for each parentRef",
-                &html! {
-                    th scope="col" { "Parent" }
-                    th scope="col" { "Section" }
-                    th scope="col" { "Conditions" }
-                },
+                &["Parent", "Section", "Conditions"].map(Text),
                 &html! {
                     @for parent in parents.iter().take(MAX_SHOWN_ENTRIES) { (parent_row(model, key, parent)) }
                 }))
-            @if parents.len() > MAX_SHOWN_ENTRIES { p { "And " (parents.len() - MAX_SHOWN_ENTRIES) " more parents." } }
+            (and_more(parents.len(), MAX_SHOWN_ENTRIES, " parents"))
         }
     }
 }
@@ -152,16 +149,9 @@ fn rule_section(
 }
 
 fn matches(examples: &Examples<'_>, rule: &RuleText) -> Markup {
-    let more = rule.matches.len().saturating_sub(MAX_SHOWN_ENTRIES);
     html! {
         (page::table(&format!("Matches of {}; a request needs one of them", rule.field),
-            &html! {
-                th scope="col" { "Path" }
-                th scope="col" { "Method" }
-                th scope="col" { "Headers" }
-                th scope="col" { "Query" }
-                th scope="col" { "Example" }
-            },
+            &["Path", "Method", "Headers", "Query", "Example"].map(Text),
             &html! {
                 @for matched in rule.matches.iter().take(MAX_SHOWN_ENTRIES) {
                     tr {
@@ -177,7 +167,7 @@ fn matches(examples: &Examples<'_>, rule: &RuleText) -> Markup {
                     }
                 }
             }))
-        @if more > 0 { p { "And " (more) " more matches." } }
+        (and_more(rule.matches.len(), MAX_SHOWN_ENTRIES, " matches"))
     }
 }
 
@@ -192,18 +182,17 @@ fn conditions(conditions: &[String]) -> Markup {
 
 fn backends(rule: &RuleText, endpoints: &Endpoints) -> Markup {
     let of_paths = rule.backends.iter().any(|backend| backend.matched.is_some());
-    let more = rule.backends.len().saturating_sub(MAX_SHOWN_ENTRIES);
+    let columns: &[_] = if of_paths {
+        &[Text("Path"), Text("Backend"), Number("Endpoints")]
+    } else {
+        &[Text("Backend"), Number("Weight"), Number("Endpoints")]
+    };
     html! {
         h3 { "Backends" }
         @if rule.backends.is_empty() { p { "There are none." } }
         @else {
             (page::table(&format!("Backends of {}", rule.field),
-                &html! {
-                    @if of_paths { th scope="col" { "Path" } }
-                    th scope="col" { "Backend" }
-                    @if !of_paths { th.number scope="col" { "Weight" } }
-                    th.number scope="col" { "Endpoints" }
-                },
+                columns,
                 &html! {
                     @for backend in rule.backends.iter().take(MAX_SHOWN_ENTRIES) {
                         tr {
@@ -214,7 +203,7 @@ fn backends(rule: &RuleText, endpoints: &Endpoints) -> Markup {
                         }
                     }
                 }))
-            @if more > 0 { p { "And " (more) " more backends." } }
+            (and_more(rule.backends.len(), MAX_SHOWN_ENTRIES, " backends"))
         }
     }
 }

@@ -3,7 +3,8 @@
 use maud::{Markup, html};
 use pingsix_translate::{Kind, Object, ObjectKey};
 
-use super::super::page::{self, Entry, document, object_link};
+use super::super::page::Column::{Number, Text};
+use super::super::page::{self, ROUTES, document, object_link};
 use super::super::part::Part;
 use super::super::route_text::{self, RouteText};
 use super::super::status_mark::{Mark, worst};
@@ -63,7 +64,7 @@ pub(in super::super) fn page(model: &Model, filter: &RouteFilter, part: Part) ->
             &command::line(model, "translate", &["--output".to_owned(), "status".to_owned()]),
         ))
     };
-    document("Routes", Some(Entry::Routes), &filter.search, &body)
+    document("Routes", Some(ROUTES), &filter.search, &body)
 }
 
 /// The choices of owners. Beyond a bound, the page of each owner leads to its routes.
@@ -92,16 +93,12 @@ fn is_chosen(model: &Model, object: &Object, filter: &RouteFilter) -> bool {
 }
 
 /// The state of a route in a word.
-fn state(model: &Model, key: &ObjectKey) -> (Mark, String) {
+fn state(model: &Model, key: &ObjectKey) -> (Mark, &'static str) {
     if key.kind == Kind::Ingress {
         let is_served = model.owners_of(key).next().is_some();
-        return if is_served {
-            (Mark::Good, "served".to_owned())
-        } else {
-            (Mark::Neutral, "not served".to_owned())
-        };
+        return if is_served { (Mark::Good, "served") } else { (Mark::Neutral, "not served") };
     }
-    let Some(verdict) = model.route_verdict(key) else { return (Mark::Neutral, "not attached".to_owned()) };
+    let Some(verdict) = model.route_verdict(key) else { return (Mark::Neutral, "not attached") };
     let worst = verdict.parents.iter().map(|parent| worst(&parent.conditions)).max().unwrap_or(Mark::Neutral);
     let words = match worst {
         Mark::Good => "accepted",
@@ -109,23 +106,14 @@ fn state(model: &Model, key: &ObjectKey) -> (Mark, String) {
         Mark::Warning => "accepted with limits",
         Mark::Bad => "refused, or in part",
     };
-    (worst, words.to_owned())
+    (worst, words)
 }
 
 /// A table of routes and Ingresses.
 pub(super) fn table(model: &Model, shown: impl Iterator<Item = Object>, caption: &str) -> Markup {
-    let head = html! {
-        th scope="col" { "Object" }
-        th scope="col" { "Hosts" }
-        th.number scope="col" { "Rules" }
-        th scope="col" { "Served by" }
-        th scope="col" { "State" }
-        th scope="col" { "Problems" }
-    };
-    let rows = html! {
-        @for object in shown { (row(model, &object)) }
-    };
-    page::table(caption, &head, &rows)
+    let columns =
+        [Text("Object"), Text("Hosts"), Number("Rules"), Text("Served by"), Text("State"), Text("Problems")];
+    page::table(caption, &columns, &html! { @for object in shown { (row(model, &object)) } })
 }
 
 fn row(model: &Model, object: &Object) -> Markup {
@@ -143,7 +131,7 @@ fn row(model: &Model, object: &Object) -> Markup {
             }
             td.number { (route.rules.len()) }
             td { @for (owner, _) in model.owners_of(&key) { (object_link(model, owner)) br; } }
-            td { (mark.with(&words)) }
+            td { (mark.with(words)) }
             td {
                 @if problems == 0 { (Mark::Good.with("none")) }
                 @else { (Mark::Warning.with(&problems.to_string())) }

@@ -1,16 +1,19 @@
 //! The start and the end of watches, by the plan and by changes of sources.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use futures::stream::{AbortHandle, BoxStream, StreamExt as _, abortable};
 use pingsix_translate::snapshot::{ConfigMap, Secret};
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
+use tokio::sync::Semaphore;
 
 use super::super::input::Closed;
 use super::super::named::{AnswerSource, NameWatch, NamespaceReferences, named_events};
 use super::super::options::Namespaces;
+use super::super::stream::{Selection, WatchContext};
 use super::super::watch_plan::{Demand, KindInNamespace, PlanInputs, Width, plan_watches};
-use super::super::wide::{Scope, State, WideWatch, wide_events};
+use super::super::wide::{Scope, State, WideEvent, WideWatch, wide_events};
 use super::{Referenced, ReferencedEvent};
 
 impl Referenced {
@@ -225,23 +228,24 @@ impl Referenced {
     }
 
     fn start_named(&mut self, key: &ObjectKey) -> AbortHandle {
-        let (name, list_permits) = (key.clone(), self.list_permits.clone());
+        let selection = Selection {
+            namespace: Some(key.name.namespace.to_string()),
+            labels: None,
+            fields: Some(format!("metadata.name={}", key.name.name)),
+        };
+        let events = events(&self.context, key.kind, &selection, &self.list_permits);
+        let name = key.clone();
         let wrap = move |event| ReferencedEvent::Named(name.clone(), event);
-        self.run_stream(if key.kind == Kind::Secret {
-            named_events::<Secret>(&self.context, key, list_permits).map(wrap).boxed()
-        } else {
-            named_events::<ConfigMap>(&self.context, key, list_permits).map(wrap).boxed()
-        })
+        self.run_stream(named_events(events).map(wrap).boxed())
     }
 
     fn start_wide(&mut self, scope: &Scope) -> AbortHandle {
-        let (name, list_permits) = (scope.clone(), self.wide_list_permits.clone());
+        let namespace = scope.namespace.as_ref().map(ToString::to_string);
+        let selection = Selection { namespace, ..Selection::default() };
+        let events = events(&self.wide_context, scope.kind, &selection, &self.wide_list_permits);
+        let name = scope.clone();
         let wrap = move |event| ReferencedEvent::Wide(name.clone(), event);
-        self.run_stream(if scope.kind == Kind::Secret {
-            wide_events::<Secret>(&self.wide_context, scope, list_permits).map(wrap).boxed()
-        } else {
-            wide_events::<ConfigMap>(&self.wide_context, scope, list_permits).map(wrap).boxed()
-        })
+        self.run_stream(events.map(wrap).boxed())
     }
 
     fn run_stream(&mut self, stream: BoxStream<'static, ReferencedEvent>) -> AbortHandle {
@@ -291,5 +295,19 @@ impl Referenced {
             }
             self.start_all_named(&place, again);
         }
+    }
+}
+
+/// The events of the referenced objects of a kind.
+fn events(
+    context: &WatchContext,
+    kind: Kind,
+    selection: &Selection,
+    list_permits: &Arc<Semaphore>,
+) -> BoxStream<'static, WideEvent> {
+    if kind == Kind::Secret {
+        wide_events::<Secret>(context, selection, Arc::clone(list_permits)).boxed()
+    } else {
+        wide_events::<ConfigMap>(context, selection, Arc::clone(list_permits)).boxed()
     }
 }

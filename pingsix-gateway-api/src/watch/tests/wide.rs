@@ -46,7 +46,7 @@ fn present(consumer: &Consumer) -> usize {
     answers(consumer, |answer| *answer == Answer::Present)
 }
 
-fn watches(consumer: &Consumer) -> (u64, u64) {
+fn watches(consumer: &Consumer) -> (i64, i64) {
     (consumer.watches.stats().by_name(), consumer.watches.stats().wide())
 }
 
@@ -479,7 +479,7 @@ async fn no_history_loses_an_object_while_watches_replace_each_other() {
             oracle.during(&mut consumer, Duration::from_millis(pause)).await;
             let (by_name, all) = watches(&consumer);
             assert!(
-                by_name + all <= 3 * bound as u64,
+                by_name + all <= 3 * i64::try_from(bound).unwrap(),
                 "seed {seed}, step {step}: {by_name} and {all} watches"
             );
             wide += all;
@@ -503,8 +503,8 @@ async fn no_history_loses_an_object_while_watches_replace_each_other() {
         }
         assert_eq!(consumer.world.reader::<Secret>().len(), present(&consumer), "seed {seed}");
         let (by_name, all) = watches(&consumer);
-        assert!(by_name + all <= bound as u64, "seed {seed}: {by_name} and {all} watches");
-        assert_eq!(server.open_watches(SECRET) as u64, by_name + all, "seed {seed}");
+        assert!(by_name + all <= i64::try_from(bound).unwrap(), "seed {seed}: {by_name} and {all} watches");
+        assert_eq!(i64::try_from(server.open_watches(SECRET)).unwrap(), by_name + all, "seed {seed}");
     }
     assert!(wide > 100 && refused > 100, "{wide} {refused}");
 }

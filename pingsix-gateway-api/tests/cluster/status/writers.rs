@@ -44,9 +44,11 @@ impl Writers {
             board.clone(),
             WriterOptions::new(CONTROLLER_NAME),
         );
-        tokio::spawn(status.clone().run(Leadership::always(), stop.clone()));
+        let writing = status.clone().run(Leadership::always());
+        tokio::spawn(stop.clone().run_until_cancelled_owned(writing));
         let teller = EventWriter::new(client.clone(), readers, events.clone(), options);
-        tokio::spawn(teller.run(Leadership::always(), stop.clone()));
+        let telling = teller.run(Leadership::always());
+        tokio::spawn(stop.clone().run_until_cancelled_owned(telling));
         Self { client, world, board, events, status, stop }
     }
 

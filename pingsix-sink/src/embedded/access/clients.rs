@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::desired::Scope;
+use crate::error::SinkErrorSource;
 
 /// A set of clients with the prefixes that each may read. A client is the holder of certificates with one common name.
 #[derive(Clone, Debug, Default)]
@@ -34,47 +35,36 @@ impl Clients {
 
     /// Reads clients from text, one in each line. Empty lines and those that start with `#` say nothing.
     ///
-    /// ```text
-    /// # common name    proof         prefixes
-    /// web              certificate   /pingsix/shop/web /pingsix/shop/web:8080
-    /// edge-1           certificate   /pingsix/shop/edge
-    /// ```
-    ///
-    /// # Errors
-    /// [`ClientsError`] names the line and its error. The message quotes nothing, because a line may hold a password
-    /// that was meant for another server.
-    pub fn parse(text: &str) -> Result<Self, ClientsError> {
+    /// The message of an error quotes nothing, because a line may hold a password that was meant for another server.
+    fn parse(text: &str) -> Result<Self, ClientsError> {
         (1..).zip(text.lines()).try_fold(Self::new(), |clients, (number, line)| {
-            clients.with_line(line).map_err(|kind| ClientsError { file: None, line: Some(number), kind })
+            clients.with_line(line).map_err(|problem| ClientsError::of(Some(number), problem))
         })
     }
 
     /// Parses the text of a file that a writer may be changing. A text that may be incomplete is an error, so that no
     /// client loses access to a half-written file.
-    ///
-    /// # Errors
-    /// Those of [`parse`](Self::parse), [`ClientsErrorKind::Incomplete`] and [`ClientsErrorKind::Empty`].
     pub(super) fn of_file(text: &str) -> Result<Self, ClientsError> {
-        let error = |line, kind| Err(ClientsError { file: None, line, kind });
         if !text.is_empty() && !text.ends_with('\n') {
-            return error(Some(text.lines().count()), ClientsErrorKind::Incomplete);
+            let problem = "the line does not end with a line break, so it may not be written to its end";
+            return Err(ClientsError::of(Some(text.lines().count()), problem));
         }
         let clients = Self::parse(text)?;
         if clients.certificates.is_empty() {
-            return error(None, ClientsErrorKind::Empty);
+            return Err(ClientsError::of(None, "the file names no client"));
         }
         Ok(clients)
     }
 
-    fn with_line(self, line: &str) -> Result<Self, ClientsErrorKind> {
+    fn with_line(self, line: &str) -> Result<Self, &'static str> {
         let mut words = line.split_whitespace();
         let Some(name) = words.next().filter(|name| !name.starts_with('#')) else { return Ok(self) };
         match words.next() {
             Some("certificate") if self.certificates.contains_key(name) => {
-                Err(ClientsErrorKind::DuplicateName)
+                Err("the same name was given before")
             }
             Some("certificate") => Ok(self.certificate(name, scopes(words)?)),
-            Some(_) | None => Err(ClientsErrorKind::UnknownProof),
+            Some(_) | None => Err("after the common name there must be \"certificate\""),
         }
     }
 
@@ -83,29 +73,42 @@ impl Clients {
     }
 }
 
-fn scopes<'a>(prefixes: impl Iterator<Item = &'a str>) -> Result<Vec<Scope>, ClientsErrorKind> {
+fn scopes<'a>(prefixes: impl Iterator<Item = &'a str>) -> Result<Vec<Scope>, &'static str> {
     let scopes: Result<Vec<_>, _> = prefixes.map(Scope::new).collect();
     match scopes {
-        Ok(scopes) if scopes.is_empty() => Err(ClientsErrorKind::NoPrefix),
+        Ok(scopes) if scopes.is_empty() => Err("there must be at least one prefix"),
         Ok(scopes) => Ok(scopes),
-        Err(_) => Err(ClientsErrorKind::InvalidPrefix),
+        Err(_) => Err(
+            "a prefix is not valid: it starts with a slash, does not end with one, and has no empty segment",
+        ),
     }
 }
 
-/// A text or a file with clients cannot be parsed.
+/// A text or a file with clients cannot be parsed. The message quotes nothing of the text.
 #[derive(Debug)]
-pub struct ClientsError {
+pub(in crate::embedded) struct ClientsError {
     /// The file; `None` for a given text.
-    pub file: Option<PathBuf>,
+    pub(super) file: Option<PathBuf>,
     /// The line, counted from one; `None` for an error of the whole text.
-    pub line: Option<usize>,
-    /// The reason.
-    pub kind: ClientsErrorKind,
+    pub(super) line: Option<usize>,
+    pub(super) problem: &'static str,
+    /// The error of reading the file.
+    pub(super) source: Option<io::Error>,
 }
 
 impl ClientsError {
-    /// Whether the same call may succeed later: files may be replaced.
-    pub fn is_retryable(&self) -> bool {
+    fn of(line: Option<usize>, problem: &'static str) -> Self {
+        Self { file: None, line, problem, source: None }
+    }
+}
+
+impl SinkErrorSource for ClientsError {
+    fn category(&self) -> &'static str {
+        "clients"
+    }
+
+    /// Files may be replaced.
+    fn is_retryable(&self) -> bool {
         self.file.is_some()
     }
 }
@@ -119,41 +122,14 @@ impl fmt::Display for ClientsError {
         if let Some(line) = self.line {
             write!(f, ", line {line}")?;
         }
-        write!(f, ": {}", self.kind)
+        write!(f, ": {}", self.problem)
     }
 }
 
 impl std::error::Error for ClientsError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        std::error::Error::source(&self.kind)
+        self.source.as_ref().map(|source| source as _)
     }
-}
-
-/// Why a description of clients cannot be parsed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ClientsErrorKind {
-    /// The file cannot be read.
-    #[error("the file cannot be read")]
-    Unreadable(#[source] io::Error),
-    /// The file has no client.
-    #[error("the file names no client")]
-    Empty,
-    /// The last line of a file has no line break, so the file may be incomplete.
-    #[error("the line does not end with a line break, so it may not be written to its end")]
-    Incomplete,
-    /// The second word is not `certificate`.
-    #[error("after the common name there must be \"certificate\"")]
-    UnknownProof,
-    /// The prefix is absent.
-    #[error("there must be at least one prefix")]
-    NoPrefix,
-    /// A prefix breaks the rules of [`Scope`].
-    #[error("a prefix is not valid: it starts with a slash, does not end with one, and has no empty segment")]
-    InvalidPrefix,
-    /// The name occurs twice.
-    #[error("the same name was given before")]
-    DuplicateName,
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
-use super::clients::{Clients, ClientsError, ClientsErrorKind};
+use super::clients::{Clients, ClientsError};
 use super::uri::Grant;
 use super::{Access, Certificate, Source};
 use crate::desired::{Desired, Scope};
@@ -102,10 +102,6 @@ impl LiveAccess {
         let changes = watch::Sender::new(0);
         let owners = RwLock::default();
         Self { clock, certificate_uris: false, source, clients, changes, owners }
-    }
-
-    pub(in crate::embedded) fn is_enabled(&self) -> bool {
-        self.clients.read().is_some()
     }
 
     /// Whether URIs of certificates grant access and connections end with their certificates.
@@ -214,15 +210,16 @@ impl Reader {
 
 /// The content of the file and its digest.
 fn read(path: &Path) -> (Digest, Result<Clients, ClientsError>) {
-    let of_file = |line, kind| ClientsError { file: Some(path.to_owned()), line, kind };
+    let file = Some(path.to_owned());
     match std::fs::read_to_string(path) {
         Ok(text) => {
-            let clients = Clients::of_file(&text).map_err(|error| of_file(error.line, error.kind));
+            let clients = Clients::of_file(&text).map_err(|error| ClientsError { file, ..error });
             (Digest::of(text.as_bytes()), clients)
         }
         Err(error) => {
             let digest = Digest::of(error.to_string().as_bytes());
-            (digest, Err(of_file(None, ClientsErrorKind::Unreadable(error))))
+            let (problem, source) = ("the file cannot be read", Some(error));
+            (digest, Err(ClientsError { file, line: None, problem, source }))
         }
     }
 }

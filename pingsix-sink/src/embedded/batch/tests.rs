@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::super::store::EVENT_OVERHEAD;
-use super::super::store::testing::{Publisher, everything, state};
+use super::super::store::testing::{Publisher, everything, records_at, state};
 use super::*;
 use crate::proto::mvccpb::KeyValue;
 use crate::proto::mvccpb::event::EventType;
@@ -44,7 +44,7 @@ proptest! {
         publisher.publish(&states[0].0);
         publisher.store.complete();
         let select = |publisher: &Publisher, revision| {
-            publisher.store.select(&everything(), Some(revision)).unwrap().iter().map(|it| it.to_proto()).collect()
+            records_at(&publisher.store, revision).unwrap().iter().map(|it| it.to_proto()).collect()
         };
         let mut revision = publisher.store.header();
         let mut mirror: Vec<KeyValue> = select(&publisher, revision);
@@ -95,7 +95,7 @@ proptest! {
         let mut next = publisher.store.header() + 1;
         let mut held = publisher.store.states(&everything());
         let list = |publisher: &Publisher| -> BTreeMap<Bytes, KeyValue> {
-            let now = publisher.store.select(&everything(), None).unwrap();
+            let now = publisher.store.select(&everything());
             now.iter().map(|record| record.to_proto()).map(|kv| (kv.key.clone(), kv)).collect()
         };
         let mut mirror = list(&publisher);

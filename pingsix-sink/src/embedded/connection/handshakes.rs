@@ -95,7 +95,7 @@ impl Handshakes {
             return Connection::admit(&self.replica, connection, from, certificate);
         }
         let complain = |uri: &str| {
-            self.replica.counters.denied.add(1);
+            self.replica.counters.update(|stats| stats.denied += 1);
             if self.replica.log_limiter.should_log(&format!("a URI of a certificate: {uri}")) {
                 tracing::warn!(?uri, "a URI of a client certificate is malformed and grants no prefix");
             }
@@ -108,7 +108,7 @@ impl Handshakes {
 
     fn start(&mut self, connection: TcpStream, from: IpAddr) {
         let Some((config, edition)) = self.tls.config() else {
-            self.replica.counters.handshakes_failed.add(1);
+            self.replica.counters.update(|stats| stats.handshakes_failed += 1);
             if self.replica.log_limiter.should_log("no certificate yet") {
                 tracing::warn!("connection refused: the server has no certificate yet");
             }
@@ -125,7 +125,7 @@ impl Handshakes {
                 Ok(Err(error)) => error,
                 Err(_) => io::Error::new(io::ErrorKind::TimedOut, "it took too long"),
             };
-            replica.counters.handshakes_failed.add(1);
+            replica.counters.update(|stats| stats.handshakes_failed += 1);
             // Port probes close the connection without a byte.
             if error.kind() != io::ErrorKind::UnexpectedEof && failures.should_log(&error.to_string()) {
                 tracing::warn!(%from, %error, "a TLS handshake failed");
@@ -151,7 +151,7 @@ impl Handshakes {
                 return;
             };
             ended.task.abort();
-            self.replica.counters.handshakes_failed.add(1);
+            self.replica.counters.update(|stats| stats.handshakes_failed += 1);
             if self.replica.log_limiter.should_log("too many handshakes") {
                 let most = ended.network;
                 tracing::warn!(limit, %most, "TLS handshake limit reached; the oldest of the address with the most are aborted");

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::{
     BLOCK_LEN, Block, Clock, Reservations, ReserveError, SHARED_BLOCK_LEN, SharedTime, clock_revision,
 };
-use crate::embedded::stats::Counter;
+use crate::embedded::stats::Counters;
 use crate::revision::Revision;
 
 /// Minimum interval of fences. A client that lists in a loop must neither write to the store in a loop nor make
@@ -26,9 +26,7 @@ pub(in crate::embedded) struct RevisionAllocator {
     /// The number of fences begun.
     begun: AtomicU64,
     fence: AsyncMutex<Fence>,
-    pub(in crate::embedded) reserved: Counter,
-    pub(in crate::embedded) failed: Counter,
-    pub(in crate::embedded) unreserved: Counter,
+    counters: Arc<Counters>,
 }
 
 #[derive(Default)]
@@ -40,16 +38,18 @@ struct Fence {
 }
 
 impl RevisionAllocator {
-    pub(in crate::embedded) fn new(reservations: Arc<dyn Reservations>, clock: Arc<dyn Clock>) -> Self {
+    pub(in crate::embedded) fn new(
+        reservations: Arc<dyn Reservations>,
+        clock: Arc<dyn Clock>,
+        counters: Arc<Counters>,
+    ) -> Self {
         Self {
             reservations,
             clock,
             unreachable: AtomicBool::new(false),
             begun: AtomicU64::new(0),
             fence: AsyncMutex::default(),
-            reserved: Counter::default(),
-            failed: Counter::default(),
-            unreserved: Counter::default(),
+            counters,
         }
     }
 
@@ -85,7 +85,7 @@ impl RevisionAllocator {
             Ok(Err(error)) => Some(error),
             Err(_) => None,
         };
-        self.failed.add(1);
+        self.counters.update(|stats| stats.reservations_failed += 1);
         if !self.unreachable.swap(true, Ordering::Relaxed) {
             let error = error.as_ref().map_or_else(|| "no answer in time".to_owned(), error_chain);
             tracing::warn!(error, "revisions cannot be reserved; using the time that servers share");
@@ -99,12 +99,15 @@ impl RevisionAllocator {
         let first = arrived.checked_add(ahead).ok_or(ReserveError::Exhausted)?;
         let block = Block::above(None, first.max(at_least), SHARED_BLOCK_LEN)?;
         time.continue_from(arrived);
-        self.unreserved.add(1);
+        self.counters.update(|stats| stats.revisions_unreserved += 1);
         Ok(block)
     }
 
     fn count(&self, taken: Result<Block, ReserveError>) -> Result<Block, ReserveError> {
-        if taken.is_ok() { &self.reserved } else { &self.failed }.add(1);
+        self.counters.update(|stats| match taken {
+            Ok(_) => stats.reservations += 1,
+            Err(_) => stats.reservations_failed += 1,
+        });
         taken
     }
 

@@ -28,10 +28,7 @@ impl kv_server::Kv for Kv {
         let peer = super::peer(&request);
         let reader = services.reader(&peer);
         let request = request.into_inner();
-        if request.key.is_empty() {
-            return Err(refusal::empty_key());
-        }
-        refusal::check_key_length([&request.key, &request.range_end])?;
+        range::check(&request)?;
         let range = range::range_of(&request);
         services.permit(&reader?, &range)?;
         services.fence().await?;
@@ -41,7 +38,7 @@ impl kv_server::Kv for Kv {
                 let read = |store: &Store| Ok((range::plain(store, &range, &replica.lists)?, store.header()));
                 let ((pairs, is_new), header) =
                     replica.read(read).map_err(|range_error| services.range_error(range_error))?;
-                replica.counters.lists_encoded.add(usize::from(is_new));
+                replica.counters.update(|stats| stats.lists_encoded += u64::from(is_new));
                 Ok((pairs.len(), (pairs, header)))
             };
             let ((pairs, header), room) = services.with_room(&peer, respond).await?;
@@ -54,8 +51,10 @@ impl kv_server::Kv for Kv {
             let respond = |store: &Store| range::respond(store, &request, &mut Cost::default());
             services.whole_response(&peer, respond).await?
         };
-        replica.counters.lists.add(1);
-        replica.counters.list_bytes.add(bytes);
+        replica.counters.update(|stats| {
+            stats.lists += 1;
+            stats.list_bytes += bytes as u64;
+        });
         if bytes > LIST_LIMIT {
             let key = refusal::truncated_key(&request.key);
             tracing::warn!(key, bytes, limit = LIST_LIMIT, "a list is larger than PingSIX can read");
@@ -142,7 +141,7 @@ impl Services {
         let replica = Arc::downgrade(&self.replica);
         self.replica.responses.track(peer, bytes, room, move || {
             if let Some(replica) = replica.upgrade() {
-                replica.counters.streams_stalled.add(1);
+                replica.counters.update(|stats| stats.streams_stalled += 1);
             }
             tracing::warn!("connection closed: its client left a response unread");
         })

@@ -1,14 +1,13 @@
 //! Range requests.
 
-use std::cmp::Reverse;
-use std::sync::Arc;
-
 use bytes::Bytes;
 use prost::Message as _;
+use tonic::Status;
 
+use super::refusal;
 use crate::embedded::LIST_LIMIT;
 use crate::embedded::replica::ListCache;
-use crate::embedded::store::{KeyRange, Record, Store, StoreError};
+use crate::embedded::store::{KeyRange, Store, StoreError};
 use crate::proto::etcdserverpb::range_request::{SortOrder, SortTarget};
 use crate::proto::etcdserverpb::{RangeRequest, RangeResponse};
 
@@ -26,6 +25,10 @@ const MAX_EXAMINED_KEYS: usize = 1 << 18;
 pub(super) enum RangeError {
     /// A range in the request is refused.
     Range(KeyRange, StoreError),
+    /// The request is for an earlier state.
+    Compacted,
+    /// The request is for a later state.
+    Future,
     /// The response exceeds the byte limit, or the request examines too many keys.
     TooLarge,
 }
@@ -52,6 +55,26 @@ impl Cost {
     }
 }
 
+/// Refuses an invalid list as etcd does, and a list in another order than that of keys.
+pub(super) fn check(request: &RangeRequest) -> Result<(), Status> {
+    if request.key.is_empty() {
+        return Err(refusal::empty_key());
+    }
+    refusal::check_key_length([&request.key, &request.range_end])?;
+    let bounds = [
+        request.min_mod_revision,
+        request.max_mod_revision,
+        request.min_create_revision,
+        request.max_create_revision,
+    ];
+    let is_by_key = request.sort_target() == SortTarget::Key && request.sort_order() != SortOrder::Descend;
+    if is_by_key && bounds == [0; 4] {
+        Ok(())
+    } else {
+        Err(Status::unimplemented("a list has all keys of its range in their order, and no other one"))
+    }
+}
+
 /// The key range of `request`.
 pub(super) fn range_of(request: &RangeRequest) -> KeyRange {
     KeyRange::new(&request.key, &request.range_end)
@@ -70,9 +93,8 @@ pub(super) fn is_plain(request: &RangeRequest) -> bool {
 
 /// The encoded fields `kvs` and `count` of the response to a plain list, and whether this call encoded them.
 pub(super) fn plain(store: &Store, range: &KeyRange, lists: &ListCache) -> Result<(Bytes, bool), RangeError> {
-    let refused = |refusal| RangeError::Range(range.clone(), refusal);
-    store.admit(range).map_err(refused)?;
-    let records = store.select(range, None).map_err(refused)?;
+    store.admit(range).map_err(|refusal| RangeError::Range(range.clone(), refusal))?;
+    let records = store.select(range);
     let (list, is_new) = lists.get((range.clone(), store.changed(range)), || {
         let mut bytes = 0;
         let fits = records.iter().all(|record| {
@@ -90,23 +112,26 @@ pub(super) fn plain(store: &Store, range: &KeyRange, lists: &ListCache) -> Resul
     Ok((list.ok_or(RangeError::TooLarge)?, is_new))
 }
 
-/// The response to `request` as in etcd: the count is that of the range, filters precede the sort, the limit comes
-/// last.
+/// The response to a `request` that passed [`check`], as in etcd: the count is that of the range.
 ///
-/// Without filters and sort, the cost is that of the listed keys, because the count of a range is known.
+/// The cost is that of the listed keys, because the count of a range is known.
 pub(super) fn respond(
     store: &Store,
     request: &RangeRequest,
     cost: &mut Cost,
 ) -> Result<RangeResponse, RangeError> {
     let range = range_of(request);
-    let refused = |refusal| RangeError::Range(range.clone(), refusal);
     match store.admit(&range) {
         Err(StoreError::UnknownScope) if range == KeyRange::new(HEALTH_KEY, b"") => {}
-        admission => admission.map_err(refused)?,
+        admission => admission.map_err(|refusal| RangeError::Range(range.clone(), refusal))?,
     }
-    let revision = (request.revision > 0).then_some(request.revision);
-    let selection = store.select(&range, revision).map_err(refused)?;
+    if request.revision > store.header() {
+        return Err(RangeError::Future);
+    }
+    if (1..store.header()).contains(&request.revision) {
+        return Err(RangeError::Compacted);
+    }
+    let selection = store.select(&range);
     cost.examine(selection.scopes)?;
     let mut response = RangeResponse {
         header: Some(super::header(store.header())),
@@ -117,19 +142,9 @@ pub(super) fn respond(
         return Ok(response);
     }
     let limit = usize::try_from(request.limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
-    let (records, all): (Vec<&Arc<Record>>, usize) = if is_in_order(request) {
-        cost.examine(selection.len().min(limit))?;
-        (selection.iter().take(limit).collect(), selection.len())
-    } else {
-        cost.examine(selection.len())?;
-        let mut records: Vec<_> = selection.iter().filter(|record| is_wanted(request, record)).collect();
-        sort(&mut records, request.sort_target(), request.sort_order());
-        let all = records.len();
-        records.truncate(limit);
-        (records, all)
-    };
-    response.more = all > records.len();
-    for record in records {
+    cost.examine(selection.len().min(limit))?;
+    response.more = selection.len() > limit;
+    for record in selection.iter().take(limit) {
         let mut kv = record.to_proto();
         if request.keys_only {
             kv.value.clear();
@@ -140,57 +155,8 @@ pub(super) fn respond(
     Ok(response)
 }
 
-/// Whether `request` asks for all keys of its range in key order.
-fn is_in_order(request: &RangeRequest) -> bool {
-    let bounds = [
-        request.min_mod_revision,
-        request.max_mod_revision,
-        request.min_create_revision,
-        request.max_create_revision,
-    ];
-    let is_by_key = request.sort_target() == SortTarget::Key && request.sort_order() != SortOrder::Descend;
-    is_by_key && bounds == [0; 4]
-}
-
-fn is_wanted(request: &RangeRequest, record: &Record) -> bool {
-    within(record.mod_revision, request.min_mod_revision, request.max_mod_revision)
-        && within(record.create_revision, request.min_create_revision, request.max_create_revision)
-}
-
-/// Whether `number` lies between two bounds; zero is no bound.
-fn within(number: i64, least: i64, most: i64) -> bool {
-    (least == 0 || number >= least) && (most == 0 || number <= most)
-}
-
-/// Sorts records in key order. Without a sort order, only a sort target other than the key sorts.
-fn sort(records: &mut [&Arc<Record>], target: SortTarget, order: SortOrder) {
-    let descending = match order {
-        SortOrder::None | SortOrder::Ascend => false,
-        SortOrder::Descend => true,
-    };
-    match target {
-        SortTarget::Key if descending => records.reverse(),
-        SortTarget::Key => {}
-        SortTarget::Version => sort_by_number(records, |record| record.version, descending),
-        SortTarget::Create => sort_by_number(records, |record| record.create_revision, descending),
-        SortTarget::Mod => sort_by_number(records, |record| record.mod_revision, descending),
-        SortTarget::Value if descending => records.sort_by(|a, b| b.value.cmp(&a.value)),
-        SortTarget::Value => records.sort_by(|a, b| a.value.cmp(&b.value)),
-    }
-}
-
-fn sort_by_number(records: &mut [&Arc<Record>], number: impl Fn(&Record) -> i64, descending: bool) {
-    if descending {
-        records.sort_by_key(|record| Reverse(number(record)));
-    } else {
-        records.sort_by_key(|record| number(record));
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::embedded::replica::LIST_CACHE_BYTES;
     use crate::embedded::store::testing::{Publisher, everything};
@@ -217,20 +183,13 @@ mod tests {
     }
 
     #[test]
-    fn a_list_costs_the_keys_that_it_shows_at_every_revision() {
+    fn a_list_costs_the_keys_that_it_shows() {
         let mut publisher = Publisher::new(1 << 20);
-        let mut state: BTreeMap<u8, u8> = (0..=u8::MAX).map(|id| (id, 0)).collect();
-        publisher.publish(&state);
+        publisher.publish(&(0..=u8::MAX).map(|id| (id, 0)).collect());
         publisher.store.complete();
-        let oldest = publisher.store.header();
-        for round in 0..200 {
-            state.insert(round, 1);
-            publisher.publish(&state);
-        }
         let list = RangeRequest {
             key: "/p/web/".into(),
             range_end: "/p/web0".into(),
-            revision: oldest,
             limit: 1,
             ..RangeRequest::default()
         };
@@ -242,17 +201,14 @@ mod tests {
         // The scope and a key.
         assert_eq!(examined(&list), 2);
         assert_eq!(examined(&RangeRequest { count_only: true, ..list.clone() }), 1);
-        assert_eq!(examined(&RangeRequest { limit: 0, keys_only: true, ..list.clone() }), 257);
+        let keys = RangeRequest { limit: 0, keys_only: true, ..list };
+        assert_eq!(examined(&keys), 257);
 
-        let past = respond(&publisher.store, &list, &mut Cost::default()).unwrap();
-        assert_eq!((past.count, past.more, past.kvs[0].mod_revision), (256, true, oldest));
-
-        // A filter examines every key, which is refused for too many keys.
+        // Too many keys in one transaction are refused.
         let mut cost = Cost::default();
-        let filtered = RangeRequest { min_mod_revision: i64::MAX, ..list };
         for _ in 0..1_020 {
-            respond(&publisher.store, &filtered, &mut cost).unwrap();
+            respond(&publisher.store, &keys, &mut cost).unwrap();
         }
-        assert_eq!(respond(&publisher.store, &filtered, &mut cost), Err(RangeError::TooLarge));
+        assert_eq!(respond(&publisher.store, &keys, &mut cost), Err(RangeError::TooLarge));
     }
 }

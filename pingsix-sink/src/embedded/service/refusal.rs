@@ -72,7 +72,7 @@ impl Services {
     }
 
     pub(super) fn deny(&self, denied: Denied) -> Status {
-        self.replica.counters.denied.add(1);
+        self.replica.counters.update(|stats| stats.denied += 1);
         denied.into()
     }
 
@@ -80,6 +80,10 @@ impl Services {
     pub(super) fn range_error(&self, range_error: RangeError) -> Status {
         match range_error {
             RangeError::Range(range, refusal) => self.refuse(&range, refusal),
+            RangeError::Compacted => Status::out_of_range(COMPACTED),
+            RangeError::Future => {
+                Status::out_of_range("etcdserver: mvcc: required revision is a future revision")
+            }
             RangeError::TooLarge => Status::resource_exhausted(
                 "the lists of a request have more bytes than one answer may hold, or it looks at too many keys",
             ),
@@ -88,19 +92,12 @@ impl Services {
 
     /// The status of a refused range. Unknown scopes are logged, because they result from a mistyped prefix.
     pub(super) fn refuse(&self, range: &KeyRange, refusal: StoreError) -> Status {
+        self.replica.counters.update(|stats| stats.refused += 1);
         match refusal {
-            StoreError::NotComplete => {
-                self.replica.counters.refused.add(1);
-                Status::unavailable("the first complete publication is still to come")
-            }
+            StoreError::NotComplete => Status::unavailable("the first complete publication is still to come"),
             StoreError::UnknownScope => {
-                self.replica.counters.refused.add(1);
                 self.log_unknown(range);
                 Status::unavailable(UNKNOWN_SCOPE)
-            }
-            StoreError::Compacted => Status::out_of_range(COMPACTED),
-            StoreError::Future => {
-                Status::out_of_range("etcdserver: mvcc: required revision is a future revision")
             }
         }
     }

@@ -32,10 +32,7 @@ pub(super) fn check(request: &TxnRequest) -> Result<(), Status> {
     }
     for operation in request.success.iter().chain(&request.failure) {
         match &operation.request {
-            Some(Operation::RequestRange(range)) if range.key.is_empty() => return Err(refusal::empty_key()),
-            Some(Operation::RequestRange(range)) => {
-                refusal::check_key_length([&range.key, &range.range_end])?;
-            }
+            Some(Operation::RequestRange(range)) => range::check(range)?,
             None => {}
             Some(Operation::RequestTxn(_)) => {
                 return Err(Status::unimplemented("a transaction within a transaction is not supported"));
@@ -83,8 +80,8 @@ pub(super) fn respond(store: &Store, request: &TxnRequest) -> Result<TxnResponse
 /// comparison of values.
 fn holds(store: &Store, compare: &Compare, cost: &mut Cost) -> Result<bool, RangeError> {
     let range = KeyRange::new(&compare.key, &compare.range_end);
-    let records = store.admit(&range).and_then(|()| store.select(&range, None));
-    let records = records.map_err(|refusal| RangeError::Range(range, refusal))?;
+    store.admit(&range).map_err(|refusal| RangeError::Range(range.clone(), refusal))?;
+    let records = store.select(&range);
     cost.examine(records.scopes + records.len())?;
     if records.len() == 0 {
         let missing = Record {

@@ -30,7 +30,7 @@ impl watch_server::Watch for Watch {
         }
         let peer = super::peer(&request);
         let place = services.replica.streams.take(peer.holder(), peer.close_token()).ok_or_else(|| {
-            services.replica.counters.watches_refused.add(1);
+            services.replica.counters.update(|stats| stats.watches_refused += 1);
             Status::resource_exhausted("etcdserver: too many requests")
         })?;
         let (channel, body) = channel::channel(services.replica.unread.clone(), peer.close_token());

@@ -44,6 +44,12 @@ pub(in crate::embedded) fn everything() -> KeyRange {
     KeyRange::new(Bytes::from_static(b"\0"), Bytes::from_static(b"\0"))
 }
 
+/// All records as of a revision, if the history has it.
+pub(in crate::embedded) fn records_at(store: &Store, revision: i64) -> Option<Vec<Arc<Record>>> {
+    let states: Option<Vec<_>> = store.scopes.iter().map(|log| log.at(revision)).collect();
+    Some(states?.into_iter().flat_map(|state| state.records().iter().cloned()).collect())
+}
+
 pub(in crate::embedded) fn state() -> impl Strategy<Value = BTreeMap<u8, u8>> {
     prop::collection::btree_map(0u8..8, 0u8..4, 0..8)
 }

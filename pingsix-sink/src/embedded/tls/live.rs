@@ -8,7 +8,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio_rustls::rustls::ServerConfig;
 
 use super::ServerTls;
-use super::error::{TlsError, TlsPart};
+use super::error::{CERTIFICATE, TlsError};
 use super::sources::{Fingerprint, LoadedTls, Sources};
 use crate::embedded::access::Certificate;
 use crate::embedded::peer::{CertificateConnections, Lapse};
@@ -98,12 +98,12 @@ impl LiveTls {
         let mut state = self.state.lock();
         match self.apply_sources(sources, &mut state) {
             Ok(true) => {
-                counters.tls_rotations.add(1);
+                counters.update(|stats| stats.tls_rotations += 1);
                 tracing::info!("new connections use the new TLS certificate");
             }
             Ok(false) => {}
             Err(error) => {
-                counters.tls_rotations_refused.add(1);
+                counters.update(|stats| stats.tls_rotations_refused += 1);
                 return Err(error);
             }
         }
@@ -144,11 +144,11 @@ impl LiveTls {
                     Ok(loaded) => {
                         self.install(loaded);
                         state.time = Validity::Valid;
-                        counters.tls_rotations.add(1);
+                        counters.update(|stats| stats.tls_rotations += 1);
                         tracing::info!(?sources, "new connections use the new TLS files");
                     }
                     Err(error) => {
-                        counters.tls_rotations_refused.add(1);
+                        counters.update(|stats| stats.tls_rotations_refused += 1);
                         tracing::warn!(%error, "the TLS files are invalid; the previous certificate stays");
                     }
                 }
@@ -166,7 +166,7 @@ impl LiveTls {
             current.loaded.authorities.clone().map(|authorities| (authorities, current.edition))
         };
         let authorities = authorities.as_ref().map(|(authorities, edition)| (&**authorities, *edition));
-        let (mut expired, mut disowned) = (0_usize, 0_usize);
+        let (mut expired, mut disowned) = (0_u64, 0_u64);
         self.certificate_connections.close_invalid(authorities, self.clock.now(), |peer, lapse| {
             match lapse {
                 Lapse::Expired => expired += 1,
@@ -176,7 +176,7 @@ impl LiveTls {
             tracing::debug!(client, ?lapse, "a client certificate is no longer valid");
         });
         if expired + disowned > 0 {
-            counters.connections_lapsed.add(expired + disowned);
+            counters.update(|stats| stats.connections_lapsed += expired + disowned);
             tracing::info!(
                 expired,
                 disowned,
@@ -199,14 +199,14 @@ impl LiveTls {
         }
         state.time = time;
         let source = state.sources.as_ref().map(|sources| &sources.certificate);
-        let part = TlsPart::Certificate;
+        let part = CERTIFICATE;
         match time {
             Validity::Valid => {}
             Validity::Expired => {
-                tracing::warn!(%part, ?source, "a certificate has expired; clients will refuse it");
+                tracing::warn!(part, ?source, "a certificate has expired; clients will refuse it");
             }
             Validity::NotYetValid => {
-                tracing::warn!(%part, ?source, "a certificate is not valid yet; clients will refuse it");
+                tracing::warn!(part, ?source, "a certificate is not valid yet; clients will refuse it");
             }
         }
     }

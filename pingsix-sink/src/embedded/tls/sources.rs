@@ -16,13 +16,13 @@ use tokio_rustls::rustls::{self, InconsistentKeys, ServerConfig};
 use x509_cert::certificate::{CertificateInner, Raw};
 use x509_cert::der::Decode as _;
 
-use super::error::{TlsError, TlsErrorKind, TlsPart};
+use super::error::{CERTIFICATE, CLIENT_CA, KEY, TlsError};
 use crate::embedded::watched_files::read_stable;
 use crate::pem::{PemError, PemSource, authorities, certificates};
 
 /// The error of a part.
-fn tls_error(source: &PemSource, part: TlsPart, kind: TlsErrorKind) -> TlsError {
-    TlsError { part, file: source.file(), kind }
+fn tls_error(source: &PemSource, part: &'static str, problem: impl Into<String>) -> TlsError {
+    TlsError { part, file: source.file(), problem: problem.into() }
 }
 
 /// The sources of all parts.
@@ -53,26 +53,26 @@ impl Sources {
     /// Builds the configuration from the content.
     pub(super) fn load(&self, contents: Contents) -> Result<LoadedTls, TlsError> {
         let provider = Arc::new(ring::default_provider());
-        let chain = read(&self.certificate, TlsPart::Certificate, contents.certificate, certificates)?;
+        let chain = read(&self.certificate, CERTIFICATE, contents.certificate, certificates)?;
         let validity = validity(&chain);
 
-        let wrong_key = |error| tls_error(&self.key, TlsPart::Key, error);
+        let wrong_key = |problem: String| tls_error(&self.key, KEY, problem);
         let key = private_key(contents.key).map_err(wrong_key)?;
-        let key = provider
-            .key_provider
-            .load_private_key(key)
-            .map_err(|_| wrong_key(TlsErrorKind::UnsupportedKey))?;
+        let key = provider.key_provider.load_private_key(key).map_err(|_| {
+            wrong_key(
+                "is not a key that can be used: RSA from 2048 bits, ECDSA P-256 or P-384, or Ed25519"
+                    .to_owned(),
+            )
+        })?;
         let pair = CertifiedKey::new(chain, key);
         match pair.keys_match() {
             Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
             Err(rustls::Error::InconsistentKeys(_)) => {
                 let certificate = self.certificate.file();
-                return Err(wrong_key(TlsErrorKind::KeyMismatch { certificate }));
+                let certificate = certificate.map_or_else(String::new, |file| format!(" {}", file.display()));
+                return Err(wrong_key(format!("is not the key of the certificate{certificate}")));
             }
-            Err(_) => {
-                let error = TlsErrorKind::InvalidCertificate { number: 1 };
-                return Err(tls_error(&self.certificate, TlsPart::Certificate, error));
-            }
+            Err(_) => return Err(tls_error(&self.certificate, CERTIFICATE, unreadable_certificate(1))),
         }
 
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
@@ -81,7 +81,7 @@ impl Sources {
         let authorities = match self.client_ca.as_ref().zip(contents.client_ca) {
             None => None,
             Some((source, pem)) => {
-                let roots = read(source, TlsPart::ClientCa, pem, authorities)?;
+                let roots = read(source, CLIENT_CA, pem, authorities)?;
                 let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
                     .build()
                     .expect("there is an authority, and no revocation list");
@@ -142,31 +142,36 @@ pub(super) struct LoadedTls {
 /// Parses a part as certificates or CAs.
 fn read<T>(
     source: &PemSource,
-    part: TlsPart,
+    part: &'static str,
     pem: io::Result<Vec<u8>>,
     parse: impl FnOnce(&[u8]) -> Result<T, PemError>,
 ) -> Result<T, TlsError> {
-    let part_error = |error| tls_error(source, part, error);
-    let pem = pem.map_err(|error| part_error(TlsErrorKind::Unreadable(error)))?;
-    parse(&pem).map_err(|error| {
-        part_error(match error {
-            PemError::Empty if has_pem(&pem) => TlsErrorKind::NoCertificate,
-            PemError::Empty | PemError::Damaged => TlsErrorKind::NotPem,
-            PemError::NotACa { number } => TlsErrorKind::InvalidCertificate { number },
-        })
+    let part_error = |problem: String| tls_error(source, part, problem);
+    let pem = pem.map_err(|error| part_error(format!("cannot be read: {error}")))?;
+    parse(&pem).map_err(|error| match error {
+        PemError::Empty if has_pem(&pem) => part_error("holds no certificate".to_owned()),
+        PemError::Empty | PemError::Damaged => part_error(NOT_PEM.to_owned()),
+        PemError::NotACa { number } => part_error(unreadable_certificate(number)),
     })
 }
 
-fn private_key(pem: io::Result<Vec<u8>>) -> Result<PrivateKeyDer<'static>, TlsErrorKind> {
-    let pem = pem.map_err(TlsErrorKind::Unreadable)?;
+const NOT_PEM: &str = "is not PEM, or its PEM is damaged";
+
+/// The problem of a file whose certificate with this number, from 1, cannot be parsed.
+fn unreadable_certificate(number: usize) -> String {
+    format!("holds a certificate that cannot be read, number {number}")
+}
+
+/// Parses a key; the error is its problem.
+fn private_key(pem: io::Result<Vec<u8>>) -> Result<PrivateKeyDer<'static>, String> {
+    let pem = pem.map_err(|error| format!("cannot be read: {error}"))?;
     if contains(&pem, b"-----BEGIN ENCRYPTED PRIVATE KEY-----") || contains(&pem, b"Proc-Type: 4,ENCRYPTED") {
-        return Err(TlsErrorKind::EncryptedKey);
+        return Err("is encrypted with a passphrase; store it without one".to_owned());
     }
-    match PrivateKeyDer::from_pem_slice(&pem) {
-        Ok(key) => Ok(key),
-        Err(pem::Error::NoItemsFound) if has_pem(&pem) => Err(TlsErrorKind::NoKey),
-        Err(_) => Err(TlsErrorKind::NotPem),
-    }
+    PrivateKeyDer::from_pem_slice(&pem).map_err(|error| match error {
+        pem::Error::NoItemsFound if has_pem(&pem) => "holds no private key".to_owned(),
+        _ => NOT_PEM.to_owned(),
+    })
 }
 
 fn has_pem(text: &[u8]) -> bool {

@@ -53,35 +53,24 @@ impl Counted {
         self.max_bytes
     }
 
-    /// Adds a page that starts at `from`.
-    pub(super) fn add_page(
-        &mut self,
-        scope: &Scope,
-        revision: i64,
-        from: &[u8],
-        page: &RangeResponse,
-    ) -> Result<(), EtcdError> {
-        if page.more && page.kvs.is_empty() {
-            return Err(EtcdError::Protocol("a page of a list is empty, and not the last".to_owned()));
+    /// The content of a list.
+    pub(super) fn of(scope: &Scope, max_bytes: usize, list: &RangeResponse) -> Result<Self, EtcdError> {
+        let revision = list.header.as_ref().map(|header| header.revision).filter(|revision| *revision > 0);
+        let revision = revision.ok_or_else(|| EtcdError::Protocol("a list has no revision".to_owned()))?;
+        if list.more {
+            return Err(EtcdError::Protocol("a list is incomplete".to_owned()));
         }
-        self.content.revision = revision;
-        // A server that repeats keys would otherwise be asked without end.
-        let mut least = from;
-        for kv in &page.kvs {
-            let key = relative(scope, &kv.key)?;
-            if *kv.key < *least {
-                return Err(EtcdError::Protocol("the keys of a list are out of order".to_owned()));
+        let mut listed =
+            Self { content: KeyValues { revision, ..KeyValues::default() }, bytes: 0, max_bytes };
+        for kv in &list.kvs {
+            let Some(key) = relative(scope, &kv.key)? else { continue };
+            listed.bytes += cost(key, &kv.value);
+            if listed.bytes > max_bytes {
+                return Err(listed.too_large(scope));
             }
-            least = &kv.key;
-            if let Some(key) = key {
-                self.bytes += cost(key, &kv.value);
-                if self.bytes > self.max_bytes {
-                    return Err(self.too_large(scope));
-                }
-                self.content.by_key.insert(key.to_owned(), kv.value.clone());
-            }
+            listed.content.by_key.insert(key.to_owned(), kv.value.clone());
         }
-        Ok(())
+        Ok(listed)
     }
 
     /// Applies the events of one response, all of them or, with an error, none. Returns whether there was a change.
@@ -152,6 +141,7 @@ fn relative<'k>(scope: &Scope, key: &'k [u8]) -> Result<Option<&'k str>, EtcdErr
 mod tests {
     use super::*;
     use crate::error::SinkErrorSource as _;
+    use crate::proto::etcdserverpb::ResponseHeader;
     use crate::proto::mvccpb::KeyValue;
 
     fn scope() -> Scope {
@@ -169,12 +159,14 @@ mod tests {
         event
     }
 
+    fn list(kvs: Vec<KeyValue>) -> RangeResponse {
+        let header = Some(ResponseHeader { revision: 7, ..ResponseHeader::default() });
+        RangeResponse { header, kvs, ..RangeResponse::default() }
+    }
+
     fn listed(max_bytes: usize) -> Counted {
-        let mut listed = Counted::new(max_bytes);
         let kvs = vec![kv("/s/web/.guard", "1", 3), kv("/s/web/a/1", "one", 4), kv("/s/web/a/2", "two", 5)];
-        let page = RangeResponse { kvs, ..RangeResponse::default() };
-        listed.add_page(&scope(), 7, b"/s/web/", &page).unwrap();
-        listed
+        Counted::of(&scope(), max_bytes, &list(kvs)).unwrap()
     }
 
     fn shown(counted: &Counted) -> (i64, Vec<(&str, &[u8])>) {
@@ -183,21 +175,17 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_the_keys_of_its_prefix_in_order() {
+    fn a_list_has_the_keys_of_its_prefix_and_a_revision() {
         assert_eq!(shown(&listed(1000)), (7, vec![("a/1", &b"one"[..]), ("a/2", b"two")]));
-        for (kvs, more, problem) in [
-            (vec![kv("/s/webber/a", "1", 1)], false, "outside of /s/web/"),
-            (vec![kv("/s/web/b", "1", 1), kv("/s/web/a", "1", 1)], false, "out of order"),
-            (vec![], true, "empty"),
+        for (list, problem) in [
+            (list(vec![kv("/s/webber/a", "1", 1)]), "outside of /s/web/"),
+            (RangeResponse { more: true, ..list(Vec::new()) }, "incomplete"),
+            (RangeResponse::default(), "no revision"),
         ] {
-            let page = RangeResponse { kvs, more, ..RangeResponse::default() };
-            let error = Counted::new(1000).add_page(&scope(), 7, b"/s/web/", &page).unwrap_err();
+            let error = Counted::of(&scope(), 1000, &list).unwrap_err();
             assert_eq!((error.category(), error.is_retryable()), ("etcd_protocol", true));
             assert!(error.to_string().contains(problem), "{error}");
         }
-        let page = RangeResponse { kvs: vec![kv("/s/web/a", "1", 1)], ..RangeResponse::default() };
-        let error = Counted::new(1000).add_page(&scope(), 7, b"/s/web/b", &page).unwrap_err();
-        assert!(error.to_string().contains("out of order"), "a page from before its start: {error}");
     }
 
     #[test]
@@ -234,8 +222,7 @@ mod tests {
         let replaced = [event("/s/web/a/1", None, 8), event("/s/web/a/3", Some("now"), 8)];
         assert!(counted.apply(&scope(), &replaced).unwrap());
         assert_eq!(counted.bytes, two);
-        let page = RangeResponse { kvs: vec![kv("/s/web/a", "1", 1)], ..RangeResponse::default() };
-        let error = Counted::new(10).add_page(&scope(), 7, b"/s/web/", &page).unwrap_err();
+        let error = Counted::of(&scope(), 10, &list(vec![kv("/s/web/a", "1", 1)])).unwrap_err();
         assert_eq!(error.category(), "etcd_too_large");
     }
 

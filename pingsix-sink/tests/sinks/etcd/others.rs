@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pingsix_sink::etcd::EtcdError;
-use pingsix_sink::{Desired, EtcdSink, Sink as _, plan};
+use pingsix_sink::{Changed, Desired, EtcdSink, Sink as _, plan};
 use pingsix_test_programs::proto::etcdserverpb::compare::{CompareResult, CompareTarget, TargetUnion};
 use pingsix_test_programs::proto::etcdserverpb::request_op::Request as Operation;
 use pingsix_test_programs::proto::etcdserverpb::{Compare, PutRequest, RangeResponse, RequestOp, TxnRequest};
@@ -293,7 +293,7 @@ async fn the_diff_is_available_without_a_publication() {
     let contents = reader.documents(before.scope()).await.unwrap();
     assert!(contents.same_content(before.documents()), "foreign keys are left out");
     let steps = plan(&contents, after.documents());
-    assert_eq!(reader.publish(&after).await.unwrap().changed, steps.changed());
+    assert_eq!(reader.publish(&after).await.unwrap().changed, Changed::of(&steps));
 }
 
 #[tokio::test]

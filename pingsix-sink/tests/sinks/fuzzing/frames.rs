@@ -214,6 +214,8 @@ fn expect_refusal(status: &Status, errors: &mut Vec<String>) {
         Code::FailedPrecondition,
         Code::OutOfRange,
         Code::Unavailable,
+        // An order or a filter that the server does not have.
+        Code::Unimplemented,
         // An undecodable frame.
         Code::Internal,
     ];

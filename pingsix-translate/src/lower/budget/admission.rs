@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
-use super::ledger::{Ledger, room};
 use super::share::Share;
-use super::shared::SharedCharges;
-use super::{Group, OlderRules, refusal};
+use super::{Group, OlderRules, refusal, room};
 use crate::attach::ServerName;
 use crate::lower::Size;
 use crate::lower::plane::RuleRef;
-use crate::lower::rows::{Placement, PlaneRows, RouteInput, RowTreatment, rows_of};
-use crate::lower::table::{Access, RequestScheme, Row, RowState, Zone};
+use crate::lower::room::Room;
+use crate::lower::rows::{Placement, RouteInput, RowTreatment};
+use crate::lower::shared::SharedKey;
+use crate::lower::table::{Access, RequestScheme, Row, RowState};
 use crate::model::{
     Budget, DataPlaneKey, Hostname, ObjectKey, Problem, Reason, Refusal, hostname_precedence,
 };
@@ -39,23 +39,23 @@ pub(crate) struct Admission {
     pub(super) closed: Closed,
     /// Refused certificates: their names and the messages to their owners.
     pub(super) certificates: BTreeSet<ServerName>,
-    pub(super) certificate_refusals: Vec<(Arc<ObjectKey>, Refusal)>,
+    pub(in crate::lower) certificate_refusals: Vec<(Arc<ObjectKey>, Refusal)>,
     /// The room that there was for rules and certificates.
     pub(super) room: Size,
     /// The charge of admitted objects.
     pub(super) charged: Size,
     /// The estimated part of it that another admission may charge otherwise.
     pub(super) outdated: Size,
-    /// The part of it for shared documents, if not everything is admitted.
-    pub(super) shared: SharedCharges,
+    /// The part of it for shared documents if not everything is admitted, also for those that refused rules would need.
+    pub(in crate::lower) shared: BTreeMap<SharedKey, usize>,
     /// The share of each namespace, and the largest use.
-    pub(super) share: Option<Share>,
+    pub(in crate::lower) share: Option<Share>,
     pub(super) most_of_share: Size,
     /// Warnings for namespaces that use most of their shares, and for owners of listeners without guards.
-    pub(super) problems: Vec<Problem>,
+    pub(in crate::lower) problems: Vec<Problem>,
     pub(super) budget: Budget,
     /// Whether less is admitted than the budget would allow.
-    pub(super) is_smaller: bool,
+    pub(in crate::lower) is_smaller: bool,
 }
 
 /// Cells that are closed, by hostname: paths and methods, each with the object because of which.
@@ -88,35 +88,15 @@ pub(super) enum KeptPart {
 }
 
 impl Admission {
-    /// Whether the documents would not have fitted the budget with all that was charged to it.
-    pub(crate) const fn is_smaller(&self) -> bool {
-        self.is_smaller
-    }
-
     /// Whether everything is admitted.
     pub(crate) fn is_all(&self) -> bool {
         self.refused.is_empty() && self.certificate_refusals.is_empty() && self.unguarded.is_empty()
-    }
-
-    /// The charges of shared documents, if not everything is admitted.
-    pub(crate) const fn shared(&self) -> &SharedCharges {
-        &self.shared
     }
 
     /// The charged part of the room for rules and certificates.
     pub(crate) fn charged_ratio(&self) -> f64 {
         let Size { bytes, matcher_entries } = self.room;
         self.charged.ratio_of(Budget { bytes, matcher_entries })
-    }
-
-    /// Whether namespaces have shares.
-    pub(crate) const fn has_shares(&self) -> bool {
-        self.share.is_some()
-    }
-
-    /// Warnings for namespaces that use most of their shares, and for owners of listeners without guards.
-    pub(crate) fn problems(&self) -> &[Problem] {
-        &self.problems
     }
 
     /// Whether there is room for the guard of a zone.
@@ -126,24 +106,16 @@ impl Admission {
 
     /// Charges further bytes of any namespace, if there is room and no warning is due. Returns whether both hold.
     pub(crate) fn grow(&mut self, growth: Size) -> bool {
-        let most = Size {
-            bytes: self.most_of_share.bytes.saturating_add(growth.bytes),
-            matcher_entries: self.most_of_share.matcher_entries.saturating_add(growth.matcher_entries),
-        };
+        let most = self.most_of_share.with(growth, usize::saturating_add);
         if self.share.is_some_and(|share| !share.is_far_from(most)) {
             return false;
         }
-        let mut ledger = Ledger::new(room(self.budget));
-        let Size { bytes, matcher_entries } = self.charged;
-        let taken = ledger
-            .take(bytes, matcher_entries)
-            .and_then(|()| ledger.take(growth.bytes, growth.matcher_entries));
-        if taken.is_some() {
-            self.most_of_share = most;
-            self.charged.bytes += growth.bytes;
-            self.charged.matcher_entries += growth.matcher_entries;
+        let charged = self.charged.with(growth, usize::saturating_add);
+        let fits = Room::new(room(self.budget)).take_size(charged).is_some();
+        if fits {
+            (self.most_of_share, self.charged) = (most, charged);
         }
-        taken.is_some()
+        fits
     }
 
     /// Notes a change after which the charge is less exact: it may have replaced something with an equal charge, and
@@ -153,18 +125,16 @@ impl Admission {
             charged.saturating_mul(before.abs_diff(now)).checked_div(before).unwrap_or_default()
         };
         let Size { bytes, matcher_entries } = self.charged;
-        let bytes = changed(bytes, before.bytes, now.bytes);
-        let entries = changed(matcher_entries, before.matcher_entries, now.matcher_entries);
-        let outdated = &mut self.outdated;
-        outdated.bytes = outdated.bytes.saturating_add(bytes.max(growth.bytes));
-        outdated.matcher_entries =
-            outdated.matcher_entries.saturating_add(entries.max(growth.matcher_entries));
+        let changed = Size {
+            bytes: changed(bytes, before.bytes, now.bytes),
+            matcher_entries: changed(matcher_entries, before.matcher_entries, now.matcher_entries),
+        };
+        self.outdated = self.outdated.with(changed.with(growth, usize::max), usize::saturating_add);
     }
 
     /// Whether a noticeable part of the charge may be outdated.
-    pub(crate) const fn is_outdated(&self) -> bool {
-        self.outdated.bytes > self.room.bytes / NOTICEABLE
-            || self.outdated.matcher_entries > self.room.matcher_entries / NOTICEABLE
+    pub(crate) fn is_outdated(&self) -> bool {
+        Room::new(self.room.part(NOTICEABLE)).take_size(self.outdated).is_none()
     }
 
     /// Whether the same certificates and guards of zones are admitted as with another one.
@@ -229,46 +199,14 @@ impl Admission {
         })
     }
 
-    /// The rows of a zone, as far as they are admitted, with the guards.
-    pub(crate) fn zone<'a>(&self, rows: &PlaneRows<'a>, zone: usize) -> Zone<'a> {
-        let members = &rows.plane.zones[zone];
-        let mut groups: BTreeMap<Option<Hostname>, Vec<Row<'a>>> = BTreeMap::new();
-        for (route, placement) in &rows.zones[zone] {
-            for name in &placement.names {
-                let (group, original) = ((zone, name.original.clone()), name.original.as_ref());
-                let kept = |rule, matched: &Match| self.kept(rule, matched, &group);
-                let mut of_route =
-                    rows_of(*route, &rows.routes[*route], original, placement.scheme, kept).peekable();
-                if of_route.peek().is_some() {
-                    groups.entry(name.original.clone()).or_default().extend(of_route);
-                }
-            }
-        }
-        for group in self.guarded(zone) {
-            groups.entry(group.1.clone()).or_default().extend(self.guard(group, rows.routes));
-        }
-        // Most hostnames have one row, and the capacity of a vector that grows is 4.
-        groups.values_mut().for_each(Vec::shrink_to_fit);
-        Zone {
-            hostname: members.hostname.clone(),
-            guarded: members.guarded && self.guards_zone(zone),
-            groups,
-        }
-    }
-
     /// The hostnames of a zone that have a guard.
-    pub(crate) fn guarded(&self, zone: usize) -> impl Iterator<Item = &Group> {
-        self.guards.keys().filter(move |(of, _)| *of == zone)
+    pub(crate) fn guarded(&self, zone: usize) -> impl Iterator<Item = &Option<Hostname>> {
+        self.guards.keys().filter(move |(of, _)| *of == zone).map(|(_, original)| original)
     }
 
     /// Whether a certificate is shown for a name.
     pub(crate) fn shows(&self, name: &ServerName) -> bool {
         !self.certificates.contains(name)
-    }
-
-    /// The messages to owners of certificates.
-    pub(crate) fn certificate_refusals(&self) -> &[(Arc<ObjectKey>, Refusal)] {
-        &self.certificate_refusals
     }
 
     /// The refusals of a route with rows in a data plane.

@@ -9,32 +9,26 @@ use std::sync::Arc;
 
 use super::admission::{Admission, Refused, UNAVAILABLE};
 use super::certificates::{CertificateItem, certificate_items};
-use super::ledger::{GUARDS, Ledger, divided, room};
-use super::row_sizes::{is_conditional, telemetry_bytes};
+use super::row_sizes::telemetry_bytes;
 use super::rule_sizes::RuleSizes;
 use super::share::{Share, Shares};
-use super::table::{SizedRow, TableSizes};
-use super::{OlderRules, oldest_first};
+use super::table::TableSizes;
+use super::{GUARDS, OlderRules, oldest_first, room};
 use crate::lower::Size;
 use crate::lower::lowering::Lowering;
 use crate::lower::plane::RuleRef;
-use crate::lower::rows::{Placement, PlaneRows};
+use crate::lower::room::Room;
+use crate::lower::rows::Places;
 use crate::lower::ssl::SslKey;
-use crate::lower::table::RequestScheme;
 use crate::model::{Age, Budget, FieldPath, ObjectKey, Reason, Refusal, Traffic, compare_age};
 
 /// Decides the admission with a budget that may be smaller than the reported one.
-pub(in crate::lower) fn admit<'a>(
-    lowering: &Lowering<'a>,
-    rows: &'a PlaneRows<'a>,
-    budget: Budget,
-) -> Admission {
-    let places = rows.by_route();
+pub(in crate::lower) fn admit<'a>(lowering: &Lowering<'a>, places: &'a Places, budget: Budget) -> Admission {
     let mut admitting = Admitting {
         lowering: *lowering,
         places,
         table: TableSizes::new(*lowering),
-        ledger: Ledger::default(),
+        ledger: Room::default(),
         shares: Shares::default(),
         documents: BTreeSet::new(),
         admission: Admission {
@@ -44,20 +38,19 @@ pub(in crate::lower) fn admit<'a>(
         },
     };
     let room = room(budget);
-    admitting.ledger = Ledger::new(room.without_bytes(telemetry_bytes(lowering)));
+    let telemetry = Size { bytes: telemetry_bytes(lowering), matcher_entries: 0 };
+    admitting.ledger = Room::new(room.with(telemetry, usize::saturating_sub));
     admitting.charge_failures();
     admitting.shares =
         Shares::new(Share::of(lowering.plane.settings.namespace_share, admitting.ledger.left()));
     admitting.admit_oldest_first();
-    let left = admitting.ledger.left();
     admitting.admission.room = room;
-    admitting.admission.charged =
-        Size { bytes: room.bytes - left.bytes, matcher_entries: room.matcher_entries - left.matcher_entries };
+    admitting.admission.charged = admitting.ledger.used_of(room);
     admitting.admission.share = admitting.shares.share();
     admitting.admission.most_of_share = admitting.shares.most_used();
     admitting.admission.problems.extend(admitting.shares.warnings(&lowering.plane.key));
     if !admitting.admission.refused.is_empty() || !admitting.admission.unguarded.is_empty() {
-        admitting.guard(divided(budget, GUARDS));
+        admitting.guard(Size::of(budget).part(GUARDS));
     }
     if !admitting.admission.is_all() {
         admitting.add_shared_of_refused();
@@ -77,10 +70,9 @@ enum Item<'a> {
 /// An admission in the making.
 pub(super) struct Admitting<'a> {
     pub(super) lowering: Lowering<'a>,
-    /// The places of each route.
-    pub(super) places: BTreeMap<usize, Vec<&'a Placement>>,
+    pub(super) places: &'a Places,
     pub(super) table: TableSizes<'a>,
-    ledger: Ledger,
+    ledger: Room,
     shares: Shares<'a>,
     /// The documents of certificates that are admitted.
     documents: BTreeSet<SslKey>,
@@ -115,7 +107,7 @@ impl<'a> Admitting<'a> {
                     self.documents.insert(item.document.clone());
                 }
                 // There is room in both.
-                self.ledger.take(taken.bytes, taken.matcher_entries).unwrap_or_default();
+                self.ledger.take_size(taken).unwrap_or_default();
                 self.shares.take(object, taken);
                 continue;
             }
@@ -147,11 +139,11 @@ impl<'a> Admitting<'a> {
 
     /// Adds the upstreams and services that refused rules would need, without a charge.
     fn add_shared_of_refused(&mut self) {
-        let mut unlimited = Ledger::new(Size { bytes: usize::MAX, matcher_entries: usize::MAX });
+        let mut unlimited = Room::unlimited();
         for &rule in self.admission.refused.keys() {
             for placement in self.places.get(&rule.route).into_iter().flatten() {
                 let sizes = RuleSizes::new(&self.lowering, rule, placement);
-                self.table.add_shared(&sizes, &mut unlimited).unwrap_or_default();
+                self.table.add_shared(sizes.shared(), &mut unlimited).unwrap_or_default();
             }
         }
     }
@@ -166,7 +158,7 @@ impl<'a> Admitting<'a> {
     }
 
     /// Charges an item to a ledger. `None` without room; the caller then rolls back.
-    fn add(&mut self, item: &Item<'a>, ledger: &mut Ledger) -> Option<()> {
+    fn add(&mut self, item: &Item<'a>, ledger: &mut Room) -> Option<()> {
         match item {
             Item::ZoneGuard(zone, _) => self.table.add_zone_guard(*zone, ledger),
             Item::Certificate(item) => {
@@ -175,10 +167,11 @@ impl<'a> Admitting<'a> {
                 ledger.take(item.name_bytes.saturating_add(if is_new { item.document_bytes } else { 0 }), 0)
             }
             Item::Rule(rule) => {
-                let places = self.places.get(&rule.route).into_iter().flatten();
-                let mut places = places.copied();
+                let mut places = self.places.get(&rule.route).into_iter().flatten();
                 places.try_for_each(|placement| {
-                    add_rows(&mut self.table, &self.lowering, *rule, placement, ledger)
+                    let sizes = RuleSizes::new(&self.lowering, *rule, placement);
+                    self.table.add_shared(sizes.shared(), ledger)?;
+                    self.table.add_rows(*rule, placement, &sizes, ledger)
                 })
             }
         }
@@ -243,30 +236,4 @@ impl<'a> Admitting<'a> {
         self.admission.certificate_refusals.push((item.owner().clone(), refusal));
         self.admission.certificates.extend(item.names.iter().map(|name| (*name).clone()));
     }
-}
-
-/// Charges the rows of a rule in a zone.
-fn add_rows<'a>(
-    table: &mut TableSizes<'a>,
-    lowering: &Lowering<'a>,
-    rule: RuleRef,
-    placement: &Placement,
-    ledger: &mut Ledger,
-) -> Option<()> {
-    let (_, content) = lowering.rule(rule);
-    let sizes = RuleSizes::new(lowering, rule, placement);
-    table.add_shared(&sizes, ledger)?;
-    let scheme = placement.scheme.unwrap_or(RequestScheme::Any);
-    for (matched, name, bytes) in sizes.rows(&content.matches, &placement.names) {
-        let row = SizedRow {
-            path: &matched.path,
-            method: matched.method,
-            is_conditional: is_conditional(&matched.conditions, scheme),
-            has_spellings: sizes.has_spellings,
-            bytes,
-            path_spellings: sizes.path_spellings(&matched.path).map(|(_, name)| name),
-        };
-        table.add_row(&(placement.zone, name.original.clone()), row, ledger)?;
-    }
-    Some(())
 }

@@ -7,7 +7,6 @@ use crate::attach::ServerName;
 use crate::lower::lowering::Lowering;
 use crate::lower::ssl::{PresentedCertificate, SslKey};
 use crate::model::{CertificateReference, ObjectKey, compare_age};
-use crate::pingsix::canonical_prefix;
 
 /// The certificate that an object refers to in one place, with all names that it is shown for there.
 pub(super) struct CertificateItem<'a> {
@@ -29,7 +28,7 @@ impl<'a> CertificateItem<'a> {
 
 /// The certificates of a data plane, oldest owner first, then in the order of references.
 pub(super) fn certificate_items<'a>(lowering: &Lowering<'a>) -> Vec<CertificateItem<'a>> {
-    let prefix = canonical_prefix(&lowering.plane.key.prefix(&lowering.options.root)).len();
+    let prefix = lowering.prefix();
     let mut items: BTreeMap<&CertificateReference, CertificateItem<'a>> = BTreeMap::new();
     for served in &lowering.plane.certificates.served {
         let shown: &'a PresentedCertificate = &served.shown;

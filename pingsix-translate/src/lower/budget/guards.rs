@@ -35,19 +35,19 @@ use std::sync::Arc;
 use self::guard_budget::{Cell, ClosedBy, GuardBudget};
 use super::admission::{EVERY_PATH, KeptPart, UNAVAILABLE};
 use super::admit::Admitting;
-use super::ledger::Ledger;
 use super::row_sizes::{is_conditional, name_bytes, row_bytes};
-use super::table::{Region, SizedRow, TableSizes};
+use super::table::{SizedRow, TableSizes};
 use super::{Group, oldest_first};
 use crate::backends::Action;
 use crate::lower::Size;
 use crate::lower::lowering::Lowering;
-use crate::lower::path_map::PathMap;
+use crate::lower::path_map::{PathMap, Region};
 use crate::lower::plane::RuleRef;
+use crate::lower::room::Room;
 use crate::lower::rows::{Placement, RouteInput};
 use crate::lower::table::RequestScheme;
-use crate::normalise::Conditions;
-use crate::small_set::SmallSet;
+use crate::model::wider_hostnames;
+use crate::normalise::{Conditions, Match};
 
 /// The divisor of the guards' part for one namespace.
 const NAMESPACES: usize = 4;
@@ -56,12 +56,9 @@ impl<'a> Admitting<'a> {
     /// Finds the guards of refused rules.
     pub(super) fn guard(&mut self, reserve: Size) {
         let mut guard_budget = GuardBudget {
-            all: Ledger::new(reserve),
+            all: Room::new(reserve),
             namespaces: BTreeMap::new(),
-            part: Size {
-                bytes: reserve.bytes / NAMESPACES,
-                matcher_entries: reserve.matcher_entries / NAMESPACES,
-            },
+            part: reserve.part(NAMESPACES),
             cells: self.cells(),
             closed_regions: BTreeMap::new(),
             least: BTreeMap::new(),
@@ -74,7 +71,7 @@ impl<'a> Admitting<'a> {
             guard_budget.close_wider_zones(&self.lowering, zone, &mut self.admission.closed);
         }
         for rule in rules {
-            for placement in self.places.get(&rule.route).cloned().unwrap_or_default() {
+            for placement in self.places.get(&rule.route).into_iter().flatten() {
                 for name in &placement.names {
                     let group = (placement.zone, name.original.clone());
                     self.guard_group(rule, placement, group, &mut guard_budget);
@@ -87,7 +84,7 @@ impl<'a> Admitting<'a> {
     fn cells(&self) -> BTreeMap<Group, PathMap<'a, Cell<'a>>> {
         let mut groups: BTreeMap<Group, PathMap<'a, Cell<'a>>> = BTreeMap::new();
         let routes: &'a [Arc<RouteInput>] = self.lowering.routes;
-        for (&route, places) in &self.places {
+        for (&route, places) in self.places {
             let input = &*routes[route].route.rules;
             let namespace: &'a str = &routes[route].route.key.name.namespace;
             let is_served = |(rule, _): &(usize, _)| {
@@ -98,13 +95,10 @@ impl<'a> Admitting<'a> {
                     places.iter().flat_map(|place| place.names.iter().map(move |name| (place, name)))
                 {
                     let group = (placement.zone, name.original.clone());
-                    let cells = groups.entry(group).or_insert_with(PathMap::new);
+                    let cells = groups.entry(group).or_default();
                     let scheme = placement.scheme.unwrap_or(RequestScheme::Any);
                     for matched in content.matches.iter() {
-                        let (path, method) = (&matched.path, matched.method);
-                        let make =
-                            || Cell { path, method, namespaces: SmallSet::One(namespace), ends: false };
-                        let cell = cells.entry(path, method, make);
+                        let cell = cells.entry(region_of(matched));
                         cell.namespaces.insert(namespace);
                         cell.ends |= !is_conditional(&matched.conditions, scheme);
                     }
@@ -124,13 +118,12 @@ impl<'a> Admitting<'a> {
     ) {
         let (input, content) = self.lowering.rule(rule);
         let namespace: &'a str = &input.route.key.name.namespace;
-        let regions: BTreeSet<Region<'a>> =
-            content.matches.iter().map(|matched| (&matched.path, matched.method)).collect();
+        let regions: BTreeSet<Region<'a>> = content.matches.iter().map(region_of).collect();
         let closing = ClosedBy { object: &input.route.key, namespace };
         if let Some(keeping) = self.keep_in_place(rule, placement, &group, guard_budget) {
             if keeping == KeptPart::Paths {
-                for &(path, method) in &regions {
-                    guard_budget.close_cell(&group, path, method, closing, &mut self.admission.closed);
+                for &region in &regions {
+                    guard_budget.close_cell(&group, region, closing, &mut self.admission.closed);
                 }
             }
             if let Some(refused) = self.admission.refused.get_mut(&rule) {
@@ -146,7 +139,7 @@ impl<'a> Admitting<'a> {
             return;
         }
         let (zone, original) = group;
-        for wider in original.iter().flat_map(|name| name.wider().map(Some).chain([None])) {
+        for wider in wider_hostnames(original.as_ref()) {
             let wider = (zone, wider);
             open.retain(|region| {
                 !guard_budget.close_all(&wider, *region, closing, &mut self.admission.closed)
@@ -204,6 +197,10 @@ impl<'a> Admitting<'a> {
     }
 }
 
+fn region_of(matched: &Match) -> Region<'_> {
+    Region { path: &matched.path, method: matched.method }
+}
+
 /// Charges the rows of a rule that is kept in a group and answers 503.
 fn add_guard_rows<'a>(
     table: &mut TableSizes<'a>,
@@ -211,7 +208,7 @@ fn add_guard_rows<'a>(
     rule: RuleRef,
     group: &Group,
     keeping: KeptPart,
-    ledger: &mut Ledger,
+    ledger: &mut Room,
 ) -> Option<()> {
     let (_, content) = lowering.rule(rule);
     table.add_status(UNAVAILABLE, ledger)?;
@@ -221,8 +218,7 @@ fn add_guard_rows<'a>(
         let bytes = name_bytes(lowering, rule.route) + guard_row_bytes(conditions);
         let is_conditional = !conditions.is_empty();
         let row = SizedRow {
-            path: &matched.path,
-            method: matched.method,
+            region: region_of(matched),
             is_conditional,
             has_spellings: false,
             bytes,
@@ -243,13 +239,12 @@ fn add_guard<'a>(
     lowering: &Lowering<'a>,
     rule: RuleRef,
     group: &Group,
-    ledger: &mut Ledger,
+    ledger: &mut Room,
 ) -> Option<()> {
     table.add_status(UNAVAILABLE, ledger)?;
     let bytes = name_bytes(lowering, rule.route);
     let row = SizedRow {
-        path: &EVERY_PATH,
-        method: None,
+        region: Region { path: &EVERY_PATH, method: None },
         is_conditional: false,
         has_spellings: false,
         bytes,

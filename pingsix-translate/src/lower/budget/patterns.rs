@@ -16,23 +16,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::ledger::Ledger;
 use crate::counts::decrement;
 use crate::lower::closure::{Pattern, covered};
 use crate::lower::path_map::prefixes_in;
+use crate::lower::room::Room;
 use crate::lower::route_sizes::QUOTED;
 use crate::model::Hostname;
 use crate::normalise::Path;
 
 /// The hosts of a table with their Routes, as far as sizes depend on them.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct PatternSizes {
     /// By [`HostKey`].
     routers: BTreeMap<HostKey, Router>,
     /// The wildcards among them.
     wildcards: BTreeSet<HostKey>,
-    /// The journal of additions since the last [`commit`](Self::commit), for a rollback.
-    journal: Vec<JournalEntry>,
+    /// The inverses of the additions since the last [`commit`](Self::commit), for a rollback.
+    journal: Vec<Box<dyn FnOnce(&mut Self)>>,
 }
 
 /// A host with its characters in reverse, so that the hosts below a wildcard are neighbours; empty for every host.
@@ -71,19 +71,6 @@ struct Listers {
     hosts: usize,
 }
 
-/// Something that was added.
-#[derive(Debug)]
-enum JournalEntry {
-    Router(HostKey),
-    Below { wildcard: HostKey, bytes: usize },
-    Pattern(HostKey, Pattern),
-    Payload(HostKey, Pattern),
-    Route(HostKey, usize),
-    Listed(HostKey, usize),
-    CatchAll(HostKey, Arc<str>),
-    Listers(HostKey, Arc<str>, Listers),
-}
-
 impl Router {
     fn hosts(&self) -> usize {
         1 + self.wildcard.hosts
@@ -93,7 +80,7 @@ impl Router {
 /// The values of the catch-alls that cover a pattern.
 fn above<'m, V>(catch_alls: &'m BTreeMap<Arc<str>, V>, pattern: &Pattern) -> impl Iterator<Item = &'m V> {
     let length = pattern.literal.len();
-    let all = prefixes_in(catch_alls, &pattern.literal).into_iter();
+    let all = prefixes_in(catch_alls, &pattern.literal);
     all.filter(move |(literal, _)| literal.len() < length).map(|(_, value)| value)
 }
 
@@ -116,7 +103,7 @@ impl PatternSizes {
         host: Option<&Hostname>,
         path: Option<&Path>,
         added: usize,
-        ledger: &mut Ledger,
+        ledger: &mut Room,
     ) -> Option<()> {
         let key = key_of(host);
         let covering = self.covering(&key);
@@ -128,8 +115,12 @@ impl PatternSizes {
         router.routes += 1;
         router.added += added;
         router.listed += own.len();
-        self.journal.push(JournalEntry::Route(key.clone(), added));
-        self.journal.push(JournalEntry::Listed(key.clone(), own.len()));
+        let listed = own.len();
+        self.note(&key, move |router| {
+            router.routes -= 1;
+            router.added -= added;
+            router.listed -= listed;
+        });
         ledger.take(
             host_bytes + own.iter().map(Pattern::listed_len).sum::<usize>(),
             own.len().saturating_mul(hosts),
@@ -150,44 +141,15 @@ impl PatternSizes {
 
     /// Reverts the additions since the last commit.
     pub(super) fn roll_back(&mut self) {
-        while let Some(added) = self.journal.pop() {
-            self.take_back(added);
+        while let Some(inverse) = self.journal.pop() {
+            inverse(self);
         }
     }
 
-    fn take_back(&mut self, added: JournalEntry) {
-        match added {
-            JournalEntry::Router(key) => {
-                self.routers.remove(&key);
-                self.wildcards.remove(&key);
-            }
-            JournalEntry::Below { wildcard, bytes } => self.with(&wildcard, |router| {
-                router.wildcard.hosts -= 1;
-                router.wildcard.host_bytes -= bytes;
-            }),
-            JournalEntry::Pattern(key, pattern) => self.with(&key, |router| {
-                router.patterns.remove(&pattern);
-            }),
-            JournalEntry::Payload(key, pattern) => self.with(&key, |router| {
-                router.wildcard.carried.remove(&pattern);
-            }),
-            JournalEntry::Route(key, added) => self.with(&key, |router| {
-                router.routes -= 1;
-                router.added -= added;
-            }),
-            JournalEntry::Listed(key, count) => self.with(&key, |router| router.listed -= count),
-            JournalEntry::CatchAll(key, literal) => {
-                self.with(&key, |router| {
-                    decrement(&mut router.catch_alls, &literal);
-                });
-            }
-            JournalEntry::Listers(key, literal, Listers { routes, hosts }) => self.with(&key, |router| {
-                if let Some(listers) = router.wildcard.listers.get_mut(&literal) {
-                    listers.routes -= routes;
-                    listers.hosts -= hosts;
-                }
-            }),
-        }
+    /// Notes the inverse of an addition to a host.
+    fn note(&mut self, key: &HostKey, inverse: impl FnOnce(&mut Router) + 'static) {
+        let key = key.clone();
+        self.journal.push(Box::new(move |sizes| sizes.with(&key, inverse)));
     }
 
     fn with(&mut self, key: &HostKey, change: impl FnOnce(&mut Router)) {
@@ -227,7 +189,7 @@ impl PatternSizes {
     }
 
     /// Adds a host, which every Route of the wildcards around it then lists.
-    fn add_router(&mut self, key: &HostKey, covering: &[HostKey], ledger: &mut Ledger) -> Option<()> {
+    fn add_router(&mut self, key: &HostKey, covering: &[HostKey], ledger: &mut Room) -> Option<()> {
         if self.routers.contains_key(key) {
             return Some(());
         }
@@ -239,7 +201,10 @@ impl PatternSizes {
             let (listers, listed, added) = (router.routes, router.listed, router.added);
             let catch_alls: Vec<(Arc<str>, usize)> =
                 router.catch_alls.iter().map(|(literal, count)| (literal.clone(), *count)).collect();
-            self.journal.push(JournalEntry::Below { wildcard: wildcard.clone(), bytes });
+            self.note(wildcard, move |router| {
+                router.wildcard.hosts -= 1;
+                router.wildcard.host_bytes -= bytes;
+            });
             // Each of its Routes has one host more.
             for wider in &covering[..=position] {
                 for (literal, hosts) in &catch_alls {
@@ -262,7 +227,11 @@ impl PatternSizes {
             self.wildcards.insert(key.clone());
         }
         self.routers.insert(key.clone(), router);
-        self.journal.push(JournalEntry::Router(key.clone()));
+        let key = key.clone();
+        self.journal.push(Box::new(move |sizes| {
+            sizes.routers.remove(&key);
+            sizes.wildcards.remove(&key);
+        }));
         Some(())
     }
 
@@ -272,14 +241,17 @@ impl PatternSizes {
         key: &HostKey,
         covering: &[HostKey],
         pattern: &Pattern,
-        ledger: &mut Ledger,
+        ledger: &mut Room,
     ) -> Option<()> {
         let router = self.routers.get_mut(key)?;
         if !router.patterns.insert(pattern.clone()) {
             return Some(());
         }
         let own: usize = above(&router.catch_alls, pattern).sum();
-        self.journal.push(JournalEntry::Pattern(key.clone(), pattern.clone()));
+        let added = pattern.clone();
+        self.note(key, move |router| {
+            router.patterns.remove(&added);
+        });
         let covers = |wildcard: &&HostKey| {
             let router = self.routers.get(*wildcard);
             router.is_some_and(|router| above(&router.catch_alls, pattern).next().is_some())
@@ -292,7 +264,7 @@ impl PatternSizes {
     }
 
     /// Has a wildcard carry a pattern.
-    fn carry(&mut self, wildcard: &HostKey, pattern: &Pattern, ledger: &mut Ledger) -> Option<()> {
+    fn carry(&mut self, wildcard: &HostKey, pattern: &Pattern, ledger: &mut Room) -> Option<()> {
         let router = self.routers.get_mut(wildcard)?;
         if !router.wildcard.carried.insert(pattern.clone()) {
             return Some(());
@@ -302,19 +274,19 @@ impl PatternSizes {
             all.routes += listers.routes;
             all.hosts += listers.hosts;
         }
-        self.journal.push(JournalEntry::Payload(wildcard.clone(), pattern.clone()));
+        let added = pattern.clone();
+        self.note(wildcard, move |router| {
+            router.wildcard.carried.remove(&added);
+        });
         let suffix = wildcard.strip_suffix('*').unwrap_or(wildcard);
         let within = self
             .wildcards
             .range::<str, _>((Bound::Included(suffix), Bound::Unbounded))
             .take_while(|key| key.starts_with(suffix));
-        for key in within {
-            let Some(router) = self.routers.get_mut(key) else { continue };
+        for key in within.cloned().collect::<Vec<HostKey>>() {
+            let Some(router) = self.routers.get(&key) else { continue };
             let listed: usize = above(&router.catch_alls, pattern).sum();
-            if listed > 0 {
-                router.listed += listed;
-                self.journal.push(JournalEntry::Listed(key.clone(), listed));
-            }
+            self.add_listed(&key, listed);
         }
         ledger.take(pattern.listed_len().saturating_mul(all.routes), all.hosts)
     }
@@ -325,7 +297,7 @@ impl PatternSizes {
         key: &HostKey,
         covering: &[HostKey],
         catch_all: &Pattern,
-        ledger: &mut Ledger,
+        ledger: &mut Room,
     ) -> Option<()> {
         let is_wildcard = key.ends_with('*');
         let router = self.routers.get(key)?;
@@ -343,12 +315,12 @@ impl PatternSizes {
         }
         let is_first = !router.catch_alls.contains_key(&catch_all.literal);
         let literal = &catch_all.literal;
-        self.with(key, |router| {
-            router.listed += listed;
-            *router.catch_alls.entry(literal.clone()).or_default() += 1;
+        self.add_listed(key, listed);
+        self.with(key, |router| *router.catch_alls.entry(literal.clone()).or_default() += 1);
+        let added = literal.clone();
+        self.note(key, move |router| {
+            decrement(&mut router.catch_alls, &added);
         });
-        self.journal.push(JournalEntry::Listed(key.clone(), listed));
-        self.journal.push(JournalEntry::CatchAll(key.clone(), literal.clone()));
         for wildcard in wildcards(covering, key) {
             self.add_listers(wildcard, literal, Listers { routes: 1, hosts });
         }
@@ -364,7 +336,7 @@ impl PatternSizes {
         key: &HostKey,
         covering: &[HostKey],
         catch_all: &Pattern,
-        ledger: &mut Ledger,
+        ledger: &mut Room,
     ) -> Option<()> {
         let is_carried = |pattern: &Pattern| {
             self.carrying_wildcards(covering, key).any(|router| router.wildcard.carried.contains(pattern))
@@ -390,6 +362,20 @@ impl PatternSizes {
             listers.routes += more.routes;
             listers.hosts += more.hosts;
         });
-        self.journal.push(JournalEntry::Listers(wildcard.clone(), literal.clone(), more));
+        let literal = literal.clone();
+        self.note(wildcard, move |router| {
+            if let Some(listers) = router.wildcard.listers.get_mut(&literal) {
+                listers.routes -= more.routes;
+                listers.hosts -= more.hosts;
+            }
+        });
+    }
+
+    /// Adds patterns that the Routes of a host list.
+    fn add_listed(&mut self, key: &HostKey, listed: usize) {
+        if listed > 0 {
+            self.with(key, |router| router.listed += listed);
+            self.note(key, move |router| router.listed -= listed);
+        }
     }
 }

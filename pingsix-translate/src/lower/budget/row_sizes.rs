@@ -7,20 +7,17 @@ use crate::lower::plane::{Misdirected, ZoneListeners};
 use crate::lower::redirect::{headers, instruction, native, to_https};
 use crate::lower::route_sizes::{ROUTE_SIZES, RouteSizes};
 use crate::lower::table::RequestScheme;
-use crate::lower::upstream::UpstreamKey;
 use crate::model::Hostname;
 use crate::normalise::{Condition, Conditions, Filters, VarsSize};
-use crate::pingsix::{
-    Document, DocumentKey, Plugins, ResourceKind, canonical_prefix, json_len, listed_bytes,
-};
+use crate::pingsix::{Plugins, json_len, listed_bytes};
 
 /// Bytes of a Route without hosts, patterns, rows and the prefix of its key.
-pub(in crate::lower) fn route_bytes(method: Option<&str>) -> usize {
+pub(super) fn route_bytes(method: Option<&str>) -> usize {
     ROUTE_SIZES.route + method.map_or(0, |method| ROUTE_SIZES.method + method.len())
 }
 
 /// The bytes of the rule that answers 421, in a Route of a zone. It matches requests at another address than the zone's.
-pub(in crate::lower) fn address_bytes(zone: &ZoneListeners) -> usize {
+pub(super) fn address_bytes(zone: &ZoneListeners) -> usize {
     let RouteSizes { split, split_rule, address, target, .. } = *ROUTE_SIZES;
     match zone.misdirected {
         Some(Misdirected::UnlessAt(_)) => split + split_rule + address + target,
@@ -37,28 +34,7 @@ pub(super) fn name_bytes(lowering: &Lowering<'_>, route: usize) -> usize {
 /// Bytes of the global rule for telemetry.
 pub(super) fn telemetry_bytes(lowering: &Lowering<'_>) -> usize {
     let Some((key, document, _)) = telemetry(lowering.plane) else { return 0 };
-    canonical_prefix(&lowering.plane.key.prefix(&lowering.options.root)).len() + listed_bytes(&key, &document)
-}
-
-/// The step of the charges of upstreams, in bytes. So most changes of a few endpoints change no charge.
-const UPSTREAM_STEP: usize = 64;
-
-/// Bytes of the document of an upstream at most; 0 for a target that needs a responder when there is none.
-pub(in crate::lower) fn upstream_bytes(
-    lowering: &Lowering<'_>,
-    prefix: usize,
-    upstream: UpstreamKey,
-) -> usize {
-    let written = upstream.write(lowering.options.responder, lowering.backends);
-    written.map_or(0, |(document, _)| {
-        let key = DocumentKey { kind: ResourceKind::Upstream, id: "u".repeat(13) };
-        (prefix + listed_bytes(&key, &Document::Upstream(document).into())).next_multiple_of(UPSTREAM_STEP)
-    })
-}
-
-/// Whether some request has both methods; none stands for every method.
-pub(super) fn fits(one: Option<&'static str>, other: Option<&'static str>) -> bool {
-    one.is_none() || other.is_none() || one == other
+    lowering.prefix() + listed_bytes(&key, &document)
 }
 
 /// Bytes that a row without filters adds to the list of its cell, and to every other one it stands in.

@@ -4,22 +4,22 @@ use std::sync::Arc;
 
 use super::row_sizes::{filter_bytes, name_bytes, row_bytes};
 use crate::attach::ServedName;
-use crate::backends::{Action, Target};
+use crate::backends::Action;
 use crate::lower::host::host_bytes;
 use crate::lower::lowering::Lowering;
 use crate::lower::plane::RuleRef;
 use crate::lower::route_sizes::ROUTE_SIZES;
 use crate::lower::rows::Placement;
-use crate::lower::service::ServiceKey;
+use crate::lower::shared::SharedKey;
 use crate::normalise::{Match, Path};
 use crate::policy::PolicyChain;
 
 /// The sizes of the rows of a rule in a zone.
 pub(in crate::lower) struct RuleSizes<'a> {
     /// The action of its rows.
-    pub(in crate::lower) action: Action,
+    action: Action,
     /// The policies of its service.
-    pub(in crate::lower) chain: Option<&'a Arc<PolicyChain>>,
+    chain: Option<&'a Arc<PolicyChain>>,
     /// Bytes of the name of a Route whose first row is the rule's.
     name: usize,
     /// Bytes of the plugins of its filters and of its host, for each name of the placement.
@@ -63,14 +63,10 @@ impl<'a> RuleSizes<'a> {
         Self { action, chain, name, filters, has_spellings, is_protected }
     }
 
-    /// The services that its Routes may need.
-    pub(in crate::lower) fn services(&self) -> impl Iterator<Item = ServiceKey> {
-        let of_status = |(target, _): &(Target, u32)| match target {
-            Target::Status(status) => Some(ServiceKey::Status(*status)),
-            Target::Backend(_) | Target::Redirect => None,
-        };
-        let statuses = self.action.targets.iter().filter_map(of_status);
-        statuses.chain(self.chain.map(|chain| ServiceKey::Policies(chain.clone())))
+    /// The shared documents that its Routes may need.
+    pub(in crate::lower) fn shared(&self) -> impl Iterator<Item = SharedKey> {
+        let policies = self.chain.map(|chain| SharedKey::Policies(chain.clone()));
+        SharedKey::of_action(&self.action).chain(policies)
     }
 
     /// The other spellings of a path of the rule, with the bytes of the name of their Route, if they may have one.

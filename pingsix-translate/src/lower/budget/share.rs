@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::ledger::Ledger;
 use crate::lower::Size;
+use crate::lower::room::Room;
 use crate::model::{DataPlaneKey, FieldPath, ObjectKey, Problem, Reason, Severity};
 
 /// From how many percent of its share on a namespace is warned.
@@ -20,11 +20,9 @@ pub(in crate::lower) struct Share {
 impl Share {
     /// The share of this percentage; `None` without a bound.
     pub(in crate::lower) fn of(percent: u8, whole: Size) -> Option<Self> {
-        let part = |amount: usize| {
-            let percent = usize::from(percent);
-            amount / 100 * percent + amount % 100 * percent / 100
-        };
-        let size = Size { bytes: part(whole.bytes), matcher_entries: part(whole.matcher_entries) };
+        let hundredths = usize::from(percent);
+        let part = |amount: usize, _| amount / 100 * hundredths + amount % 100 * hundredths / 100;
+        let size = whole.with(whole, part);
         (percent < 100).then_some(Self { percent, size })
     }
 
@@ -72,20 +70,20 @@ impl Share {
 
 /// The use of shares by namespaces.
 #[derive(Debug, Default)]
-pub(super) struct Shares<'a> {
+pub(in crate::lower) struct Shares<'a> {
     share: Option<Share>,
     namespaces: BTreeMap<&'a str, NamespaceShare<'a>>,
 }
 
 #[derive(Debug)]
 struct NamespaceShare<'a> {
-    ledger: Ledger,
+    ledger: Room,
     /// The youngest object with an admitted part.
     youngest: &'a Arc<ObjectKey>,
 }
 
 impl<'a> Shares<'a> {
-    pub(super) fn new(share: Option<Share>) -> Self {
+    pub(in crate::lower) fn new(share: Option<Share>) -> Self {
         Self { share, namespaces: BTreeMap::new() }
     }
 
@@ -94,18 +92,18 @@ impl<'a> Shares<'a> {
     }
 
     /// The rest of a namespace's share; `None` without a bound.
-    pub(super) fn left(&self, namespace: &str) -> Option<Ledger> {
+    pub(in crate::lower) fn left(&self, namespace: &str) -> Option<Room> {
         let share = self.share?;
-        Some(self.namespaces.get(namespace).map_or_else(|| Ledger::new(share.size), |of| of.ledger))
+        Some(self.namespaces.get(namespace).map_or_else(|| Room::new(share.size), |of| of.ledger))
     }
 
     /// Charges an object's namespace with an item that fits.
-    pub(super) fn take(&mut self, object: &'a Arc<ObjectKey>, taken: Size) {
+    pub(in crate::lower) fn take(&mut self, object: &'a Arc<ObjectKey>, taken: Size) {
         let Some(share) = self.share else { return };
         let of = self.namespaces.entry(&object.name.namespace);
-        let of = of.or_insert_with(|| NamespaceShare { ledger: Ledger::new(share.size), youngest: object });
+        let of = of.or_insert_with(|| NamespaceShare { ledger: Room::new(share.size), youngest: object });
         of.youngest = object;
-        let fits = of.ledger.take(taken.bytes, taken.matcher_entries);
+        let fits = of.ledger.take_size(taken);
         debug_assert!(fits.is_some(), "what is admitted fits the share");
     }
 
@@ -118,10 +116,7 @@ impl<'a> Shares<'a> {
 
     /// The most that any namespace uses, bytes and matcher entries each for itself.
     pub(super) fn most_used(&self) -> Size {
-        self.used().fold(Size::default(), |most, (_, _, used)| Size {
-            bytes: most.bytes.max(used.bytes),
-            matcher_entries: most.matcher_entries.max(used.matcher_entries),
-        })
+        self.used().fold(Size::default(), |most, (_, _, used)| most.with(used, usize::max))
     }
 
     /// Warnings for namespaces that use most of their shares.

@@ -9,30 +9,26 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Group;
-use super::ledger::Ledger;
 use super::patterns::PatternSizes;
-use super::row_sizes::{address_bytes, fits, route_bytes, upstream_bytes};
+use super::row_sizes::{address_bytes, is_conditional, route_bytes};
 use super::rule_sizes::RuleSizes;
-use super::shared::SharedCharges;
 use crate::backends::{Action, Target};
 use crate::lower::host::{SPELLING, SPELLINGS};
 use crate::lower::lowering::Lowering;
-use crate::lower::path_map::{PathEntry, PathMap};
-use crate::lower::plane::{MISDIRECTED, Misdirected};
+use crate::lower::path_map::{PathMap, Region};
+use crate::lower::plane::{MISDIRECTED, Misdirected, RuleRef};
+use crate::lower::room::Room;
 use crate::lower::route_sizes::ROUTE_SIZES;
-use crate::lower::rows::MISSPELLED;
-use crate::lower::service::{ServiceKey, service_bytes};
-use crate::lower::table::host_of;
-use crate::lower::upstream::UpstreamKey;
-use crate::model::Hostname;
+use crate::lower::rows::{MISSPELLED, Placement};
+use crate::lower::shared::SharedKey;
+use crate::lower::table::{RequestScheme, host_of};
+use crate::model::{Hostname, hostname_and_wider, hostname_covers};
 use crate::normalise::Path;
-use crate::pingsix::canonical_prefix;
 
 /// A row, as far as sizes depend on it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SizedRow<'a> {
-    pub(super) path: &'a Path,
-    pub(super) method: Option<&'static str>,
+    pub(super) region: Region<'a>,
     /// Whether requests may go on after it.
     pub(super) is_conditional: bool,
     /// Whether the Routes of its hostname that it stands in list other spellings of their hosts. Open cells are charged for
@@ -45,23 +41,24 @@ pub(super) struct SizedRow<'a> {
 }
 
 /// The tables of all zones of a data plane.
-#[derive(Debug)]
-pub(super) struct TableSizes<'a> {
+pub(in crate::lower) struct TableSizes<'a> {
     lowering: Lowering<'a>,
     /// Length of the prefix of all keys.
     prefix: usize,
     patterns: PatternSizes,
     /// By zone.
     zones: Vec<Zone<'a>>,
-    shared: SharedCharges,
+    /// The charges of shared documents.
+    shared: BTreeMap<SharedKey, usize>,
     /// Whether any Route may list other spellings of its hosts.
     may_spell: bool,
-    journal: Vec<Added<'a>>,
+    /// The inverses of the additions since the last [`commit`](Self::commit), for a rollback.
+    journal: Vec<Box<dyn FnOnce(&mut Self) + 'a>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Zone<'a> {
-    groups: BTreeMap<Option<Hostname>, PathMap<'a, Cell<'a>>>,
+    groups: BTreeMap<Option<Hostname>, PathMap<'a, Cell>>,
     /// Open cells by group.
     open: BTreeMap<Option<Hostname>, Vec<Open<'a>>>,
 }
@@ -71,23 +68,14 @@ impl<'a> Zone<'a> {
     fn counting<'z>(
         &'z self,
         original: Option<&'z Hostname>,
-    ) -> impl Iterator<Item = (&'z Option<Hostname>, &'z PathMap<'a, Cell<'a>>)> {
-        let wider = original.into_iter().flat_map(|name| name.wider().map(Some).chain([None]));
-        std::iter::once(original.cloned()).chain(wider).filter_map(|name| self.groups.get_key_value(&name))
+    ) -> impl Iterator<Item = (&'z Option<Hostname>, &'z PathMap<'a, Cell>)> {
+        hostname_and_wider(original).filter_map(|name| self.groups.get_key_value(&name))
     }
 }
 
 /// Rows of a group with one path and method.
-#[derive(Debug)]
-struct Cell<'a> {
-    path: &'a Path,
-    method: Option<&'static str>,
-    state: CellState,
-}
-
-/// The part of a cell that rows change.
 #[derive(Clone, Copy, Debug, Default)]
-struct CellState {
+struct Cell {
     rows: usize,
     /// Bytes of its rows in a list.
     bytes: usize,
@@ -106,59 +94,29 @@ struct ChargedSpellings {
     of_path: bool,
 }
 
-impl<'a> Cell<'a> {
-    fn new(path: &'a Path, method: Option<&'static str>) -> Self {
-        Self { path, method, state: CellState::default() }
-    }
-}
-
-impl PathEntry for Cell<'_> {
-    fn path(&self) -> &Path {
-        self.path
-    }
-
-    fn method(&self) -> Option<&'static str> {
-        self.method
-    }
-}
-
 /// A cell whose list goes on in others.
-#[derive(Debug)]
 struct Open<'a> {
-    path: &'a Path,
-    method: Option<&'static str>,
+    region: Region<'a>,
     /// The Routes that continue it, itself included.
     regions: BTreeSet<Region<'a>>,
 }
 
-/// A path and a method; none is every method.
-pub(super) type Region<'a> = (&'a Path, Option<&'static str>);
-
-#[derive(Debug)]
-enum Added<'a> {
-    Row { group: Group, path: &'a Path, method: Option<&'static str>, before: CellState },
-    Open(Group),
-    Region { group: Group, open: usize, region: Region<'a> },
-    Upstream(UpstreamKey),
-    Service(ServiceKey),
-}
-
 impl<'a> TableSizes<'a> {
-    pub(super) fn new(lowering: Lowering<'a>) -> Self {
-        let prefix = canonical_prefix(&lowering.plane.key.prefix(&lowering.options.root)).len();
+    pub(in crate::lower) fn new(lowering: Lowering<'a>) -> Self {
+        let prefix = lowering.prefix();
         Self {
             lowering,
             prefix,
             patterns: PatternSizes::default(),
             zones: lowering.plane.zones.iter().map(|_| Zone::default()).collect(),
-            shared: SharedCharges::default(),
+            shared: BTreeMap::new(),
             may_spell: lowering.may_spell(),
             journal: Vec::new(),
         }
     }
 
     /// Charges the guard of a zone.
-    pub(super) fn add_zone_guard(&mut self, zone: usize, ledger: &mut Ledger) -> Option<()> {
+    pub(super) fn add_zone_guard(&mut self, zone: usize, ledger: &mut Room) -> Option<()> {
         ledger.take(self.prefix + ROUTE_SIZES.route, 0)?;
         self.add_address(zone, ledger)?;
         let is_misdirected = self.lowering.plane.zones[zone].misdirected == Some(Misdirected::All);
@@ -166,16 +124,36 @@ impl<'a> TableSizes<'a> {
         self.patterns.add_route(self.lowering.plane.zones[zone].hostname.as_ref(), None, 0, ledger)
     }
 
+    /// Charges the rows of a rule in a zone. `None` without room; the caller then rolls back.
+    pub(in crate::lower) fn add_rows(
+        &mut self,
+        rule: RuleRef,
+        placement: &Placement,
+        sizes: &RuleSizes<'a>,
+        ledger: &mut Room,
+    ) -> Option<()> {
+        let (_, content) = self.lowering.rule(rule);
+        let scheme = placement.scheme.unwrap_or(RequestScheme::Any);
+        for (matched, name, bytes) in sizes.rows(&content.matches, &placement.names) {
+            let row = SizedRow {
+                region: Region { path: &matched.path, method: matched.method },
+                is_conditional: is_conditional(&matched.conditions, scheme),
+                has_spellings: sizes.has_spellings,
+                bytes,
+                path_spellings: sizes.path_spellings(&matched.path).map(|(_, name)| name),
+            };
+            self.add_row(&(placement.zone, name.original.clone()), row, ledger)?;
+        }
+        Some(())
+    }
+
     /// Charges a row of a group to a ledger. `None` without room; the caller then rolls back.
-    pub(super) fn add_row(&mut self, group: &Group, row: SizedRow<'a>, ledger: &mut Ledger) -> Option<()> {
+    pub(super) fn add_row(&mut self, group: &Group, row: SizedRow<'a>, ledger: &mut Room) -> Option<()> {
         let (zone, original) = (group.0, &group.1);
-        let SizedRow { path, method, is_conditional, has_spellings, bytes, path_spellings } = row;
-        let make = || Cell::new(path, method);
-        let cells = self.zones[zone].groups.entry(original.clone()).or_insert_with(PathMap::new);
-        let cell = cells.entry(path, method, make);
-        let path = cell.path;
-        let before = cell.state;
-        let state = &mut cell.state;
+        let SizedRow { region, is_conditional, has_spellings, bytes, path_spellings } = row;
+        let Region { path, method } = region;
+        let state = self.zones[zone].groups.entry(original.clone()).or_default().entry(region);
+        let before = *state;
         let is_new = state.rows == 0;
         let is_reached = is_conditional || !state.is_closed;
         let added = if is_reached { bytes } else { 0 };
@@ -188,7 +166,10 @@ impl<'a> TableSizes<'a> {
         state.charged.of_hosts |= has_spellings;
         let path_spellings = path_spellings.filter(|_| !state.charged.of_path);
         state.charged.of_path |= path_spellings.is_some();
-        self.journal.push(Added::Row { group: group.clone(), path, method, before });
+        let name = original.clone();
+        self.journal.push(Box::new(move |sizes| {
+            *sizes.zones[zone].groups.entry(name).or_default().entry(region) = before;
+        }));
         ledger.take(added, 0)?;
         if is_new {
             self.add_route(group, path, method, ledger)?;
@@ -199,9 +180,9 @@ impl<'a> TableSizes<'a> {
         if let Some(name) = path_spellings {
             self.add_path_spellings(group, path, name, ledger)?;
         }
-        self.continue_others(group, (path, method), is_new, added, ledger)?;
+        self.continue_others(group, region, is_new, added, ledger)?;
         if opens {
-            self.open(group, (path, method), ledger)?;
+            self.open(group, region, ledger)?;
         }
         Some(())
     }
@@ -211,7 +192,7 @@ impl<'a> TableSizes<'a> {
         (zone, original): &Group,
         path: &'a Path,
         method: Option<&'static str>,
-        ledger: &mut Ledger,
+        ledger: &mut Room,
     ) -> Option<()> {
         ledger.take(self.prefix + route_bytes(method), 0)?;
         self.add_address(*zone, ledger)?;
@@ -220,7 +201,7 @@ impl<'a> TableSizes<'a> {
     }
 
     /// Charges the other spellings of the hosts of a Route: for each, as much as a Route's hosts and patterns.
-    fn add_spellings(&mut self, (zone, original): &Group, path: &Path, ledger: &mut Ledger) -> Option<()> {
+    fn add_spellings(&mut self, (zone, original): &Group, path: &Path, ledger: &mut Room) -> Option<()> {
         let zone = &self.lowering.plane.zones[*zone];
         let Some(host) = host_of(original.as_ref(), zone.hostname.as_ref()) else { return Some(()) };
         for _ in 0..SPELLINGS {
@@ -235,7 +216,7 @@ impl<'a> TableSizes<'a> {
         group: &Group,
         path: &Path,
         name: usize,
-        ledger: &mut Ledger,
+        ledger: &mut Room,
     ) -> Option<()> {
         let (zone, original) = group;
         let Some(path) = path.spellings() else { return Some(()) };
@@ -248,23 +229,24 @@ impl<'a> TableSizes<'a> {
     }
 
     /// Charges the rule of a Route for requests that came in at another address, and its upstream.
-    fn add_address(&mut self, zone: usize, ledger: &mut Ledger) -> Option<()> {
+    fn add_address(&mut self, zone: usize, ledger: &mut Room) -> Option<()> {
         let zone = &self.lowering.plane.zones[zone];
         if zone.address().is_none() {
             return Some(());
         }
         ledger.take(address_bytes(zone), 0)?;
-        self.add_upstreams(&Action::status(MISDIRECTED), ledger)
+        let upstreams = [SharedKey::Upstream(Target::Status(MISDIRECTED)), SharedKey::Nowhere];
+        self.add_shared(upstreams, ledger)
     }
 
     /// Charges the additions of a new row to the lists of open cells, except its own.
     fn continue_others(
         &mut self,
         (zone, original): &Group,
-        (path, method): Region<'a>,
+        region: Region<'a>,
         is_new: bool,
         bytes: usize,
-        ledger: &mut Ledger,
+        ledger: &mut Room,
     ) -> Option<()> {
         let open = &self.zones[*zone].open;
         // The group's own cells and those of narrower groups.
@@ -273,8 +255,7 @@ impl<'a> TableSizes<'a> {
                 open.get(original).map(|_| original.clone()).into_iter().collect()
             }
             _ => {
-                let is_below =
-                    |name: &&Option<Hostname>| *name == original || covers(original.as_ref(), name.as_ref());
+                let is_below = |name: &&Option<Hostname>| hostname_covers(original.as_ref(), name.as_ref());
                 open.keys().filter(is_below).cloned().collect()
             }
         };
@@ -285,12 +266,12 @@ impl<'a> TableSizes<'a> {
                 let Some(open) = self.zones[*zone].open.get(&group.1).and_then(|of| of.get(index)) else {
                     break;
                 };
-                let is_related = path.covers(open.path) || open.path.covers(path);
-                let is_same = is_own && open.path == path && open.method == method;
-                if !is_related || is_same || !fits(open.method, method) {
+                let (own, path) = (open.region, region.path);
+                let is_related = path.covers(own.path) || own.path.covers(path);
+                if !is_related || (is_own && own == region) || !own.meets(region.method) {
                     continue;
                 }
-                let lists = open.regions.iter().filter(|(region, _)| path.covers(region)).count();
+                let lists = open.regions.iter().filter(|other| path.covers(other.path)).count();
                 ledger.take(bytes.saturating_mul(lists), 0)?;
                 if is_new {
                     self.add_regions(&group, index, ledger)?;
@@ -301,16 +282,19 @@ impl<'a> TableSizes<'a> {
     }
 
     /// Charges the continuation of a cell that becomes open.
-    fn open(&mut self, group: &Group, (path, method): Region<'a>, ledger: &mut Ledger) -> Option<()> {
-        let open = Open { path, method, regions: BTreeSet::from([(path, method)]) };
+    fn open(&mut self, group: &Group, region: Region<'a>, ledger: &mut Room) -> Option<()> {
+        let open = Open { region, regions: BTreeSet::from([region]) };
         let of_group = self.zones[group.0].open.entry(group.1.clone()).or_default();
         of_group.push(open);
         let index = of_group.len() - 1;
-        self.journal.push(Added::Open(group.clone()));
-        ledger.take(ROUTE_SIZES.split + self.listed(group, path), 0)?;
+        let (zone, original) = group.clone();
+        self.journal.push(Box::new(move |sizes| {
+            sizes.zones[zone].open.entry(original).or_default().pop();
+        }));
+        ledger.take(ROUTE_SIZES.split + self.listed(group, region.path), 0)?;
         if self.may_spell {
             // Its list may go on in a protected row.
-            self.add_spellings(group, path, ledger)?;
+            self.add_spellings(group, region.path, ledger)?;
         }
         self.add_regions(group, index, ledger)
     }
@@ -318,36 +302,42 @@ impl<'a> TableSizes<'a> {
     /// Bytes of the rows in the continuation of a list for a path: at most those of all cells that cover it.
     fn listed(&self, (zone, original): &Group, path: &Path) -> usize {
         let cells = self.zones[*zone].counting(original.as_ref()).flat_map(|(_, cells)| cells.covering(path));
-        cells.map(|cell| cell.state.bytes).sum()
+        cells.map(|(_, cell)| cell.bytes).sum()
     }
 
     /// Charges the new Routes that continue an open cell: where rows of wider hostnames begin to count, or rows with
     /// a method.
-    fn add_regions(&mut self, group: &Group, index: usize, ledger: &mut Ledger) -> Option<()> {
+    fn add_regions(&mut self, group: &Group, index: usize, ledger: &mut Room) -> Option<()> {
         let (zone, original) = (&self.zones[group.0], &group.1);
-        let &Open { path, method, ref regions } = zone.open.get(original)?.get(index)?;
+        let Open { region: Region { path, method }, regions } = zone.open.get(original)?.get(index)?;
+        let (path, method) = (*path, *method);
         let mut paths: BTreeSet<&'a Path> = BTreeSet::from([path]);
         for (_, cells) in zone.counting(original.as_ref()).filter(|(name, _)| *name != original) {
-            let below = cells.below(path).filter(|cell| cell.state.rows > 0 && fits(method, cell.method));
-            paths.extend(below.map(|cell| cell.path));
+            let below = cells.below(path).filter(|(region, cell)| cell.rows > 0 && region.meets(method));
+            paths.extend(below.map(|(region, _)| region.path));
         }
         let mut new: Vec<Region<'a>> = Vec::new();
         for path in paths {
             let mut methods = BTreeSet::from([method]);
             if method.is_none() {
                 let covering = zone.counting(original.as_ref()).flat_map(|(_, cells)| cells.covering(path));
-                methods.extend(covering.filter(|cell| cell.state.rows > 0).map(|cell| cell.method));
+                methods.extend(covering.filter(|(_, cell)| cell.rows > 0).map(|(region, _)| region.method));
             }
-            let of_path = methods.into_iter().map(|method| (path, method));
+            let of_path = methods.into_iter().map(|method| Region { path, method });
             new.extend(of_path.filter(|region| !regions.contains(region)));
         }
         for region in new {
-            let (path, method) = region;
+            let Region { path, method } = region;
             ledger.take(ROUTE_SIZES.split + self.listed(group, path), 0)?;
-            if let Some(open) = self.zones[group.0].open.get_mut(original).and_then(|of| of.get_mut(index)) {
+            if let Some(open) = self.open_cell(group, index) {
                 open.regions.insert(region);
             }
-            self.journal.push(Added::Region { group: group.clone(), open: index, region });
+            let of = group.clone();
+            self.journal.push(Box::new(move |sizes| {
+                if let Some(open) = sizes.open_cell(&of, index) {
+                    open.regions.remove(&region);
+                }
+            }));
             self.add_route(group, path, method, ledger)?;
             if self.may_spell {
                 self.add_spellings(group, path, ledger)?;
@@ -356,48 +346,30 @@ impl<'a> TableSizes<'a> {
         Some(())
     }
 
-    /// Charges the upstreams and the service of a rule that are not there yet.
-    pub(super) fn add_shared(&mut self, sizes: &RuleSizes<'a>, ledger: &mut Ledger) -> Option<()> {
-        self.add_upstreams(&sizes.action, ledger)?;
-        let mut services = sizes.services();
-        services.try_for_each(|service| self.add_service(service, ledger))
-    }
-
-    /// Charges the upstreams that an action takes and that are not there yet.
-    pub(super) fn add_upstreams(&mut self, action: &Action, ledger: &mut Ledger) -> Option<()> {
-        for (target, _) in &action.targets {
-            self.add_upstream(UpstreamKey::Target(*target), ledger)?;
-            if matches!(target, Target::Status(_) | Target::Redirect) {
-                self.add_upstream(UpstreamKey::Nowhere, ledger)?;
-            }
-        }
-        Some(())
-    }
-
-    /// Charges an upstream, unless it is there.
-    pub(super) fn add_upstream(&mut self, upstream: UpstreamKey, ledger: &mut Ledger) -> Option<()> {
-        let Entry::Vacant(entry) = self.shared.upstreams.entry(upstream) else { return Some(()) };
-        let bytes = *entry.insert(upstream_bytes(&self.lowering, self.prefix, upstream));
-        self.journal.push(Added::Upstream(upstream));
-        ledger.take(bytes, 0)
+    /// Charges the shared documents that are not there yet.
+    pub(in crate::lower) fn add_shared(
+        &mut self,
+        keys: impl IntoIterator<Item = SharedKey>,
+        ledger: &mut Room,
+    ) -> Option<()> {
+        keys.into_iter().try_for_each(|key| {
+            let Entry::Vacant(entry) = self.shared.entry(key) else { return Some(()) };
+            let key = entry.key().clone();
+            let bytes = *entry.insert(key.bytes(&self.lowering, self.prefix));
+            self.journal.push(Box::new(move |sizes| {
+                sizes.shared.remove(&key);
+            }));
+            ledger.take(bytes, 0)
+        })
     }
 
     /// Charges the documents of a status that Routes answer: its service, and its upstream where conditions choose it.
-    pub(super) fn add_status(&mut self, status: u16, ledger: &mut Ledger) -> Option<()> {
-        self.add_upstreams(&Action::status(status), ledger)?;
-        self.add_service(ServiceKey::Status(status), ledger)
+    pub(super) fn add_status(&mut self, status: u16, ledger: &mut Room) -> Option<()> {
+        self.add_shared(SharedKey::of_action(&Action::status(status)), ledger)
     }
 
-    /// Charges a service, unless it is there.
-    fn add_service(&mut self, service: ServiceKey, ledger: &mut Ledger) -> Option<()> {
-        let Entry::Vacant(entry) = self.shared.services.entry(service.clone()) else { return Some(()) };
-        let bytes = *entry.insert(service_bytes(&service, self.lowering.policies, self.prefix));
-        self.journal.push(Added::Service(service));
-        ledger.take(bytes, 0)
-    }
-
-    /// Takes the charges of upstreams and services.
-    pub(super) fn take_shared(&mut self) -> SharedCharges {
+    /// Takes the charges of shared documents.
+    pub(super) fn take_shared(&mut self) -> BTreeMap<SharedKey, usize> {
         std::mem::take(&mut self.shared)
     }
 
@@ -410,41 +382,12 @@ impl<'a> TableSizes<'a> {
     /// Reverts the additions since the last commit.
     pub(super) fn roll_back(&mut self) {
         self.patterns.roll_back();
-        while let Some(added) = self.journal.pop() {
-            match added {
-                Added::Row { group: (zone, original), path, method, before } => {
-                    let make = || Cell::new(path, method);
-                    let cells = self.zones[zone].groups.entry(original).or_insert_with(PathMap::new);
-                    let cell = cells.entry(path, method, make);
-                    cell.state = before;
-                }
-                Added::Open((zone, original)) => {
-                    if let Some(of_group) = self.zones[zone].open.get_mut(&original) {
-                        of_group.pop();
-                    }
-                }
-                Added::Region { group: (zone, original), open, region } => {
-                    let of_group = self.zones[zone].open.get_mut(&original);
-                    if let Some(open) = of_group.and_then(|of_group| of_group.get_mut(open)) {
-                        open.regions.remove(&region);
-                    }
-                }
-                Added::Upstream(upstream) => {
-                    self.shared.upstreams.remove(&upstream);
-                }
-                Added::Service(service) => {
-                    self.shared.services.remove(&service);
-                }
-            }
+        while let Some(inverse) = self.journal.pop() {
+            inverse(self);
         }
     }
-}
 
-/// Whether a hostname strictly covers another one; none covers every name.
-fn covers(wider: Option<&Hostname>, narrower: Option<&Hostname>) -> bool {
-    match (wider, narrower) {
-        (_, None) => false,
-        (None, Some(_)) => true,
-        (Some(wider), Some(narrower)) => wider.covers_strictly(narrower),
+    fn open_cell(&mut self, (zone, original): &Group, index: usize) -> Option<&mut Open<'a>> {
+        self.zones[*zone].open.get_mut(original)?.get_mut(index)
     }
 }

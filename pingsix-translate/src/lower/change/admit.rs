@@ -8,16 +8,14 @@ use super::{LoweredPlane, LoweringDiff, Stale, Work};
 use crate::attach::ServedName;
 use crate::backends::Target;
 use crate::lower::Size;
-use crate::lower::budget::{Admission, RuleSizes, address_bytes, admit, route_bytes, upstream_bytes};
-use crate::lower::closure::Pattern;
-use crate::lower::host::{SPELLING, SPELLINGS};
+use crate::lower::budget::{Admission, RuleSizes, TableSizes, admit, oldest_first};
+use crate::lower::host::SPELLINGS;
 use crate::lower::lowering::Lowering;
 use crate::lower::plane::RuleRef;
-use crate::lower::route_sizes::QUOTED;
-use crate::lower::rows::{Placement, PlaneRows};
-use crate::lower::service::service_bytes;
+use crate::lower::room::Room;
+use crate::lower::rows::Placement;
+use crate::lower::shared::SharedKey;
 use crate::lower::table::host_of;
-use crate::lower::upstream::UpstreamKey;
 use crate::normalise::Path;
 
 impl LoweredPlane {
@@ -29,7 +27,7 @@ impl LoweredPlane {
         parts: &mut BTreeSet<PartKey>,
         work: &mut Work,
     ) -> Result<(), Stale> {
-        if self.admission.is_smaller() {
+        if self.admission.is_smaller {
             return Err(Stale);
         }
         if !self.is_recertified && !self.concerns(lowering, changed) {
@@ -44,7 +42,7 @@ impl LoweredPlane {
             work.growth = Some(growth);
             return Ok(());
         }
-        let now = admit_anew(lowering);
+        let now = self.admit_anew(lowering);
         if !now.has_certificates_of(&self.admission) {
             return Err(Stale);
         }
@@ -65,14 +63,19 @@ impl LoweredPlane {
         if let Some(growth) = work.growth {
             self.admission.age(growth, before, self.data_plane().size);
             if self.admission.is_outdated() {
-                self.admission = admit_anew(lowering);
+                self.admission = self.admit_anew(lowering);
                 if !self.admission.is_all() {
                     return Err(Stale);
                 }
             }
         }
-        self.documents.set_charged_ratio(self.admission.charged_ratio());
+        self.documents.data_plane.charged_ratio = self.admission.charged_ratio();
         Ok(())
+    }
+
+    /// The admission of all rules and certificates of a data plane.
+    fn admit_anew(&self, lowering: &Lowering<'_>) -> Admission {
+        admit(lowering, &self.placed.all(lowering), lowering.options.budget)
     }
 
     /// Whether a change concerns routes or backends of the data plane.
@@ -91,19 +94,19 @@ impl LoweredPlane {
         if self.admission.is_all() || self.is_recertified {
             return false;
         }
-        let prefix = self.documents.prefix();
-        let shared = self.admission.shared();
-        let mut backends = changed.backends.iter().map(|index| UpstreamKey::Target(Target::Backend(*index)));
-        let mut services = shared.services().filter(|(service, _)| service.has_any(changed.policies));
+        let prefix = self.documents.prefix;
+        let shared = &self.admission.shared;
+        let upstreams = changed.backends.iter().map(|index| SharedKey::Upstream(Target::Backend(*index)));
+        let upstreams = upstreams.filter_map(|key| Some((shared.get_key_value(&key)?.0, *shared.get(&key)?)));
+        let services = shared.range(SharedKey::Status(0)..).map(|(key, bytes)| (key, *bytes));
+        let services = services.filter(|(key, _)| key.has_any(changed.policies));
         changed.routes.iter().all(|(&route, change)| {
             change.is_there
                 && change
                     .before
                     .as_ref()
                     .is_some_and(|before| before.is_charged_like(&lowering.routes[route]))
-        }) && backends
-            .all(|upstream| shared.is_upstream_alike(upstream, || upstream_bytes(lowering, prefix, upstream)))
-            && services.all(|(service, bytes)| service_bytes(service, lowering.policies, prefix) == bytes)
+        }) && upstreams.chain(services).all(|(key, bytes)| key.bytes(lowering, prefix) == bytes)
     }
 
     /// Finds the parts with other rows because of the admission.
@@ -143,17 +146,14 @@ impl LoweredPlane {
             return None;
         }
         // When a route goes, its charge for shared documents may pass to other namespaces.
-        if self.admission.has_shares() && changed.routes.values().any(|change| change.before.is_some()) {
+        if self.admission.share.is_some() && changed.routes.values().any(|change| change.before.is_some()) {
             return None;
         }
-        let prefix = self.documents.prefix();
-        let mut growth = Size::default();
-        for backend in changed.backends {
-            growth.bytes += upstream_bytes(lowering, prefix, UpstreamKey::Target(Target::Backend(*backend)));
-        }
-        for service in self.services_of(changed.policies) {
-            growth.bytes += service_bytes(service, lowering.policies, prefix);
-        }
+        let (mut table, mut ledger) = (TableSizes::new(*lowering), Room::unlimited());
+        let backends = changed.backends.iter().map(|backend| SharedKey::Upstream(Target::Backend(*backend)));
+        table.add_shared(backends, &mut ledger)?;
+        let services = self.naming.services_of(changed.policies).cloned();
+        table.add_shared(services, &mut ledger)?;
         for (&route, change) in changed.routes {
             let now = Some(&lowering.routes[route]).filter(|_| change.is_there);
             for input in change.before.iter().chain(now) {
@@ -163,12 +163,18 @@ impl LoweredPlane {
                     is_simple.then_some(())?;
                 }
             }
-            for placement in now.into_iter().flat_map(|input| self.placed.places(lowering.plane, input)) {
-                self.grow_by(lowering, route, &placement, prefix, &mut growth);
+        }
+        let present = changed.routes.iter().filter(|(_, change)| change.is_there).map(|(route, _)| *route);
+        for rule in oldest_first(lowering.routes, &present.collect()) {
+            for placement in self.placed.places(lowering.plane, &lowering.routes[rule.route]) {
+                let sizes = RuleSizes::new(lowering, rule, &placement);
+                let shared = sizes.shared().filter(|shared| !self.naming.is_used(shared));
+                table.add_shared(shared, &mut ledger)?;
+                table.add_rows(rule, &placement, &sizes, &mut ledger)?;
+                self.add_listed(lowering, rule, &placement, &sizes, &mut ledger)?;
             }
         }
-        self.grow_by_each_other(lowering, changed, &mut growth);
-        Some(growth)
+        Some(ledger.used_of(Room::unlimited().left()))
     }
 
     /// Whether only the rows of one hostname determine the charge of a route's rows.
@@ -185,83 +191,29 @@ impl LoweredPlane {
         is_plain && stands_alone && !zone.is_divided()
     }
 
-    /// Adds the upper bound of a route's charge in a zone.
-    fn grow_by(
+    /// Charges the patterns that the Routes of a rule and the others of their hosts list for each other.
+    fn add_listed(
         &self,
         lowering: &Lowering<'_>,
-        route: usize,
+        rule: RuleRef,
         placement: &Placement,
-        prefix: usize,
-        growth: &mut Size,
-    ) {
-        let input = &lowering.routes[route];
-        let zone = &lowering.plane.zones[placement.zone];
-        let (hostname, address) = (zone.hostname.as_ref(), address_bytes(zone));
-        for (rule, content) in input.route.rules.iter().enumerate() {
-            let sizes = RuleSizes::new(lowering, RuleRef { route, rule }, placement);
-            for (target, _) in &sizes.action.targets {
-                for upstream in [UpstreamKey::Target(*target), UpstreamKey::Nowhere] {
-                    if !self.naming.upstreams.named.is_used(&upstream) {
-                        growth.bytes += upstream_bytes(lowering, prefix, upstream);
-                    }
-                }
-            }
-            for service in sizes.services().filter(|service| !self.naming.services.is_used(service)) {
-                growth.bytes += service_bytes(&service, lowering.policies, prefix);
-            }
-            for (matched, name, bytes) in sizes.rows(&content.matches, &placement.names) {
+        sizes: &RuleSizes<'_>,
+        ledger: &mut Room,
+    ) -> Option<()> {
+        let hostname = lowering.plane.zones[placement.zone].hostname.as_ref();
+        let spelled = |is_spelled: bool| if is_spelled { 1 + SPELLINGS } else { 1 };
+        for matched in &*lowering.rule(rule).1.matches {
+            let spellings = sizes.path_spellings(&matched.path).map(|(path, _)| path);
+            for name in &placement.names {
                 let host = host_of(name.original.as_ref(), hostname);
-                let (patterns, listed) = self.patterns.listed_with(host.as_ref(), &matched.path);
-                growth.bytes += prefix + route_bytes(matched.method) + bytes + address;
-                let hosts = host.as_ref().map_or(0, |host| host.as_str().len()) + QUOTED + patterns;
-                growth.bytes += hosts;
-                growth.matcher_entries += listed * lowering.hosts_of_host();
-                if sizes.has_spellings {
-                    growth.bytes += (hosts + SPELLING) * SPELLINGS;
-                }
-                if let Some((path, name)) = sizes.path_spellings(&matched.path) {
-                    let (patterns, listed) = self.patterns.listed_with(host.as_ref(), &path);
-                    let host = host.as_ref().map_or(0, |host| host.as_str().len()) + QUOTED;
-                    growth.bytes += prefix + route_bytes(None) + name + address + host + patterns;
-                    if lowering.may_spell() {
-                        growth.bytes += (host + patterns + SPELLING) * SPELLINGS;
-                    }
-                    growth.matcher_entries += listed * lowering.hosts_of_host();
-                }
+                let mut add = |path: &Path, times: usize| {
+                    let (bytes, count) = self.patterns.listed_with(host.as_ref(), path);
+                    ledger.take(bytes * times, count * lowering.hosts_of_host())
+                };
+                add(&matched.path, spelled(sizes.has_spellings))?;
+                spellings.iter().try_for_each(|path| add(path, spelled(lowering.may_spell())))?;
             }
         }
+        Some(())
     }
-
-    /// Adds the upper bound of the charge for the patterns that the changed routes list for each other.
-    fn grow_by_each_other(&self, lowering: &Lowering<'_>, changed: LoweringDiff<'_>, growth: &mut Size) {
-        let (mut own, mut times) = (Vec::new(), 0_usize);
-        for (&route, _) in changed.routes.iter().filter(|(_, change)| change.is_there) {
-            let input = &lowering.routes[route];
-            let places = self.placed.places(lowering.plane, input);
-            let names: usize = places.into_iter().map(|placement| placement.names.len()).sum();
-            let mut add = |path: &Path| {
-                let patterns = Pattern::of(Some(path));
-                let catch_alls = patterns.iter().filter(|pattern| pattern.catch_all).count();
-                times = times.saturating_add(catch_alls.saturating_mul(names));
-                own.extend(patterns);
-            };
-            for (rule, content) in input.route.rules.iter().enumerate() {
-                for matched in &*content.matches {
-                    add(&matched.path);
-                    let spellings = matched.path.spellings().filter(|_| input.is_protected(rule));
-                    spellings.iter().for_each(&mut add);
-                }
-            }
-        }
-        let bytes: usize = own.iter().map(Pattern::listed_len).sum();
-        growth.bytes = growth.bytes.saturating_add(bytes.saturating_mul(times));
-        let entries = own.len().saturating_mul(times).saturating_mul(lowering.hosts_of_host());
-        growth.matcher_entries = growth.matcher_entries.saturating_add(entries);
-    }
-}
-
-/// The admission of all rules and certificates of a data plane.
-fn admit_anew(lowering: &Lowering<'_>) -> Admission {
-    let rows = PlaneRows::new(lowering.plane, lowering.routes);
-    admit(lowering, &rows, lowering.options.budget)
 }

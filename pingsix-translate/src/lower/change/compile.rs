@@ -1,79 +1,94 @@
-//! Compiles the dirty parts of a group, and puts their Routes into the table.
+//! Compiles the dirty parts of a zone, and puts their Routes into the table.
 //!
-//! [`compile_zone`] gets one group with all rows that count for its dirty parts: the rows of the group, of wider
-//! names, and of all names that PingSIX matches by the same host, in the dirty segments and in the root. Hence the
-//! Routes of the dirty parts equal those of the whole zone. The Routes of other parts may differ from them and are
-//! dropped. Rows that are never reached are named at the Routes that take their requests, in any part. So the data
-//! plane is stale if there are such rows before or after the change.
+//! [`compile_zone`] gets all rows that count for the dirty parts: those of their groups, of wider names, and of all names
+//! that PingSIX matches by the same host, in the dirty segments and in the root. Hence the Routes of the dirty parts equal
+//! those of the whole zone. The Routes of other parts may differ from them and are dropped. Rows that are never reached
+//! are named at the Routes that take their requests, in any part. So the data plane is stale if there are such rows before
+//! or after the change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::dirty::Dirty;
-use super::part::{GroupKey, part_key, segment};
+use super::dirty::{Dirty, DirtyGroups};
+use super::part::{part_key, segment};
 use super::{LoweredPlane, Stale, Work, WrittenRoute};
+use crate::lower::budget::Group;
 use crate::lower::document::{RouteDraft, document_key, name_of_route};
 use crate::lower::lowering::Lowering;
 use crate::lower::plane::RuleRef;
 use crate::lower::room::Room;
 use crate::lower::rows::rows_of;
-use crate::lower::table::{Compiled, Only, Row, TableKey, TableRoute, Zone, compile_zone, host_of};
-use crate::model::{Hostname, Refusal};
+use crate::lower::table::{Compiled, Groups, Row, TableKey, TableRoute, Zone, compile_zone, host_of};
+use crate::model::{Hostname, Refusal, hostname_and_wider};
+use crate::pingsix::{DocumentKey, ResourceKind};
 
 impl LoweredPlane {
-    /// Compiles the dirty parts of a group.
-    pub(super) fn compile(
-        &mut self,
-        lowering: &Lowering<'_>,
-        key: &GroupKey,
-        dirty: &Dirty,
-        work: &mut Work,
-    ) -> Result<(), Stale> {
-        let &(zone, ref original) = key;
+    /// Compiles the groups with dirty parts. `is_guarded`: whether the guard of the zone is compiled, too.
+    pub(super) fn compile<'a>(
+        &self,
+        lowering: &Lowering<'a>,
+        (zone, is_guarded): (usize, bool),
+        dirty: &DirtyGroups,
+        room: &mut Room,
+    ) -> Result<Compiled<'a>, Stale> {
         let hostname = lowering.plane.zones[zone].hostname.clone();
-        let mut groups: BTreeMap<Option<Hostname>, Vec<Row<'_>>> = BTreeMap::new();
-        for name in context(original.as_ref(), hostname.as_ref()) {
-            let other = (zone, name);
-            if let Some(rows) = self.rows(lowering, &other, dirty)? {
-                groups.insert(other.1, rows);
+        let read = dirty.values().fold(Dirty::default(), Dirty::and);
+        let mut groups: BTreeMap<Option<Hostname>, Vec<Row<'a>>> = BTreeMap::new();
+        let names: BTreeSet<Option<Hostname>> =
+            dirty.keys().flat_map(|original| context(original.as_ref(), hostname.as_ref())).collect();
+        for name in names {
+            let group = (zone, name);
+            let mut rows = self.rows(lowering, &group, &read)?;
+            // Most hostnames have one row, and the capacity of a vector that grows is 4.
+            rows.shrink_to_fit();
+            if !rows.is_empty() {
+                groups.insert(group.1, rows);
             }
         }
-        let only = Only { original, divided: self.placed.zones[zone].is_divided() };
-        let zone_rows = Zone { hostname, guarded: false, groups };
-        let mut room = Room::of(lowering.options.budget);
-        let Compiled { groups, routes, unreached } =
-            compile_zone(zone_rows, Some(only), &mut room).ok_or(Stale)?;
-        if !unreached.is_empty() {
-            return Err(Stale);
+        let zone_rows = Zone { hostname, guarded: is_guarded, groups };
+        let is_divided = self.placed.zones[zone].is_divided();
+        compile_zone(zone_rows, is_divided, |group| dirty.contains_key(group), room).ok_or(Stale)
+    }
+
+    /// Replaces the Routes in the dirty parts of a zone.
+    pub(super) fn replace(
+        &mut self,
+        lowering: &Lowering<'_>,
+        zone: usize,
+        dirty: &DirtyGroups,
+        Compiled { groups, routes, .. }: Compiled<'_>,
+        work: &mut Work,
+    ) {
+        let mut before: BTreeSet<Arc<TableKey>> = BTreeSet::new();
+        for (original, dirty) in dirty {
+            before.extend(self.take_keys(&(zone, original.clone()), dirty));
         }
-        let mut before = self.take_keys(key, dirty);
-        let is_dirty = |route: &&TableRoute| dirty.holds(segment(route.key.path.as_ref()));
+        let is_dirty =
+            |route: &&TableRoute| dirty[&route.key.original].holds(segment(route.key.path.as_ref()));
         for route in routes.iter().filter(is_dirty) {
-            let drafted = lowering.draft(route, zone, &groups, &mut self.naming);
-            let part = part_key(zone, original.as_ref(), segment(route.key.path.as_ref()));
-            self.placed.parts.make(part).keys.insert(route.key.clone());
-            before.remove(&route.key);
-            self.put(route, route.room(&groups), drafted, work);
+            if !before.remove(&route.key) {
+                self.patterns.add(&route.key, &mut work.patterns);
+                work.to_close.insert(route.key.clone());
+            }
+            self.put(lowering, zone, &groups, route, work);
         }
         for key in before {
             self.take_out(&key, work);
         }
-        self.drop_empty(key, dirty);
-        Ok(())
+        for (original, dirty) in dirty {
+            self.drop_empty(&(zone, original.clone()), dirty);
+        }
     }
 
-    /// The rows of a group that count for its dirty parts; empty for an unknown group.
+    /// The rows of a group that count for dirty parts; empty for an unknown group.
     fn rows<'a>(
         &self,
         lowering: &Lowering<'a>,
-        group @ (zone, name): &GroupKey,
+        group @ (zone, name): &Group,
         dirty: &Dirty,
-    ) -> Result<Option<Vec<Row<'a>>>, Stale> {
+    ) -> Result<Vec<Row<'a>>, Stale> {
         let (zone, original) = (*zone, name.as_ref());
         let guard = self.admission.guard(group, lowering.routes);
-        if !self.placed.parts.has_group(zone, original) && guard.is_none() {
-            return Ok(None);
-        }
         let mut of_group = self
             .unreached
             .range(part_key(zone, original, "")..)
@@ -94,11 +109,11 @@ impl LoweredPlane {
             })
         });
         let rows = of_routes.filter(|row| dirty.reads(segment(Some(row.path)))).chain(guard);
-        Ok(Some(rows.collect()))
+        Ok(rows.collect())
     }
 
     /// Removes and returns the Routes in the dirty parts of a group.
-    fn take_keys(&mut self, group: &GroupKey, dirty: &Dirty) -> BTreeSet<Arc<TableKey>> {
+    fn take_keys(&mut self, group: &Group, dirty: &Dirty) -> BTreeSet<Arc<TableKey>> {
         let (zone, original) = (group.0, group.1.as_ref());
         let mut keys = BTreeSet::new();
         for segment in dirty.segments(&self.placed.parts, group) {
@@ -110,39 +125,40 @@ impl LoweredPlane {
     }
 
     /// Drops empty parts. Only dirty parts can have become empty.
-    fn drop_empty(&mut self, group: &GroupKey, dirty: &Dirty) {
+    fn drop_empty(&mut self, group: &Group, dirty: &Dirty) {
         for segment in dirty.segments(&self.placed.parts, group) {
             self.placed.parts.drop_empty(&part_key(group.0, group.1.as_ref(), &segment));
         }
     }
 
     /// Puts a Route into the table, and replaces the one with its key.
-    fn put(&mut self, route: &TableRoute, room: usize, drafted: RouteDraft, work: &mut Work) {
-        let RouteDraft { document, origin, uses, service, has_spellings, refused } = drafted;
-        let key = route.key.clone();
-        for upstream in &uses {
-            work.used.insert(*upstream);
-            self.naming.upstreams.named.add_use(upstream);
+    pub(super) fn put<'a>(
+        &mut self,
+        lowering: &Lowering<'a>,
+        zone: usize,
+        groups: &Groups<'a>,
+        route: &TableRoute,
+        work: &mut Work,
+    ) {
+        let RouteDraft { document, origin, uses, has_spellings, refused } =
+            lowering.draft(route, zone, groups, &mut self.naming);
+        let (key, room) = (route.key.clone(), route.room(groups));
+        if key.path.is_some() {
+            let part = part_key(zone, key.original.as_ref(), segment(key.path.as_ref()));
+            self.placed.parts.make(part).keys.insert(key.clone());
         }
-        if let Some(service) = &service {
-            work.services.insert(service.clone());
-            self.naming.services.add_use(service);
+        for shared in &uses {
+            work.used.insert(shared.clone());
+            self.naming.add_use(shared);
         }
         for (rule, refusal) in &refused {
             work.to_judge.insert(rule.route);
             self.refused.entry(*rule).or_default().insert(key.clone(), refusal.clone());
         }
-        let mut written = WrittenRoute {
-            uses,
-            service,
-            has_spellings,
-            refused,
-            room,
-            pattern_bytes: 0,
-            matcher_entries: 0,
-        };
+        let mut written =
+            WrittenRoute { uses, has_spellings, refused, room, pattern_bytes: 0, matcher_entries: 0 };
         self.room = self.room.saturating_add(room);
-        if let Some(before) = self.table.remove(&key) {
+        let document_key = if let Some(before) = self.table.remove(&key) {
             self.room -= before.room;
             self.give_up(&key, &before, &written.refused, work);
             if before.has_spellings != has_spellings {
@@ -150,13 +166,12 @@ impl LoweredPlane {
             }
             let WrittenRoute { pattern_bytes, matcher_entries, .. } = before;
             written = WrittenRoute { pattern_bytes, matcher_entries, ..written };
+            document_key(&key)
         } else {
-            self.naming.ids.assign(&name_of_route(&key));
-            self.patterns.add(&key, &mut work.patterns);
-            work.to_close.insert(key.clone());
-        }
-        self.documents.note_origin(document_key(&key), origin);
-        work.drafts.insert(key.clone(), document);
+            DocumentKey { kind: ResourceKind::Route, id: self.naming.ids.assign(&name_of_route(&key)) }
+        };
+        work.origins.push((document_key.clone(), origin));
+        work.drafts.insert(key.clone(), (document_key, document));
         self.table.insert(key, written);
     }
 
@@ -168,13 +183,9 @@ impl LoweredPlane {
         still: &[(RuleRef, Refusal)],
         work: &mut Work,
     ) {
-        for upstream in &route.uses {
-            work.used.insert(*upstream);
-            self.naming.upstreams.named.drop_use(upstream);
-        }
-        if let Some(service) = &route.service {
-            work.services.insert(service.clone());
-            self.naming.services.drop_use(service);
+        for shared in &route.uses {
+            work.used.insert(shared.clone());
+            self.naming.drop_use(shared);
         }
         for (rule, _) in &route.refused {
             work.to_judge.insert(rule.route);
@@ -203,15 +214,10 @@ impl LoweredPlane {
 
 /// The groups whose rows count for a group, and that group itself. `served` is the hostname of the zone.
 fn context(original: Option<&Hostname>, served: Option<&Hostname>) -> BTreeSet<Option<Hostname>> {
-    let and_wider = |name: &Hostname| {
-        let wider: Vec<Hostname> = name.wider().collect();
-        wider.into_iter().map(Some).chain([Some(name.clone()), None])
-    };
-    let mut context = BTreeSet::from([original.cloned()]);
-    context.extend(original.into_iter().flat_map(and_wider));
+    let mut context: BTreeSet<Option<Hostname>> = hostname_and_wider(original).collect();
     if host_of(original, served).as_ref() == served {
         // The names that PingSIX matches by the zone's own name.
-        context.extend(served.into_iter().flat_map(and_wider));
+        context.extend(hostname_and_wider(served));
     }
     context
 }

@@ -13,14 +13,18 @@ use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Stale;
-use super::part::{GroupKey, Part, PartKey, Parts};
+use super::part::{Part, PartKey, Parts, part_key};
 use super::placement::PlacementIndex;
+use crate::lower::budget::Group;
 use crate::lower::plane::Plane;
 use crate::lower::table::host_of;
-use crate::model::Hostname;
+use crate::model::{Hostname, hostname_and_wider, hostname_covers};
 
 /// The number of groups up to which a change is not compared with lowering everything.
 const MIN_GROUPS_FOR_FULL: usize = 32;
+
+/// The dirty parts of a zone, by group.
+pub(super) type DirtyGroups = BTreeMap<Option<Hostname>, Dirty>;
 
 /// Parts of a group that have to be compiled again.
 #[derive(Debug)]
@@ -29,7 +33,22 @@ pub(super) enum Dirty {
     Segments(BTreeSet<Box<str>>),
 }
 
+impl Default for Dirty {
+    fn default() -> Self {
+        Self::Segments(BTreeSet::new())
+    }
+}
+
 impl Dirty {
+    /// The parts of both.
+    pub(super) fn and(mut self, other: &Self) -> Self {
+        match other {
+            Self::All => self = Self::All,
+            Self::Segments(segments) => segments.iter().for_each(|segment| self.add(segment)),
+        }
+        self
+    }
+
     fn add(&mut self, segment: &str) {
         match self {
             Self::All => {}
@@ -53,7 +72,7 @@ impl Dirty {
     }
 
     /// The dirty segments of a group.
-    pub(super) fn segments(&self, parts: &Parts, (zone, original): &GroupKey) -> Vec<Box<str>> {
+    pub(super) fn segments(&self, parts: &Parts, (zone, original): &Group) -> Vec<Box<str>> {
         match self {
             Self::All => {
                 parts.of_group(*zone, original.as_ref()).map(|(segment, _)| segment.into()).collect()
@@ -63,13 +82,13 @@ impl Dirty {
     }
 
     /// The parts of a group whose rows count for the dirty segments.
-    pub(super) fn read<'p>(&self, parts: &'p Parts, (zone, original): &GroupKey) -> Vec<&'p Part> {
+    pub(super) fn read<'p>(&self, parts: &'p Parts, (zone, original): &Group) -> Vec<&'p Part> {
         match self {
             Self::All => parts.of_group(*zone, original.as_ref()).map(|(_, part)| part).collect(),
             Self::Segments(segments) => {
                 let root = std::iter::once("");
                 root.chain(segments.iter().map(AsRef::as_ref))
-                    .filter_map(|segment| parts.of_segment(*zone, original.as_ref(), segment))
+                    .filter_map(|segment| parts.get(&part_key(*zone, original.as_ref(), segment)))
                     .collect()
             }
         }
@@ -82,20 +101,20 @@ impl PlacementIndex {
         &self,
         plane: &Plane,
         parts: BTreeSet<PartKey>,
-    ) -> Result<BTreeMap<GroupKey, Dirty>, Stale> {
-        let mut dirty: BTreeMap<GroupKey, Dirty> = BTreeMap::new();
+    ) -> Result<BTreeMap<usize, DirtyGroups>, Stale> {
+        let (mut dirty, mut count): (BTreeMap<usize, DirtyGroups>, usize) = Default::default();
         let all: LazyCell<usize, _> =
             LazyCell::new(|| (0..self.zones.len()).map(|zone| self.parts.groups(zone).count()).sum());
         for PartKey { zone, original, segment } in parts {
-            let mut add = |group: Option<Hostname>| {
-                let of_group = dirty.entry((zone, group)).or_insert_with(|| Dirty::Segments(BTreeSet::new()));
-                of_group.add(&segment);
-            };
+            let of_zone = dirty.entry(zone).or_default();
+            count -= of_zone.len();
+            let mut add = |group: Option<Hostname>| of_zone.entry(group).or_default().add(&segment);
             for group in self.dependent(zone, plane.zones[zone].hostname.as_ref(), original.as_ref()) {
                 add(group);
             }
             add(original);
-            if dirty.len() > MIN_GROUPS_FOR_FULL && dirty.len() * 2 > *all {
+            count += of_zone.len();
+            if count > MIN_GROUPS_FOR_FULL && count * 2 > *all {
                 return Err(Stale);
             }
         }
@@ -111,9 +130,8 @@ impl PlacementIndex {
     ) -> Vec<Option<Hostname>> {
         let counts = &self.zones[zone];
         let host = host_of(original, served);
-        let is_below = |other: &&Option<Hostname>| {
-            other.as_ref().is_some_and(|name| original.is_none_or(|original| original.covers(name)))
-        };
+        let is_below =
+            |other: &&Option<Hostname>| other.is_some() && hostname_covers(original, other.as_ref());
         let mut groups = Vec::new();
         if original.is_none_or(Hostname::is_wildcard) {
             if counts.is_divided() {
@@ -125,9 +143,8 @@ impl PlacementIndex {
         }
         if host.as_ref() == served {
             // By the zone's own name, PingSIX matches rows with that name, with a wider one, and without any.
-            let wider = served.into_iter().flat_map(|name| name.wider().map(Some).chain([None]));
-            let alike = std::iter::once(served.cloned()).chain(wider);
-            groups.extend(alike.filter(|name| self.parts.has_group(zone, name.as_ref())));
+            groups
+                .extend(hostname_and_wider(served).filter(|name| self.parts.has_group(zone, name.as_ref())));
         }
         groups
     }

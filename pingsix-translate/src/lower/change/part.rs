@@ -41,14 +41,15 @@ impl Part {
     }
 }
 
-/// A group: index of the zone, original hostname.
-pub(super) type GroupKey = (usize, Option<Hostname>);
-
 /// The parts of all groups.
 #[derive(Debug, Default)]
 pub(super) struct Parts(BTreeMap<PartKey, Part>);
 
 impl Parts {
+    pub(super) fn get(&self, key: &PartKey) -> Option<&Part> {
+        self.0.get(key)
+    }
+
     pub(super) fn get_mut(&mut self, key: &PartKey) -> Option<&mut Part> {
         self.0.get_mut(key)
     }
@@ -87,16 +88,6 @@ impl Parts {
         self.of_group(zone, original).next().is_some()
     }
 
-    /// A part of a group.
-    pub(super) fn of_segment(
-        &self,
-        zone: usize,
-        original: Option<&Hostname>,
-        segment: &str,
-    ) -> Option<&Part> {
-        self.0.get(&part_key(zone, original, segment))
-    }
-
     /// The original hostnames of the groups of a zone.
     pub(super) fn groups(&self, zone: usize) -> impl Iterator<Item = &Option<Hostname>> {
         let parts = self.0.range(part_key(zone, None, "")..).take_while(move |(key, _)| key.zone == zone);
@@ -121,34 +112,26 @@ pub(super) struct ZoneCounts {
 impl ZoneCounts {
     /// Adds the rows of a route to the counts.
     pub(super) fn count(&mut self, input: &RouteInput, placement: &Placement) {
-        self.count_audience(input, placement, usize::saturating_add);
-        let counts =
-            [(&mut self.conditional, conditional_rows(input)), (&mut self.protected, protected_rows(input))];
-        for (by_group, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
-            for name in &placement.names {
-                *by_group.entry(name.original.clone()).or_default() += count;
-            }
-        }
+        self.change(input, placement, usize::saturating_add);
     }
 
     /// Subtracts the rows of a route from the counts.
     pub(super) fn discount(&mut self, input: &RouteInput, placement: &Placement) {
-        self.count_audience(input, placement, usize::saturating_sub);
+        self.change(input, placement, usize::saturating_sub);
+    }
+
+    fn change(&mut self, input: &RouteInput, placement: &Placement, by: fn(usize, usize) -> usize) {
         let counts =
             [(&mut self.conditional, conditional_rows(input)), (&mut self.protected, protected_rows(input))];
-        for (by_group, gone) in counts {
+        for (by_group, rows) in counts.into_iter().filter(|(_, rows)| *rows > 0) {
             for name in &placement.names {
-                if let Some(count) = by_group.get_mut(&name.original) {
-                    *count = count.saturating_sub(gone);
-                    if *count == 0 {
-                        by_group.remove(&name.original);
-                    }
+                let count = by_group.entry(name.original.clone()).or_default();
+                *count = by(*count, rows);
+                if *count == 0 {
+                    by_group.remove(&name.original);
                 }
             }
         }
-    }
-
-    fn count_audience(&mut self, input: &RouteInput, placement: &Placement, by: fn(usize, usize) -> usize) {
         let rows = || input.route.rules.iter().map(|rule| rule.matches.len()).sum::<usize>();
         match placement.scheme {
             Ok(RequestScheme::Plaintext) => {

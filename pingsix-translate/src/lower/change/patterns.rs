@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use super::{LoweredPlane, Stale, Work};
 use crate::lower::closure::{Closed, HostTree, Matched, Pattern, close, in_order};
-use crate::lower::path_map::{common_prefix, without_last_letter};
+use crate::lower::path_map::prefixes;
 use crate::lower::room::Room;
 use crate::lower::table::TableKey;
-use crate::model::{Hostname, Options};
+use crate::model::Hostname;
 use crate::normalise::{Path, PathKind, SpellingEnds, other_spellings};
 
 /// Added and removed patterns by host.
@@ -128,12 +128,12 @@ impl HostPatterns {
         below.flat_map(HostRoute::patterns).filter(|pattern| by.covers(pattern)).collect()
     }
 
-    /// An upper bound of the patterns that another Route of a host would list, and that would list its own: bytes and
-    /// patterns.
+    /// An upper bound of the patterns that another Route of a host would list, and of the Routes that would list its own:
+    /// bytes and patterns.
     pub(super) fn listed_with(&self, host: Option<&Hostname>, path: &Path) -> (usize, usize) {
         let (mut bytes, mut count) = (0, 0);
         for pattern in Pattern::of(Some(path)) {
-            let times = 1 + self.above(host, &pattern).len();
+            let times = self.above(host, &pattern).len();
             bytes += pattern.listed_len().saturating_mul(times);
             count += times;
             if pattern.catch_all {
@@ -203,27 +203,17 @@ impl HostPatterns {
     fn above(&self, host: Option<&Hostname>, pattern: &Pattern) -> BTreeSet<Arc<TableKey>> {
         let is_above =
             |own: &Pattern| own.catch_all && (own.literal == pattern.literal || own.covers(pattern));
-        let mut found = BTreeSet::new();
-        let mut rest = Some(&*pattern.literal);
-        while let Some(text) = rest {
+        let last_up_to = |text: &str| {
             // No other text comes between.
             let behind = HostRoute::first(host, &[text, "\0"].concat());
-            let Some(last) = self.routes.range(..behind).next_back() else { break };
-            if last.host.as_ref() != host {
-                break;
-            }
-            let common = common_prefix(&last.text, text);
-            if common.len() < last.text.len() {
-                // A longer prefix of the pattern would come between this text and the pattern.
-                rest = Some(common);
-                continue;
-            }
-            let of_text = self.from(host, common).take_while(|route| *route.text == *common);
-            let above = of_text.filter(|route| route.patterns().iter().any(is_above));
-            found.extend(above.filter_map(|route| route.key.clone()));
-            rest = without_last_letter(common);
-        }
-        found
+            let last = self.routes.range(..behind).next_back();
+            last.filter(|last| last.host.as_ref() == host).map(|last| &*last.text)
+        };
+        let texts = prefixes(&pattern.literal, last_up_to).into_iter();
+        let routes =
+            texts.flat_map(|text| self.from(host, text).take_while(move |route| *route.text == *text));
+        let above = routes.filter(|route| route.patterns().iter().any(is_above));
+        above.filter_map(|route| route.key.clone()).collect()
     }
 
     /// Determines which hosts cover each other.
@@ -250,7 +240,7 @@ impl HostPatterns {
 
 impl LoweredPlane {
     /// Lists the patterns of Routes that are new, or whose host has other patterns.
-    pub(super) fn close(&mut self, work: &mut Work, options: &Options) -> Result<(), Stale> {
+    pub(super) fn close(&mut self, work: &mut Work) -> Result<(), Stale> {
         let mut to_close = std::mem::take(&mut work.to_close);
         for (host, of_host) in &work.patterns {
             to_close.extend(
@@ -274,13 +264,7 @@ impl LoweredPlane {
             .any(|key| self.table.contains_key(key) && self.patterns.is_linked(key.host().as_ref()));
         if linked_changed {
             let together = self.of_hosts(&self.patterns.linked);
-            let hosts: Vec<Option<Hostname>> = together.iter().map(|key| key.host()).collect();
-            let matched: Vec<Matched<'_>> = together
-                .iter()
-                .zip(&hosts)
-                .map(|(key, host)| Matched { path: key.path.as_ref(), host: host.as_ref() })
-                .collect();
-            let closed = close(&matched, &mut Room::of(options.budget)).ok_or(Stale)?;
+            let closed = close_together(together.iter(), &mut work.room)?;
             work.closed = together.into_iter().zip(closed).collect();
         }
         for key in to_close {
@@ -301,4 +285,15 @@ impl LoweredPlane {
         let of_hosts = self.table.keys().filter(|key| key.host().is_some_and(|host| hosts.contains(&host)));
         of_hosts.cloned().collect()
     }
+}
+
+/// The patterns of Routes that are closed together. Hosts of other Routes neither cover their hosts nor are covered by them.
+pub(super) fn close_together<'k>(
+    keys: impl Iterator<Item = &'k Arc<TableKey>>,
+    room: &mut Room,
+) -> Result<Vec<Closed>, Stale> {
+    let hosts: Vec<(&TableKey, Option<Hostname>)> = keys.map(|key| (&**key, key.host())).collect();
+    let routes = hosts.iter();
+    let matched = routes.map(|(key, host)| Matched { path: key.path.as_ref(), host: host.as_ref() });
+    close(&matched.collect::<Vec<_>>(), room).ok_or(Stale)
 }

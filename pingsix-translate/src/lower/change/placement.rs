@@ -11,7 +11,7 @@ use super::part::{PartKey, Parts, ZoneCounts, part_key, segments};
 use super::{RouteChange, Stale};
 use crate::lower::lowering::Lowering;
 use crate::lower::plane::Plane;
-use crate::lower::rows::{Placement, Placer, RouteInput, serve_over_tls};
+use crate::lower::rows::{Placement, Placer, Places, RouteInput, serve_over_tls};
 
 /// The routes of a data plane in their places.
 ///
@@ -29,6 +29,21 @@ impl PlacementIndex {
     pub(super) fn new(plane: &Plane) -> Self {
         let zones = plane.zones.iter().map(|_| ZoneCounts::default()).collect();
         Self { placer: Placer::new(plane), parts: Parts::default(), zones }
+    }
+
+    /// Adds all routes to an empty index.
+    pub(super) fn fill(&mut self, lowering: &Lowering<'_>, places: Places) {
+        for (route, places) in places {
+            for placement in &places {
+                self.add(route, &lowering.routes[route], placement, |_| {});
+            }
+        }
+        self.parts.pack();
+    }
+
+    /// The places of all routes.
+    pub(super) fn all(&self, lowering: &Lowering<'_>) -> Places {
+        self.placer.place_all(lowering.plane, lowering.routes)
     }
 
     /// The places of a route.
@@ -51,19 +66,14 @@ impl PlacementIndex {
     }
 
     /// Adds a route to a place, and names the parts with its rows.
-    fn add(&mut self, route: usize, input: &RouteInput, placement: &Placement, tell: impl FnMut(PartKey)) {
-        self.zones[placement.zone].count(input, placement);
-        self.add_parts(route, input, placement, tell);
-    }
-
-    /// Adds a route to the parts of a place, and names them.
-    pub(super) fn add_parts(
+    fn add(
         &mut self,
         route: usize,
         input: &RouteInput,
         placement: &Placement,
         mut tell: impl FnMut(PartKey),
     ) {
+        self.zones[placement.zone].count(input, placement);
         for part in parts_of(input, placement) {
             self.parts.make(part.clone()).routes.insert(route);
             tell(part);

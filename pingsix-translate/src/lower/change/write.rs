@@ -6,94 +6,60 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{LoweredPlane, Stale, Work};
-use crate::backends::Target;
+use super::{Draft, LoweredPlane, Stale, Work};
 use crate::lower::DataPlane;
+use crate::lower::closure::Closed;
 use crate::lower::document::document_key;
 use crate::lower::lowering::Lowering;
 use crate::lower::naming::WrittenDocument;
-use crate::lower::service::ServiceKey;
-use crate::lower::ssl::ServedCertificates;
+use crate::lower::ssl::{ServedCertificate, ServedCertificates};
 use crate::lower::table::TableKey;
-use crate::lower::upstream::UpstreamKey;
-use crate::model::{ObjectKey, Provenance};
+use crate::model::Provenance;
 use crate::pingsix::validate::encode;
-use crate::pingsix::{Document, DocumentKey, LazyDocument, ResourceKind, canonical_prefix, listed_bytes};
+use crate::pingsix::{Document, DocumentKey, LazyDocument, ResourceKind, listed_bytes};
 
 /// The documents of a data plane with their size.
 #[derive(Debug)]
 pub(super) struct Documents {
-    data_plane: DataPlane,
+    pub(super) data_plane: DataPlane,
     /// Length of the prefix of all keys.
-    prefix: usize,
+    pub(super) prefix: usize,
 }
 
 impl Documents {
     /// No documents.
     pub(super) fn new(lowering: &Lowering<'_>) -> Self {
-        let prefix = canonical_prefix(&lowering.plane.key.prefix(&lowering.options.root)).len();
+        let prefix = lowering.prefix();
         Self { data_plane: DataPlane::default(), prefix }
     }
 
-    /// Fills an empty set with documents, faster than one by one.
-    pub(super) fn fill(&mut self, documents: Vec<WrittenDocument>) {
-        let listed = documents.iter().map(|(key, document, _)| listed_bytes(key, document) + self.prefix);
-        self.data_plane.size.bytes = listed.sum();
-        let parted =
-            documents.into_iter().map(|(key, document, origin)| ((key.clone(), document), (key, origin)));
-        let (contents, origins): (Vec<_>, Vec<_>) = parted.unzip();
-        self.data_plane.config = contents.into_iter().collect();
-        self.data_plane.provenance = origins.into_iter().collect();
-    }
-
-    pub(super) const fn data_plane(&self) -> &DataPlane {
-        &self.data_plane
-    }
-
-    /// Sets the charged part of the budget.
-    pub(super) const fn set_charged_ratio(&mut self, part: f64) {
-        self.data_plane.charged_ratio = part;
-    }
-
-    /// Length of the prefix of all keys.
-    pub(super) const fn prefix(&self) -> usize {
-        self.prefix
-    }
-
-    /// The bytes of a document in the list response; 0 without a document.
-    fn bytes(&self, key: &DocumentKey) -> usize {
-        let document = self.data_plane.config.get_lazy(key);
-        document.map_or(0, |document| listed_bytes(key, document) + self.prefix)
-    }
-
-    /// Inserts or replaces a document.
-    fn set(&mut self, key: DocumentKey, document: LazyDocument) {
-        let was = self.bytes(&key);
-        let size = &mut self.data_plane.size;
-        size.bytes = size.bytes - was + listed_bytes(&key, &document) + self.prefix;
-        self.data_plane.config.put(key, document);
-    }
-
-    /// Inserts a document, or replaces a different one, and sets its origins.
-    fn put(&mut self, (key, document, origin): WrittenDocument) {
-        if self.data_plane.config.get_lazy(&key) != Some(&document) {
-            self.set(key.clone(), document);
-        }
-        self.note_origin(key, origin);
+    /// Inserts or replaces documents, and sets their origins. Of an empty set, this is faster than one by one.
+    pub(super) fn put_all(
+        &mut self,
+        mut documents: Vec<(DocumentKey, LazyDocument)>,
+        mut origins: Vec<(DocumentKey, Provenance)>,
+    ) {
+        let DataPlane { config, provenance, size, .. } = &mut self.data_plane;
+        documents.retain(|(key, document)| {
+            let before = config.get_lazy(key);
+            let is_changed = before != Some(document);
+            if is_changed {
+                let was = before.map_or(0, |before| listed_bytes(key, before) + self.prefix);
+                size.bytes = size.bytes - was + listed_bytes(key, document) + self.prefix;
+            }
+            is_changed
+        });
+        config.extend(documents);
+        origins.retain(|(key, origin)| provenance.get(key) != Some(origin));
+        provenance.extend(origins);
     }
 
     /// Removes a document, if it exists.
     pub(super) fn remove(&mut self, key: &DocumentKey) {
-        self.data_plane.size.bytes -= self.bytes(key);
-        self.data_plane.config.remove(key);
-        self.data_plane.provenance.remove(key);
-    }
-
-    /// Sets the origins of a document.
-    pub(super) fn note_origin(&mut self, key: DocumentKey, origin: Provenance) {
-        if self.data_plane.provenance.get(&key) != Some(&origin) {
-            self.data_plane.provenance.insert(key, origin);
-        }
+        let DataPlane { config, provenance, size, .. } = &mut self.data_plane;
+        size.bytes -= config.get_lazy(key).map_or(0, |document| listed_bytes(key, document) + self.prefix);
+        config.remove(key);
+        provenance.remove(key);
     }
 
     /// Replaces the count of matcher entries of a Route.
@@ -104,96 +70,61 @@ impl Documents {
 }
 
 impl LoweredPlane {
-    /// Writes Routes that are new or list other patterns. Of known documents, only the patterns are decoded, unless
-    /// they have to be replaced.
+    /// Writes Routes that are new or list other patterns.
     pub(super) fn write(&mut self, work: &mut Work) -> Result<(), Stale> {
         let mut drafts = std::mem::take(&mut work.drafts);
         let mut closed = std::mem::take(&mut work.closed);
         let keys: BTreeSet<Arc<TableKey>> = drafts.keys().chain(closed.keys()).cloned().collect();
-        for key in keys {
-            let Some(written) = self.table.get_mut(&key) else { continue };
-            let document_key = document_key(&key);
-            let patterns = closed.remove(&key).map(|closed| {
-                let closed = if written.has_spellings { closed.with_spellings() } else { closed };
-                let (bytes, matcher_entries) = (closed.bytes(), closed.matcher_entries());
-                self.room = self.room.saturating_sub(written.pattern_bytes).saturating_add(bytes);
-                self.documents.replace_matcher_entries(written.matcher_entries, matcher_entries);
-                (written.pattern_bytes, written.matcher_entries) = (bytes, matcher_entries);
-                closed.into_patterns()
-            });
-            let held = self.documents.data_plane.config.get_lazy(&document_key);
-            let (mut document, patterns) = match (drafts.remove(&key), patterns) {
-                (Some(draft), patterns) => {
-                    let before = || held.and_then(LazyDocument::route_patterns);
-                    (draft, patterns.or_else(before).ok_or(Stale)?)
-                }
-                (None, Some(patterns)) => {
-                    // Hosts that cover each other are closed together. Most of their Routes list the same patterns as
-                    // before.
-                    if held.and_then(LazyDocument::route_patterns).as_ref() == Some(&patterns) {
-                        continue;
-                    }
-                    let Some(Document::Route(route)) = held.map(|held| held.look().into_owned()) else {
-                        return Err(Stale);
-                    };
-                    (route, patterns)
-                }
-                (None, None) => continue,
-            };
-            patterns.put_into(&mut document);
-            let document = encode(&document_key, &Document::Route(document));
-            self.routes_written += 1;
-            let is_same = held == Some(&document);
-            if !is_same {
-                self.documents.set(document_key, document);
-            }
-        }
+        keys.iter().try_for_each(|key| self.write_route(key, drafts.remove(key), closed.remove(key), work))
+    }
+
+    /// Writes a Route. Of a known document, only the patterns are decoded, unless they have to be replaced.
+    pub(super) fn write_route(
+        &mut self,
+        key: &TableKey,
+        draft: Option<Draft>,
+        closed: Option<Closed>,
+        work: &mut Work,
+    ) -> Result<(), Stale> {
+        let Some(written) = self.table.get_mut(key) else { return Ok(()) };
+        let patterns = closed.map(|closed| {
+            let closed = if written.has_spellings { closed.with_spellings() } else { closed };
+            let (bytes, matcher_entries) = (closed.bytes(), closed.matcher_entries());
+            self.room = self.room.saturating_sub(written.pattern_bytes).saturating_add(bytes);
+            self.documents.replace_matcher_entries(written.matcher_entries, matcher_entries);
+            (written.pattern_bytes, written.matcher_entries) = (bytes, matcher_entries);
+            closed.into_patterns()
+        });
+        let (document_key, draft) = match draft {
+            Some((document_key, draft)) => (document_key, Some(draft)),
+            None => (document_key(key), None),
+        };
+        let held = self.documents.data_plane.config.get_lazy(&document_key);
+        let before = || held.and_then(LazyDocument::route_patterns);
+        let (mut document, patterns) = match (draft, patterns) {
+            (Some(draft), patterns) => (draft, patterns.or_else(before).ok_or(Stale)?),
+            // Hosts that cover each other are closed together. Most of their Routes list the same patterns as before.
+            (None, Some(patterns)) if before().as_ref() == Some(&patterns) => return Ok(()),
+            (None, Some(patterns)) => match held.map(|held| held.look().into_owned()) {
+                Some(Document::Route(route)) => (route, patterns),
+                Some(_) | None => return Err(Stale),
+            },
+            (None, None) => return Ok(()),
+        };
+        patterns.put_into(&mut document);
+        let document = encode(&document_key, &Document::Route(document));
+        self.routes_written += 1;
+        work.documents.push((document_key, document));
         Ok(())
     }
 
-    /// Writes upstreams that are new or have other endpoints, and removes unused ones.
-    pub(super) fn write_upstreams(
-        &mut self,
-        lowering: &Lowering<'_>,
-        changed: &BTreeSet<usize>,
-        used: &BTreeSet<UpstreamKey>,
-    ) {
-        let changed = changed.iter().map(|index| UpstreamKey::Target(Target::Backend(*index)));
-        let all: BTreeSet<UpstreamKey> = used.iter().copied().chain(changed).collect();
-        for upstream in all {
-            // An unknown upstream is not used, and has no id.
-            if self.naming.upstreams.named.is_used(&upstream) {
-                if let Some(written) = self.naming.upstream(lowering, &upstream) {
-                    self.documents.put(written);
-                }
-            } else if let Some(key) = self.naming.upstreams.named.release(&upstream, &mut self.naming.ids) {
-                self.documents.remove(&key);
-            }
-        }
-    }
-
-    /// The services that contain these policies.
-    pub(super) fn services_of<'s>(
-        &'s self,
-        policies: &'s BTreeSet<Arc<ObjectKey>>,
-    ) -> impl Iterator<Item = &'s ServiceKey> {
-        self.naming.services.keys().filter(|service| service.has_any(policies))
-    }
-
-    /// Writes services that are new or whose policies have other contents, and removes unused ones.
-    pub(super) fn write_services(
-        &mut self,
-        lowering: &Lowering<'_>,
-        changed: &BTreeSet<Arc<ObjectKey>>,
-        used: &BTreeSet<ServiceKey>,
-    ) {
-        let all: BTreeSet<ServiceKey> = self.services_of(changed).chain(used).cloned().collect();
-        for service in all {
-            if self.naming.services.is_used(&service) {
-                if let Some(written) = self.naming.service(lowering, &service) {
-                    self.documents.put(written);
-                }
-            } else if let Some(key) = self.naming.services.release(&service, &mut self.naming.ids) {
+    /// Writes the shared documents that are used, and removes the others.
+    pub(super) fn write_shared(&mut self, lowering: &Lowering<'_>, work: &mut Work) {
+        for key in std::mem::take(&mut work.used) {
+            // An unknown document is not used, and has no id.
+            if self.naming.is_used(&key) {
+                work.extend(self.naming.shared(&key, lowering));
+            } else if let Some(key) = self.naming.release(&key) {
                 self.documents.remove(&key);
             }
         }
@@ -203,22 +134,34 @@ impl LoweredPlane {
     /// [`change`](Self::change) lowers the data plane anew.
     pub(crate) fn change_certificates(&mut self, before: &ServedCertificates, now: &ServedCertificates) {
         self.is_recertified |= before.served != now.served;
-        if !self.admission.certificate_refusals().is_empty() {
-            return;
+        if self.admission.certificate_refusals.is_empty() {
+            let written = self.written_certificates(before, now).into_iter();
+            let parted = written.map(|(key, document, origin)| ((key.clone(), document), (key, origin)));
+            let (documents, origins): (Vec<_>, Vec<_>) = parted.unzip();
+            self.documents.put_all(documents, origins);
         }
-        let (before, now) = (before.documents(|_| true), now.documents(|_| true));
+    }
+
+    /// The changed certificates that the budget admits. Removes old ones.
+    pub(super) fn written_certificates(
+        &mut self,
+        before: &ServedCertificates,
+        now: &ServedCertificates,
+    ) -> Vec<WrittenDocument> {
+        let is_shown = |served: &ServedCertificate| self.admission.shows(&served.name);
+        let (before, now) = (before.documents(is_shown), now.documents(is_shown));
         for certificate in before.keys().filter(|certificate| !now.contains_key(*certificate)) {
             if let Some(id) = self.certificates.remove(certificate) {
                 self.naming.ids.release(&id);
                 self.documents.remove(&DocumentKey { kind: ResourceKind::Ssl, id });
             }
         }
-        for (certificate, document) in now {
-            if before.get(&certificate) == Some(&document) {
-                continue;
-            }
-            let written = self.naming.certificate(&mut self.certificates, certificate, &document);
-            self.documents.put(written);
-        }
+        let changed =
+            now.into_iter().filter(|(certificate, document)| before.get(certificate) != Some(document));
+        changed
+            .map(|(certificate, document)| {
+                self.naming.certificate(&mut self.certificates, certificate, &document)
+            })
+            .collect()
     }
 }

@@ -1,6 +1,6 @@
 //! Tables small enough to be closed by hand.
 
-use super::super::table::{Answer, TableKey};
+use super::super::table::{Answer, TableKey, TableRoute};
 use super::*;
 use crate::model::Budget;
 
@@ -23,7 +23,7 @@ fn exact(host: &str, path: &str) -> TableRoute {
 }
 
 fn matched(routes: &[TableRoute]) -> Vec<Matched<'_>> {
-    routes.iter().map(Matched::by).collect()
+    routes.iter().map(|route| Matched { path: route.key.path.as_ref(), host: route.host.as_ref() }).collect()
 }
 
 /// `hosts` and `uris` of each Route, as they are written.

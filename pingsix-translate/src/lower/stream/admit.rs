@@ -62,11 +62,7 @@ pub(super) struct AdmittedByShares {
 impl Lowering<'_> {
     /// The budget without guards.
     pub(super) fn left_by_guards(&self, budget: Budget) -> Size {
-        let guards = self.lower(Some(&[])).plane.size;
-        Size {
-            bytes: budget.bytes.saturating_sub(guards.bytes),
-            matcher_entries: budget.matcher_entries.saturating_sub(guards.matcher_entries),
-        }
+        Size::of(budget).with(self.lower(Some(&[])).plane.size, usize::saturating_sub)
     }
 
     /// The rules that fit the shares of their namespaces. Each namespace is charged for its rules alone, which is

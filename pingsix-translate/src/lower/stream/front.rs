@@ -1,12 +1,12 @@
 //! Admission of fronted listeners: their certificates and routes come before the rules of stream routes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::Lowering;
 use super::document::Writer;
 use super::matches::StreamMatch;
-use crate::lower::Size;
-use crate::lower::budget::Share;
+use crate::lower::budget::{Share, Shares};
+use crate::lower::room::Room;
 use crate::model::{Budget, DataPlaneKey, Problem, Reason, Refusal, compare_age};
 use crate::stream::{StreamConfig, StreamKey};
 
@@ -38,8 +38,7 @@ impl Lowering<'_> {
         });
         let left = self.left_by_guards(budget);
         let share = Share::of(percent, left);
-        let mut all = left;
-        let mut namespaces: BTreeMap<&str, Size> = BTreeMap::new();
+        let (mut all, mut shares) = (Room::new(left), Shares::new(share));
         let mut written: BTreeSet<StreamKey> = BTreeSet::new();
         let mut admitted = AdmittedFronts::default();
         let mut of_gateway = Writer::new(self.backends);
@@ -49,37 +48,32 @@ impl Lowering<'_> {
             of_gateway.client_auth(validation);
         }
         let of_gateway = of_gateway.finish().config;
-        all = take(all, size(&of_gateway, self.prefix)).unwrap_or_default();
+        if all.take_size(self.size_of(&of_gateway)).is_none() {
+            all = Room::default();
+        }
         written.extend(of_gateway.iter().map(|(key, _)| key.clone()));
         for front in fronts {
             let listener = listener(front);
             let (config, keys) = self.documents_of(front, &written);
-            let size = size(&config, self.prefix);
-            let of_namespace = share
-                .map(|share| namespaces.get(&*listener.owner.name.namespace).copied().unwrap_or(share.size));
-            let rest = take(all, size);
-            let rest_of_namespace = of_namespace.map(|of| take(of, size));
-            match (rest, rest_of_namespace) {
-                (Some(rest), None | Some(Some(_))) => {
-                    all = rest;
-                    if let Some(rest) = rest_of_namespace.flatten() {
-                        namespaces.insert(&listener.owner.name.namespace, rest);
-                    }
-                    written.extend(keys);
-                    admitted.fronts.insert(front.listener);
-                }
-                (rest, _) => {
-                    let (reason, bound) = match share.filter(|_| rest.is_some()) {
-                        Some(share) => (Reason::ShareExceeded, share.named(&listener.owner.name.namespace)),
-                        None => (Reason::BudgetExceeded, format!("its budget of {} bytes", budget.bytes)),
-                    };
-                    let message = format!(
-                        "Data plane {plane} has no room for the listener: its certificates and those of older listeners \
-                         exceed {bound}. Its connections are closed."
-                    );
-                    admitted.problems.push(Refusal::new(listener.at(), reason, message).of(&listener.owner));
-                }
+            let size = self.size_of(&config);
+            let namespace = &listener.owner.name.namespace;
+            let fits = |mut room: Room| room.take_size(size).is_some();
+            if fits(all) && shares.left(namespace).is_none_or(fits) {
+                all.take_size(size).unwrap_or_default();
+                shares.take(&listener.owner, size);
+                written.extend(keys);
+                admitted.fronts.insert(front.listener);
+                continue;
             }
+            let (reason, bound) = match share.filter(|_| fits(all)) {
+                Some(share) => (Reason::ShareExceeded, share.named(namespace)),
+                None => (Reason::BudgetExceeded, format!("its budget of {} bytes", budget.bytes)),
+            };
+            let message = format!(
+                "Data plane {plane} has no room for the listener: its certificates and those of older listeners exceed \
+                 {bound}. Its connections are closed."
+            );
+            admitted.problems.push(Refusal::new(listener.at(), reason, message).of(&listener.owner));
         }
         admitted
     }
@@ -99,16 +93,4 @@ impl Lowering<'_> {
         }
         (config, keys)
     }
-}
-
-fn size(config: &StreamConfig, prefix: &str) -> Size {
-    Size { bytes: config.size_in_bytes(prefix), matcher_entries: config.matcher_entries() }
-}
-
-/// The rest of a size; `None` if another one is larger.
-fn take(from: Size, taken: Size) -> Option<Size> {
-    Some(Size {
-        bytes: from.bytes.checked_sub(taken.bytes)?,
-        matcher_entries: from.matcher_entries.checked_sub(taken.matcher_entries)?,
-    })
 }

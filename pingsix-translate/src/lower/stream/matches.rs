@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::attach::{Listener, Protocol, served_names};
-use crate::lower::plane::{most_specific, ports, wider};
+use crate::lower::plane::{most_specific, ports};
 use crate::lower::rows::RouteInput;
-use crate::model::{Hostname, compare_age, hostname_precedence};
+use crate::model::{Hostname, compare_age, hostname_precedence, wider_hostnames};
 use crate::stream::StreamProtocol;
 
 /// A match that a route, or PingSIX, can have: the connections of a port, or those for one server name on it.
@@ -54,7 +54,7 @@ pub(super) fn stream_matches(
     let ports = ports(listeners, &tls, reads_names);
     for (&number, port) in &ports {
         for (hostname, &listener) in port {
-            let is_guarded = wider(hostname.as_ref()).any(|wider| port.contains_key(&wider));
+            let is_guarded = wider_hostnames(hostname.as_ref()).any(|wider| port.contains_key(&wider));
             let is_front = listeners[listener].is_fronted() && listeners[listener].is_served();
             if is_guarded || is_front {
                 let name = hostname.clone();
@@ -67,7 +67,7 @@ pub(super) fn stream_matches(
     }
     let protocols: BTreeMap<usize, StreamProtocol> = stream_listeners(listeners).collect();
     for (route, input) in routes.iter().enumerate() {
-        for index in input.listeners() {
+        for index in input.attached.listeners() {
             let Some(&protocol) = protocols.get(&index) else { continue };
             let listener = &listeners[index];
             let mut want = |name, original| {

@@ -2,16 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{RequestScheme, Row};
-use crate::lower::path_map::{PathEntry, PathMap};
+use super::Row;
+use crate::lower::path_map::{PathMap, Region};
 use crate::model::Kind;
 use crate::normalise::{Condition, Path};
 
 /// Rows of a group with one path and method.
-#[derive(Debug)]
-pub(super) struct Cell<'a> {
-    pub(super) path: &'a Path,
-    pub(super) method: Option<&'static str>,
+#[derive(Debug, Default)]
+pub(super) struct Cell {
     /// Positions in the group, in order, that some request reaches: each with conditions of its own, up to the first
     /// unconditional row of each audience.
     pub(super) rows: Vec<usize>,
@@ -20,26 +18,17 @@ pub(super) struct Cell<'a> {
     pub(super) reach: ReachedSchemes,
 }
 
-/// Whether a zone has rows that count only for requests with or without TLS. If not, there is one audience.
+/// The audiences of a zone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SchemeSet {
-    split: bool,
+    /// Whether the zone may have rows that count only for requests with or without TLS. If not, there is one audience.
+    pub(super) is_divided: bool,
 }
 
 impl SchemeSet {
-    /// The audiences of a zone's rows.
-    pub(super) fn of<'r, 'a: 'r>(mut rows: impl Iterator<Item = &'r Row<'a>>) -> Self {
-        Self { split: rows.any(|row| row.scheme != RequestScheme::Any) }
-    }
-
-    /// The audiences of a zone with or without such rows.
-    pub(super) const fn divided(divided: bool) -> Self {
-        Self { split: divided }
-    }
-
     /// Each audience, as whether it comes by TLS.
     fn iter(self) -> impl Iterator<Item = bool> {
-        std::iter::once(true).chain(self.split.then_some(false))
+        std::iter::once(true).chain(self.is_divided.then_some(false))
     }
 }
 
@@ -84,38 +73,20 @@ impl ReachedSchemes {
     }
 }
 
-impl<'a> Cell<'a> {
-    fn new(path: &'a Path, method: Option<&'static str>) -> Self {
-        Self { path, method, rows: Vec::new(), shadowed: Vec::new(), reach: ReachedSchemes::default() }
-    }
-}
-
-impl PathEntry for Cell<'_> {
-    fn path(&self) -> &Path {
-        self.path
-    }
-
-    fn method(&self) -> Option<&'static str> {
-        self.method
-    }
-}
-
 /// The cells of a group, whose rows are in order.
-pub(super) fn cells<'a>(rows: &[Row<'a>], schemes: SchemeSet) -> PathMap<'a, Cell<'a>> {
-    let mut cells = PathMap::new();
+pub(super) fn cells<'a>(rows: &[Row<'a>], schemes: SchemeSet) -> PathMap<'a, Cell> {
+    let mut cells: PathMap<'a, Cell> = PathMap::default();
     // Equal conditions may be separated, so each cell remembers its own.
-    let mut tried: BTreeSet<(bool, &Path, Option<&'static str>, &[Condition])> = BTreeSet::new();
+    let mut tried: BTreeSet<(bool, Region<'_>, &[Condition])> = BTreeSet::new();
     let oldest = oldest_ingresses(rows);
     for (position, row) in rows.iter().enumerate() {
-        let (path, method) = (row.path, row.method);
-        let of_other = oldest.get(path).filter(|oldest| oldest.route != row.route);
+        let of_other = oldest.get(row.path).filter(|oldest| oldest.route != row.route);
         if let Some(oldest) = of_other.filter(|_| !row.state.is_guard()) {
-            let make = || Cell::new(path, oldest.method);
-            cells.entry(path, oldest.method, make).shadowed.push(position);
+            cells.entry(oldest.region()).shadowed.push(position);
             continue;
         }
-        let cell = cells.entry(path, method, || Cell::new(path, method));
-        if cell.reach.pass(row, schemes, |tls| tried.insert((tls, path, method, row.conditions))) {
+        let cell = cells.entry(row.region());
+        if cell.reach.pass(row, schemes, |tls| tried.insert((tls, row.region(), row.conditions))) {
             cell.rows.push(position);
         } else if !row.state.is_guard() {
             cell.shadowed.push(position);

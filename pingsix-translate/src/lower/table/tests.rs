@@ -70,7 +70,7 @@ fn compile(zone: Option<&str>, rows: &[Written]) -> Vec<String> {
 
 fn compile_parts(zone: Option<&str>, parts: &Parts) -> Vec<String> {
     let Compiled { groups, mut routes, .. } =
-        compile_zone(parts.zone(zone), None, &mut Room::unlimited()).unwrap();
+        compile_zone(parts.zone(zone), false, |_| true, &mut Room::unlimited()).unwrap();
     routes.sort_by_key(|route| route.key.priority(false));
     let describe = |route: &TableRoute| {
         let host = route.host.as_ref().map_or("any", |host| host.as_str());
@@ -270,7 +270,7 @@ fn a_table_there_is_no_room_for_is_given_up() {
     let parts = Parts::of(&rows);
     let room = |bytes: usize| {
         let mut room = Room::of(Budget { bytes, matcher_entries: 0 });
-        compile_zone(parts.zone(None), None, &mut room).is_some()
+        compile_zone(parts.zone(None), false, |_| true, &mut room).is_some()
     };
     let needed = Room::of_route(0) + Room::of_route(1);
     assert!(room(needed));

@@ -48,7 +48,7 @@ impl PartialEq for IngressByAge {
 impl Eq for IngressByAge {}
 
 /// The ways in which an Ingress names a host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum NamedBy {
     /// Its rules or default backend serve the host.
     Rules,
@@ -80,43 +80,24 @@ impl NamedBy {
 }
 
 /// An Ingress that names a host. An Ingress that names it by an annotation alone is ordered behind all others.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct NamingIngress {
+    is_last: bool,
+    pub(super) ingress: IngressByAge,
     pub(super) by: NamedBy,
     /// Whether the Ingress has `spec.tls` for the host.
     pub(super) has_tls: bool,
-    pub(super) ingress: IngressByAge,
 }
 
 impl NamingIngress {
-    fn order(&self) -> (bool, &IngressByAge) {
-        (self.by == NamedBy::Annotation, &self.ingress)
+    pub(super) fn new((by, has_tls): (NamedBy, bool), ingress: IngressByAge) -> Self {
+        Self { is_last: by == NamedBy::Annotation, ingress, by, has_tls }
     }
 
     fn namespace(&self) -> &str {
         self.ingress.namespace()
     }
 }
-
-impl Ord for NamingIngress {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.order().cmp(&other.order())
-    }
-}
-
-impl PartialOrd for NamingIngress {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for NamingIngress {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for NamingIngress {}
 
 /// The Ingresses that name a host, at least one. Most hosts have exactly one.
 #[derive(Debug)]
@@ -327,7 +308,7 @@ mod tests {
                 let ingress = json!({"metadata": {"creationTimestamp": created}});
                 let name = ObjectName::new(["a", "a", "b", "c"][rng.random_range(0..4)], number.to_string());
                 let ingress = IngressByAge::of(&name, &serde_json::from_value(ingress).unwrap());
-                NamingIngress { by: *ways.choose(&mut rng).unwrap(), has_tls: rng.random(), ingress }
+                NamingIngress::new((*ways.choose(&mut rng).unwrap(), rng.random()), ingress)
             })
             .collect();
         for _ in 0..50 {

@@ -201,8 +201,8 @@ impl Hosts {
     pub(super) fn add_first(&mut self, name: &ObjectName, annotated: &Annotated<'_>) {
         let ingress = IngressByAge::of(name, annotated.ingress);
         let annotations = HostAnnotations::of(annotated);
-        for (host, (by, has_tls)) in annotations.named(annotated.ingress) {
-            self.add(host, NamingIngress { by, has_tls, ingress: ingress.clone() });
+        for (host, by) in annotations.named(annotated.ingress) {
+            self.add(host, NamingIngress::new(by, ingress.clone()));
         }
         self.keep_annotations(name, annotations);
     }
@@ -239,16 +239,14 @@ impl Hosts {
         for (host, by) in old.iter().filter(|(host, by)| !(is_as_old && new.get(*host) == Some(*by))) {
             former.entry(host.clone()).or_insert_with(|| self.state_of(host));
             let Some((ingress, ingresses)) = old_key.clone().zip(self.named.get_mut(host)) else { continue };
-            let (by, has_tls) = *by;
-            if ingresses.remove(&NamingIngress { by, has_tls, ingress }) {
+            if ingresses.remove(&NamingIngress::new(*by, ingress)) {
                 self.named.remove(host);
             }
         }
         for (host, by) in new.into_iter().filter(|(host, by)| !(is_as_old && old.get(host) == Some(by))) {
             former.entry(host.clone()).or_insert_with(|| self.state_of(&host));
             if let Some(ingress) = new_key.clone() {
-                let (by, has_tls) = by;
-                self.add(host, NamingIngress { by, has_tls, ingress });
+                self.add(host, NamingIngress::new(by, ingress));
             }
         }
         let has_other_hosts = old_annotations.more != new_annotations.more;

@@ -2,36 +2,32 @@
 
 use std::collections::BTreeMap;
 
+use crate::counts::decrement;
 use crate::model::{Origin, Problem, Provenance, Reason, Section, Severity};
-use crate::pingsix::DocumentKey;
-use crate::shared_map::{Change, SharedMap};
+use crate::pipeline::diff::{ProvenanceDiff, Provenances};
 
-/// The problems of these parts, by the document that takes their requests.
+/// The problems of these parts, each with the number of documents that take their requests.
 #[derive(Debug, Default)]
 pub(super) struct ShadowProblems {
-    provenance: SharedMap<DocumentKey, Provenance>,
-    problems: BTreeMap<DocumentKey, Vec<Problem>>,
+    provenance: Provenances,
+    problems: BTreeMap<Problem, usize>,
 }
 
 impl ShadowProblems {
     /// Replaces the origins of documents.
-    pub(super) fn update(&mut self, now: &SharedMap<DocumentKey, Provenance>) {
-        for change in now.changes(&self.provenance) {
-            let (key, problems) = match change {
-                Change::Added(key, now) | Change::Replaced(key, _, now) => (key, shadowed(now)),
-                Change::Removed(key, _) => (key, Vec::new()),
-            };
-            if problems.is_empty() {
-                self.problems.remove(key);
-            } else {
-                self.problems.insert(key.clone(), problems);
-            }
+    pub(super) fn update(&mut self, now: Provenances) {
+        let before = std::mem::replace(&mut self.provenance, now);
+        let ProvenanceDiff { removed, added } = ProvenanceDiff::between(&before, &self.provenance);
+        for problem in removed.into_iter().flat_map(shadowed) {
+            decrement(&mut self.problems, &problem);
         }
-        self.provenance = now.clone();
+        for problem in added.into_iter().flat_map(shadowed) {
+            *self.problems.entry(problem).or_default() += 1;
+        }
     }
 
     pub(super) fn problems(&self) -> impl Iterator<Item = &Problem> {
-        self.problems.values().flatten()
+        self.problems.keys()
     }
 }
 

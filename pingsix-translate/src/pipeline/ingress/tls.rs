@@ -117,7 +117,7 @@ impl Entry<'_> {
         }
         let Some(secret) = self.content.secret_name.as_deref().filter(|name| !name.is_empty()) else {
             let message = "Without a Secret, the default certificate of the data plane is used.";
-            problems.push(self.warning(self.field(), Reason::Limited, message));
+            problems.push(Refusal::limited(self.field(), message).of(self.key));
             return None;
         };
         let secret = ObjectName::new(self.key.name.namespace.clone(), secret);
@@ -259,10 +259,5 @@ impl Entry<'_> {
 
     fn field(&self) -> FieldPath {
         field::tls(self.index)
-    }
-
-    fn warning(&self, field: FieldPath, reason: Reason, message: impl Into<String>) -> Problem {
-        let (object, message) = (self.key.clone(), message.into());
-        Problem { object, field, severity: Severity::Warning, reason, message }
     }
 }

@@ -44,11 +44,8 @@ impl<S: ObjectSource> Refresh<'_, S> {
                 {
                     self.update(&mut snapshot.referents.services, name);
                 }
-                Kind::Secret if referenced.contains(key) => {
-                    self.update(&mut snapshot.referents.secrets, name);
-                }
-                Kind::ConfigMap if referenced.contains(key) => {
-                    self.update(&mut snapshot.referents.config_maps, name);
+                Kind::Secret | Kind::ConfigMap if referenced.contains(key) => {
+                    self.update_referenced(&mut snapshot.referents, key);
                 }
                 // Parameters and policies name Secrets, for which there may be grants, and another default class may have
                 // other Ingresses.
@@ -114,24 +111,17 @@ impl<S: ObjectSource> Refresh<'_, S> {
         if before.symmetric_difference(&now).any(has_policy) {
             return false;
         }
-        if let Some(before) = snapshot.ingresses.get(name) {
-            left.services.extend(services_of_ingress(before, &name.namespace));
-            left.references.extend(references_of_ingress(before, &name.namespace));
+        if let Some(ingress) = snapshot.ingresses.get(name) {
+            left.references.extend(references_of_ingress(ingress, &name.namespace));
         }
+        left.services.extend(before);
         let Some(ingress) = after else {
             snapshot.ingresses.remove(name);
             return true;
         };
-        for service in services_of_ingress(&ingress, &name.namespace) {
-            self.update(&mut snapshot.referents.services, &service);
-            self.update_slices(&mut snapshot.referents, &service);
-        }
+        now.iter().for_each(|service| self.update_service(&mut snapshot.referents, service));
         for key in references_of_ingress(&ingress, &name.namespace) {
-            if key.kind == Kind::Secret {
-                self.update(&mut snapshot.referents.secrets, &key.name);
-            } else {
-                self.update(&mut snapshot.referents.config_maps, &key.name);
-            }
+            self.update_referenced(&mut snapshot.referents, &key);
             referenced.insert(key);
         }
         snapshot.ingresses.insert(name.clone(), ingress);

@@ -100,7 +100,7 @@ impl Annotated {
         let (annotations, are_texts) = texts(ingress);
         let mut spec = spec(ingress, &place, report);
         let gateway = &context.owners.gateway;
-        let class = spec.text("ingressClassName", report).filter(|(_, name)| !name.is_empty());
+        let class = spec.filled("ingressClassName", report);
         let class = class.map(|(place, _)| place);
         let of_annotation = annotations.contains_key(CLASS_ANNOTATION);
         let of_annotation = of_annotation.then(|| place.at(&annotation_field(CLASS_ANNOTATION)));
@@ -203,8 +203,17 @@ impl Annotated {
 
     /// The hosts of its rules that are no wildcards.
     pub(super) fn exact_hosts(&self) -> impl Iterator<Item = &str> {
-        let hosts = self.entries.iter().map(|entry| entry.host.as_str());
-        hosts.filter(|host| !host.is_empty() && !host.starts_with('*'))
+        self.hosts().filter(|host| !host.is_empty() && !host.starts_with('*'))
+    }
+
+    /// The hosts of its rules; an empty one stands for all hosts.
+    pub(super) fn hosts(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().map(|entry| entry.host.as_str())
+    }
+
+    /// The paths of its rules.
+    pub(super) fn paths(&self) -> impl Iterator<Item = (&Entry, &PathEntry)> {
+        self.entries.iter().flat_map(|entry| entry.paths.iter().map(move |path| (entry, path)))
     }
 
     /// The place of an annotation, by its whole name.
@@ -235,8 +244,7 @@ impl Annotated {
 
     /// The backends of all paths.
     pub(super) fn targets(&self) -> impl Iterator<Item = &Target> {
-        let paths = self.entries.iter().flat_map(|entry| &entry.paths);
-        paths.filter_map(|path| path.target.as_ref()).chain(&self.default_backend)
+        self.paths().filter_map(|(_, path)| path.target.as_ref()).chain(&self.default_backend)
     }
 
     /// The hosts that annotations add.
@@ -318,8 +326,8 @@ fn entry(item: Field, report: &mut Report) -> Option<Entry> {
 fn path_entry(item: Field, report: &mut Report) -> Option<PathEntry> {
     let mut fields = item.object(report)?;
     let place = fields.place.clone();
-    let path = fields.text("path", report).map(|(_, path)| path).unwrap_or_default();
-    let kind = fields.text("pathType", report).map(|(_, kind)| kind).unwrap_or_default();
+    let path = fields.text_or_empty("path", report);
+    let kind = fields.text_or_empty("pathType", report);
     let target = if let Some(backend) = fields.take("backend") {
         backend.object(report).and_then(|fields| target(fields, PATH, report))
     } else {
@@ -373,7 +381,7 @@ fn port_of_service(service: Field, report: &mut Report) -> Option<(String, Strin
     let name = service.text("name", report).map(|(_, name)| name);
     let port = service.object("port", report).and_then(|mut port| {
         let number = port.take("number").and_then(|number| number.whole(report));
-        let name = port.text("name", report).filter(|(_, name)| !name.is_empty());
+        let name = port.filled("name", report);
         port.finish(report);
         let number = number.filter(|(_, number)| *number > 0).map(|(_, number)| number.to_string());
         number.or_else(|| name.map(|(_, name)| name))
@@ -387,7 +395,7 @@ fn tls_entry(item: Field, report: &mut Report) -> Option<Tls> {
     let place = fields.place.clone();
     let hosts = fields.texts("hosts", report);
     let hosts = hosts.into_iter().map(|(place, host)| (place, host.to_ascii_lowercase())).collect();
-    let secret = fields.text("secretName", report).filter(|(_, secret)| !secret.is_empty());
+    let secret = fields.filled("secretName", report);
     let secret = secret.and_then(|(at, secret)| {
         if is_dns_subdomain(&secret) {
             return Some(secret);

@@ -34,7 +34,7 @@ impl<'a> Canaries<'a> {
         for ingress in ingresses.iter().filter(|ingress| !ingress.is_closed) {
             let Some(share) = &ingress.read.canary else { continue };
             let mut own = BTreeSet::new();
-            for (entry, path) in paths(ingress) {
+            for (entry, path) in ingress.paths() {
                 let key = key(ingress, entry, path);
                 // Of equal paths of an Ingress, the first one counts.
                 if own.insert(key)
@@ -58,10 +58,10 @@ impl<'a> Canaries<'a> {
             ingresses.iter().partition(|ingress| ingress.read.canary.is_some());
         let mains: BTreeSet<PathKey<'_>> = mains
             .into_iter()
-            .flat_map(|main| paths(main).map(move |(entry, path)| key(main, entry, path)))
+            .flat_map(|main| main.paths().map(move |(entry, path)| key(main, entry, path)))
             .collect();
         for canary in canaries {
-            for (entry, path) in paths(canary) {
+            for (entry, path) in canary.paths() {
                 let is_oldest =
                     || self.find(canary, entry, path).is_some_and(|found| found.ingress.key == canary.key);
                 if !(mains.contains(&key(canary, entry, path)) && is_oldest()) {
@@ -72,10 +72,6 @@ impl<'a> Canaries<'a> {
             }
         }
     }
-}
-
-pub(super) fn paths(ingress: &Annotated) -> impl Iterator<Item = (&Entry, &PathEntry)> {
-    ingress.entries.iter().flat_map(|entry| entry.paths.iter().map(move |path| (entry, path)))
 }
 
 /// The rules for one path: items of `headers` of the match, and the backends. The rule for the rest comes last.

@@ -11,8 +11,7 @@ use super::tls_hosts::TlsHosts;
 use crate::convert::covering::covering;
 use crate::convert::output::Output;
 use crate::convert::parent::Section;
-use crate::convert::rules::{Document, Rule};
-use crate::plugin::Effects;
+use crate::convert::rules::{Document, Rule, every_path};
 use crate::report::{Place, Reason, Report};
 
 /// The annotation with aliases.
@@ -64,18 +63,11 @@ impl AddedHosts {
             };
             let name = output.route_name(&namespace, &wanted);
             let redirect = json!({ "hostname": to, "statusCode": REDIRECT_STATUS });
-            let rule = Rule {
-                place: place.clone(),
-                name: "www".to_owned(),
-                priority: 0,
-                hosts: vec![from.clone()],
-                matches: vec![json!({ "path": { "type": "PathPrefix", "value": "/" } })],
-                effects: Effects { redirect: Some(redirect), ..Effects::default() },
-                backends: Vec::new(),
-                timeout: None,
-                may_be_weaker: ingress.may_be_weaker,
-            };
-            let (hosts, rules) = (vec![from.clone()], vec![rule]);
+            let hosts = vec![from.clone()];
+            let mut rule = Rule::of_path(place.clone(), "www", hosts.clone(), &every_path());
+            rule.effects.redirect = Some(redirect);
+            rule.may_be_weaker = ingress.may_be_weaker;
+            let rules = vec![rule];
             redirects.push((*index, Document { namespace, name, hosts, section: Section::All, rules }));
         }
         redirects
@@ -126,7 +118,7 @@ type Owner<'a> = (&'a Annotated, &'a str);
 fn owners_of_aliases(ingresses: &[Annotated]) -> BTreeMap<&str, Owner<'_>> {
     let mut servers: BTreeMap<&str, Owner<'_>> = BTreeMap::new();
     for ingress in ingresses.iter().filter(|one| one.read.canary.is_none() && !one.read.aliases.is_empty()) {
-        for host in ingress.entries.iter().map(|entry| entry.host.as_str()) {
+        for host in ingress.hosts() {
             // The name of the server for all hosts.
             let name = if host.is_empty() { "_" } else { host };
             servers.entry(name).or_insert((ingress, host));
@@ -165,8 +157,7 @@ fn aliases(
     }
     let place = ingress.at_own(ALIAS);
     if more.aliases.is_empty() && more.beyond == 0 {
-        report.exact(&place, "The Ingress has rules for the aliases, or redirects them.");
-        return;
+        return report.exact(&place, "The Ingress has rules for the aliases, or redirects them.");
     }
     if more.beyond > 0 {
         let message = format!("{} aliases would be too many for the paths of the Ingress.", more.beyond);

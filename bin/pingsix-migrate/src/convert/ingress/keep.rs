@@ -18,11 +18,12 @@ use crate::source::ServicePort;
 
 /// Writes copies of the Ingresses, and their class. The names are others, because the old controller still serves the
 /// Ingresses of the input.
-pub(super) fn write(ingresses: &[Annotated], context: &Context<'_>, draft: &mut Draft) {
+pub(super) fn write(ingresses: &[Annotated], draft: &mut Draft<'_>) {
+    let context = draft.context;
     if ingresses.is_empty() {
         return;
     }
-    write_class(ingresses, context, draft);
+    write_class(ingresses, draft);
     let tls_hosts = TlsHosts::of(ingresses);
     for ingress in ingresses {
         let Some(original) = context.sources.kept.get(&ingress.key) else { continue };
@@ -33,22 +34,22 @@ pub(super) fn write(ingresses: &[Annotated], context: &Context<'_>, draft: &mut 
                 .withhold(&ingress.place, "The Ingress is not copied, because the class would serve it.");
             continue;
         }
-        if ingress.passes_tls() && !passes_through(ingress, &mut draft.report) {
+        if ingress.passes_tls() && !passes_through(ingress, draft.report) {
             continue;
         }
         let spec = original.get("spec").filter(|spec| spec.is_object());
         let mut spec = spec.cloned().unwrap_or_else(|| json!({}));
         spec["ingressClassName"] = json!(context.choices.ingress_class);
-        default_certificate(ingress, &mut spec, context, &mut draft.report);
+        default_certificate(ingress, &mut spec, context, draft.report);
         match ingress.dialect.annotations {
-            AnnotationDialect::IngressNginx => name_ports(ingress, &mut spec, context, &mut draft.report),
-            AnnotationDialect::Apisix => standardise(ingress, &mut spec, &mut draft.report),
+            AnnotationDialect::IngressNginx => name_ports(ingress, &mut spec, context, draft.report),
+            AnnotationDialect::Apisix => standardise(ingress, &mut spec, draft.report),
         }
         let wanted = format!("{}-pingsix", ingress.key.name.name);
-        let name = draft.output.objects.add(Kind::Ingress, ingress.namespace(), &wanted, ("spec", spec));
+        let name = draft.output.objects.add(Kind::Ingress, ingress.namespace(), &wanted, spec);
         let key = ObjectKey::new(Kind::Ingress, ingress.namespace(), name.as_str());
         draft.output.objects.origins.note_copy(key.clone(), &ingress.key);
-        let annotations = annotations(ingress, &tls_hosts, &mut draft.report);
+        let annotations = annotations(ingress, &tls_hosts, draft.report);
         let mut metadata = Map::new();
         if let Some(labels) = original.pointer("/metadata/labels") {
             metadata.insert("labels".to_owned(), labels.clone());
@@ -56,14 +57,14 @@ pub(super) fn write(ingresses: &[Annotated], context: &Context<'_>, draft: &mut 
         if !annotations.is_empty() {
             metadata.insert("annotations".to_owned(), Value::Object(annotations));
         }
-        ownership::disown(&mut metadata, &mut draft.output);
+        ownership::disown(&mut metadata, draft.output);
         if let Some(Value::Object(written)) =
             draft.output.objects.get_mut(&key).and_then(|one| one.get_mut("metadata"))
         {
             written.extend(metadata);
         }
-        expressions(ingress, &mut draft.report);
-        challenges(ingress, &tls_hosts, &mut draft.report);
+        expressions(ingress, draft.report);
+        challenges(ingress, &tls_hosts, draft.report);
         draft.report.exact(&ingress.place, format!("The copy {key} has the new class."));
     }
 }
@@ -158,7 +159,7 @@ fn standardise(ingress: &Annotated, spec: &mut Value, report: &mut Report) {
 /// Reports the regular expressions that the class cannot match.
 fn expressions(ingress: &Annotated, report: &mut Report) {
     let Some(rewriting) = &ingress.read.rewriting else { return };
-    for path in ingress.entries.iter().flat_map(|entry| &entry.paths) {
+    for (_, path) in ingress.paths() {
         if let Err(why) = rewriting.read(&path.path) {
             let message = format!("The class does not serve the path: {why}.");
             report.impossible(&path.place.at("path"), Reason::UnsupportedPath, message);
@@ -192,7 +193,7 @@ fn annotations(ingress: &Annotated, tls_hosts: &TlsHosts<'_>, report: &mut Repor
     // The class redirects Ingresses that have an annotation of the dialect.
     let redirect = ingress.dialect.to_https_by_default.map(|name| ingress.dialect.whole_name(name));
     if let Some(redirect) = redirect.filter(|name| !kept.contains_key(name))
-        && ingress.entries.iter().any(|entry| tls_hosts.has(&entry.host))
+        && ingress.hosts().any(|host| tls_hosts.has(host))
         && ingress.read.canary.is_none()
     {
         let message = "ingress-nginx redirects hosts with a certificate by default, so the copy says ssl-redirect \"true\".";
@@ -209,7 +210,8 @@ fn annotations(ingress: &Annotated, tls_hosts: &TlsHosts<'_>, report: &mut Repor
 }
 
 /// Writes the class and its parameters, unless the input has the class.
-fn write_class(ingresses: &[Annotated], context: &Context<'_>, draft: &mut Draft) {
+fn write_class(ingresses: &[Annotated], draft: &mut Draft<'_>) {
+    let context = draft.context;
     let is_used = |domain: &&str| ingresses.iter().any(|ingress| ingress.dialect.domain() == *domain);
     let domains: Vec<&str> = DIALECTS.iter().map(|dialect| dialect.domain()).filter(is_used).collect();
     let class = context.choices.ingress_class.clone();
@@ -220,8 +222,7 @@ fn write_class(ingresses: &[Annotated], context: &Context<'_>, draft: &mut Draft
              need the layout PerPort.",
             domains.join(" and ")
         );
-        draft.report.limited(&Place::object(key.to_string()), Reason::ManualStep, message);
-        return;
+        return draft.report.limited(&Place::object(key.to_string()), Reason::ManualStep, message);
     }
     let namespace = context.owners.gateway.namespace.to_string();
     // Redirects to HTTPS need a data plane for each port.
@@ -230,11 +231,11 @@ fn write_class(ingresses: &[Annotated], context: &Context<'_>, draft: &mut Draft
         Some(ingress) if domains.len() == 1 => label(ingress.dialect.name, "ingresses"),
         _ => "ingresses".to_owned(),
     };
-    let proxy = draft.output.objects.add(Kind::PingsixProxy, &namespace, &proxy, ("spec", spec));
+    let proxy = draft.output.objects.add(Kind::PingsixProxy, &namespace, &proxy, spec);
     let parameters = json!({
         "apiGroup": PINGSIX_GROUP, "kind": Kind::PingsixProxy.as_str(), "name": proxy,
         "scope": "Namespace", "namespace": namespace,
     });
     let spec = json!({ "controller": DEFAULT_CONTROLLER_NAME, "parameters": parameters });
-    draft.output.objects.add(Kind::IngressClass, "", &class, ("spec", spec));
+    draft.output.objects.add(Kind::IngressClass, "", &class, spec);
 }

@@ -12,8 +12,8 @@ use super::annotated::{Annotated, PathEntry};
 use super::dialect::PASSTHROUGH;
 use super::services;
 use super::tls_hosts::{TlsHosts, wants_https};
+use crate::convert::Draft;
 use crate::convert::parent::Section;
-use crate::convert::{Context, Draft};
 use crate::report::{Place, Reason};
 
 /// The hosts whose TLS passes through. The annotation of one Ingress counts for all Ingresses of a host.
@@ -32,23 +32,17 @@ impl Passthrough {
 
     /// Whether no request reaches a path of the Ingress: TLS passes through, and plaintext is redirected.
     pub(super) fn takes_all(&self, ingress: &Annotated, tls_hosts: &TlsHosts<'_>) -> bool {
-        let mut hosts = ingress.entries.iter().map(|entry| entry.host.as_str());
         !ingress.entries.is_empty()
             && ingress.default_backend.is_none()
-            && hosts.all(|host| self.has(host) && wants_https(ingress, host, tls_hosts))
+            && ingress.hosts().all(|host| self.has(host) && wants_https(ingress, host, tls_hosts))
     }
 }
 
 /// Writes the TLSRoutes.
-pub(super) fn convert(
-    ingresses: &[Annotated],
-    passthrough: &Passthrough,
-    context: &Context<'_>,
-    draft: &mut Draft,
-) {
+pub(super) fn convert(ingresses: &[Annotated], passthrough: &Passthrough, draft: &mut Draft<'_>) {
     for ingress in ingresses.iter().filter(|ingress| ingress.passes_tls()) {
         let hosts: BTreeSet<&str> = ingress.exact_hosts().collect();
-        if hosts.len() < ingress.entries.iter().map(|entry| &entry.host).collect::<BTreeSet<_>>().len() {
+        if hosts.len() < ingress.hosts().collect::<BTreeSet<_>>().len() {
             let message = "ingress-nginx passes TLS through for whole host names alone, and ends TLS for wildcards and for all \
                            hosts. Their paths are converted as without the annotation.";
             draft.report.limited(&ingress.at_own(PASSTHROUGH), Reason::DifferentScope, message);
@@ -64,7 +58,7 @@ pub(super) fn convert(
         }
     }
     for (host, of_host) in of_hosts {
-        one(host, &of_host, context, draft);
+        one(host, &of_host, draft);
     }
 }
 
@@ -78,14 +72,14 @@ struct OfHost<'a> {
 }
 
 /// Writes the TLSRoute of a host.
-fn one(host: &str, OfHost { places, root }: &OfHost<'_>, context: &Context<'_>, draft: &mut Draft) {
+fn one(host: &str, OfHost { places, root }: &OfHost<'_>, draft: &mut Draft<'_>) {
+    let context = draft.context;
     let Some(at) = places.first() else { return };
     let Some((ingress, path)) = root else {
         let message = format!(
             "No Ingress has the path / for {host}, so ingress-nginx closes TLS connections. So does the Gateway."
         );
-        draft.report.exact(at, message);
-        return;
+        return draft.report.exact(at, message);
     };
     if ingress.is_unclear && !ingress.may_be_weaker {
         draft.report.withhold(&ingress.place, format!("TLS connections for {host} are not passed through."));
@@ -96,8 +90,7 @@ fn one(host: &str, OfHost { places, root }: &OfHost<'_>, context: &Context<'_>, 
         Ok(number) => number,
         Err(why) => {
             let message = format!("{why} TLS connections for {host} are closed.");
-            draft.report.impossible(&target.place, Reason::MissingReferent, message);
-            return;
+            return draft.report.impossible(&target.place, Reason::MissingReferent, message);
         }
     };
     let listener = draft.output.gateway.pass_through(at, host);
@@ -125,9 +118,9 @@ fn one(host: &str, OfHost { places, root }: &OfHost<'_>, context: &Context<'_>, 
         "parentRefs": [parent], "hostnames": [host],
         "rules": [{ "backendRefs": [{ "name": target.service, "port": number }] }],
     });
-    let hosts: BTreeSet<&str> = ingress.entries.iter().map(|entry| entry.host.as_str()).collect();
+    let hosts: BTreeSet<&str> = ingress.hosts().collect();
     let name = if hosts.len() > 1 { ingress.route_name(host) } else { ingress.key.name.name.to_string() };
-    let name = draft.output.objects.add(Kind::TlsRoute, ingress.namespace(), &name, ("spec", spec));
+    let name = draft.output.objects.add(Kind::TlsRoute, ingress.namespace(), &name, spec);
     let key = ObjectKey::new(Kind::TlsRoute, ingress.namespace(), name.as_str());
     draft.output.objects.origins.note_rules(key, vec![path.place.clone()]);
     draft.output.gateway.note_route(Kind::TlsRoute, ingress.namespace(), &name);

@@ -100,22 +100,16 @@ pub(super) fn read(
             // ingress-nginx reads paths without another type as prefixes.
             "Prefix" | "ImplementationSpecific" | "" => "PathPrefix",
             _ => {
-                report.impossible(
-                    &entry.place.at("pathType"),
-                    Reason::InvalidValue,
-                    "The type of the path is unknown.",
-                );
+                let message = "The type of the path is unknown.";
+                report.impossible(&entry.place.at("pathType"), Reason::InvalidValue, message);
                 return Err(prefix(&stem(&entry.path)));
             }
         };
         (kind, entry.path.clone(), None)
     };
     if !is_path(&value) {
-        report.impossible(
-            &at,
-            Reason::UnsupportedPath,
-            "An HTTPRoute cannot have the path, or PingSIX would take it for a pattern.",
-        );
+        let message = "An HTTPRoute cannot have the path, or PingSIX would take it for a pattern.";
+        report.impossible(&at, Reason::UnsupportedPath, message);
         return Err(prefix(&stem(&value)));
     }
     if differences.is_empty() {
@@ -155,11 +149,8 @@ pub(super) fn read_apisix(
             Ok(matched(json!({ "type": "PathPrefix", "value": pattern.path })))
         }
         Ok(_) => {
-            report.impossible(
-                &at,
-                Reason::UnsupportedPath,
-                "An HTTPRoute cannot have the path, or PingSIX would take it for a pattern.",
-            );
+            let message = "An HTTPRoute cannot have the path, or PingSIX would take it for a pattern.";
+            report.impossible(&at, Reason::UnsupportedPath, message);
             Err(prefix(&stem(&entry.path)))
         }
         Err(why) => {

@@ -1,7 +1,5 @@
 //! Annotations of APISIX that stand for plugins, and the plugins of an ApisixPluginConfig.
 
-use std::collections::BTreeMap;
-
 use pingsix_translate::annotations::ignored;
 use pingsix_translate::crd::AnnotationDialect;
 use pingsix_translate::{ObjectName, is_dns_subdomain};
@@ -11,7 +9,7 @@ use super::annotated::Annotated;
 use super::plugin_annotations::{AUTH_TYPE, PLUGIN_CONFIG, SERVICE_NAMESPACE};
 use super::{exposure, rules};
 use crate::consumer::{Credential, Pool};
-use crate::convert::{Context, Draft, plugin_config};
+use crate::convert::{Draft, plugin_config};
 use crate::objects::NewSecret;
 use crate::owner::Owner;
 use crate::plugin::{self, Level, PluginUse, Scope, Switch};
@@ -19,7 +17,8 @@ use crate::report::{Reason, Report};
 use crate::source::{Field, SourceKind};
 
 /// Converts the plugins of an Ingress of APISIX.
-pub(super) fn convert(ingress: &mut Annotated, context: &Context<'_>, draft: &mut Draft) {
+pub(super) fn convert(ingress: &mut Annotated, draft: &mut Draft<'_>) {
+    let context = draft.context;
     match ingress.dialect.annotations {
         AnnotationDialect::IngressNginx => return,
         AnnotationDialect::Apisix => {}
@@ -27,7 +26,7 @@ pub(super) fn convert(ingress: &mut Annotated, context: &Context<'_>, draft: &mu
     let mut of_annotations = Vec::new();
     let mut consumers = context.consumers.pool(&Owner::Class(ingress.class.clone())).clone();
     of_annotations.extend(authentication(ingress, &mut consumers, draft));
-    of_annotations.extend(csrf(ingress, &mut draft.report));
+    of_annotations.extend(csrf(ingress, draft.report));
     if let Some(namespace) = value(ingress, SERVICE_NAMESPACE) {
         let at = ingress.at_own(SERVICE_NAMESPACE);
         if is_dns_subdomain(namespace) {
@@ -36,34 +35,28 @@ pub(super) fn convert(ingress: &mut Annotated, context: &Context<'_>, draft: &mu
             );
             draft.report.exact(&at, message);
         } else {
-            draft.report.blocking(
-                &at,
-                Reason::InvalidValue,
-                "The value is no namespace, so the backends are unknown.",
-            );
+            let message = "The value is no namespace, so the backends are unknown.";
+            draft.report.blocking(&at, Reason::InvalidValue, message);
         }
     }
-    let named = named(ingress, context, draft);
-    let uses = plugin::merge(vec![named, of_annotations], &mut draft.report);
+    let named = named(ingress, draft);
+    let uses = plugin::merge(vec![named, of_annotations], draft.report);
     let (namespace, base) = (ingress.namespace().to_owned(), ingress.key.name.name.to_string());
     let scope = Scope { namespace: &namespace, name: &base, consumers: Some(&consumers), level: Level::Rule };
-    let mut effects = plugin::convert(uses, scope, &mut draft.report);
+    let mut effects = plugin::convert(uses, scope, draft.report);
     draft.output.write_secrets(&mut effects, scope.namespace);
     draft.output.keep_telemetry(&mut effects);
     if effects.protects && ingress.is_exposed {
-        draft.report.limited(
-            &ingress.place.at("spec.rules"),
-            Reason::DifferentPath,
-            exposure::message(ingress.dialect),
-        );
+        let message = exposure::message(ingress.dialect);
+        draft.report.limited(&ingress.place.at("spec.rules"), Reason::DifferentPath, message);
     }
     ingress.plugins = effects;
     // Policies of the Gateway and client certificates of the hosts protect the Ingress, too.
     let mut all = rules::effects(ingress);
     let gateways = std::slice::from_ref(&context.owners.gateway);
-    context.refuse_second_protection(&mut all, gateways, &ingress.place, &mut draft.report);
-    let hosts: Vec<String> = ingress.entries.iter().map(|entry| entry.host.clone()).collect();
-    context.refuse_certificates(&hosts, &ingress.place.at("spec.rules"), &mut draft.report);
+    context.refuse_second_protection(&mut all, gateways, &ingress.place, draft.report);
+    let hosts: Vec<String> = ingress.hosts().map(str::to_owned).collect();
+    context.refuse_certificates(&hosts, &ingress.place.at("spec.rules"), draft.report);
 }
 
 fn is_given_up(ingress: &Annotated, name: &str) -> bool {
@@ -95,15 +88,13 @@ fn one(
 
 /// The plugin for `auth-type`. A key or a user of annotations, which the Go controller of PingSIX has, takes the place of
 /// the consumers.
-fn authentication(ingress: &Annotated, consumers: &mut Pool, draft: &mut Draft) -> Vec<PluginUse> {
+fn authentication(ingress: &Annotated, consumers: &mut Pool, draft: &mut Draft<'_>) -> Vec<PluginUse> {
     let Some(kind) = value(ingress, AUTH_TYPE) else { return Vec::new() };
     let (namespace, base) = (ingress.namespace(), &ingress.key.name.name);
     match kind {
         "keyAuth" => {
             if let Some(key) = value(ingress, "key-auth-key") {
-                let entries = BTreeMap::from([("key".to_owned(), key.as_bytes().to_vec())]);
-                let (namespace, wanted) = (namespace.to_owned(), format!("{base}-key"));
-                let key = NewSecret { namespace, wanted, type_name: "Opaque", entries };
+                let key = NewSecret::key((namespace, format!("{base}-key")), key);
                 let keys = [draft.output.objects.add_secret(key)].into();
                 draft.report.exact(&ingress.at_own("key-auth-key"), MOVED);
                 *consumers = Pool { keys, ..Pool::default() };
@@ -116,26 +107,20 @@ fn authentication(ingress: &Annotated, consumers: &mut Pool, draft: &mut Draft) 
                     draft.report.exact(&ingress.at_own(annotation), message);
                 }
             }
-            one(ingress, AUTH_TYPE, "key-auth", &Value::Object(config), &mut draft.report)
+            one(ingress, AUTH_TYPE, "key-auth", &Value::Object(config), draft.report)
         }
         "basicAuth" => {
             let user = value(ingress, "basic-auth-username").zip(value(ingress, "basic-auth-password"));
             if let Some((user, password)) = user {
-                let entries = [("username", user), ("password", password)]
-                    .map(|(name, value)| (name.to_owned(), value.as_bytes().to_vec()));
-                let value = draft.output.objects.add_secret(NewSecret {
-                    namespace: namespace.to_owned(),
-                    wanted: format!("{base}-basic-auth"),
-                    type_name: "kubernetes.io/basic-auth",
-                    entries: entries.into(),
-                });
+                let secret = NewSecret::user((namespace, format!("{base}-basic-auth")), user, password);
+                let value = draft.output.objects.add_secret(secret);
                 for annotation in ["basic-auth-username", "basic-auth-password"] {
                     draft.report.exact(&ingress.at_own(annotation), MOVED);
                 }
                 let credential = Credential { consumer: ingress.place.object.to_string(), value };
                 *consumers = Pool { basic: vec![credential], ..Pool::default() };
             }
-            one(ingress, AUTH_TYPE, "basic-auth", &json!({}), &mut draft.report)
+            one(ingress, AUTH_TYPE, "basic-auth", &json!({}), draft.report)
         }
         _ => {
             let message = "APISIX has keyAuth and basicAuth, and ignores other values. The annotation may be meant to protect.";
@@ -162,11 +147,11 @@ fn csrf(ingress: &Annotated, report: &mut Report) -> Vec<PluginUse> {
 }
 
 /// The plugins of the ApisixPluginConfig, without those that annotations replace.
-fn named(ingress: &Annotated, context: &Context<'_>, draft: &mut Draft) -> Vec<PluginUse> {
+fn named(ingress: &Annotated, draft: &mut Draft<'_>) -> Vec<PluginUse> {
     let Some(name) = value(ingress, PLUGIN_CONFIG) else { return Vec::new() };
     let config = ObjectName::new(ingress.namespace(), name);
     let at = ingress.at_own(PLUGIN_CONFIG);
-    let mut uses = plugin_config::find(SourceKind::ApisixPluginConfig, &config, &at, context, draft);
+    let mut uses = plugin_config::find(SourceKind::ApisixPluginConfig, &config, &at, draft);
     let read = &ingress.read;
     let has_filter = |is_redirect: bool| {
         read.filters.iter().any(|filter| filter.request_redirect.is_some() == is_redirect)

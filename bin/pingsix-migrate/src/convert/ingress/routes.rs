@@ -17,7 +17,7 @@ use super::tls::shown;
 use super::tls_hosts::{TlsHosts, by_default, wants_https};
 use crate::convert::parent::Section;
 use crate::convert::rules::{self, Document};
-use crate::convert::{Context, Draft, competition};
+use crate::convert::{Draft, competition};
 use crate::plugin::Effects;
 use crate::report::Reason;
 
@@ -32,9 +32,9 @@ pub(super) fn convert(
     ingresses: &[Annotated],
     added: &AddedHosts,
     passthrough: &Passthrough,
-    context: &Context<'_>,
-    draft: &mut Draft,
+    draft: &mut Draft<'_>,
 ) {
+    let context = draft.context;
     let regular = paths::regular_hosts(ingresses.iter());
     let tls_hosts = TlsHosts::of(ingresses);
     let served = || ingresses.iter().enumerate().filter(|(_, one)| one.read.canary.is_none());
@@ -56,8 +56,8 @@ pub(super) fn convert(
         };
         reader.read(&mut candidates, draft);
     }
-    canaries.note_unused(ingresses, &mut draft.report);
-    let served = prefer(candidates, ingresses, &regular, &mut draft.report);
+    canaries.note_unused(ingresses, draft.report);
+    let served = prefer(candidates, ingresses, &regular, draft.report);
     let mut documents: Vec<Document> = Vec::new();
     let mut owners: Vec<usize> = Vec::new();
     let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
@@ -91,7 +91,7 @@ pub(super) fn convert(
             section: if passthrough.has(&host) { Section::Plaintext } else { Section::All },
             rules,
         };
-        for mut document in of_host((ingress, &tls_hosts), &host, document, context, draft) {
+        for mut document in of_host((ingress, &tls_hosts), &host, document, draft) {
             if document.section == Section::Http && !aliases.is_empty() && !ingress.read.https.without_tls {
                 let message = "Plaintext for the aliases is redirected to HTTPS, too. ingress-nginx redirects an alias if the \
                                certificate of the host is valid for the alias.";
@@ -102,11 +102,11 @@ pub(super) fn convert(
             owners.push(index);
         }
     }
-    for (index, document) in added.documents(ingresses, &mut draft.output) {
+    for (index, document) in added.documents(ingresses, draft.output) {
         documents.push(document);
         owners.push(index);
     }
-    competition::compare_plugins(&mut documents, &mut draft.report);
+    competition::compare_plugins(&mut documents, draft.report);
     let mut routes: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for (mut document, owner) in documents.into_iter().zip(owners) {
         // ingress-nginx redirects before it looks at the client.
@@ -125,7 +125,7 @@ pub(super) fn convert(
             rule.effects.security.clear();
             rule.effects.traffic.clear();
         }
-        let written = rules::write(document, &mut draft.output);
+        let written = rules::write(document, draft.output);
         if has_policies {
             routes.entry(owner).or_default().extend(written);
         }
@@ -164,10 +164,9 @@ fn of_host(
     (ingress, tls_hosts): (&Annotated, &TlsHosts<'_>),
     host: &str,
     mut document: Document,
-    context: &Context<'_>,
-    draft: &mut Draft,
+    draft: &mut Draft<'_>,
 ) -> Vec<Document> {
-    if !redirects((ingress, tls_hosts), host, document.section, context, draft) {
+    if !redirects((ingress, tls_hosts), host, document.section, draft) {
         return vec![document];
     }
     let is_alone = document.section == Section::Plaintext;
@@ -201,17 +200,14 @@ fn redirects(
     (ingress, tls_hosts): (&Annotated, &TlsHosts<'_>),
     host: &str,
     section: Section,
-    context: &Context<'_>,
-    draft: &mut Draft,
+    draft: &mut Draft<'_>,
 ) -> bool {
+    let context = draft.context;
     let forced = ingress.at_own(ingress.dialect.to_https);
     if ingress.is_closed {
         if ingress.read.https.without_tls {
-            draft.report.limited(
-                &forced,
-                Reason::NoEffect,
-                "All paths of the Ingress answer 503, in plaintext, too.",
-            );
+            let message = "All paths of the Ingress answer 503, in plaintext, too.";
+            draft.report.limited(&forced, Reason::NoEffect, message);
         }
         return false;
     }
@@ -272,7 +268,7 @@ fn redirects(
 }
 
 /// Writes the policies of an Ingress for its routes.
-fn write_policies(ingress: &Annotated, routes: &[String], draft: &mut Draft) {
+fn write_policies(ingress: &Annotated, routes: &[String], draft: &mut Draft<'_>) {
     let Effects { security, traffic, .. } = effects(ingress);
     let specs = [(Kind::SecurityPolicy, security), (Kind::TrafficPolicy, traffic)];
     for (kind, fields) in specs {
@@ -289,7 +285,7 @@ fn write_policies(ingress: &Annotated, routes: &[String], draft: &mut Draft) {
             let mut spec = fields.clone();
             spec.insert("targetRefs".to_owned(), routes.iter().map(target).collect());
             let name = &ingress.key.name;
-            draft.output.objects.add(kind, &name.namespace, &name.name, ("spec", Value::Object(spec)));
+            draft.output.objects.add(kind, &name.namespace, &name.name, Value::Object(spec));
         }
     }
 }

@@ -13,10 +13,10 @@ use super::precedence::{Candidate, Rank};
 use super::tls_hosts::{TlsHosts, wants_https};
 use super::{paths, services};
 use crate::convert::Draft;
-use crate::convert::rules::Rule;
+use crate::convert::rules::{Rule, every_path};
 use crate::objects::label;
 use crate::plugin::Effects;
-use crate::report::{Reason, Report};
+use crate::report::{Place, Reason, Report};
 use crate::source::Sources;
 
 /// The answer to methods that the annotations do not admit.
@@ -50,11 +50,11 @@ pub(super) struct Leader {
 
 impl Reader<'_> {
     /// Adds the rules of the Ingress.
-    pub(super) fn read(&self, candidates: &mut Vec<Candidate>, draft: &mut Draft) {
+    pub(super) fn read(&self, candidates: &mut Vec<Candidate>, draft: &mut Draft<'_>) {
         let Annotated { entries, default_backend, is_closed, .. } = self.ingress;
         let hosts: BTreeSet<&str> = entries.iter().map(|entry| entry.host.as_str()).collect();
         if self.ingress.is_bypassed && !is_closed {
-            self.redirected(&hosts, candidates, &mut draft.report);
+            self.redirected(&hosts, candidates, draft.report);
             return;
         }
         if let Some(root) = self.ingress.read.app_root.as_ref().filter(|_| !is_closed) {
@@ -65,7 +65,7 @@ impl Reader<'_> {
                 candidates.extend(self.path(entry, path, draft));
             }
         }
-        candidates.extend(hosts.iter().filter_map(|host| self.rest(host, &mut draft.report)));
+        candidates.extend(hosts.iter().filter_map(|host| self.rest(host, draft.report)));
         if let Some(backend) = default_backend {
             if !hosts.is_empty() && self.ingress.dialect.annotations == AnnotationDialect::IngressNginx {
                 let message = "The backend gets the requests that no rule takes, for all hosts. ingress-nginx sends those for \
@@ -87,30 +87,21 @@ impl Reader<'_> {
             report.exact(&path.place, message);
         }
         let Some(first) = paths().next() else { return };
-        let matched = json!({ "type": "PathPrefix", "value": "/" });
         for host in hosts {
-            let rules = vec![self.rule(host, first, &matched)];
-            let (ingress, host) = (self.index, (*host).to_owned());
-            candidates.push(Candidate {
-                ingress,
-                host,
-                length: 0,
-                rank: Rank::Path,
-                matched: matched.clone(),
-                rules,
-            });
+            let rule = self.rule(host, &first.place, &every_path());
+            candidates.push(self.candidate(host, Rank::Path, every_path(), vec![rule]));
         }
     }
 
     /// The rules for a path, with those of a canary.
-    fn path(&self, entry: &Entry, path: &PathEntry, draft: &mut Draft) -> Option<Candidate> {
+    fn path(&self, entry: &Entry, path: &PathEntry, draft: &mut Draft<'_>) -> Option<Candidate> {
         let Annotated { read, is_closed, .. } = self.ingress;
         let matched = match self.ingress.dialect.annotations {
             AnnotationDialect::IngressNginx => {
                 let is_regular = self.regular.contains(entry.host.as_str());
-                paths::read(path, read.rewriting.as_ref(), is_regular, &mut draft.report)
+                paths::read(path, read.rewriting.as_ref(), is_regular, draft.report)
             }
-            AnnotationDialect::Apisix => paths::read_apisix(path, read.rewriting.as_ref(), &mut draft.report),
+            AnnotationDialect::Apisix => paths::read_apisix(path, read.rewriting.as_ref(), draft.report),
         };
         let matched = match matched {
             Ok(matched) => matched,
@@ -118,26 +109,24 @@ impl Reader<'_> {
                 let object = &self.ingress.place.object;
                 let redirects = self.ingress.read.redirects();
                 if !self.ingress.protects() && !redirects {
-                    draft.report.withhold(
-                        &path.place,
-                        "The path is not written, and its requests go to other paths.",
-                    );
+                    let message = "The path is not written, and its requests go to other paths.";
+                    draft.report.withhold(&path.place, message);
                     return None;
                 }
                 let why = if redirects { "redirects its requests" } else { "is protected" };
                 let message = format!("{object} {why}, so a rule answers 503 in place of the path.");
                 draft.report.withhold(&path.place, message);
-                let mut rule = self.rule(&entry.host, path, &stem);
+                let mut rule = self.rule(&entry.host, &path.place, &stem);
                 rule.refuse();
-                let guard = self.candidate(entry, path, stem, vec![rule]);
+                let guard = self.of_path(entry, path, stem, vec![rule]);
                 return Some(Candidate { rank: Rank::Guard, ..guard });
             }
         };
-        let mut rule = self.rule(&entry.host, path, &matched.path);
+        let mut rule = self.rule(&entry.host, &path.place, &matched.path);
         matched.change.apply(&mut rule.effects);
         if *is_closed {
             rule.refuse();
-            return Some(self.candidate(entry, path, matched.path, vec![rule]));
+            return Some(self.of_path(entry, path, matched.path, vec![rule]));
         }
         if self.ingress.is_of_nginx()
             && path.path.starts_with(CHALLENGES)
@@ -151,12 +140,12 @@ impl Reader<'_> {
             draft.report.exact(&target.place, "All requests are redirected, so no backend gets any.");
         }
         if rule.effects.redirect.is_some() || rule.effects.response.is_some() {
-            return Some(self.candidate(entry, path, matched.path, self.with_methods(vec![rule])));
+            return Some(self.of_path(entry, path, matched.path, self.with_methods(vec![rule])));
         }
         let Some(own) = path.target.as_ref().and_then(|target| self.backend(self.ingress, target, draft))
         else {
             rule.refuse();
-            return Some(self.candidate(entry, path, matched.path, vec![rule]));
+            return Some(self.of_path(entry, path, matched.path, vec![rule]));
         };
         let mut rules = Vec::new();
         let share = self.canaries.find(self.ingress, entry, path);
@@ -178,7 +167,7 @@ impl Reader<'_> {
                 }
             }
         }
-        Some(self.candidate(entry, path, matched.path, self.with_methods(rules)))
+        Some(self.of_path(entry, path, matched.path, self.with_methods(rules)))
     }
 
     /// Whether an Ingress of the host turns its paths into regular expressions.
@@ -221,39 +210,26 @@ impl Reader<'_> {
         }
     }
 
-    fn candidate(&self, entry: &Entry, path: &PathEntry, matched: Value, rules: Vec<Rule>) -> Candidate {
+    fn of_path(&self, entry: &Entry, path: &PathEntry, matched: Value, rules: Vec<Rule>) -> Candidate {
         let length = if self.is_regular(&entry.host) { path.path.len() } else { 0 };
-        let host = entry.host.clone();
-        Candidate { ingress: self.index, host, length, rank: Rank::Path, matched, rules }
+        Candidate { length, ..self.candidate(&entry.host, Rank::Path, matched, rules) }
+    }
+
+    fn candidate(&self, host: &str, rank: Rank, matched: Value, rules: Vec<Rule>) -> Candidate {
+        Candidate { ingress: self.index, host: host.to_owned(), length: 0, rank, matched, rules }
     }
 
     /// A rule without backends, with the effects of the annotations.
-    fn rule(&self, host: &str, path: &PathEntry, matched: &Value) -> Rule {
+    fn rule(&self, host: &str, place: &Place, matched: &Value) -> Rule {
         let name =
             matched.get("value").and_then(Value::as_str).map_or_else(String::new, |path| label(path, "root"));
-        Rule {
-            place: path.place.clone(),
-            name,
-            priority: 0,
-            hosts: hosts(host),
-            matches: vec![json!({ "path": matched })],
-            effects: self.effects.clone(),
-            backends: Vec::new(),
-            timeout: None,
-            may_be_weaker: self.ingress.may_be_weaker,
-        }
+        let (effects, may_be_weaker) = (self.effects.clone(), self.ingress.may_be_weaker);
+        Rule { effects, may_be_weaker, ..Rule::of_path(place.clone(), name, hosts(host), matched) }
     }
 
     /// The rule of the default backend.
-    fn everything(&self, host: &str, backend: &Target, draft: &mut Draft) -> Candidate {
-        let matched = json!({ "type": "PathPrefix", "value": "/" });
-        let path = PathEntry {
-            place: backend.place.clone(),
-            path: "/".to_owned(),
-            kind: "Prefix".to_owned(),
-            target: Some(backend.clone()),
-        };
-        let mut rule = self.rule(host, &path, &matched);
+    fn everything(&self, host: &str, backend: &Target, draft: &mut Draft<'_>) -> Candidate {
+        let mut rule = self.rule(host, &backend.place, &every_path());
         if self.ingress.is_closed {
             rule.refuse();
         } else if rule.effects.redirect.is_none() {
@@ -262,8 +238,7 @@ impl Reader<'_> {
                 None => rule.refuse(),
             }
         }
-        let (ingress, host) = (self.index, host.to_owned());
-        Candidate { ingress, host, length: 0, rank: Rank::Fallback, matched, rules: vec![rule] }
+        self.candidate(host, Rank::Fallback, every_path(), vec![rule])
     }
 
     /// The rule that redirects the requests of a host that no path takes. In ingress-nginx, the oldest Ingress of a host decides
@@ -277,45 +252,24 @@ impl Reader<'_> {
         let message =
             format!("Requests for {host} that no path takes are redirected, too, as in ingress-nginx.");
         report.exact(&self.ingress.place, message);
-        let matched = json!({ "type": "PathPrefix", "value": "/" });
-        let path = PathEntry {
-            place: self.ingress.place.clone(),
-            path: "/".to_owned(),
-            kind: "Prefix".to_owned(),
-            target: None,
-        };
-        let mut rule = self.rule(host, &path, &matched);
+        let mut rule = self.rule(host, &self.ingress.place, &every_path());
         rule.effects.redirect = paths::redirect(&filter);
-        let (ingress, host) = (self.index, host.to_owned());
-        Some(Candidate { ingress, host, length: 0, rank: Rank::Fallback, matched, rules: vec![rule] })
+        Some(self.candidate(host, Rank::Fallback, every_path(), vec![rule]))
     }
 
     /// The rule for `app-root`.
     fn root(&self, host: &str, target: &str) -> Candidate {
         let matched = json!({ "type": "Exact", "value": "/" });
-        let path = PathEntry {
-            place: self.ingress.at_own("app-root"),
-            path: "/".to_owned(),
-            kind: "Exact".to_owned(),
-            target: None,
-        };
-        let mut rule = self.rule(host, &path, &matched);
+        let mut rule = self.rule(host, &self.ingress.at_own("app-root"), &matched);
         let change = json!({ "type": "ReplaceFullPath", "replaceFullPath": target });
         "app-root".clone_into(&mut rule.name);
         rule.effects =
             Effects { redirect: Some(json!({ "path": change, "statusCode": 302 })), ..Effects::default() };
-        Candidate {
-            ingress: self.index,
-            host: host.to_owned(),
-            length: usize::MAX,
-            rank: Rank::Path,
-            matched,
-            rules: vec![rule],
-        }
+        Candidate { length: usize::MAX, ..self.candidate(host, Rank::Path, matched, vec![rule]) }
     }
 
     /// An item of `backendRefs`.
-    fn backend(&self, ingress: &Annotated, target: &Target, draft: &mut Draft) -> Option<Value> {
+    fn backend(&self, ingress: &Annotated, target: &Target, draft: &mut Draft<'_>) -> Option<Value> {
         match services::number(ingress, target, self.sources) {
             Ok(number) => {
                 let service = ObjectName::new(ingress.service_namespace.as_str(), target.service.as_str());
@@ -333,11 +287,8 @@ impl Reader<'_> {
                 Some(backend)
             }
             Err(why) => {
-                draft.report.impossible(
-                    &target.place,
-                    Reason::MissingReferent,
-                    format!("{why} The path answers 503."),
-                );
+                let message = format!("{why} The path answers 503.");
+                draft.report.impossible(&target.place, Reason::MissingReferent, message);
                 None
             }
         }

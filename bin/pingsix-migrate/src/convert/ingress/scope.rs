@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pingsix_translate::crd::AnnotationDialect;
 
-use super::annotated::{Annotated, PathEntry};
+use super::annotated::{Annotated, Entry, PathEntry};
 use super::canary::{self, PathKey};
 use super::hosts::WWW;
 use super::paths;
@@ -35,14 +35,17 @@ pub(super) fn note(ingresses: &[Annotated], context: &Context<'_>, report: &mut 
 }
 
 /// The paths of some Ingresses, each with the port of its Service.
-fn paths_of<'a>(
-    ingresses: &[&'a Annotated],
-) -> impl Iterator<Item = (&'a Annotated, PathKey<'a>, Target<'a>)> {
-    ingresses.iter().flat_map(|ingress| {
-        canary::paths(ingress).filter_map(|(entry, path)| {
-            Some((*ingress, canary::key(ingress, entry, path), target_of(ingress, path)?))
-        })
+fn targets_of<'a>(ingresses: &[&'a Annotated]) -> impl Iterator<Item = (PathKey<'a>, Target<'a>)> {
+    paths_of(ingresses.iter().copied()).filter_map(|(ingress, entry, path)| {
+        Some((canary::key(ingress, entry, path), target_of(ingress, path)?))
     })
+}
+
+/// The paths of some Ingresses.
+fn paths_of<'a>(
+    ingresses: impl Iterator<Item = &'a Annotated>,
+) -> impl Iterator<Item = (&'a Annotated, &'a Entry, &'a PathEntry)> {
+    ingresses.flat_map(|ingress| ingress.paths().map(move |(entry, path)| (ingress, entry, path)))
 }
 
 fn target_of<'a>(ingress: &'a Annotated, path: &'a PathEntry) -> Option<Target<'a>> {
@@ -57,13 +60,13 @@ type Target<'a> = (&'a str, &'a str, &'a str);
 fn note_canaries(mains: &[&Annotated], canaries: &[&Annotated], report: &mut Report) {
     let mut of_path: BTreeMap<PathKey<'_>, usize> = BTreeMap::new();
     for (index, canary) in canaries.iter().enumerate() {
-        for (_, named, _) in paths_of(&[*canary]) {
+        for (named, _) in targets_of(&[*canary]) {
             of_path.entry(named).or_insert(index);
         }
     }
     // The canaries of the paths with a Service; `None` for a path without one.
     let mut of_service: BTreeMap<Target<'_>, BTreeSet<Option<usize>>> = BTreeMap::new();
-    for (_, named, target) in paths_of(mains) {
+    for (named, target) in targets_of(mains) {
         of_service.entry(target).or_default().insert(of_path.get(&named).copied());
     }
     for ((namespace, service, port), found) in of_service.iter().filter(|(_, found)| found.len() > 1) {
@@ -82,13 +85,13 @@ fn note_canaries(mains: &[&Annotated], canaries: &[&Annotated], report: &mut Rep
 /// age.
 fn note_shared_services(ingresses: &[Annotated], report: &mut Report) {
     let own = || ingresses.iter().filter(|one| one.is_of_nginx());
-    let targets = own()
-        .flat_map(|one| canary::paths(one).filter_map(move |(_, path)| Some((target_of(one, path)?, one))));
     let mut first: BTreeMap<Target<'_>, &Annotated> = BTreeMap::new();
-    for (target, ingress) in targets {
-        first.entry(target).or_insert(ingress);
+    for (ingress, _, path) in paths_of(own()) {
+        if let Some(target) = target_of(ingress, path) {
+            first.entry(target).or_insert(ingress);
+        }
     }
-    for (ingress, path) in own().flat_map(|one| canary::paths(one).map(move |(_, path)| (one, path))) {
+    for (ingress, _, path) in paths_of(own()) {
         let Some(target) = target_of(ingress, path) else { continue };
         let Some(oldest) = first.get(&target) else { continue };
         let (namespace, service, port) = target;
@@ -162,10 +165,7 @@ fn note_wide_hosts(mains: &[&Annotated], report: &mut Report) {
 /// A path with a slash at its end is not that without one in the originals.
 fn note_slashes(ingresses: &[Annotated], report: &mut Report) {
     let regular = paths::regular_hosts(ingresses.iter());
-    let plain = ingresses.iter().filter(|one| one.read.canary.is_none());
-    for (ingress, entry, path) in
-        plain.flat_map(|one| canary::paths(one).map(move |(entry, path)| (one, entry, path)))
-    {
+    for (ingress, entry, path) in paths_of(ingresses.iter().filter(|one| one.read.canary.is_none())) {
         // Regular expressions are other paths.
         if ingress.is_of_nginx() && regular.contains(entry.host.as_str()) {
             continue;
@@ -188,17 +188,15 @@ fn note_slashes(ingresses: &[Annotated], report: &mut Report) {
 /// A class reads the paths of each Ingress for themselves.
 fn note_regular(mains: &[&Annotated], report: &mut Report) {
     let hosts = paths::regular_hosts(mains.iter().copied());
-    for ingress in mains {
-        let entries = ingress.entries.iter().filter(|entry| hosts.contains(entry.host.as_str()));
-        for path in entries.flat_map(|entry| &entry.paths) {
-            let difference = match &ingress.read.rewriting {
-                Some(_) => paths::has_letters(&path.path).then_some(paths::LETTERS),
-                None => (path.path != "/" || path.is_exact()).then_some(paths::ALL_REGULAR),
-            };
-            if let Some(difference) = difference {
-                let message = format!("{difference}.");
-                report.limited(&path.place.at("path"), Reason::DifferentPath, message);
-            }
+    let all = paths_of(mains.iter().copied());
+    for (ingress, _, path) in all.filter(|(_, entry, _)| hosts.contains(entry.host.as_str())) {
+        let difference = match &ingress.read.rewriting {
+            Some(_) => paths::has_letters(&path.path).then_some(paths::LETTERS),
+            None => (path.path != "/" || path.is_exact()).then_some(paths::ALL_REGULAR),
+        };
+        if let Some(difference) = difference {
+            let message = format!("{difference}.");
+            report.limited(&path.place.at("path"), Reason::DifferentPath, message);
         }
     }
 }
@@ -234,9 +232,7 @@ impl Expression<'_> {
 fn note_order(mains: &[&Annotated], context: &Context<'_>, report: &mut Report) {
     let hosts = paths::regular_hosts(mains.iter().copied());
     let mut of_host: BTreeMap<&str, Vec<Expression<'_>>> = BTreeMap::new();
-    for (ingress, entry, path) in
-        mains.iter().flat_map(|one| canary::paths(one).map(move |(entry, path)| (*one, entry, path)))
-    {
+    for (ingress, entry, path) in paths_of(mains.iter().copied()) {
         let read = match &ingress.read.rewriting {
             Some(rewriting) => rewriting.read(&path.path).ok().map(|pattern| (pattern.path, pattern.is_open)),
             None => Some((path.path.clone(), true)),
@@ -276,18 +272,15 @@ fn note_order(mains: &[&Annotated], context: &Context<'_>, report: &mut Report) 
 /// Copies are equally old, so of those with one host and path the class serves the first by name.
 fn note_repeated(mains: &[&Annotated], report: &mut Report) {
     let mut oldest = BTreeMap::new();
-    let entries = mains.iter().flat_map(|ingress| ingress.entries.iter().map(move |entry| (*ingress, entry)));
-    for (ingress, entry) in entries {
-        for path in &entry.paths {
-            let key = (entry.host.as_str(), path.path.as_str(), path.is_exact());
-            if let Some(older) = older_by_age_alone(&mut oldest, key, ingress) {
-                let message = format!(
-                    "{} has the host and path, too, and ingress-nginx serves that one. The copies are equally old, and the class \
-                     serves the first by name.",
-                    older.key
-                );
-                report.limited(&path.place, Reason::Precedence, message);
-            }
+    for (ingress, entry, path) in paths_of(mains.iter().copied()) {
+        let key = (entry.host.as_str(), path.path.as_str(), path.is_exact());
+        if let Some(older) = older_by_age_alone(&mut oldest, key, ingress) {
+            let message = format!(
+                "{} has the host and path, too, and ingress-nginx serves that one. The copies are equally old, and the class \
+                 serves the first by name.",
+                older.key
+            );
+            report.limited(&path.place, Reason::Precedence, message);
         }
     }
 }
@@ -295,15 +288,15 @@ fn note_repeated(mains: &[&Annotated], report: &mut Report) {
 /// In ingress-nginx, the oldest Ingress of a host decides about requests that no path takes, too.
 fn note_oldest_of_host(mains: &[&Annotated], report: &mut Report) {
     let mut oldest = BTreeMap::new();
-    let entries = mains.iter().flat_map(|ingress| ingress.entries.iter().map(move |entry| (*ingress, entry)));
-    for (ingress, entry) in entries {
-        let older = older_by_age_alone(&mut oldest, entry.host.as_str(), ingress);
+    for (ingress, host) in mains.iter().flat_map(|ingress| ingress.hosts().map(move |host| (*ingress, host)))
+    {
+        let older = older_by_age_alone(&mut oldest, host, ingress);
         let redirects = |one: &&Annotated| one.read.redirects_hosts || ingress.read.redirects_hosts;
         if let Some(older) = older.filter(redirects) {
             let message = format!(
-                "{} is the oldest Ingress with host {}, so it decides about requests that no path takes. The copies are equally \
+                "{} is the oldest Ingress with host {host}, so it decides about requests that no path takes. The copies are equally \
                  old, and in the class the first by name decides.",
-                older.key, entry.host
+                older.key
             );
             report.limited(&ingress.place.at("spec.rules"), Reason::DifferentScope, message);
         }

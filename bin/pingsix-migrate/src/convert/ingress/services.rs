@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use pingsix_translate::annotations::BackendProtocol;
 use pingsix_translate::crd::BackendTrafficPolicySpec;
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::annotated::{Annotated, Target};
 use super::canary::Canaries;
 use super::dialect::Dialect;
 use crate::convert::output::Output;
-use crate::convert::{Context, Draft};
+use crate::convert::{Context, Draft, settings};
 use crate::report::{Place, Reason, Report};
 use crate::source::{ServicePort, Sources};
 
@@ -24,15 +24,13 @@ struct Protocol {
 }
 
 /// Writes the policies of all Services. The settings of the oldest Ingress of a Service count.
-pub(super) fn convert(ingresses: &mut [Annotated], context: &Context<'_>, draft: &mut Draft) {
+pub(super) fn convert(ingresses: &mut [Annotated], draft: &mut Draft<'_>) {
+    let context = draft.context;
     for ingress in ingresses.iter().filter(|ingress| ingress.is_closed) {
         let names = std::iter::once(&ingress.dialect.protocol).chain(ingress.dialect.settings);
         for (at, _) in places(ingress, names) {
-            draft.report.limited(
-                &at,
-                Reason::NoEffect,
-                "All paths of the Ingress answer 503, so no backend is reached.",
-            );
+            let message = "All paths of the Ingress answer 503, so no backend is reached.";
+            draft.report.limited(&at, Reason::NoEffect, message);
         }
     }
     let canaries = Canaries::of(ingresses);
@@ -40,7 +38,7 @@ pub(super) fn convert(ingresses: &mut [Annotated], context: &Context<'_>, draft:
     traffic(ingresses, &targets, draft);
     let mut ports: BTreeMap<(ObjectName, u16), (Protocol, ObjectKey)> = BTreeMap::new();
     for (ingress, targets) in ingresses.iter_mut().zip(&targets).filter(|(one, _)| serves(one)) {
-        let is_readable = protocols((ingress, targets), &mut ports, context, &mut draft.report);
+        let is_readable = protocols((ingress, targets), &mut ports, context, draft.report);
         if !is_readable && !ingress.may_be_weaker {
             ingress.is_closed = true;
             let message = "All paths answer 503, because requests would reach the backends in another way.";
@@ -48,7 +46,7 @@ pub(super) fn convert(ingresses: &mut [Annotated], context: &Context<'_>, draft:
         }
     }
     for ((service, port), (protocol, _)) in ports {
-        write_protocol(&service, port, &protocol, context, &mut draft.output);
+        write_protocol(&service, port, &protocol, context, draft.output);
     }
 }
 
@@ -59,8 +57,7 @@ fn serves(ingress: &Annotated) -> bool {
 
 /// The backends of an Ingress and of its canaries.
 fn targets(canaries: &Canaries<'_>, ingress: &Annotated) -> Vec<Target> {
-    let paths = ingress.entries.iter().flat_map(|entry| entry.paths.iter().map(move |path| (entry, path)));
-    let canaries = paths.filter_map(|(entry, path)| canaries.find(ingress, entry, path));
+    let canaries = ingress.paths().filter_map(|(entry, path)| canaries.find(ingress, entry, path));
     ingress.targets().cloned().chain(canaries.map(|canary| canary.target.clone())).collect()
 }
 
@@ -84,7 +81,7 @@ fn places<'a>(
 const MAX_LISTED_INGRESSES: usize = 4;
 
 /// BackendTrafficPolicies.
-fn traffic(ingresses: &[Annotated], targets: &[Vec<Target>], draft: &mut Draft) {
+fn traffic(ingresses: &[Annotated], targets: &[Vec<Target>], draft: &mut Draft<'_>) {
     let default = BackendTrafficPolicySpec::default();
     let mut written: BTreeMap<ObjectName, &Annotated> = BTreeMap::new();
     let mut without: BTreeMap<ObjectName, Vec<&ObjectKey>> = BTreeMap::new();
@@ -116,14 +113,8 @@ fn traffic(ingresses: &[Annotated], targets: &[Vec<Target>], draft: &mut Draft) 
             let affected = without.get(&service).into_iter().flatten().take(MAX_LISTED_INGRESSES);
             differences.extend(affected.map(|other| format!("{other} has the Service {service}, too")));
             let Ok(mut value) = serde_json::to_value(spec) else { continue };
-            value["targetRefs"] =
-                json!([{ "group": "", "kind": Kind::Service.as_str(), "name": &*service.name }]);
-            draft.output.objects.add(
-                Kind::BackendTrafficPolicy,
-                &service.namespace,
-                &service.name,
-                ("spec", value),
-            );
+            value["targetRefs"] = settings::targets(&service, None);
+            draft.output.objects.add(Kind::BackendTrafficPolicy, &service.namespace, &service.name, value);
             written.insert(service, ingress);
         }
         for (at, difference) in settings {
@@ -263,26 +254,15 @@ fn write_protocol(
     context: &Context<'_>,
     output: &mut Output,
 ) {
-    let key = ObjectKey { kind: Kind::Service, name: service.clone() };
     if protocol.is_grpc {
-        let ports = output.objects.get_mut(&key).and_then(|service| service.pointer_mut("/spec/ports"));
-        for port in ports.and_then(Value::as_array_mut).into_iter().flatten() {
-            if port.get("port") == Some(&json!(number)) {
-                port["appProtocol"] = json!("kubernetes.io/h2c");
-            }
-        }
+        settings::speak_h2c(service, |port| port.get("port") == Some(&json!(number)), &mut output.objects);
     }
     if let Some(hostname) = &protocol.verified {
-        let mut target = json!({ "group": "", "kind": Kind::Service.as_str(), "name": &*service.name });
-        if let ServicePort::Known { name, .. } = context.sources.service_port(service, &number.to_string())
-            && !name.is_empty()
-        {
-            target["sectionName"] = json!(name);
-        }
-        let spec = json!({
-            "targetRefs": [target],
-            "validation": { "hostname": hostname, "wellKnownCACertificates": "System" },
-        });
-        output.objects.add(Kind::BackendTlsPolicy, &service.namespace, &service.name, ("spec", spec));
+        let section = match context.sources.service_port(service, &number.to_string()) {
+            ServicePort::Known { name, .. } if !name.is_empty() => Some(name),
+            ServicePort::Known { .. } | ServicePort::NoPort | ServicePort::NoService => None,
+        };
+        let targets = settings::targets(service, section.as_deref());
+        settings::verify(hostname, &targets, (&service.namespace, &service.name), &mut output.objects);
     }
 }

@@ -7,7 +7,7 @@ use pingsix_translate::{Hostname, ObjectName};
 use super::annotated::{Annotated, Tls};
 use super::hosts::AddedHosts;
 use super::passthrough::Passthrough;
-use crate::convert::{Context, Draft};
+use crate::convert::Draft;
 use crate::report::{Place, Reason};
 
 /// Adds listeners for the certificates of all Ingresses.
@@ -15,8 +15,7 @@ pub(super) fn convert(
     ingresses: &[Annotated],
     added: &AddedHosts,
     passthrough: &Passthrough,
-    context: &Context<'_>,
-    draft: &mut Draft,
+    draft: &mut Draft<'_>,
 ) {
     // A certificate of the input for a host counts, whatever its Ingress is.
     let mut taken: BTreeSet<String> = BTreeSet::new();
@@ -25,7 +24,7 @@ pub(super) fn convert(
     }
     for ingress in ingresses {
         for tls in ingress.tls.iter().filter(|tls| tls.secret.is_none()) {
-            without_secret(ingress, tls, passthrough, context, draft);
+            without_secret(ingress, tls, passthrough, draft);
         }
     }
 }
@@ -36,19 +35,13 @@ pub(super) fn shown(host: &str) -> &str {
 }
 
 /// Reports an item of `spec.tls` without a Secret.
-fn without_secret(
-    ingress: &Annotated,
-    tls: &Tls,
-    passthrough: &Passthrough,
-    context: &Context<'_>,
-    draft: &mut Draft,
-) {
+fn without_secret(ingress: &Annotated, tls: &Tls, passthrough: &Passthrough, draft: &mut Draft<'_>) {
+    let context = draft.context;
     if !ingress.is_of_nginx() {
-        draft.report.exact(&tls.place, "The entry names no Secret, and APISIX ignores it, too.");
-        return;
+        return draft.report.exact(&tls.place, "The entry names no Secret, and APISIX ignores it, too.");
     }
     let hosts: Vec<String> = if tls.hosts.is_empty() {
-        ingress.entries.iter().map(|entry| entry.host.clone()).collect()
+        ingress.hosts().map(str::to_owned).collect()
     } else {
         tls.hosts.iter().map(|(_, host)| host.clone()).collect()
     };
@@ -80,7 +73,7 @@ fn listeners(
     added: &AddedHosts,
     passthrough: &Passthrough,
     taken: &mut BTreeSet<String>,
-    draft: &mut Draft,
+    draft: &mut Draft<'_>,
 ) {
     // An alias has the certificate of its host, unless an entry lists the alias itself.
     let listed: BTreeSet<&String> =
@@ -91,8 +84,8 @@ fn listeners(
         let hosts = if tls.hosts.is_empty() {
             let message = "The certificate is shown for the hosts of the rules.";
             draft.report.limited(&tls.place, Reason::DifferentScope, message);
-            let hosts = ingress.entries.iter().map(|entry| entry.host.clone());
-            hosts.filter(|host| !host.is_empty()).map(|host| (tls.place.clone(), host)).collect()
+            let hosts = ingress.hosts().filter(|host| !host.is_empty());
+            hosts.map(|host| (tls.place.clone(), host.to_owned())).collect()
         } else {
             tls.hosts.clone()
         };

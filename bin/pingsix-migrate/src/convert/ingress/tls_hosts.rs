@@ -19,7 +19,7 @@ impl<'a> TlsHosts<'a> {
             let listed = ingress.tls.iter().flat_map(|tls| &tls.hosts);
             all.extend(listed.map(|(_, host)| host.as_str()));
             if ingress.read.canary.is_none() {
-                of_rules.extend(ingress.entries.iter().map(|entry| entry.host.as_str()));
+                of_rules.extend(ingress.hosts());
             }
         }
         of_rules.remove("");

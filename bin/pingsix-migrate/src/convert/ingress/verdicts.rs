@@ -13,7 +13,7 @@ use super::chosen::{CLASS_ANNOTATION, is_foreign, is_unread, loss_without};
 use super::dialect::{Dialect, PASSTHROUGH};
 use super::plugin_annotations::is_plugin;
 use super::{exposure, hosts, plugins};
-use crate::convert::{Context, Draft, ownership};
+use crate::convert::{Draft, ownership};
 use crate::plugin::networks;
 use crate::report::{Place, Reason, Report};
 use crate::source::{Sources, list};
@@ -42,17 +42,13 @@ pub(super) fn policies_of_ingresses(sources: &Sources) -> BTreeMap<ObjectName, V
 }
 
 /// Reports on each annotation, and closes the Ingress if its protection would be lost. `policies` are those of the input for it.
-pub(super) fn judge(
-    ingress: &mut Annotated,
-    policies: &[&ObjectKey],
-    context: &Context<'_>,
-    draft: &mut Draft,
-) {
+pub(super) fn judge(ingress: &mut Annotated, policies: &[&ObjectKey], draft: &mut Draft<'_>) {
+    let context = draft.context;
     let before = draft.report.losses();
     let is_canary = ingress.read.canary.is_some();
     let keeps = context.choices.keep_ingress;
     if !ingress.is_bypassed && !is_canary {
-        users(ingress, context.sources, &mut draft.report);
+        users(ingress, context.sources, draft.report);
     }
     let given_up = annotations::ignored(&ingress.annotations);
     let names: Vec<(&String, &String)> = ingress.annotations.iter().collect();
@@ -62,11 +58,15 @@ pub(super) fn judge(
     }
     for (name, value) in names {
         let at = ingress.at(name);
-        let report = &mut draft.report;
+        let report = &mut *draft.report;
         match name.split_once('/') {
             Some((domain, short)) if domain == ingress.dialect.domain() => {
                 if given_up.contains(name.as_str()) || given_up.contains(short) {
-                    report.limited(&at, Reason::NoEffect, format!("The Ingress gives the annotation up in {IGNORED_ANNOTATIONS}."));
+                    report.limited(
+                        &at,
+                        Reason::NoEffect,
+                        format!("The Ingress gives the annotation up in {IGNORED_ANNOTATIONS}."),
+                    );
                 } else if ingress.is_bypassed && !is_of_host(ingress, short) {
                     let message = "TLS passes through, and plaintext is redirected, so no request depends on the annotation.";
                     report.exact(&at, message);
@@ -81,7 +81,9 @@ pub(super) fn judge(
                 }
             }
             _ if name == CLASS_ANNOTATION => {}
-            _ if name == IGNORED_ANNOTATIONS => report.exact(&at, "The annotations that it names are left out."),
+            _ if name == IGNORED_ANNOTATIONS => {
+                report.exact(&at, "The annotations that it names are left out.");
+            }
             // The report names these once for all copies.
             _ if keeps && ownership::is_owned(name) => {
                 report.exact(&at, "The annotation stays with the original of the copy.");
@@ -95,27 +97,33 @@ pub(super) fn judge(
                 );
                 report.exact(&at, message);
             }
-            Some((domain, _)) if COMPANIONS.contains(&domain) && !keeps => report.limited(
+            Some((domain, _)) if COMPANIONS.contains(&domain) && !keeps => {
+                let message = "The other program reads the annotation from Gateways, too. Give it to the Gateway before the Ingress goes.";
+                report.limited(&at, Reason::ForeignAnnotation, message);
+            }
+            _ if ownership::is_owned(name) => {
+                report.exact(
+                    &at,
+                    "The annotation belongs to a tool that writes the Ingress, and no route needs it.",
+                );
+            }
+            _ => report.limited(
                 &at,
                 Reason::ForeignAnnotation,
-                "The other program reads the annotation from Gateways, too. Give it to the Gateway before the Ingress goes.",
+                "The annotation is not one of the controller, and no route needs it.",
             ),
-            _ if ownership::is_owned(name) => {
-                report.exact(&at, "The annotation belongs to a tool that writes the Ingress, and no route needs it.");
-            }
-            _ => report.limited(&at, Reason::ForeignAnnotation, "The annotation is not one of the controller, and no route needs it."),
         }
     }
     if ingress.is_bypassed {
-        refuse_policies(ingress, policies, &mut draft.report);
+        refuse_policies(ingress, policies, draft.report);
     } else if !is_canary {
         if !keeps {
-            plugins::convert(ingress, context, draft);
+            plugins::convert(ingress, draft);
         }
-        networks_of(ingress, &mut draft.report);
-        refuse_policies(ingress, policies, &mut draft.report);
+        networks_of(ingress, draft.report);
+        refuse_policies(ingress, policies, draft.report);
         if !keeps {
-            custom_headers(ingress, context.sources, &mut draft.report);
+            custom_headers(ingress, context.sources, draft.report);
         }
     }
     if draft.report.losses() > before && !ingress.may_be_weaker {
@@ -178,8 +186,7 @@ fn of_dialect(
     if name == RESPONSE_STATUS && ingress.read.response_status.is_some() && !keeps {
         let message =
             "No filter of an HTTPRoute changes the status of a response. Responses of backends keep theirs.";
-        report.impossible(at, Reason::UnsupportedAnnotation, message);
-        return;
+        return report.impossible(at, Reason::UnsupportedAnnotation, message);
     }
     let whole = dialect.whole_name(name);
     let depends_on_others = dialect.is_setting(name) || name == dialect.to_https || name == hosts::ALIAS;
@@ -236,15 +243,13 @@ fn of_dialect(
     };
     if name == "rewrite-target"
         && ingress.read.redirects()
-        && !ingress.entries.iter().flat_map(|entry| &entry.paths).all(is_redirected)
+        && !ingress.paths().map(|(_, path)| path).all(is_redirected)
     {
         let message = "The paths that can be redirected so are; the others have a verdict of their own.";
-        report.limited(at, Reason::UnsupportedRewrite, message);
-        return;
+        return report.limited(at, Reason::UnsupportedRewrite, message);
     }
     if value.trim().is_empty() {
-        report.exact(at, "The value is empty, so the annotation asks for nothing.");
-        return;
+        return report.exact(at, "The value is empty, so the annotation asks for nothing.");
     }
     match known.support {
         Support::NoEffect => report.exact(at, "No answer of PingSIX depends on it."),
@@ -260,11 +265,8 @@ fn of_dialect(
             report.impossible(at, Reason::UnsupportedAnnotation, message);
         }
         Support::Exact | Support::Limited(_) if name == "service-upstream" && ingress.read.by_cluster_ip => {
-            report.limited(
-                at,
-                Reason::DifferentConnection,
-                "The rules of an HTTPRoute send requests to the endpoints of a Service.",
-            );
+            let message = "The rules of an HTTPRoute send requests to the endpoints of a Service.";
+            report.limited(at, Reason::DifferentConnection, message);
         }
         Support::Exact | Support::Limited(_) => honoured(ingress, name, at, becomes(ingress, name), report),
     }
@@ -294,11 +296,8 @@ fn honoured(ingress: &Annotated, name: &str, at: &Place, message: &str, report: 
         };
         report.exact(at, message);
     } else if ingress.is_exposed && exposure::is_protecting(name) {
-        report.limited(
-            at,
-            Reason::DifferentPath,
-            format!("{message} {}", exposure::message(ingress.dialect)),
-        );
+        let message = format!("{message} {}", exposure::message(ingress.dialect));
+        report.limited(at, Reason::DifferentPath, message);
     } else {
         report.exact(at, message);
     }
@@ -321,8 +320,9 @@ fn plugin(ingress: &Annotated, name: &str, at: &Place, report: &mut Report) {
 /// Whether no path of the Ingress is rewritten to its target.
 fn leaves_paths(ingress: &Annotated) -> bool {
     ingress.read.rewriting.as_ref().is_some_and(|rewriting| {
-        let mut paths = ingress.entries.iter().flat_map(|entry| &entry.paths);
-        paths.all(|path| rewriting.read(&path.path).is_ok_and(|pattern| pattern.rewrite.is_none()))
+        ingress
+            .paths()
+            .all(|(_, path)| rewriting.read(&path.path).is_ok_and(|pattern| pattern.rewrite.is_none()))
     })
 }
 
@@ -424,12 +424,8 @@ fn users(ingress: &mut Annotated, sources: &Sources, report: &mut Report) {
     let at = ingress.at_own("auth-secret");
     let key = ObjectKey::new(Kind::Secret, ingress.namespace(), name);
     let Some(secret) = sources.kept.get(&key) else {
-        report.limited(
-            &at,
-            Reason::MissingReferent,
-            format!("The input has no {key}. Its type has to be {BASIC_AUTH}, with one user."),
-        );
-        return;
+        let message = format!("The input has no {key}. Its type has to be {BASIC_AUTH}, with one user.");
+        return report.limited(&at, Reason::MissingReferent, message);
     };
     if secret.get("type").and_then(Value::as_str) == Some(BASIC_AUTH) {
         let message = "The annotation becomes basicAuth of a SecurityPolicy.";
@@ -445,11 +441,8 @@ fn users(ingress: &mut Annotated, sources: &Sources, report: &mut Report) {
     let message = format!(
         "{key} is a file of htpasswd, and PingSIX compares one user and password, of a Secret of type {BASIC_AUTH}."
     );
-    report.blocking(
-        &at,
-        Reason::UnsuitableReferent,
-        format!("{message} The annotation protects the Ingress."),
-    );
+    let message = format!("{message} The annotation protects the Ingress.");
+    report.blocking(&at, Reason::UnsuitableReferent, message);
     ingress.lost.insert(ingress.dialect.whole_name("auth-secret"));
     ingress.read.security.basic_auth = None;
 }
@@ -486,21 +479,13 @@ fn custom_headers(ingress: &mut Annotated, sources: &Sources, report: &mut Repor
     let Some(name) = &ingress.read.custom_headers else { return };
     let at = ingress.at_own(CUSTOM_HEADERS);
     if *name.namespace != *ingress.namespace() {
-        report.impossible(
-            &at,
-            Reason::UnsuitableReferent,
-            "The ConfigMap is not in the namespace of the Ingress. Its headers are not set.",
-        );
-        return;
+        let message = "The ConfigMap is not in the namespace of the Ingress. Its headers are not set.";
+        return report.impossible(&at, Reason::UnsuitableReferent, message);
     }
     let key = ObjectKey { kind: Kind::ConfigMap, name: name.clone() };
     let Some(config_map) = sources.kept.get(&key) else {
-        report.impossible(
-            &at,
-            Reason::MissingReferent,
-            format!("The input has no {key}, so its headers are not set. Give it, too."),
-        );
-        return;
+        let message = format!("The input has no {key}, so its headers are not set. Give it, too.");
+        return report.impossible(&at, Reason::MissingReferent, message);
     };
     let data = config_map.get("data").and_then(Value::as_object);
     let texts = data

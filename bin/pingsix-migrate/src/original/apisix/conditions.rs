@@ -63,16 +63,9 @@ impl Condition {
 
     pub(super) fn holds(&self, request: &Request, uri: &str) -> Result<bool, String> {
         let value = match &self.subject {
-            Subject::Header(name) => {
-                let mut headers = request.headers.iter();
-                headers.find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.clone())
-            }
+            Subject::Header(name) => request.header(name).map(str::to_owned),
             Subject::Query(name) => pairs(request.query.as_deref().unwrap_or_default(), '&', name),
-            Subject::Cookie(name) => {
-                let mut headers = request.headers.iter();
-                let cookies = headers.find(|(own, _)| own.eq_ignore_ascii_case("cookie"));
-                cookies.and_then(|(_, cookies)| pairs(cookies, ';', name))
-            }
+            Subject::Cookie(name) => request.header("cookie").and_then(|cookies| pairs(cookies, ';', name)),
             Subject::Path => Some(uri.to_owned()),
         };
         Ok(match &self.operator {

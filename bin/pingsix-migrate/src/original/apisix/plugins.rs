@@ -47,7 +47,7 @@ fn unknown(why: impl Into<String>) -> Answer {
 /// answer without a backend.
 pub(super) fn run(plugins: &Plugins, request: &Request, host: &str, uri: &str) -> Result<Sent, Answer> {
     let mut sent = Sent {
-        target: with_query(&request.path, request),
+        target: request.with_query(&request.path),
         host: request.host.clone(),
         checks: BTreeSet::new(),
     };
@@ -98,13 +98,6 @@ pub(super) fn run(plugins: &Plugins, request: &Request, host: &str, uri: &str) -
     Ok(sent)
 }
 
-fn with_query(path: &str, request: &Request) -> String {
-    match &request.query {
-        Some(query) => format!("{path}?{query}"),
-        None => path.to_owned(),
-    }
-}
-
 fn inject(config: &Value, request: &Request) -> Result<(), Answer> {
     let Some(abort) = config.get("abort") else { return Ok(()) };
     let status = abort["http_status"].as_u64().and_then(|status| u16::try_from(status).ok());
@@ -134,9 +127,8 @@ fn ask(name: &str, config: &Value, request: &Request) -> Result<(), Answer> {
         "jwt-auth" => config["header"].as_str().unwrap_or("authorization"),
         _ => "authorization",
     };
-    let has_header = request.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(header));
-    let may_have_more =
-        request.query.is_some() || request.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case("cookie"));
+    let has_header = request.header(header).is_some();
+    let may_have_more = request.query.is_some() || request.header("cookie").is_some();
     match (has_header, name) {
         (false, "basic-auth") => Err(Answer::Status(401)),
         (false, _) if !may_have_more => Err(Answer::Status(401)),
@@ -174,7 +166,7 @@ fn rewrite(config: &Value, request: &Request, uri: &str, sent: &mut Sent) -> Res
     };
     let is_changed = config["uri"].is_string() || !pairs.is_empty();
     if is_changed {
-        sent.target = with_query(&escaped(&path), request);
+        sent.target = request.with_query(&escaped(&path));
     }
     Ok(())
 }
@@ -195,7 +187,7 @@ fn substituted(expression: &Regex, replacement: &str, uri: &str) -> Option<Strin
 }
 
 fn redirect(config: &Value, request: &Request, host: &str, uri: &str) -> Result<(), Answer> {
-    let request_uri = with_query(&request.path, request);
+    let request_uri = request.with_query(&request.path);
     if config["http_to_https"] == true && !request.https {
         let status = if matches!(request.method.as_str(), "GET" | "HEAD") { 301 } else { 308 };
         return Err(Answer::Redirect { status, location: format!("https://{host}{request_uri}") });

@@ -65,7 +65,6 @@ enum Rewritten {
 
 impl Nginx {
     pub(in crate::original) fn answer(&self, request: &Request) -> Told {
-        let query = request.query.as_ref().map(|query| format!("?{query}")).unwrap_or_default();
         let told = |answer| Told { answer, by: None, is_fallback: false };
         if let Some(conflict) = &self.conflict {
             return told(unknown(conflict.clone()));
@@ -75,7 +74,7 @@ impl Nginx {
             request,
             host: host_name(&request.host),
             uri,
-            request_uri: format!("{}{query}", request.path),
+            request_uri: request.with_query(&request.path),
         };
         if let Some(to) = self.redirects.get(&asked.host) {
             if request.https {
@@ -106,7 +105,8 @@ impl Nginx {
             return Told { answer, by: location.origin.clone(), is_fallback: location.is_default };
         }
         if let Some(location) = self.with_slash(name, server, &asked.uri) {
-            let url = format!("{}://{}{}/{query}", asked.scheme(), host_of(&request.host), asked.uri);
+            let path = request.with_query(&format!("{}/", asked.uri));
+            let url = format!("{}://{}{path}", asked.scheme(), host_of(&request.host));
             let answer = Answer::Redirect { status: 301, location: url };
             return Told { answer, by: location.origin.clone(), is_fallback: location.is_default };
         }
@@ -317,8 +317,7 @@ fn share(canary: &Canary, asked: &Asked<'_>) -> Result<(u32, u32), String> {
 
 /// The answer to clients and bodies that are refused.
 fn checked(settings: &Settings, location: &Location, asked: &Asked<'_>) -> Option<Answer> {
-    let Request { client, headers, .. } = asked.request;
-    let is_refused = client.is_some_and(|client| {
+    let is_refused = asked.request.client.is_some_and(|client| {
         let is_denied = settings.denied.iter().any(|network| network.has(client));
         let allowed = settings.allowed.as_ref();
         is_denied || allowed.is_some_and(|allowed| !allowed.iter().any(|network| network.has(client)))
@@ -326,7 +325,7 @@ fn checked(settings: &Settings, location: &Location, asked: &Asked<'_>) -> Optio
     if is_refused {
         return Some(Answer::Status(403));
     }
-    let has_credentials = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+    let has_credentials = asked.request.header("authorization").is_some();
     let asks = settings.has_basic_auth && !location.path.starts_with(CHALLENGES);
     (asks && !has_credentials).then_some(Answer::Status(401))
 }
@@ -369,12 +368,11 @@ fn rewrite(location: &Location, expression: Option<&Regex>, asked: &Asked<'_>) -
     let Some(path) = expanded(target, &found) else {
         return Rewritten::Answer(unknown("variables of rewrite-target are not modelled"));
     };
-    let query = asked.request.query.as_ref().map(|query| format!("?{query}")).unwrap_or_default();
     if path.starts_with("http://") || path.starts_with("https://") {
-        let location = format!("{path}{query}");
+        let location = asked.request.with_query(&path);
         return Rewritten::Answer(Answer::Redirect { status: 302, location });
     }
-    Rewritten::Path(format!("{}{query}", escaped(&path)))
+    Rewritten::Path(asked.request.with_query(&escaped(&path)))
 }
 
 /// A target with its groups; `None` for other variables.

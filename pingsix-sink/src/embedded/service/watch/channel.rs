@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     fn unbounded() -> (ResponseSender, WatchBody) {
-        channel(UnreadBytes::new(usize::MAX), CancellationToken::new())
+        channel(UnreadBytes::new(usize::MAX, Arc::default()), CancellationToken::new())
     }
 
     fn frame(body: &mut WatchBody) -> Option<Frame<Bytes>> {

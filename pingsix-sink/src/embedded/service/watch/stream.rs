@@ -114,7 +114,7 @@ impl WatchStream {
         match self.drive().await {
             Ok(()) | Err(StreamEnd::StreamClosed) => {}
             Err(StreamEnd::Stalled) => {
-                self.services.replica.counters.streams_stalled.add(1);
+                self.services.replica.counters.update(|stats| stats.streams_stalled += 1);
                 tracing::warn!(
                     watches = self.watches.len(),
                     "connection closed: its client left a watch response unread"
@@ -205,10 +205,7 @@ impl WatchStream {
                 StoreError::UnknownScope if !self.watches.is_empty() => {
                     self.refuse(id, status.message().to_owned()).await
                 }
-                StoreError::UnknownScope
-                | StoreError::NotComplete
-                | StoreError::Compacted
-                | StoreError::Future => Err(StreamEnd::Status(status)),
+                StoreError::UnknownScope | StoreError::NotComplete => Err(StreamEnd::Status(status)),
             };
         }
 
@@ -223,7 +220,7 @@ impl WatchStream {
         // The client's list came from another server or from before a restart, so the missed changes are unknown. The
         // client has to list again. A watch of future changes continues no list.
         if request.start_revision != 0 && !self.services.replica.has_listed_before(next) {
-            self.services.replica.counters.watches_from_elsewhere.add(1);
+            self.services.replica.counters.update(|stats| stats.watches_from_elsewhere += 1);
             let header = self.services.replica.read(Store::header);
             return self.end_watch(id, WatchEnd::Compacted(header)).await;
         }
@@ -241,7 +238,7 @@ impl WatchStream {
         let permits = peer.try_add_watch().and_then(|on_connection| {
             Some((replica.watches.take(peer.holder(), peer.close_token())?, on_connection))
         });
-        replica.counters.watches_refused.add(usize::from(permits.is_none()));
+        replica.counters.update(|stats| stats.watches_refused += u64::from(permits.is_none()));
         permits
     }
 
@@ -313,7 +310,7 @@ impl WatchStream {
                 Err(end) => {
                     all.all_rest = false;
                     if matches!(end, WatchEnd::Compacted(_)) {
-                        self.services.replica.counters.watches_compacted.add(1);
+                        self.services.replica.counters.update(|stats| stats.watches_compacted += 1);
                     }
                     self.end_watch(id, end).await?;
                 }
@@ -369,16 +366,19 @@ impl WatchStream {
             Err(compacted) => return Ok(Err(compacted.into())),
         };
         watch.next = batch.reached + 1;
-        let counters = &replica.counters;
-        counters.batches.add(usize::from(made));
-        counters.changes_merged.add(batch.merged);
+        replica.counters.update(|stats| {
+            stats.batches += u64::from(made);
+            stats.changes_merged += batch.merged as u64;
+        });
         if !batch.events.is_empty() {
             watch.record_sent();
             let response = watch.response(batch.reached);
             let bytes = self.sender.send(&response, batch.events.clone());
-            counters.watch_responses.add(1);
-            counters.watch_events.add(batch.event_count);
-            counters.watch_bytes.add(bytes);
+            replica.counters.update(|stats| {
+                stats.watch_responses += 1;
+                stats.watch_events += batch.event_count as u64;
+                stats.watch_bytes += bytes as u64;
+            });
             // A state of several messages is sent without a rest between them, so that the client has it whole.
             let range = &watch.wanted.range;
             let until = Instant::now().checked_add(replica.options.pace.of(store.size_of_range(range)));
