@@ -40,6 +40,7 @@ pub(crate) async fn follow<K>(
 ) where
     K: Resource + Clone + DeserializeOwned + fmt::Debug + Send + 'static,
 {
+    let object = format!("{}/{name}", api.resource_url());
     let mut versions = std::pin::pin!(watcher::watch_object(api, name).backoff(backoff));
     let mut complaint = None;
     while let Some(version) = versions.next().await {
@@ -51,7 +52,7 @@ pub(crate) async fn follow<K>(
             Err(error) => {
                 let error = ApiError::from(&error);
                 if complaint.replace(error.category) != Some(error.category) {
-                    tracing::warn!(name, category = error.category.as_str(), error = %error, "{message}");
+                    tracing::warn!(object, category = error.category.as_str(), error = %error, "{message}");
                 }
             }
         }

@@ -595,12 +595,12 @@ pub(crate) fn is_read(annotation: &str, dialects: &[AnnotationDialect]) -> bool 
 /// A blank value, which asks for nothing.
 const BLANK: Unless = Unless::Values(&[""]);
 
-/// An annotation that tunes an Ingress, and that PingSIX does not honour, unless it asks for nothing.
+/// An unsupported annotation that protects nothing. Its values in `unless` ask for nothing.
 const fn lacking(name: &'static str, unless: Unless, lacks: &'static str) -> Annotation {
     tunes(name, Support::Impossible { unless, lacks })
 }
 
-/// An annotation that closes an Ingress, because PingSIX does not honour it, unless it asks for nothing.
+/// An unsupported annotation that protects. Its values in `unless` ask for nothing; any other value closes the Ingress.
 const fn closing(name: &'static str, unless: Unless, lacks: &'static str) -> Annotation {
     protects(name, Support::Impossible { unless, lacks })
 }

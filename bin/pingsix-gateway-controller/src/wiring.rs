@@ -127,7 +127,8 @@ fn provisioning(
     if endpoints.is_empty() {
         return Ok(None);
     }
-    let responder = configuration.responder.address().filter(|address| address.ip().is_loopback());
+    let responder =
+        configuration.responder.address().filter(|address| address.ip().to_canonical().is_loopback());
     let responder = responder.context(
         "a responder in each Pod is needed to run data planes: an address of loopback (responder, feed.endpoint)",
     )?;

@@ -102,7 +102,7 @@ async fn serve(arguments: &ServeArguments) -> anyhow::Result<Exit> {
     });
     let (current, latest) = watch::channel(translated.clone());
     if let Some(address) = arguments.explain {
-        if !address.ip().is_loopback() && !arguments.allow_non_loopback {
+        if !address.ip().to_canonical().is_loopback() && !arguments.allow_non_loopback {
             bail!(
                 "{address} can be reached from other machines; use a loopback address, or --allow-non-loopback"
             );
@@ -119,7 +119,7 @@ async fn serve(arguments: &ServeArguments) -> anyhow::Result<Exit> {
     }
     if let Some(address) = arguments.view {
         // The pages show all objects, so they stay on this machine even if other addresses are allowed.
-        if !address.ip().is_loopback() {
+        if !address.ip().to_canonical().is_loopback() {
             bail!("{address} can be reached from other machines; --view needs a loopback address");
         }
         let listener = listen(address, "--view").await?;
@@ -171,7 +171,7 @@ async fn serve(arguments: &ServeArguments) -> anyhow::Result<Exit> {
 
 async fn start_etcd(arguments: &ServeArguments) -> anyhow::Result<EmbeddedEtcd> {
     let tls = arguments.tls.server();
-    if tls.is_none() && !arguments.listen.ip().is_loopback() && !arguments.allow_non_loopback {
+    if tls.is_none() && !arguments.listen.ip().to_canonical().is_loopback() && !arguments.allow_non_loopback {
         bail!(
             "{} can be reached from other machines, and private keys pass in plaintext; use a loopback address, \
              --tls-cert and --tls-key, or --allow-non-loopback",

@@ -21,12 +21,12 @@ pub(super) fn groups(
             continue;
         }
         for related in related(now, part).into_iter().chain(related(before, part)) {
-            // Other endpoints do as well for a route as those it was made for, unless there were none, or are none.
-            let is_free = part.kind != Kind::Service
+            // A route works with other endpoints. Only the step from none to some, or back, belongs to the route.
+            let may_differ = part.kind != Kind::Service
                 && related.kind == Kind::EndpointSlice
                 && has_slices(now, &related.name)
                 && has_slices(before, &related.name);
-            if let Some(other) = place(&related).filter(|_| !is_free) {
+            if let Some(other) = place(&related).filter(|_| !may_differ) {
                 groups.join(index, other);
             }
         }

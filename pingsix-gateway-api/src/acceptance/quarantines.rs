@@ -39,7 +39,7 @@ pub(crate) struct Quarantine {
 pub(crate) enum Culprit {
     /// A source in quarantine.
     Source(Origin),
-    /// They are held back as they were before, those that are there.
+    /// Objects without a source in quarantine. Each stays at its accepted version, or absent.
     Parts {
         /// The objects with a former version, which is served.
         served: BTreeSet<ObjectKey>,
@@ -96,7 +96,7 @@ impl Acceptance {
         quarantined.chain(held_back).collect()
     }
 
-    /// Takes in what other replicas have found of an owner, of which this is the newest.
+    /// Adopts the quarantines that other replicas report for an owner. `newest` is its present snapshot.
     pub(crate) fn apply_quarantines(
         &mut self,
         owner: &ObjectKey,

@@ -3,8 +3,8 @@
 use pingsix_translate::snapshot::OwnerSnapshot;
 use pingsix_translate::{Kind, ObjectKey};
 
-/// Whether an object may keep its former version for a while. A policy that went may not, except for one that protects nothing
-/// by its references.
+/// Whether an object may keep its former version for a while. A deleted policy may not, because its former version may name
+/// Secrets that are gone. A TrafficPolicy names none.
 pub(crate) fn may_retain(now: &OwnerSnapshot, before: &OwnerSnapshot, key: &ObjectKey) -> bool {
     match [now, before].map(|snapshot| snapshot.policies().get(key)) {
         [Some(now), before] => now.may_yield_to(before),

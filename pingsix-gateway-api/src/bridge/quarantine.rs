@@ -42,7 +42,7 @@ pub enum Measure {
 /// document at fault.
 pub(super) fn take_measures<C, K: Ord + Clone, V>(
     config: &mut C,
-    faults: impl Fn(&C) -> BTreeMap<K, V>,
+    mut faults: impl FnMut(&C) -> BTreeMap<K, V>,
     take: impl Fn(&mut C, &K, Measure) -> bool,
 ) -> BTreeMap<K, (Measure, V)> {
     let mut taken: BTreeMap<K, (Measure, V)> = BTreeMap::new();
@@ -75,14 +75,16 @@ pub(super) fn quarantine(
     // The check decodes documents, so it reads a copy.
     let original = &given.detached();
     let mut after = original.clone();
+    let mut violations = Vec::new();
     let faults = |config: &Config| {
         let mut by_document: BTreeMap<DocumentKey, Violation> = BTreeMap::new();
-        for violation in check(config).into_iter().filter(Violation::is_refusal) {
+        violations = check(config);
+        for violation in violations.iter().filter(|violation| violation.is_refusal()) {
             if let Subject::Document(key) = &violation.subject
                 && key.kind != ResourceKind::GlobalRule
                 && config.contains(key)
             {
-                by_document.entry(key.clone()).or_insert(violation);
+                by_document.entry(key.clone()).or_insert_with(|| violation.clone());
             }
         }
         by_document
@@ -124,7 +126,7 @@ pub(super) fn quarantine(
         let message = format!("PingSIX would refuse {key}{colon}{field}, so {consequence}. {message}");
         Quarantined { key, measure, message }
     });
-    (config, quarantined.collect(), check(&after))
+    (config, quarantined.collect(), violations)
 }
 
 /// A Route with the matches of another that answers an error.

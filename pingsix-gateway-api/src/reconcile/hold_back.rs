@@ -20,9 +20,8 @@ use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
 use crate::acceptance::may_retain;
 use crate::world::World;
 
-/// Makes these objects what they are in an earlier snapshot of the same owner, where they may not be. Their former
-/// references that no other object has now are as they were then, since nothing watches them any more. Permissions are as
-/// they are now.
+/// Replaces held objects by their versions in an earlier snapshot of the same owner. References that only these versions
+/// have are restored with them, because nothing watches them any more. Permissions stay the present ones.
 pub(super) fn hold_back(
     world: &World,
     now: &mut OwnerSnapshot,

@@ -45,7 +45,7 @@ pub struct WriterOptions {
     /// The timeout of a request.
     pub timeout: Duration,
     /// The pace of writes to one object.
-    pub(crate) pacing: Pacing,
+    pub pacing: Pacing,
     /// The longest time that a store may lag behind our own write before the store counts again.
     pub lag: Duration,
     /// The clock of `lastTransitionTime`.
@@ -116,7 +116,7 @@ impl StatusWriter {
         *counter(&mut self.counts.lock()) += 1;
     }
 
-    /// Writes until `stop`. A loss of leadership abandons writes in flight, and a gain checks all objects.
+    /// Writes until it is dropped. A loss of leadership abandons writes in flight, and a gain checks all objects.
     pub async fn run(self, leadership: Leadership) {
         let mut gained = leadership.clone();
         loop {

@@ -157,7 +157,10 @@ impl Client {
     pub(super) async fn put(&self, sent: &Document) -> Result<PutOutcome, AdminError> {
         let request = || format!("PUT {}", sent.key);
         let mut backoff = Backoff::new(FIRST_DELAY, MAX_DELAY);
-        for _ in 0..MAX_ATTEMPTS {
+        for attempt in 0..MAX_ATTEMPTS {
+            if attempt > 0 {
+                backoff.pause().await;
+            }
             let answer = self.send(Method::PUT, sent.key.as_str(), Some(sent.value.clone())).await?;
             match answer.status {
                 StatusCode::OK | StatusCode::CREATED => {
@@ -167,7 +170,7 @@ impl Client {
                         .map(PutOutcome::Committed)
                         .ok_or_else(|| AdminError::UnexpectedResponse { request: request() });
                 }
-                StatusCode::CONFLICT => backoff.pause().await,
+                StatusCode::CONFLICT => {}
                 StatusCode::BAD_REQUEST => return Ok(PutOutcome::Refused(answer.text())),
                 status => return Err(AdminError::Status { request: request(), status }),
             }
@@ -179,7 +182,10 @@ impl Client {
     pub(super) async fn delete(&self, key: &Key) -> Result<DeleteOutcome, AdminError> {
         let request = || format!("DELETE {key}");
         let mut backoff = Backoff::new(FIRST_DELAY, MAX_DELAY);
-        for _ in 0..MAX_ATTEMPTS {
+        for attempt in 0..MAX_ATTEMPTS {
+            if attempt > 0 {
+                backoff.pause().await;
+            }
             let answer = self.send(Method::DELETE, key.as_str(), None).await?;
             match answer.status {
                 // Another client has deleted the resource, or the response to an earlier request was lost.
@@ -189,7 +195,7 @@ impl Client {
                 StatusCode::CONFLICT if answer.text().contains(STILL_REFERENCED_MESSAGE) => {
                     return Ok(DeleteOutcome::StillReferenced);
                 }
-                StatusCode::CONFLICT => backoff.pause().await,
+                StatusCode::CONFLICT => {}
                 status => return Err(AdminError::Status { request: request(), status }),
             }
         }

@@ -1,6 +1,7 @@
 //! The open watches by their keys, and the streams to wake for a change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -24,6 +25,10 @@ struct Inner {
 struct Open {
     last: u64,
     watches: BTreeMap<u64, OpenWatch>,
+    /// Watches of [prefix](KeyRange::as_prefix) ranges by their prefix, as of a client that mirrors a scope.
+    by_prefix: BTreeMap<Box<str>, BTreeSet<u64>>,
+    /// All other watches.
+    others: BTreeSet<u64>,
 }
 
 #[derive(Debug)]
@@ -40,9 +45,35 @@ impl Default for Readers {
 }
 
 impl Open {
-    /// The watches of keys of `scope`.
+    /// The watches of keys of `scope`. Watches of other scopes cost nothing.
     fn overlapping(&self, scope: &Scope) -> impl Iterator<Item = &OpenWatch> {
-        self.watches.values().filter(|watch| watch.range.overlaps(scope))
+        let path = scope.as_str();
+        let above = path.match_indices('/').filter_map(|(end, _)| path.get(..end)).chain([path]);
+        let above = above.filter_map(|prefix| self.by_prefix.get(prefix));
+        let first = scope.key_prefix();
+        let below = self.by_prefix.range::<str, _>((Bound::Included(first), Bound::Unbounded));
+        let below = below.take_while(move |(prefix, _)| prefix.starts_with(first));
+        let prefixed = above.chain(below.map(|(_, ids)| ids)).flatten();
+        let watch = |id: &u64| self.watches.get(id);
+        let others = self.others.iter().filter_map(watch).filter(|watch| watch.range.overlaps(scope));
+        prefixed.filter_map(watch).chain(others)
+    }
+
+    fn leave(&mut self, id: u64) {
+        let Some(OpenWatch { range, .. }) = self.watches.remove(&id) else { return };
+        match range.as_prefix() {
+            Some(prefix) => {
+                if let Some(alike) = self.by_prefix.get_mut(prefix) {
+                    alike.remove(&id);
+                    if alike.is_empty() {
+                        self.by_prefix.remove(prefix);
+                    }
+                }
+            }
+            None => {
+                self.others.remove(&id);
+            }
+        }
     }
 }
 
@@ -52,6 +83,10 @@ impl Readers {
         let mut open = self.0.open.lock();
         open.last += 1;
         let id = open.last;
+        match range.as_prefix() {
+            Some(prefix) => open.by_prefix.entry(prefix.into()).or_default().insert(id),
+            None => open.others.insert(id),
+        };
         open.watches.insert(id, OpenWatch { range, stream });
         drop(open);
         self.0.changes.send_modify(|changes| *changes += 1);
@@ -97,7 +132,7 @@ pub(super) struct WatchGuard {
 
 impl Drop for WatchGuard {
     fn drop(&mut self) {
-        self.readers.0.open.lock().watches.remove(&self.id);
+        self.readers.0.open.lock().leave(self.id);
         self.readers.0.changes.send_modify(|changes| *changes += 1);
     }
 }
@@ -122,5 +157,43 @@ mod tests {
             woken.as_mut().enable()
         };
         assert_eq!((is_woken(&one), is_woken(&other)), (true, false));
+    }
+
+    #[test]
+    fn the_watches_of_a_scope_are_those_whose_ranges_meet_it() {
+        const PATHS: [&str; 6] = ["/a", "/a/b", "/a/b-2", "/a/b/c", "/a/bc", "/d"];
+        let mut rng = fastrand::Rng::with_seed(7);
+        for _ in 0..200 {
+            let readers = Readers::default();
+            let mut open: Vec<WatchGuard> = Vec::new();
+            for _ in 0..rng.usize(0..12) {
+                let path = PATHS[rng.usize(0..PATHS.len())];
+                let range = match rng.usize(0..5) {
+                    0 => KeyRange::new(format!("{path}/routes/1"), ""),
+                    1 => KeyRange::new(path, "\0"),
+                    2 => KeyRange::new(format!("{path}/routes/"), format!("{path}/routes0")),
+                    3 => KeyRange::new("/", "0"),
+                    _ => KeyRange::new(format!("{path}/"), format!("{path}0")),
+                };
+                open.push(readers.enter(range, Arc::default()));
+                if rng.u8(..5) == 0 {
+                    drop(open.swap_remove(rng.usize(0..open.len())));
+                }
+            }
+            for scope in PATHS.map(scope) {
+                let of = readers
+                    .0
+                    .open
+                    .lock()
+                    .watches
+                    .values()
+                    .filter(|watch| watch.range.overlaps(&scope))
+                    .count();
+                assert_eq!(readers.of(&scope), of, "{scope}");
+            }
+            drop(open);
+            let left = readers.0.open.lock();
+            assert!(left.watches.is_empty() && left.by_prefix.is_empty() && left.others.is_empty());
+        }
     }
 }

@@ -24,7 +24,8 @@ pub(super) async fn serve(
     let tls = replica.tls.clone();
     let scheme = if tls.is_some() { "https" } else { "http" };
     let replica_access = Arc::clone(&replica.access);
-    if tls.is_none() && !address.ip().is_loopback() && !options.allow_plaintext_beyond_loopback {
+    if tls.is_none() && !address.ip().to_canonical().is_loopback() && !options.allow_plaintext_beyond_loopback
+    {
         return Err(EmbeddedError::PlaintextBeyondLoopback { address });
     }
 

@@ -71,8 +71,10 @@ impl Connection<'_> {
         &self,
         scope: &Scope,
         start_revision: i64,
+        max_bytes: usize,
     ) -> Result<Streaming<WatchResponse>, EtcdError> {
-        self.call(scope, watch_request(scope, start_revision), open_watch).await
+        let create = watch_request(scope, start_revision);
+        self.call(scope, create, |channel, request| open_watch(channel, request, max_bytes)).await
     }
 
     async fn call<I: Clone, O, A: Future<Output = Result<Response<O>, Status>>>(
@@ -119,12 +121,13 @@ fn watch_request(scope: &Scope, start_revision: i64) -> WatchCreateRequest {
 async fn open_watch(
     channel: Channel,
     create: Request<WatchCreateRequest>,
+    max_bytes: usize,
 ) -> Result<Response<Streaming<WatchResponse>>, Status> {
     let request = create.map(|create| {
         let request_union = Some(RequestUnion::CreateRequest(create));
         stream::iter([WatchRequest { request_union }]).chain(stream::pending())
     });
-    WatchClient::new(channel).max_decoding_message_size(MAX_LIST_BYTES).watch(request).await
+    WatchClient::new(channel).max_decoding_message_size(max_bytes).watch(request).await
 }
 
 #[derive(Debug)]
@@ -189,7 +192,8 @@ impl Client {
         scope: &Scope,
         start_revision: i64,
     ) -> Result<Streaming<WatchResponse>, EtcdError> {
-        self.call(scope, watch_request(scope, start_revision), open_watch).await
+        let create = watch_request(scope, start_revision);
+        self.call(scope, create, |channel, request| open_watch(channel, request, MAX_LIST_BYTES)).await
     }
 
     /// The error of a cancelled watch. There is none if the watch is compacted, because a new list replaces it.

@@ -185,6 +185,6 @@ impl State {
 async fn start(client: &Client, scope: &Scope, max_bytes: usize) -> Result<Started, EtcdError> {
     let connection = client.connect(scope).await?;
     let listed = Counted::of(scope, max_bytes, &connection.list(scope, max_bytes).await?)?;
-    let stream = connection.watch(scope, listed.get().revision + 1).await?;
+    let stream = connection.watch(scope, listed.get().revision + 1, max_bytes).await?;
     Ok(Started { listed, stream })
 }

@@ -53,9 +53,6 @@ fn read_apisix(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     if add.is_empty() && set.is_empty() && remove.is_empty() {
         return;
     }
-    fn some<T>(list: Vec<T>) -> Option<Vec<T>> {
-        Some(list).filter(|list| !list.is_empty())
-    }
     let add = add.into_iter().map(|(name, value)| {
         let (name, value) = (name.to_owned(), value.to_owned());
         api::HttpRouteRulesFiltersResponseHeaderModifierAdd { name, value }
@@ -69,6 +66,10 @@ fn read_apisix(values: &mut Values<'_>, read: &mut IngressAnnotations) {
         set: some(set.collect()),
         remove: some(remove.into_iter().map(str::to_owned).collect()),
     }));
+}
+
+fn some<T>(list: Vec<T>) -> Option<Vec<T>> {
+    Some(list).filter(|list| !list.is_empty())
 }
 
 /// APISIX: `status_code` of the plugin `response-rewrite`. The controller leaves 0 out.

@@ -65,7 +65,7 @@ impl Pattern {
         exact.into_iter().chain(ends.longer.then(|| of(true))).collect()
     }
 
-    /// Whether it is a catch-all that covers another one, whose literal then starts with its own and is longer.
+    /// Whether this pattern is a catch-all for the longer literal of another pattern.
     pub(super) fn covers(&self, other: &Self) -> bool {
         self.catch_all
             && other.literal.len() > self.literal.len()

@@ -112,7 +112,7 @@ impl RouteInput {
         }
     }
 
-    /// In the place of a route that is not there any more: nothing comes of it.
+    /// A tombstone for a removed route. It has no rules, so lowering removes its rows.
     pub(crate) fn gone(route: Route) -> Self {
         Self { route, rules: Box::default(), attached: Arc::default(), is_gone: true }
     }

@@ -45,9 +45,9 @@ pub(crate) struct Spelling {
 /// The spellings that begin with a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SpellingEnds {
-    /// Whether the text alone is one.
+    /// Whether the text itself is a spelling.
     pub(crate) alone: bool,
-    /// Whether longer paths are.
+    /// Whether longer paths that begin with the text are spellings.
     pub(crate) longer: bool,
 }
 

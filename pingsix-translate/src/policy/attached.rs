@@ -222,7 +222,7 @@ impl<P> Default for AttachedPolicies<P> {
 }
 
 impl<P: PolicyEffect> AttachedPolicies<P> {
-    /// Those of the kind among policies of any kind, and among those that annotations of Ingresses stand for.
+    /// Selects the policies of kind `P` from objects and from annotations of Ingresses.
     pub(crate) fn new(
         policies: &SharedMap<ObjectKey, AnyPolicy>,
         annotations: &AnnotationPolicies,

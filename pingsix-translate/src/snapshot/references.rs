@@ -46,17 +46,14 @@ pub fn references_of_ingress(ingress: &Ingress, namespace: &Arc<str>) -> Vec<Obj
     let tls = ingress.spec.iter().flat_map(|spec| spec.tls.iter().flatten());
     let of_tls = tls.filter_map(|tls| tls.secret_name.as_deref());
     let annotation = |name: &str| Some(ingress.metadata.annotations.as_ref()?.get(name)?.trim());
-    let secret = annotation(AUTH_SECRET);
-    let secrets = of_tls.chain(secret.filter(|name| !name.contains('/'))).filter(|name| !name.is_empty());
-    let own = |reference: &'_ str| {
-        let name = reference.strip_prefix(&**namespace)?.strip_prefix('/')?;
-        (!name.is_empty() && !name.contains('/')).then(|| name.to_owned())
-    };
-    let config_map = annotation(CUSTOM_HEADERS).and_then(own);
-    let of_kind = |kind, name: &str| ObjectKey { kind, name: ObjectName::new(namespace.clone(), name) };
-    let mut references: Vec<ObjectKey> = secrets.map(|name| of_kind(Kind::Secret, name)).collect();
-    references.extend(config_map.map(|name| of_kind(Kind::ConfigMap, &name)));
-    references
+    let without_namespace = |name: &'_ str| name.strip_prefix(&**namespace)?.strip_prefix('/');
+    // The namespace of a Secret may be left out, and that of a ConfigMap may not.
+    let secret = annotation(AUTH_SECRET).map(|name| without_namespace(name).unwrap_or(name));
+    let config_map = annotation(CUSTOM_HEADERS).and_then(without_namespace);
+    let secrets = of_tls.chain(secret).map(|name| (Kind::Secret, name));
+    let named = secrets.chain(config_map.map(|name| (Kind::ConfigMap, name)));
+    let named = named.filter(|(_, name)| !name.is_empty() && !name.contains('/'));
+    named.map(|(kind, name)| ObjectKey { kind, name: ObjectName::new(namespace.clone(), name) }).collect()
 }
 
 /// The Service of an EndpointSlice.

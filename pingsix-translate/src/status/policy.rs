@@ -341,10 +341,13 @@ fn targets_in_use(routes: &[Arc<RouteInput>], references: &References<'_>) -> BT
     attached(routes)
         .flat_map(|input| {
             let backends = input.route.rules.iter().flat_map(|rule| &rule.backends);
-            backends.filter_map(|backend| {
-                let name = references.service_of(&input.route.key, backend, FieldPath::default).ok()?;
-                Some(ObjectKey { kind: Kind::Service, name })
-            })
+            let backends = backends.filter_map(|backend| {
+                references.service_of(&input.route.key, backend, FieldPath::default).ok()
+            });
+            // A default backend is in the namespace of its Ingress.
+            let defaults = input.route.rules.iter().filter_map(|rule| rule.backend_settings.as_ref());
+            let defaults = defaults.filter_map(|settings| settings.default_backend.clone());
+            backends.chain(defaults).map(|name| ObjectKey { kind: Kind::Service, name })
         })
         .collect()
 }

@@ -19,9 +19,9 @@ pub enum Delivery {
     Delivered,
     /// Every known instance has applied the configuration.
     Confirmed,
-    /// The same, but parts of it cannot be served, as the text says.
+    /// Every known instance has applied the configuration, but cannot serve parts of it. The text names them.
     ConfirmedInPart(String),
-    /// The same, but an instance is of another version than the supported one, as the text says.
+    /// Every known instance has applied the configuration, but one has an unsupported version. The text names it.
     ConfirmedByOtherVersion(String),
     /// PingSIX refuses the configuration, for the reason in the text.
     Refused(String),

@@ -1,12 +1,14 @@
 //! The promises of every sink, for a sink of one's own.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use pingsix_sink::contract::{Ability, Contents, TestTarget, UNDISTURBED};
 use pingsix_sink::{Desired, MemorySink, Published, Scope, Sink, SinkError, Step, plan};
+use tokio::sync::Mutex;
 
-/// A sink that writes one document after another. [`MemorySink`] keeps the published documents and their revisions.
+/// A sink that writes one document after another. [`MemorySink`] keeps the published documents and their revisions: the
+/// next publication plans from them, so it repeats the steps of one that has failed.
 #[derive(Clone, Debug, Default)]
 struct Shelf {
     published: MemorySink,
@@ -15,9 +17,9 @@ struct Shelf {
 
 impl Sink for Shelf {
     async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
+        // One publication after another.
+        let mut scopes = self.states.lock().await;
         let before = self.published.documents(desired.scope()).unwrap_or_default();
-        let published = self.published.publish(desired).await?;
-        let mut scopes = self.states.lock().expect("no test panics meanwhile");
         let states = scopes.entry(desired.scope().clone()).or_default();
         for step in &plan(&before, desired.documents()) {
             let mut state = states.last().cloned().unwrap_or_default();
@@ -30,7 +32,7 @@ impl Sink for Shelf {
             };
             states.push(state);
         }
-        Ok(published)
+        self.published.publish(desired).await
     }
 }
 
@@ -51,7 +53,7 @@ impl TestTarget for Shelf {
     }
 
     async fn states(&self, scope: &Scope) -> Vec<Contents> {
-        self.states.lock().expect("no test panics meanwhile").get(scope).cloned().unwrap_or_default()
+        self.states.lock().await.get(scope).cloned().unwrap_or_default()
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) fn endpoints_of_no_use(
         errors.push(key_error(&format!("feed.endpoint[{index}]"), message, given));
     };
     let responder = configuration.responder.address();
-    if !responder.is_some_and(|address| address.ip().is_loopback()) {
+    if !responder.is_some_and(|address| address.ip().to_canonical().is_loopback()) {
         let message = format!(
             "needs a responder in each Pod, so an address of loopback: responder is {}",
             configuration.responder

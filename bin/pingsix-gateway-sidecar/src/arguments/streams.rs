@@ -12,6 +12,9 @@ use pingsix_sink::etcd::{Builder, ClientTls};
 use crate::feed::{Feed, FileReader};
 use crate::stream::StreamOptions;
 
+/// The time limit of the list of all documents, and of every other request to the endpoint.
+const LIST_TIMEOUT: Duration = Duration::from_secs(30);
+
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Streams")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
@@ -169,7 +172,8 @@ impl StreamsArguments {
             return Ok(Feed::File(reader.context("cannot wait for SIGHUP (--streams-file)")?));
         }
         let prefix = self.streams_prefix.clone().context("there is no prefix (--streams-prefix)")?;
-        let mut builder = Builder::new(&self.streams_endpoint);
+        // All documents are one response.
+        let mut builder = Builder::new(&self.streams_endpoint).timeout(LIST_TIMEOUT);
         if let Some(ca) = &self.streams_ca {
             let mut tls = ClientTls::ca_file(ca);
             if let (Some(certificate), Some(key)) = (&self.streams_cert, &self.streams_key) {

@@ -14,7 +14,7 @@ use crate::finding::{Finding, Level, reason};
 /// The objects of endpoints that were given.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SuppliedObjects {
-    /// EndpointSlices that stand in the place of those the Services have. Those become empty.
+    /// Supplied EndpointSlices, and empty versions of the slices that they replace.
     pub(super) objects: Vec<Object>,
     pub(super) findings: Vec<Finding>,
 }

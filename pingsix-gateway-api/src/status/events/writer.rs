@@ -44,7 +44,7 @@ pub struct EventOptions {
     /// The timeout of a request.
     pub timeout: Duration,
     /// The delays after failures.
-    pub(crate) pacing: Pacing,
+    pub pacing: Pacing,
     /// The clock of Events.
     pub clock: Clock,
 }
@@ -152,7 +152,7 @@ impl EventWriter {
         Self { client, readers, board, options: Arc::new(options), reporter }
     }
 
-    /// Writes Events until `stop`.
+    /// Writes Events until it is dropped.
     pub async fn run(self, leadership: Leadership) {
         let mut gained = leadership.clone();
         loop {

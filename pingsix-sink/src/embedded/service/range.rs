@@ -128,7 +128,9 @@ pub(super) fn respond(
     if request.revision > store.header() {
         return Err(RangeError::Future);
     }
-    if (1..store.header()).contains(&request.revision) {
+    // The present documents are those of each revision since their last change. So a client can read page after page.
+    let is_present = request.revision >= store.changed(&range).max(store.compacted());
+    if request.revision > 0 && !(is_present && store.has_issued(request.revision)) {
         return Err(RangeError::Compacted);
     }
     let selection = store.select(&range);

@@ -28,6 +28,13 @@ impl KeyRange {
         }
     }
 
+    /// The scope prefix that equals the range, if any: the range has every key of that scope and no other.
+    pub(in crate::embedded) fn as_prefix(&self) -> Option<&str> {
+        let Self::Span { start, end: Some(end) } = self else { return None };
+        let prefix = start.strip_suffix(b"/")?;
+        std::str::from_utf8(prefix).ok().filter(|_| end.strip_suffix(b"0") == Some(prefix))
+    }
+
     /// The first key of the range.
     pub(in crate::embedded) fn start(&self) -> &Bytes {
         match self {

@@ -68,7 +68,8 @@ impl Counted {
             if listed.bytes > max_bytes {
                 return Err(listed.too_large(scope));
             }
-            listed.content.by_key.insert(key.to_owned(), kv.value.clone());
+            // A slice would keep the whole message in memory.
+            listed.content.by_key.insert(key.to_owned(), Bytes::copy_from_slice(&kv.value));
         }
         Ok(listed)
     }
@@ -92,7 +93,7 @@ impl Counted {
             revision = kv.mod_revision;
             is_new = true;
             let value = match event.r#type() {
-                EventType::Put => Some(kv.value.clone()),
+                EventType::Put => Some(Bytes::copy_from_slice(&kv.value)),
                 EventType::Delete => None,
             };
             if let Some(key) = key {

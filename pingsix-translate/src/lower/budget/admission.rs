@@ -46,7 +46,7 @@ pub(crate) struct Admission {
     pub(super) charged: Size,
     /// The estimated part of it that another admission may charge otherwise.
     pub(super) outdated: Size,
-    /// The part of it for shared documents if not everything is admitted, also for those that refused rules would need.
+    /// The charge of shared documents, including those of refused rules. Empty if everything is admitted.
     pub(in crate::lower) shared: BTreeMap<SharedKey, usize>,
     /// The share of each namespace, and the largest use.
     pub(in crate::lower) share: Option<Share>,

@@ -98,9 +98,9 @@ fn name_unreached<'a>(decided: &mut [(usize, Region<'a>, Decided)], unreached: V
 /// A group with the groups that serve its hosts too.
 struct GroupChain<'c, 'a> {
     own: usize,
-    /// Those that PingSIX matches by the same host, and that come before it, first in the order first.
+    /// Earlier groups with the same host in PingSIX, in order of precedence.
     alike: Vec<usize>,
-    /// Those with wider hostnames, which come after it, next in the order first.
+    /// Groups with wider hostnames, the next one first.
     wider: Vec<usize>,
     cells: &'c [PathMap<'a, Cell>],
     groups: &'c Groups<'a>,
