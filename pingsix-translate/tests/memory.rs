@@ -214,6 +214,13 @@ fn a_translation_takes_a_small_multiple_of_the_bytes_of_its_objects() {
     rules.ingress("i", &json!({"rules": names(10_000).iter().map(rule).collect::<Vec<_>>()}));
     rules.measured("10,000 rules of an Ingress", ingress);
 
+    // A host has a wider name for each of its labels, and no two hosts share one.
+    let hosts = (0..1_000).map(|index| format!("{}h{index}.test", "a.".repeat(110)));
+    let mut labels = Counted::default();
+    labels.ingress_class();
+    labels.ingress("i", &json!({"rules": hosts.map(|host| rule(&host)).collect::<Vec<_>>()}));
+    labels.measured("1,000 rules for hosts of 112 labels", ingress);
+
     let gateway = Counted::translate_gateway;
     let translation = listeners(64, 64, 64).measured("64 listeners with 64 certificates each", gateway);
     assert_eq!(served(&translation), (4_160, 64));

@@ -45,7 +45,7 @@ pub struct WriterOptions {
     /// The timeout of a request.
     pub timeout: Duration,
     /// The pace of writes to one object.
-    pub pacing: Pacing,
+    pub(crate) pacing: Pacing,
     /// The longest time that a store may lag behind our own write before the store counts again.
     pub lag: Duration,
     /// The clock of `lastTransitionTime`.

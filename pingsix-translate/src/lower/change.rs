@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 use thin_vec::ThinVec;
 
+use self::dirty::read_by;
 use self::part::PartKey;
 use self::patterns::{ChangedPatterns, HostPatterns};
 use self::placement::PlacementIndex;
@@ -250,7 +251,8 @@ impl LoweredPlane {
         let mut parts = self.placed.change(lowering, changed.routes)?;
         self.admit(lowering, changed, &mut parts, &mut work)?;
         for (zone, dirty) in &self.placed.dirty(plane, parts)? {
-            let compiled = self.compile(lowering, (*zone, false), dirty, &mut work.room)?;
+            let read = read_by(dirty, plane.zones[*zone].hostname.as_ref());
+            let compiled = self.compile(lowering, (*zone, false), dirty, &read, &mut work.room)?;
             if !compiled.unreached.is_empty() {
                 return Err(Stale);
             }

@@ -261,20 +261,19 @@ impl Placer {
             .flatten()
             .copied()
             .collect();
-        let placement = |zone: usize| {
-            let members = &plane.zones[zone];
-            let own = members.hostname.as_ref();
-            let mut names = served_names(&input.route.hostnames, own);
-            // Every host of the others belongs to a narrower zone.
-            let is_zone =
-                |name: &Option<Hostname>| name.as_ref().is_none_or(|name| self.hostnames.contains(name));
-            names.retain(|name| {
-                hostname_and_wider(name.served.as_ref()).find(is_zone).flatten().as_ref() == own
-            });
-            let scheme = || scheme(members, input, &names);
-            (!names.is_empty()).then(|| Placement { zone, scheme: scheme(), names: names.clone() })
-        };
-        zones.into_iter().filter_map(placement).collect()
+        zones.into_iter().filter_map(|zone| self.place_in(zone, plane, input)).collect()
+    }
+
+    /// The names in one zone of a route that is attached to its listeners.
+    pub(super) fn place_in(&self, zone: usize, plane: &Plane, input: &RouteInput) -> Option<Placement> {
+        let members = &plane.zones[zone];
+        let own = members.hostname.as_ref();
+        let mut names = served_names(&input.route.hostnames, own);
+        // Every host of the others belongs to a narrower zone.
+        let is_zone =
+            |name: &Option<Hostname>| name.as_ref().is_none_or(|name| self.hostnames.contains(name));
+        names.retain(|name| hostname_and_wider(name.served.as_ref()).find(is_zone).flatten().as_ref() == own);
+        (!names.is_empty()).then(|| Placement { zone, scheme: scheme(members, input, &names), names })
     }
 
     /// The places of all routes.

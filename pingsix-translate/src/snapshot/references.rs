@@ -43,13 +43,15 @@ const CUSTOM_HEADERS: &str = "nginx.ingress.kubernetes.io/custom-headers";
 
 /// The Secrets and ConfigMaps that an Ingress names in its own namespace, in `spec.tls` and in annotations, existing or not.
 pub fn references_of_ingress(ingress: &Ingress, namespace: &Arc<str>) -> Vec<ObjectKey> {
+    fn without<'a>(namespace: &str, name: &'a str) -> Option<&'a str> {
+        name.strip_prefix(namespace)?.strip_prefix('/')
+    }
     let tls = ingress.spec.iter().flat_map(|spec| spec.tls.iter().flatten());
     let of_tls = tls.filter_map(|tls| tls.secret_name.as_deref());
     let annotation = |name: &str| Some(ingress.metadata.annotations.as_ref()?.get(name)?.trim());
-    let without_namespace = |name: &'_ str| name.strip_prefix(&**namespace)?.strip_prefix('/');
     // The namespace of a Secret may be left out, and that of a ConfigMap may not.
-    let secret = annotation(AUTH_SECRET).map(|name| without_namespace(name).unwrap_or(name));
-    let config_map = annotation(CUSTOM_HEADERS).and_then(without_namespace);
+    let secret = annotation(AUTH_SECRET).map(|name| without(namespace, name).unwrap_or(name));
+    let config_map = annotation(CUSTOM_HEADERS).and_then(|name| without(namespace, name));
     let secrets = of_tls.chain(secret).map(|name| (Kind::Secret, name));
     let named = secrets.chain(config_map.map(|name| (Kind::ConfigMap, name)));
     let named = named.filter(|(_, name)| !name.is_empty() && !name.contains('/'));

@@ -44,7 +44,7 @@ pub struct EventOptions {
     /// The timeout of a request.
     pub timeout: Duration,
     /// The delays after failures.
-    pub pacing: Pacing,
+    pub(crate) pacing: Pacing,
     /// The clock of Events.
     pub clock: Clock,
 }

@@ -28,7 +28,7 @@ impl kv_server::Kv for Kv {
         let peer = super::peer(&request);
         let reader = services.reader(&peer);
         let request = request.into_inner();
-        range::check(&request)?;
+        refusal::check_range(&request)?;
         let range = range::range_of(&request);
         services.permit(&reader?, &range)?;
         services.fence().await?;

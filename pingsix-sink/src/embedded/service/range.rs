@@ -2,13 +2,10 @@
 
 use bytes::Bytes;
 use prost::Message as _;
-use tonic::Status;
 
-use super::refusal;
 use crate::embedded::LIST_LIMIT;
 use crate::embedded::replica::ListCache;
 use crate::embedded::store::{KeyRange, Store, StoreError};
-use crate::proto::etcdserverpb::range_request::{SortOrder, SortTarget};
 use crate::proto::etcdserverpb::{RangeRequest, RangeResponse};
 
 /// The key that `etcdctl endpoint health` reads. Any response will do.
@@ -55,26 +52,6 @@ impl Cost {
     }
 }
 
-/// Refuses an invalid list as etcd does, and a list in another order than that of keys.
-pub(super) fn check(request: &RangeRequest) -> Result<(), Status> {
-    if request.key.is_empty() {
-        return Err(refusal::empty_key());
-    }
-    refusal::check_key_length([&request.key, &request.range_end])?;
-    let bounds = [
-        request.min_mod_revision,
-        request.max_mod_revision,
-        request.min_create_revision,
-        request.max_create_revision,
-    ];
-    let is_by_key = request.sort_target() == SortTarget::Key && request.sort_order() != SortOrder::Descend;
-    if is_by_key && bounds == [0; 4] {
-        Ok(())
-    } else {
-        Err(Status::unimplemented("a list has all keys of its range in their order, and no other one"))
-    }
-}
-
 /// The key range of `request`.
 pub(super) fn range_of(request: &RangeRequest) -> KeyRange {
     KeyRange::new(&request.key, &request.range_end)
@@ -112,7 +89,7 @@ pub(super) fn plain(store: &Store, range: &KeyRange, lists: &ListCache) -> Resul
     Ok((list.ok_or(RangeError::TooLarge)?, is_new))
 }
 
-/// The response to a `request` that passed [`check`], as in etcd: the count is that of the range.
+/// The response to a `request` that is [valid](super::refusal::check_range), as in etcd: the count is that of the range.
 ///
 /// The cost is that of the listed keys, because the count of a range is known.
 pub(super) fn respond(

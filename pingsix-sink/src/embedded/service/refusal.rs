@@ -7,6 +7,8 @@ use super::range::RangeError;
 use crate::embedded::access::{Denied, Reader};
 use crate::embedded::peer::Peer;
 use crate::embedded::store::{KeyRange, StoreError};
+use crate::proto::etcdserverpb::RangeRequest;
+use crate::proto::etcdserverpb::range_request::{SortOrder, SortTarget};
 
 /// Message for a range without a published scope. Readers of a feed distinguish it from other reasons to wait.
 pub(crate) const UNKNOWN_SCOPE: &str = "no published scope has keys in this range";
@@ -44,6 +46,26 @@ pub(super) fn check_key_length<const N: usize>(keys: [&[u8]; N]) -> Result<(), S
 
 pub(super) fn empty_key() -> Status {
     Status::invalid_argument("etcdserver: key is not provided")
+}
+
+/// Refuses an invalid list as etcd does, and a list in another order than that of keys.
+pub(super) fn check_range(request: &RangeRequest) -> Result<(), Status> {
+    if request.key.is_empty() {
+        return Err(empty_key());
+    }
+    check_key_length([&request.key, &request.range_end])?;
+    let bounds = [
+        request.min_mod_revision,
+        request.max_mod_revision,
+        request.min_create_revision,
+        request.max_create_revision,
+    ];
+    let is_by_key = request.sort_target() == SortTarget::Key && request.sort_order() != SortOrder::Descend;
+    if is_by_key && bounds == [0; 4] {
+        Ok(())
+    } else {
+        Err(Status::unimplemented("a list has all keys of its range in their order, and no other one"))
+    }
 }
 
 pub(super) fn shutting_down() -> Status {

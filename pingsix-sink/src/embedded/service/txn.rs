@@ -32,7 +32,7 @@ pub(super) fn check(request: &TxnRequest) -> Result<(), Status> {
     }
     for operation in request.success.iter().chain(&request.failure) {
         match &operation.request {
-            Some(Operation::RequestRange(range)) => range::check(range)?,
+            Some(Operation::RequestRange(range)) => refusal::check_range(range)?,
             None => {}
             Some(Operation::RequestTxn(_)) => {
                 return Err(Status::unimplemented("a transaction within a transaction is not supported"));

@@ -9,7 +9,6 @@ use crate::attach::ServedName;
 use crate::backends::Target;
 use crate::lower::Size;
 use crate::lower::budget::{Admission, RuleSizes, TableSizes, admit, oldest_first};
-use crate::lower::host::SPELLINGS;
 use crate::lower::lowering::Lowering;
 use crate::lower::plane::RuleRef;
 use crate::lower::room::Room;
@@ -201,17 +200,18 @@ impl LoweredPlane {
         ledger: &mut Room,
     ) -> Option<()> {
         let hostname = lowering.plane.zones[placement.zone].hostname.as_ref();
-        let spelled = |is_spelled: bool| if is_spelled { 1 + SPELLINGS } else { 1 };
         for matched in &*lowering.rule(rule).1.matches {
             let spellings = sizes.path_spellings(&matched.path).map(|(path, _)| path);
             for name in &placement.names {
                 let host = host_of(name.original.as_ref(), hostname);
-                let mut add = |path: &Path, times: usize| {
+                let mut add = |path: &Path| {
                     let (bytes, count) = self.patterns.listed_with(host.as_ref(), path);
-                    ledger.take(bytes * times, count * lowering.hosts_of_host())
+                    // Any of the Routes that list each other may have other spellings of the host.
+                    let times = lowering.hosts_of_host();
+                    ledger.take(bytes * times, count * times)
                 };
-                add(&matched.path, spelled(sizes.has_spellings))?;
-                spellings.iter().try_for_each(|path| add(path, spelled(lowering.may_spell())))?;
+                add(&matched.path)?;
+                spellings.iter().try_for_each(|path| add(path))?;
             }
         }
         Some(())

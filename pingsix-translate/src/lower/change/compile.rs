@@ -17,34 +17,37 @@ use crate::lower::document::{RouteDraft, document_key, name_of_route};
 use crate::lower::lowering::Lowering;
 use crate::lower::plane::RuleRef;
 use crate::lower::room::Room;
-use crate::lower::rows::rows_of;
-use crate::lower::table::{Compiled, Groups, Row, TableKey, TableRoute, Zone, compile_zone, host_of};
-use crate::model::{Hostname, Refusal, hostname_and_wider};
+use crate::lower::rows::{ZoneRefusalCause, rows_of};
+use crate::lower::table::{Compiled, Groups, RequestScheme, Row, TableKey, TableRoute, Zone, compile_zone};
+use crate::model::{Hostname, Refusal};
 use crate::pingsix::{DocumentKey, ResourceKind};
 
+/// The requests of a zone that each route gets. Finding them takes all names of a route, which may be in many groups.
+type Schemes = BTreeMap<usize, Option<Result<RequestScheme, ZoneRefusalCause>>>;
+
 impl LoweredPlane {
-    /// Compiles the groups with dirty parts. `is_guarded`: whether the guard of the zone is compiled, too.
+    /// Compiles the groups with dirty parts from the parts that [`read_by`](super::dirty::read_by) names. `is_guarded`:
+    /// whether the guard of the zone is compiled, too.
     pub(super) fn compile<'a>(
         &self,
         lowering: &Lowering<'a>,
         (zone, is_guarded): (usize, bool),
         dirty: &DirtyGroups,
+        read: &DirtyGroups,
         room: &mut Room,
     ) -> Result<Compiled<'a>, Stale> {
-        let hostname = lowering.plane.zones[zone].hostname.clone();
-        let read = dirty.values().fold(Dirty::default(), Dirty::and);
         let mut groups: BTreeMap<Option<Hostname>, Vec<Row<'a>>> = BTreeMap::new();
-        let names: BTreeSet<Option<Hostname>> =
-            dirty.keys().flat_map(|original| context(original.as_ref(), hostname.as_ref())).collect();
-        for name in names {
-            let group = (zone, name);
-            let mut rows = self.rows(lowering, &group, &read)?;
+        let mut schemes = Schemes::new();
+        for (name, parts) in read {
+            let group = (zone, name.clone());
+            let mut rows = self.rows(lowering, &group, parts, &mut schemes)?;
             // Most hostnames have one row, and the capacity of a vector that grows is 4.
             rows.shrink_to_fit();
             if !rows.is_empty() {
                 groups.insert(group.1, rows);
             }
         }
+        let hostname = lowering.plane.zones[zone].hostname.clone();
         let zone_rows = Zone { hostname, guarded: is_guarded, groups };
         let is_divided = self.placed.zones[zone].is_divided();
         compile_zone(zone_rows, is_divided, |group| dirty.contains_key(group), room).ok_or(Stale)
@@ -86,6 +89,7 @@ impl LoweredPlane {
         lowering: &Lowering<'a>,
         group @ (zone, name): &Group,
         dirty: &Dirty,
+        schemes: &mut Schemes,
     ) -> Result<Vec<Row<'a>>, Stale> {
         let (zone, original) = (*zone, name.as_ref());
         let guard = self.admission.guard(group, lowering.routes);
@@ -100,9 +104,9 @@ impl LoweredPlane {
         let routes: BTreeSet<usize> = read.into_iter().flat_map(|part| &part.routes).copied().collect();
         let of_routes = routes.into_iter().flat_map(|route| {
             let input = &lowering.routes[route];
-            let places = self.placed.places(lowering.plane, input).into_iter();
-            let schemes = places.filter(move |place| place.zone == zone).map(|place| place.scheme);
-            schemes.flat_map(move |scheme| {
+            let scheme =
+                *schemes.entry(route).or_insert_with(|| self.placed.scheme_in(zone, lowering.plane, input));
+            scheme.into_iter().flat_map(move |scheme| {
                 rows_of(route, input, original, scheme, |rule, matched| {
                     self.admission.kept(rule, matched, group)
                 })
@@ -210,14 +214,4 @@ impl LoweredPlane {
         self.naming.ids.release(&key.id);
         self.documents.remove(&key);
     }
-}
-
-/// The groups whose rows count for a group, and that group itself. `served` is the hostname of the zone.
-fn context(original: Option<&Hostname>, served: Option<&Hostname>) -> BTreeSet<Option<Hostname>> {
-    let mut context: BTreeSet<Option<Hostname>> = hostname_and_wider(original).collect();
-    if host_of(original, served).as_ref() == served {
-        // The names that PingSIX matches by the zone's own name.
-        context.extend(hostname_and_wider(served));
-    }
-    context
 }

@@ -95,6 +95,29 @@ impl Dirty {
     }
 }
 
+/// The groups whose rows count for the dirty parts of a zone, with the parts that count. `served` is the hostname of the
+/// zone.
+pub(super) fn read_by(dirty: &DirtyGroups, served: Option<&Hostname>) -> DirtyGroups {
+    let mut read = DirtyGroups::new();
+    for (original, parts) in dirty {
+        for name in context(original.as_ref(), served) {
+            let of_name = read.entry(name).or_default();
+            *of_name = std::mem::take(of_name).and(parts);
+        }
+    }
+    read
+}
+
+/// The groups whose rows count for a group, and that group itself.
+fn context(original: Option<&Hostname>, served: Option<&Hostname>) -> BTreeSet<Option<Hostname>> {
+    let mut context: BTreeSet<Option<Hostname>> = hostname_and_wider(original).collect();
+    if host_of(original, served).as_ref() == served {
+        // The names that PingSIX matches by the zone's own name.
+        context.extend(hostname_and_wider(served));
+    }
+    context
+}
+
 impl PlacementIndex {
     /// The parts to compile again when these parts have other rows.
     pub(super) fn dirty(

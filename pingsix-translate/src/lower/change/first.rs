@@ -76,7 +76,7 @@ impl LoweredPlane {
             let groups = self.placed.parts.groups(zone).chain(self.admission.guarded(zone));
             let all: DirtyGroups = groups.map(|group| (group.clone(), Dirty::All)).collect();
             let is_guarded = members.guarded && self.admission.guards_zone(zone);
-            let of_zone = self.compile(lowering, (zone, is_guarded), &all, &mut work.room)?;
+            let of_zone = self.compile(lowering, (zone, is_guarded), &all, &all, &mut work.room)?;
             self.unreached.extend(of_zone.unreached.iter().map(|(group, path)| PartKey {
                 zone,
                 original: of_zone.groups[*group].0.clone(),

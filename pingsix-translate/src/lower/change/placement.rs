@@ -11,7 +11,8 @@ use super::part::{PartKey, Parts, ZoneCounts, part_key, segments};
 use super::{RouteChange, Stale};
 use crate::lower::lowering::Lowering;
 use crate::lower::plane::Plane;
-use crate::lower::rows::{Placement, Placer, Places, RouteInput, serve_over_tls};
+use crate::lower::rows::{Placement, Placer, Places, RouteInput, ZoneRefusalCause, serve_over_tls};
+use crate::lower::table::RequestScheme;
 
 /// The routes of a data plane in their places.
 ///
@@ -49,6 +50,20 @@ impl PlacementIndex {
     /// The places of a route.
     pub(super) fn places(&self, plane: &Plane, input: &RouteInput) -> Vec<Placement> {
         self.places_if(plane, input, |zone| self.zones[zone].is_redirecting())
+    }
+
+    /// The requests of a zone that a route with rows there gets, or the reason for none.
+    pub(super) fn scheme_in(
+        &self,
+        zone: usize,
+        plane: &Plane,
+        input: &RouteInput,
+    ) -> Option<Result<RequestScheme, ZoneRefusalCause>> {
+        let mut place = self.placer.place_in(zone, plane, input)?;
+        if self.zones[zone].is_redirecting() {
+            serve_over_tls(&plane.zones[zone], &mut place, input);
+        }
+        Some(place.scheme)
     }
 
     /// The places of a route in zones that redirect to HTTPS, or do not.
