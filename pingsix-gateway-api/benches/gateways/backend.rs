@@ -40,20 +40,19 @@ impl Backends {
         Self { broken, _stop: stop.drop_guard() }
     }
 
-    /// The content of an EndpointSlice with these backends.
-    pub(crate) fn endpoints(&self, indices: &[usize]) -> Value {
-        let endpoint =
-            |index: &usize| json!({"addresses": [ADDRESSES[*index]], "conditions": {"ready": true}});
-        json!({
-            "endpoints": indices.iter().map(endpoint).collect::<Vec<_>>(),
-            "ports": [{"name": "web", "port": PORT, "protocol": "TCP"}],
-        })
-    }
-
     /// Whether one backend resets connections from now on, also those that are open.
     pub(crate) fn set_broken(&self, index: usize, is_broken: bool) {
         self.broken[index].store(is_broken, Ordering::Relaxed);
     }
+}
+
+/// The content of an EndpointSlice with these backends.
+pub(crate) fn endpoints(indices: &[usize]) -> Value {
+    let endpoint = |index: &usize| json!({"addresses": [ADDRESSES[*index]], "conditions": {"ready": true}});
+    json!({
+        "endpoints": indices.iter().map(endpoint).collect::<Vec<_>>(),
+        "ports": [{"name": "web", "port": PORT, "protocol": "TCP"}],
+    })
 }
 
 async fn serve(address: Ipv4Addr, listener: TcpListener, broken: Arc<AtomicBool>) {

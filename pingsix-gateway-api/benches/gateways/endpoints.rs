@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::backend;
 use crate::figures::Figures;
 use crate::lab::Lab;
 use crate::network::ADDRESSES;
@@ -27,7 +28,7 @@ pub(crate) async fn measure(lab: &Lab, routes: usize) -> Figures {
     let before = contender.usage().await;
     for change in 1..=CHANGES {
         let backend = change % ADDRESSES.len();
-        let slice = objects::slice("default", &service, &lab.backends.endpoints(&[backend]));
+        let slice = objects::slice("default", &service, &backend::endpoints(&[backend]));
         let answered = objects::merge(&lab.client(), &slice).await;
         let address = ADDRESSES[backend].to_string();
         let awaited = client.wait_for(&host, path, |response| response.body() == address.as_bytes()).await;

@@ -6,6 +6,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 use tokio::time::interval;
 
+use crate::backend;
 use crate::client::Client;
 use crate::figures::Figures;
 use crate::lab::Lab;
@@ -26,7 +27,7 @@ pub(crate) async fn measure(lab: &Lab) -> Figures {
     let Some(client) = lab.contender().client() else { return figures };
     let service = objects::service_name(0);
     let all: Vec<usize> = (0..ADDRESSES.len()).collect();
-    objects::merge(&lab.client(), &objects::slice("default", &service, &lab.backends.endpoints(&all))).await;
+    objects::merge(&lab.client(), &objects::slice("default", &service, &backend::endpoints(&all))).await;
     objects::create(&lab.client(), objects::route(&lab.gateways(), "default", 0, Shape::Simple)).await;
     client.wait_for_ok(&objects::host(0), "/0").await;
     phases(&mut figures, lab, &client, "without a policy").await;

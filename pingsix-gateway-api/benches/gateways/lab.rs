@@ -7,7 +7,7 @@ use std::thread::available_parallelism;
 use kube::Client;
 use pingsix_test_cluster::{Process, TestCluster};
 
-use crate::backend::Backends;
+use crate::backend::{self, Backends};
 use crate::contender::Contender;
 use crate::description::Description;
 use crate::objects;
@@ -63,7 +63,7 @@ impl Lab {
             for object in objects::service(
                 "default",
                 &objects::service_name(service),
-                &backends.endpoints(&[service % 4]),
+                &backend::endpoints(&[service % 4]),
             ) {
                 objects::create(&client, object).await;
             }

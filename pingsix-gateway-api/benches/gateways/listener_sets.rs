@@ -29,7 +29,7 @@ pub(crate) async fn measure(lab: &Lab) -> Figures {
         let before = contender.usage().await;
         let sets = (existing..step).map(|index| listener_set(&contender.gateway(), index));
         objects::create_all(&client, sets).await;
-        let routes = (existing * ROUTES..step * ROUTES).map(|index| route(index));
+        let routes = (existing * ROUTES..step * ROUTES).map(route);
         let created = objects::create_all(&client, routes).await;
         existing = step;
         let (accepted, refused, at) = verdicts(&client, step * ROUTES).await;

@@ -6,6 +6,7 @@ use serde_json::json;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
+use crate::backend;
 use crate::figures::Figures;
 use crate::lab::Lab;
 use crate::objects::{self, Shape};
@@ -35,7 +36,7 @@ pub(crate) async fn measure(lab: &Lab) -> Figures {
         let [service, slice] = objects::service(
             &name(namespace),
             &objects::service_name(number(namespace, index)),
-            &lab.backends.endpoints(&[index % 4]),
+            &backend::endpoints(&[index % 4]),
         );
         let route =
             objects::route(&lab.gateways(), &name(namespace), number(namespace, index), Shape::Simple);

@@ -57,12 +57,14 @@ impl Connection<'_> {
     pub(super) async fn list(&self, scope: &Scope, max_bytes: usize) -> Result<RangeResponse, EtcdError> {
         let list =
             self.call(scope, list_request(scope), |channel, request| list(channel, request, max_bytes));
-        list.await.map_err(|error| match error {
+        list.await.map_err(|error| {
             // tonic's error for a message above the limit of its size.
-            EtcdError::Refused { message, .. } if message.contains("message length too large") => {
+            let is_size = |message: &str| message.contains("message length too large");
+            if matches!(&error, EtcdError::Refused { message, .. } if is_size(message)) {
                 EtcdError::TooLarge { scope: scope.clone(), max_bytes }
+            } else {
+                error
             }
-            error => error,
         })
     }
 

@@ -74,12 +74,11 @@ pub(super) fn refusal(
         )
     };
     let (at, reader) = named(rule);
-    let (reason, bound, older_objects) = match share {
-        Some(share) => (Reason::ShareExceeded, share.named(&reader.name.namespace), "older objects"),
-        None => {
-            let budget = format!("its budget of {bytes} bytes and {matcher_entries} matcher entries");
-            (Reason::BudgetExceeded, budget, "older rules")
-        }
+    let (reason, bound, older_objects) = if let Some(share) = share {
+        (Reason::ShareExceeded, share.named(&reader.name.namespace), "older objects")
+    } else {
+        let budget = format!("its budget of {bytes} bytes and {matcher_entries} matcher entries");
+        (Reason::BudgetExceeded, budget, "older rules")
     };
     let why = match older {
         OlderRules::None => format!("the documents of the rule alone exceed {bound}"),

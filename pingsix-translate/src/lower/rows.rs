@@ -278,10 +278,10 @@ impl Placer {
 
     /// The places of all routes.
     pub(super) fn place_all(&self, plane: &Plane, routes: &[Arc<RouteInput>]) -> Places {
-        let placed = routes.iter().enumerate().map(|(route, input)| (route, self.place(plane, input)));
-        let placed = placed.filter(|(_, places)| !places.is_empty());
+        let all = routes.iter().enumerate().map(|(route, input)| (route, self.place(plane, input)));
+        let of_routes = all.filter(|(_, places)| !places.is_empty());
         // Most routes have one place, and the capacity of a vector that grows is 4.
-        let mut places: Places = placed.map(|(route, places)| (route, places.into())).collect();
+        let mut places: Places = of_routes.map(|(route, places)| (route, places.into())).collect();
         let redirects =
             places.values().flatten().filter(|place| place.scheme == Ok(RequestScheme::Plaintext));
         let redirecting: BTreeSet<usize> = redirects.map(|place| place.zone).collect();

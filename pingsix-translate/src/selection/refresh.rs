@@ -128,7 +128,9 @@ impl<S: ObjectSource> Refresh<'_, S> {
                 snapshot.routes.remove(key);
             }
         }
-        new.iter().for_each(|service| self.update_service(&mut snapshot.referents, service));
+        for service in new {
+            self.update_service(&mut snapshot.referents, service);
+        }
         left.extend(gone.map(service_key));
         let filters = |route: &Option<AnyRoute>| {
             route.iter().flat_map(|route| route.filters().to_vec()).collect::<Vec<_>>()

@@ -168,9 +168,9 @@ fn private_key(pem: io::Result<Vec<u8>>) -> Result<PrivateKeyDer<'static>, Strin
     if contains(&pem, b"-----BEGIN ENCRYPTED PRIVATE KEY-----") || contains(&pem, b"Proc-Type: 4,ENCRYPTED") {
         return Err("is encrypted with a passphrase; store it without one".to_owned());
     }
-    PrivateKeyDer::from_pem_slice(&pem).map_err(|error| match error {
-        pem::Error::NoItemsFound if has_pem(&pem) => "holds no private key".to_owned(),
-        _ => NOT_PEM.to_owned(),
+    PrivateKeyDer::from_pem_slice(&pem).map_err(|error| {
+        let has_other = matches!(error, pem::Error::NoItemsFound) && has_pem(&pem);
+        if has_other { "holds no private key" } else { NOT_PEM }.to_owned()
     })
 }
 

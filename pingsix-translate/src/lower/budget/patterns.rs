@@ -32,8 +32,10 @@ pub(super) struct PatternSizes {
     /// The wildcards among them.
     wildcards: BTreeSet<HostKey>,
     /// The inverses of the additions since the last [`commit`](Self::commit), for a rollback.
-    journal: Vec<Box<dyn FnOnce(&mut Self)>>,
+    journal: Vec<Inverse>,
 }
+
+type Inverse = Box<dyn FnOnce(&mut PatternSizes)>;
 
 /// A host with its characters in reverse, so that the hosts below a wildcard are neighbours; empty for every host.
 type HostKey = Arc<str>;

@@ -53,8 +53,10 @@ pub(in crate::lower) struct TableSizes<'a> {
     /// Whether any Route may list other spellings of its hosts.
     may_spell: bool,
     /// The inverses of the additions since the last [`commit`](Self::commit), for a rollback.
-    journal: Vec<Box<dyn FnOnce(&mut Self) + 'a>>,
+    journal: Vec<Inverse<'a>>,
 }
+
+type Inverse<'a> = Box<dyn FnOnce(&mut TableSizes<'a>) + 'a>;
 
 #[derive(Default)]
 struct Zone<'a> {

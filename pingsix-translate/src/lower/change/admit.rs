@@ -211,7 +211,7 @@ impl LoweredPlane {
                     ledger.take(bytes * times, count * times)
                 };
                 add(&matched.path)?;
-                spellings.iter().try_for_each(|path| add(path))?;
+                spellings.iter().try_for_each(add)?;
             }
         }
         Some(())

@@ -59,11 +59,11 @@ impl PlacementIndex {
         plane: &Plane,
         input: &RouteInput,
     ) -> Option<Result<RequestScheme, ZoneRefusalCause>> {
-        let mut place = self.placer.place_in(zone, plane, input)?;
+        let mut placement = self.placer.place_in(zone, plane, input)?;
         if self.zones[zone].is_redirecting() {
-            serve_over_tls(&plane.zones[zone], &mut place, input);
+            serve_over_tls(&plane.zones[zone], &mut placement, input);
         }
-        Some(place.scheme)
+        Some(placement.scheme)
     }
 
     /// The places of a route in zones that redirect to HTTPS, or do not.

@@ -119,7 +119,9 @@ impl<S: ObjectSource> Refresh<'_, S> {
             snapshot.ingresses.remove(name);
             return true;
         };
-        now.iter().for_each(|service| self.update_service(&mut snapshot.referents, service));
+        for service in &now {
+            self.update_service(&mut snapshot.referents, service);
+        }
         for key in references_of_ingress(&ingress, &name.namespace) {
             self.update_referenced(&mut snapshot.referents, &key);
             referenced.insert(key);
