@@ -57,15 +57,7 @@ impl Connection<'_> {
     pub(super) async fn list(&self, scope: &Scope, max_bytes: usize) -> Result<RangeResponse, EtcdError> {
         let list =
             self.call(scope, list_request(scope), |channel, request| list(channel, request, max_bytes));
-        list.await.map_err(|error| {
-            // tonic's error for a message above the limit of its size.
-            let is_size = |message: &str| message.contains("message length too large");
-            if matches!(&error, EtcdError::Refused { message, .. } if is_size(message)) {
-                EtcdError::TooLarge { scope: scope.clone(), max_bytes }
-            } else {
-                error
-            }
-        })
+        list.await.map_err(|error| error.of_size(scope, max_bytes))
     }
 
     /// The changes under the scope from `start_revision` on.

@@ -110,6 +110,18 @@ pub enum EtcdError {
     },
 }
 
+impl EtcdError {
+    /// The error of a message above the limit of its size, if tonic has refused the message for that.
+    pub(super) fn of_size(self, scope: &Scope, max_bytes: usize) -> Self {
+        let is_size = |message: &str| message.contains("message length too large");
+        if matches!(&self, Self::Refused { message, .. } if is_size(message)) {
+            Self::TooLarge { scope: scope.clone(), max_bytes }
+        } else {
+            self
+        }
+    }
+}
+
 impl SinkErrorSource for EtcdError {
     fn is_retryable(&self) -> bool {
         match self {

@@ -149,7 +149,8 @@ impl EtcdReader {
                 first.map_err(|_| EtcdError::Timeout(self.timeout))?
             }
         };
-        let response = received(&self.scope, response)?;
+        let response = received(&self.scope, response)
+            .map_err(|error| error.of_size(&self.scope, self.content.max_bytes()))?;
         if response.canceled {
             // A compacted watch is followed by a new list at once.
             let pause = created_by.is_some();

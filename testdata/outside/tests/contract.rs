@@ -23,12 +23,11 @@ impl Sink for Shelf {
         let states = scopes.entry(desired.scope().clone()).or_default();
         for step in &plan(&before, desired.documents()) {
             let mut state = states.last().cloned().unwrap_or_default();
-            let key = step.key().to_string();
             match step {
                 Step::Create(new) | Step::Update(new) => {
-                    state.insert(key, String::from_utf8_lossy(&new.value).into_owned())
+                    state.insert(new.key.to_string(), String::from_utf8_lossy(&new.value).into_owned())
                 }
-                Step::Delete { .. } => state.remove(&key),
+                Step::Delete { key, .. } => state.remove(&key.to_string()),
             };
             states.push(state);
         }
