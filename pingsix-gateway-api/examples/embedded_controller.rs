@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kube::Client;
 use pingsix_gateway_api::controller::{Controller, ControllerError, ControllerOptions, Feed};
 use pingsix_gateway_api::{Desired, Options, Published, Sink, SinkError};
-use pingsix_sink::{MemorySink, Step, plan};
+use pingsix_sink::{PlannedSink, Scope, Step, StepWriter};
 use tokio_util::sync::CancellationToken;
 
 /// The `spec.controllerName` of GatewayClasses for this program.
@@ -45,46 +45,48 @@ pub(crate) async fn run(
     let translation = Options { controller_name: CONTROLLER_NAME.to_owned(), ..Options::default() };
     // All other options have defaults. Several replicas would take turns with `options.lease`.
     let options = ControllerOptions::new(translation, "embedded-example");
-    let diary = Diary { documents: MemorySink::new(), pages: Mutex::new(out) };
-    let controller = Controller::new(client, Arc::new(diary), options);
+    let controller =
+        Controller::new(client, Arc::new(Diary(PlannedSink::new(Pages(Mutex::new(out))))), options);
     // A readiness probe would use `controller.progress()`, which also has the awaited objects and the reasons.
     controller.run(stop).await
 }
 
-/// A sink that writes a diary of changes. [`MemorySink`] keeps the published documents.
-struct Diary<W> {
-    documents: MemorySink,
-    pages: Mutex<W>,
-}
+/// A sink that writes a diary of changes. [`PlannedSink`] keeps the published documents.
+struct Diary<W>(PlannedSink<Pages<W>>);
 
-impl<W: Write> Diary<W> {
+struct Pages<W>(Mutex<W>);
+
+impl<W: Write> Pages<W> {
     fn write_line(&self, line: &str) {
         // A reader that has gone is no error.
-        let _ = writeln!(self.pages.lock().unwrap_or_else(PoisonError::into_inner), "{line}");
+        let _ = writeln!(self.0.lock().unwrap_or_else(PoisonError::into_inner), "{line}");
+    }
+}
+
+impl<W: Write + Send> StepWriter for Pages<W> {
+    /// Called for each document, in an order in which a document never refers to one that is not there.
+    async fn write(&self, scope: &Scope, step: &Step) -> Result<(), SinkError> {
+        let sign = match step {
+            Step::Create(_) => '+',
+            Step::Update(_) => '~',
+            Step::Delete { .. } => '-',
+        };
+        // The key alone: the value of a document may be a private key.
+        self.write_line(&format!("{sign} {}", scope.full_key(step.key())));
+        Ok(())
     }
 }
 
 impl<W: Write + Send> Sink for Diary<W> {
     /// Called for a scope (the prefix of one data plane) with all of its documents.
     async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
-        let before = self.documents.documents(desired.scope()).unwrap_or_default();
-        // In an order in which a document never refers to one that is not there.
-        for step in &plan(&before, desired.documents()) {
-            let sign = match step {
-                Step::Create(_) => '+',
-                Step::Update(_) => '~',
-                Step::Delete { .. } => '-',
-            };
-            // The key alone: the value of a document may be a private key.
-            self.write_line(&format!("{sign} {}", desired.scope().full_key(step.key())));
-        }
-        self.documents.publish(desired).await
+        self.0.publish(desired).await
     }
 }
 
 impl<W: Write + Send> Feed for Diary<W> {
     /// Called when the controller has read all objects. A feed with readers answers them from now on.
     fn open(&self) {
-        self.write_line("everything is known");
+        self.0.writer().write_line("everything is known");
     }
 }

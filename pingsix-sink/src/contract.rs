@@ -9,7 +9,8 @@
 //! tokio = { version = "1", features = ["macros", "rt", "time"] }
 //! ```
 //!
-//! The [`TestTarget`] of a sink in memory:
+//! [`PlannedTarget`] is the target of a [`StepWriter`](crate::StepWriter), and [`TestWriter`] starts the writer. Other sinks
+//! implement [`TestTarget`]:
 //!
 //! ```
 //! use pingsix_sink::contract::{Ability, Contents, TestTarget, UNDISTURBED};
@@ -51,9 +52,11 @@
 
 pub mod documents;
 pub mod graph;
+mod planned;
 mod suite;
 mod target;
 
+pub use planned::{PLANNED_MISSING, PlannedTarget, TestWriter};
 pub use suite::*;
 pub use target::{Ability, Contents, TestTarget, UNDISTURBED};
 

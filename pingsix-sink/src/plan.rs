@@ -14,9 +14,10 @@
 mod names;
 mod units;
 
-pub(crate) use names::net_steps;
+pub(crate) use names::{net_steps, server_names};
 pub use units::{Units, units};
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::desired::DocumentSet;
@@ -108,8 +109,24 @@ impl fmt::Display for Changed {
 ///
 /// A change of the order hint or the owner alone needs no step.
 pub fn plan(current: &DocumentSet, desired: &DocumentSet) -> Vec<Step> {
+    plan_with_unknown(current, &UnknownDocuments::new(), desired)
+}
+
+/// Keys whose documents are unknown, with all server names that the documents may have.
+pub(crate) type UnknownDocuments = BTreeMap<Key, BTreeSet<String>>;
+
+/// [`plan`] for a target with unknown documents. A desired document with an unknown key is always written, as a new one. An
+/// unknown key in `current` is deleted unless it is desired.
+pub(crate) fn plan_with_unknown(
+    current: &DocumentSet,
+    unknown: &UnknownDocuments,
+    desired: &DocumentSet,
+) -> Vec<Step> {
+    let rewritten = unknown.keys().filter(|key| desired.get(key).is_some());
+    let rewritten: BTreeMap<Key, Option<Document>> = rewritten.map(|key| (key.clone(), None)).collect();
+    let known = if rewritten.is_empty() { current.clone() } else { current.with_changes(rewritten) };
     let (mut puts, mut deletes) = (Vec::new(), Vec::new());
-    let (old, new) = current.unshared(desired);
+    let (old, new) = known.unshared(desired);
     let mut old = old.peekable();
     for new in new {
         while let Some(gone) = old.next_if(|document| document.key < new.key) {
@@ -131,5 +148,5 @@ pub fn plan(current: &DocumentSet, desired: &DocumentSet) -> Vec<Step> {
         order: document.order,
         owner: document.owner.clone(),
     }));
-    names::ordered(puts, current)
+    names::ordered(puts, &known, unknown)
 }

@@ -3,27 +3,41 @@
 //! PingSIX refuses a configuration in which a server name is in two `ssls` documents. The document that loses a name
 //! is therefore written before the one that gains it. Documents that exchange names form a cycle without such an
 //! order: one of them is deleted first and created again in its turn.
+//!
+//! After a write without a result, a document may have the names of before or of after. The document then counts as one that
+//! loses all of them, and that has none of its new names yet.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use super::Step;
+use super::{Step, UnknownDocuments};
 use crate::desired::DocumentSet;
-use crate::document::Key;
+use crate::document::{Document, Key};
 use crate::resource::ResourceKind;
 
 /// Pairs of steps between which a name moves: from the first to the second.
-pub(super) fn moves(steps: &[Step], current: &DocumentSet) -> BTreeSet<(usize, usize)> {
+pub(super) fn moves(
+    steps: &[Step],
+    current: &DocumentSet,
+    unknown: &UnknownDocuments,
+) -> BTreeSet<(usize, usize)> {
     let certificates = || steps.iter().enumerate().filter(|(_, step)| is_certificate(step.key()));
-    if certificates().all(|(_, step)| current.get(step.key()).is_none()) {
+    let is_new = |key: &Key| current.get(key).is_none() && !unknown.contains_key(key);
+    if certificates().all(|(_, step)| is_new(step.key())) {
         return BTreeSet::new();
     }
-    let (mut given, mut taken) = (BTreeMap::new(), Vec::new());
+    // Several unknown documents may give one name.
+    let mut given: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    let mut taken = Vec::new();
+    let no_names = BTreeSet::new();
     let mut deleted = BTreeSet::new();
     for (index, step) in certificates() {
-        let published = current.get(step.key()).filter(|_| !deleted.contains(step.key()));
-        let before = published.map(|document| names(&document.value)).unwrap_or_default();
+        let is_deleted = deleted.contains(step.key());
+        let published = current.get(step.key()).filter(|_| !is_deleted);
+        let known = published.map(|document| names(&document.value)).unwrap_or_default();
+        let possible = unknown.get(step.key()).filter(|_| !is_deleted);
+        let (before, kept) = possible.map_or((&known, &known), |possible| (possible, &no_names));
         let after = match step {
             Step::Create(document) | Step::Update(document) => names(&document.value),
             Step::Delete { key, .. } => {
@@ -31,16 +45,21 @@ pub(super) fn moves(steps: &[Step], current: &DocumentSet) -> BTreeSet<(usize, u
                 BTreeSet::new()
             }
         };
-        taken.extend(after.difference(&before).map(|name| (name.clone(), index)));
-        given.extend(before.difference(&after).map(|name| (name.clone(), index)));
+        taken.extend(after.difference(kept).map(|name| (name.clone(), index)));
+        for name in before.difference(&after) {
+            given.entry(name.clone()).or_default().push(index);
+        }
     }
-    let moves = taken.iter().filter_map(|(name, successor)| Some((*given.get(name)?, *successor)));
+    let moves = taken.iter().flat_map(|(name, successor)| {
+        let predecessors = given.get(name).into_iter().flatten();
+        predecessors.map(|predecessor| (*predecessor, *successor))
+    });
     moves.collect()
 }
 
 /// Orders the steps so that no name occurs twice. Other steps keep their positions.
-pub(super) fn ordered(steps: Vec<Step>, current: &DocumentSet) -> Vec<Step> {
-    let moves = moves(&steps, current);
+pub(super) fn ordered(steps: Vec<Step>, current: &DocumentSet, unknown: &UnknownDocuments) -> Vec<Step> {
+    let moves = moves(&steps, current, unknown);
     if moves.is_empty() {
         return steps;
     }
@@ -53,7 +72,8 @@ pub(super) fn ordered(steps: Vec<Step>, current: &DocumentSet) -> Vec<Step> {
         }
         for write in writes.by_ref() {
             match (write, &steps[write.step()]) {
-                (ScheduledWrite::DeleteEarly(_), Step::Update(document)) => {
+                // An unknown document is created, although it may exist.
+                (ScheduledWrite::DeleteEarly(_), Step::Create(document) | Step::Update(document)) => {
                     let published = current.get(&document.key).unwrap_or(document);
                     let (key, order, owner) =
                         (published.key.clone(), published.order, published.owner.clone());
@@ -178,6 +198,11 @@ pub(crate) fn net_steps(steps: &[Step]) -> impl Iterator<Item = &Step> {
         created.extend(certificates.map(Step::key));
     }
     steps.iter().filter(move |step| !is_deleted(step) || !created.contains(step.key()))
+}
+
+/// The server names of a certificate; none of another document.
+pub(crate) fn server_names(document: &Document) -> BTreeSet<String> {
+    if is_certificate(&document.key) { names(&document.value) } else { BTreeSet::new() }
 }
 
 fn is_certificate(key: &Key) -> bool {

@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::Step;
 use super::names::moves;
+use super::{Step, UnknownDocuments};
 use crate::desired::DocumentSet;
 use crate::document::Key;
 use crate::resource::ResourceKind;
@@ -108,7 +108,7 @@ struct UnionFind(Vec<usize>);
 impl UnionFind {
     fn of(steps: &[Step], current: &DocumentSet) -> Self {
         let mut shared = Self((0..steps.len()).collect());
-        for (predecessor, successor) in moves(steps, current) {
+        for (predecessor, successor) in moves(steps, current, &UnknownDocuments::new()) {
             shared.union(predecessor, successor);
         }
         let routes: Vec<(usize, Hosts)> = steps

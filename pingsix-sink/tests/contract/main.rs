@@ -11,6 +11,7 @@ mod embedded;
 mod etcd;
 mod file;
 mod memory;
+mod planned;
 #[path = "../support/relay.rs"]
 mod relay;
 mod resources;
@@ -26,4 +27,6 @@ pingsix_sink::contract_tests! {
     the_admin_sink: admin::Admin;
     the_etcd_sink_with_a_keyring: sealed::Sealed;
     the_file_sink: file::File;
+    a_planned_sink: pingsix_sink::contract::PlannedTarget<planned::Readable>;
+    a_planned_sink_of_a_target_without_reads: pingsix_sink::contract::PlannedTarget<planned::Unreadable>;
 }

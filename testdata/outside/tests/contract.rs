@@ -1,59 +1,29 @@
 //! The promises of every sink, for a sink of one's own.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::Mutex;
 
-use pingsix_sink::contract::{Ability, Contents, TestTarget, UNDISTURBED};
-use pingsix_sink::{Desired, MemorySink, Published, Scope, Sink, SinkError, Step, plan};
-use tokio::sync::Mutex;
+use pingsix_sink::contract::PlannedTarget;
+use pingsix_sink::{Document, DocumentSet, Key, Scope, SinkError, Step, StepWriter};
 
-/// A sink that writes one document after another. [`MemorySink`] keeps the published documents and their revisions: the
-/// next publication plans from them, so it repeats the steps of one that has failed.
-#[derive(Clone, Debug, Default)]
-struct Shelf {
-    published: MemorySink,
-    states: Arc<Mutex<BTreeMap<Scope, Vec<Contents>>>>,
-}
+#[derive(Default)]
+struct Memory(Mutex<BTreeMap<Scope, BTreeMap<Key, Document>>>);
 
-impl Sink for Shelf {
-    async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
-        // One publication after another.
-        let mut scopes = self.states.lock().await;
-        let before = self.published.documents(desired.scope()).unwrap_or_default();
-        let states = scopes.entry(desired.scope().clone()).or_default();
-        for step in &plan(&before, desired.documents()) {
-            let mut state = states.last().cloned().unwrap_or_default();
-            match step {
-                Step::Create(new) | Step::Update(new) => {
-                    state.insert(new.key.to_string(), String::from_utf8_lossy(&new.value).into_owned())
-                }
-                Step::Delete { key, .. } => state.remove(&key.to_string()),
-            };
-            states.push(state);
-        }
-        self.published.publish(desired).await
+impl StepWriter for Memory {
+    async fn write(&self, scope: &Scope, step: &Step) -> Result<(), SinkError> {
+        let mut scopes = self.0.lock().expect("no test panics meanwhile");
+        let documents = scopes.entry(scope.clone()).or_default();
+        match step {
+            Step::Create(new) | Step::Update(new) => documents.insert(new.key.clone(), new.clone()),
+            Step::Delete { key, .. } => documents.remove(key),
+        };
+        Ok(())
+    }
+
+    async fn read(&self, scope: &Scope) -> Result<Option<DocumentSet>, SinkError> {
+        let scopes = self.0.lock().expect("no test panics meanwhile");
+        DocumentSet::new(scopes.get(scope).into_iter().flat_map(BTreeMap::values).cloned()).map(Some)
     }
 }
 
-impl TestTarget for Shelf {
-    type Sink = Self;
-    const MISSING: &'static [(Ability, &'static str)] = UNDISTURBED;
-
-    async fn start() -> Option<Self> {
-        Some(Self::default())
-    }
-
-    async fn open(&self) -> Self {
-        self.clone()
-    }
-
-    async fn read(&self, scope: &Scope) -> Contents {
-        self.states(scope).await.pop().unwrap_or_default()
-    }
-
-    async fn states(&self, scope: &Scope) -> Vec<Contents> {
-        self.states.lock().await.get(scope).cloned().unwrap_or_default()
-    }
-}
-
-pingsix_sink::contract_tests! { shelf: Shelf; }
+pingsix_sink::contract_tests! { memory: PlannedTarget<Memory>; }
