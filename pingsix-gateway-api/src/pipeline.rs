@@ -75,7 +75,7 @@ impl Pipeline {
 
 /// A [`Pipeline`] that runs again and again. Each output is the one of [`Pipeline::run`].
 ///
-/// Objects count as unchanged when they are the same [`Arc`]s as in the last run, as for [`Translator`].
+/// Objects count as unchanged when they are the same [`Arc`]s as in the last run, as for [`Translator`](pingsix_translate::Translator).
 #[derive(Debug)]
 pub struct IncrementalPipeline {
     options: Options,
