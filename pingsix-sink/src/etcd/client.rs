@@ -57,7 +57,7 @@ impl Connection<'_> {
     pub(super) async fn list(&self, scope: &Scope, max_bytes: usize) -> Result<RangeResponse, EtcdError> {
         let list =
             self.call(scope, list_request(scope), |channel, request| list(channel, request, max_bytes));
-        list.await.map_err(|error| error.of_size(scope, max_bytes))
+        list.await.map_err(|error| error.or_too_large(scope, max_bytes))
     }
 
     /// The changes under the scope from `start_revision` on.

@@ -111,10 +111,10 @@ pub enum EtcdError {
 }
 
 impl EtcdError {
-    /// The error of a message above the limit of its size, if tonic has refused the message for that.
-    pub(super) fn of_size(self, scope: &Scope, max_bytes: usize) -> Self {
-        let is_size = |message: &str| message.contains("message length too large");
-        if matches!(&self, Self::Refused { message, .. } if is_size(message)) {
+    /// [`TooLarge`](Self::TooLarge) in place of tonic's error for a message above its limit; any other error stays.
+    pub(super) fn or_too_large(self, scope: &Scope, max_bytes: usize) -> Self {
+        let names_the_limit = |message: &str| message.contains("message length too large");
+        if matches!(&self, Self::Refused { message, .. } if names_the_limit(message)) {
             Self::TooLarge { scope: scope.clone(), max_bytes }
         } else {
             self

@@ -150,7 +150,7 @@ impl EtcdReader {
             }
         };
         let response = received(&self.scope, response)
-            .map_err(|error| error.of_size(&self.scope, self.content.max_bytes()))?;
+            .map_err(|error| error.or_too_large(&self.scope, self.content.max_bytes()))?;
         if response.canceled {
             // A compacted watch is followed by a new list at once.
             let pause = created_by.is_some();

@@ -162,6 +162,30 @@ mod tests {
     }
 
     #[test]
+    fn a_list_is_of_each_revision_since_its_last_change() {
+        let mut publisher = Publisher::new(1 << 20);
+        publisher.publish(&[(1, 1)].into());
+        publisher.store.complete();
+        publisher.publish(&[(1, 1), (2, 1)].into());
+        let changed = publisher.store.changed(&everything());
+        publisher.store.raise(changed + 2);
+        let list = |revision| {
+            let request = RangeRequest {
+                key: "/p/web/".into(),
+                range_end: "/p/web0".into(),
+                revision,
+                ..RangeRequest::default()
+            };
+            respond(&publisher.store, &request, &mut Cost::default()).map(|response| response.count)
+        };
+        for revision in [0, changed, changed + 1, changed + 2] {
+            assert_eq!(list(revision), Ok(2), "{revision}");
+        }
+        assert_eq!(list(changed - 1), Err(RangeError::Compacted));
+        assert_eq!(list(changed + 3), Err(RangeError::Future));
+    }
+
+    #[test]
     fn a_list_costs_the_keys_that_it_shows() {
         let mut publisher = Publisher::new(1 << 20);
         publisher.publish(&(0..=u8::MAX).map(|id| (id, 0)).collect());

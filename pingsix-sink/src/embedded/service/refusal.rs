@@ -48,7 +48,8 @@ pub(super) fn empty_key() -> Status {
     Status::invalid_argument("etcdserver: key is not provided")
 }
 
-/// Refuses an invalid list as etcd does, and a list in another order than that of keys.
+/// Refuses an invalid list with the status of etcd. The server has lists in the order of keys alone, so other orders are
+/// refused as unimplemented.
 pub(super) fn check_range(request: &RangeRequest) -> Result<(), Status> {
     if request.key.is_empty() {
         return Err(empty_key());
