@@ -25,7 +25,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use pingsix_test_programs::proto::etcdserverpb::PutRequest;
 use pingsix_test_programs::proto::etcdserverpb::kv_client::KvClient;
-use pingsix_test_programs::{Etcd, free_address};
+use pingsix_test_programs::{Etcd, free_address, pingsix_config};
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 use tokio::time::sleep;
@@ -232,18 +232,7 @@ async fn put(store: &mut KvClient<Channel>, key: &str, document: &Value) -> i64 
 /// Starts PingSIX, which ends with the value. Returns the address of its status page, too.
 fn start(program: &Path, folder: &Path, etcd: &Etcd) -> (Child, SocketAddr) {
     let [address, status] = [free_address(), free_address()];
-    let (config, place) = (folder.join("config.yaml"), folder.display());
-    let text = format!(
-        "
-pingora: {{threads: 1, pid_file: {place}/pid, upgrade_sock: {place}/sock}}
-pingsix:
-  listeners: [{{address: '{address}'}}]
-  etcd: {{host: ['{}'], prefix: {PREFIX}}}
-  status: {{address: '{status}'}}
-",
-        etcd.url()
-    );
-    fs::write(&config, text).unwrap();
+    let config = pingsix_config(folder, address, (&etcd.url(), PREFIX), status);
     let log = fs::File::create(folder.join("log")).unwrap();
     let child = Command::new(program)
         .arg("-c")

@@ -1,15 +1,15 @@
 //! A running controller with its data plane.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use pingsix_gateway_sidecar::responder::{Options, Reach, Responder};
 use pingsix_test_cluster::{Process, TestCluster};
+use pingsix_test_programs::pingsix_config;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::client::Client;
-use crate::description::{Description, Ours, PREFIX};
+use crate::description::{Description, Ours, PREFIX, Program};
 use crate::lab::CORE;
 use crate::process::{self, Memory};
 
@@ -24,7 +24,7 @@ pub(crate) struct Contender {
     _responder: Option<DropGuard>,
 }
 
-/// What the processes have used so far.
+/// The processor time of the processes until a moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
     pub(crate) at: Instant,
@@ -36,13 +36,14 @@ impl Contender {
     pub(crate) async fn start(cluster: &TestCluster, description: &Description, index: usize) -> Self {
         let kubeconfig = cluster.kubeconfig(cluster.administrator()).unwrap();
         let [controller, data_plane] = NAMES[index];
-        let run = async |name, program: &crate::description::Program| {
+        let run = async |name, program: &Program| {
             let words = program.words(CORE, &kubeconfig, cluster.folder());
             cluster.run(name, words.into_iter().map(Into::into).collect()).await.unwrap()
         };
         let mut responder = None;
         if let (Some(ours), Some(plane)) = (description.ours, &description.data_plane) {
-            write_pingsix_config(cluster, ours, plane.address);
+            let feed = format!("http://{}", ours.feed);
+            pingsix_config(cluster.folder(), plane.address, (&feed, PREFIX), ours.status);
             responder = Some(start_responder(ours.responder).await);
         }
         let controller = run(controller, &description.controller).await;
@@ -124,21 +125,6 @@ impl Usage {
             data_plane: self.data_plane.saturating_sub(earlier.data_plane),
         }
     }
-}
-
-fn write_pingsix_config(cluster: &TestCluster, ours: Ours, address: SocketAddr) {
-    let folder = cluster.folder().display();
-    let config = format!(
-        "
-pingora: {{threads: 1, pid_file: {folder}/pingsix.pid, upgrade_sock: {folder}/pingsix.sock}}
-pingsix:
-  listeners: [{{address: '{address}'}}]
-  etcd: {{host: ['http://{}'], prefix: {PREFIX}}}
-  status: {{address: '{}'}}
-",
-        ours.feed, ours.status
-    );
-    fs::write(cluster.folder().join("pingsix.yaml"), config).unwrap();
 }
 
 async fn start_responder(address: SocketAddr) -> DropGuard {

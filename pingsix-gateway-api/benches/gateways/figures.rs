@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-/// What one round of a test measured, in the order of the table.
+/// The measured values of one round of a test, in the order of the table.
 #[derive(Debug, Default)]
 pub(crate) struct Figures(Vec<(String, Value)>);
 

@@ -1,6 +1,5 @@
 //! The floors beside the figures: what the API server alone takes, and what PingSIX alone takes.
 
-use std::fs;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -11,7 +10,8 @@ use kube::core::{ApiResource, GroupVersionKind};
 use pingsix_test_cluster::TestCluster;
 use pingsix_test_programs::proto::etcdserverpb::kv_client::KvClient;
 use pingsix_test_programs::proto::etcdserverpb::{PutRequest, RangeRequest};
-use pingsix_test_programs::{Etcd, free_address};
+use pingsix_test_programs::proto::mvccpb::KeyValue;
+use pingsix_test_programs::{Etcd, free_address, pingsix_config};
 use tonic::transport::Channel;
 
 use crate::client::wait_for_publication;
@@ -76,28 +76,11 @@ pub(crate) async fn apply_from_etcd(ours: Ours, cluster: &TestCluster) -> Sample
     let documents = connect(ours.feed).await.range(all).await.unwrap().into_inner().kvs;
     let mut store = connect(etcd.address()).await;
     for document in &documents {
-        let put =
-            PutRequest { key: document.key.clone(), value: document.value.clone(), ..PutRequest::default() };
-        store.put(put).await.unwrap();
+        store.put(put(document)).await.unwrap();
     }
     let [address, status] = [free_address(), free_address()];
     let folder = tempfile::tempdir().unwrap();
-    let config = folder.path().join("pingsix.yaml");
-    let place = folder.path().display();
-    fs::write(
-        &config,
-        format!(
-            "
-pingora: {{threads: 1, pid_file: {place}/pid, upgrade_sock: {place}/sock}}
-pingsix:
-  listeners: [{{address: '{address}'}}]
-  etcd: {{host: ['{}'], prefix: {PREFIX}}}
-  status: {{address: '{status}'}}
-",
-            etcd.url()
-        ),
-    )
-    .unwrap();
+    let config = pingsix_config(folder.path(), address, (&etcd.url(), PREFIX), status);
     let core = CORE.to_string();
     let command = ["/usr/bin/env".as_ref(), "RUST_LOG=warn".as_ref(), "taskset".as_ref(), "-c".as_ref()]
         .into_iter()
@@ -105,12 +88,15 @@ pingsix:
     let process = cluster.run("pingsix-of-etcd", command.map(ToOwned::to_owned).collect()).await.unwrap();
     let routes = documents.iter().filter(|document| document.key.windows(8).any(|part| part == b"/routes/"));
     for document in routes.take(CHANGES + 1) {
-        let put =
-            PutRequest { key: document.key.clone(), value: document.value.clone(), ..PutRequest::default() };
-        let revision = store.put(put).await.unwrap().into_inner().header.unwrap().revision;
+        let revision = store.put(put(document)).await.unwrap().into_inner().header.unwrap().revision;
         let answered = Instant::now();
         samples.push(wait_for_publication(status, revision).await - answered);
     }
     process.kill().await.unwrap();
     samples
+}
+
+/// The request that stores a document as it is.
+fn put(document: &KeyValue) -> PutRequest {
+    PutRequest { key: document.key.clone(), value: document.value.clone(), ..PutRequest::default() }
 }

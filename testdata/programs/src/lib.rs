@@ -38,5 +38,5 @@ mod workspace;
 pub use etcd::{Etcd, Signal};
 pub use page::commands;
 pub use ports::{free_address, free_port};
-pub use programs::{Output, find, pingsix, run, skipped};
+pub use programs::{Output, find, pingsix, pingsix_config, run, skipped};
 pub use workspace::{program, program_of};

@@ -1,11 +1,12 @@
 //! Programs of other people that tests run when they are installed.
 
-use std::env;
 use std::ffi::OsStr;
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
+use std::{env, fs};
 
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -42,6 +43,31 @@ pub fn pingsix() -> Option<PathBuf> {
         skipped("PINGSIX_BIN does not name a PingSIX binary");
     }
     named.map(PathBuf::from)
+}
+
+/// Writes the configuration of a PingSIX with one thread and one listener into a folder, and returns the file.
+///
+/// # Panics
+///
+/// If the file cannot be written.
+pub fn pingsix_config(
+    folder: &Path,
+    listener: SocketAddr,
+    (etcd, prefix): (&str, &str),
+    status: SocketAddr,
+) -> PathBuf {
+    let (file, place) = (folder.join("pingsix.yaml"), folder.display());
+    let config = format!(
+        "
+pingora: {{threads: 1, pid_file: {place}/pingsix.pid, upgrade_sock: {place}/pingsix.sock}}
+pingsix:
+  listeners: [{{address: '{listener}'}}]
+  etcd: {{host: ['{etcd}'], prefix: {prefix}}}
+  status: {{address: '{status}'}}
+"
+    );
+    fs::write(&file, config).unwrap();
+    file
 }
 
 /// Says why a test, or a part of it, did not run; written past the capture of the test harness, so that it is seen.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use pingsix_gateway_sidecar::responder::{Options, Reach, Responder};
 use pingsix_test_cluster::{Process, TestCluster};
-use pingsix_test_programs::free_port;
+use pingsix_test_programs::{free_port, pingsix_config};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -58,19 +58,9 @@ impl Ports {
     /// The arguments of a PingSIX that reads the documents with this prefix.
     pub(crate) fn of_plane(cluster: &TestCluster, feed: SocketAddr, plane: &str) -> Self {
         let (traffic, status) = (free_port(), free_port());
-        let folder = cluster.folder();
-        let config = folder.join("pingsix.yaml");
-        let written = format!(
-            "
-pingora: {{threads: 1, pid_file: {0}/pingsix.pid, upgrade_sock: {0}/pingsix.sock}}
-pingsix:
-  listeners: [{{address: 127.0.0.1:{traffic}}}]
-  etcd: {{host: ['http://{feed}'], prefix: {plane}}}
-  status: {{address: 127.0.0.1:{status}}}
-",
-            folder.display()
-        );
-        fs::write(&config, written).unwrap();
+        let at = |port| (Ipv4Addr::LOCALHOST, port).into();
+        let feed = format!("http://{feed}");
+        let config = pingsix_config(cluster.folder(), at(traffic), (&feed, plane), at(status));
         Self { traffic, status, config }
     }
 
