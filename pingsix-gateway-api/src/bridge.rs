@@ -146,9 +146,10 @@ pub(crate) fn origins_of(
         Some(Provenance::Policies { policies }) => {
             policies.iter().map(|(policy, _)| Origin::object(policy.clone())).collect()
         }
-        Some(Provenance::Guard { .. } | Provenance::Status { .. } | Provenance::Redirect) | None => {
-            Vec::new()
-        }
+        Some(
+            Provenance::Guard { .. } | Provenance::Status { .. } | Provenance::Redirect | Provenance::Filters,
+        )
+        | None => Vec::new(),
     };
     let mut seen = std::collections::BTreeSet::new();
     origins.retain(|origin| seen.insert(origin.object.clone()));

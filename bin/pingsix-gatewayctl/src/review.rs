@@ -136,6 +136,7 @@ fn origin(kind: ResourceKind, provenance: &Provenance) -> Vec<String> {
         Provenance::Status { status: Some(status) } => vec![format!("the responder answers {status}")],
         Provenance::Status { status: None } => vec!["nothing is sent here".to_owned()],
         Provenance::Redirect => vec!["the responder redirects".to_owned()],
+        Provenance::Filters => vec!["filters that several rules have in common".to_owned()],
         Provenance::Telemetry { proxies } => {
             proxies.iter().map(|proxy| format!("telemetry of {proxy}")).collect()
         }

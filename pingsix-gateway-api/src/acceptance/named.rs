@@ -4,24 +4,45 @@ use std::collections::BTreeSet;
 
 use std::sync::Arc;
 
-use pingsix_translate::pingsix::{DocumentKey, ResourceKind};
+use pingsix_translate::pingsix::{DocumentKey, ResourceKind, Route};
 use pingsix_translate::{CertificateReference, DataPlane, Kind, ObjectKey, Origin, Provenance, Section};
 
 /// The sources of the documents that a message of PingSIX names. The ids in the message are a hint and no proof.
 pub(crate) fn named_sources(message: &str, plane: &DataPlane) -> BTreeSet<Origin> {
     let is_of_id = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
     let words = message.split(|character| !is_of_id(character)).map(|word| word.trim_matches('.'));
-    let keys = words.filter(|word| !word.is_empty()).flat_map(|word| {
-        [
-            ResourceKind::Route,
-            ResourceKind::Service,
-            ResourceKind::Upstream,
-            ResourceKind::GlobalRule,
-            ResourceKind::Ssl,
-        ]
-        .map(|kind| DocumentKey::new(kind, word))
-    });
-    keys.filter_map(|key| plane.provenance.get(&key)).flat_map(sources).collect()
+    let keys: BTreeSet<DocumentKey> = words
+        .filter(|word| !word.is_empty())
+        .flat_map(|word| {
+            [
+                ResourceKind::Route,
+                ResourceKind::Service,
+                ResourceKind::Upstream,
+                ResourceKind::GlobalRule,
+                ResourceKind::Ssl,
+            ]
+            .map(|kind| DocumentKey::new(kind, word))
+        })
+        .collect();
+    let (of_filters, others): (Vec<_>, Vec<_>) = keys
+        .iter()
+        .filter_map(|key| Some((key, plane.provenance.get(key)?)))
+        .partition(|(_, provenance)| **provenance == Provenance::Filters);
+    let mut named: BTreeSet<Origin> =
+        others.into_iter().flat_map(|(_, provenance)| sources(provenance)).collect();
+    if !of_filters.is_empty() {
+        let services: BTreeSet<&str> = of_filters.iter().map(|(key, _)| key.id.as_str()).collect();
+        named.extend(sources_of_filters(&services, plane));
+    }
+    named
+}
+
+/// The rules whose filters these services hold.
+fn sources_of_filters(services: &BTreeSet<&str>, plane: &DataPlane) -> Vec<Origin> {
+    let has_service = |route: &Route| route.service_id.as_deref().is_some_and(|id| services.contains(id));
+    let config = plane.config.detached();
+    let routes = config.routes().filter(|(_, route)| has_service(route));
+    routes.filter_map(|(key, _)| plane.provenance.get(key)).flat_map(sources).collect()
 }
 
 fn sources(provenance: &Provenance) -> Vec<Origin> {
@@ -43,7 +64,9 @@ fn sources(provenance: &Provenance) -> Vec<Origin> {
             origins.collect()
         }
         Provenance::Telemetry { proxies } => proxies.iter().cloned().map(Origin::object).collect(),
-        Provenance::Guard { .. } | Provenance::Status { .. } | Provenance::Redirect => Vec::new(),
+        Provenance::Guard { .. } | Provenance::Status { .. } | Provenance::Redirect | Provenance::Filters => {
+            Vec::new()
+        }
     }
 }
 

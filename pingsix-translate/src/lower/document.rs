@@ -9,6 +9,7 @@ use super::lowering::Lowering;
 use super::naming::Naming;
 use super::plane::RuleRef;
 use super::room::Room;
+use super::service::filters_of;
 use super::shared::Uses;
 use super::table::{Answer, Groups, RowIndex, TableKey, TableRoute};
 use crate::model::{Hostname, Origin, Provenance, Refusal};
@@ -31,6 +32,9 @@ impl<'a> Lowering<'a> {
         document.methods = route.key.method.map(str::to_owned).into_iter().collect();
         document.priority = route.key.priority(self.plane.zones[zone].guarded);
         let refused = writer.refused.into_iter().collect();
+        if let Some(filters) = filters_of(&document) {
+            naming.request(filters, self);
+        }
         RouteDraft { document, origin, uses: naming.take_requested(), has_spellings, refused }
     }
 }

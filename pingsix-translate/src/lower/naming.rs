@@ -6,11 +6,13 @@ use std::sync::Arc;
 use super::id::Ids;
 use super::lowering::Lowering;
 use super::plane::Plane;
+use super::service::MIN_FILTERED;
 use super::shared::{SharedKey, Uses};
 use super::ssl::{SslDocument, SslKey, id_of_certificate};
+use super::table::TableKey;
 use crate::model::{ObjectKey, Provenance};
 use crate::packed::pack;
-use crate::pingsix::validate::encode;
+use crate::pingsix::validate::{encode, summary};
 use crate::pingsix::{Document, DocumentKey, LazyDocument, ResourceKind};
 
 /// The ids of documents. Those of shared ones are given when first asked for, and counted with the Routes that use them.
@@ -25,8 +27,18 @@ pub(crate) struct Naming {
 #[derive(Debug)]
 struct SharedDocument {
     id: Box<str>,
-    /// The number of Routes that use it.
+    /// The number of Routes that use it, or that would if it existed.
     routes: usize,
+    /// Of a service of filters.
+    filtered: Option<Box<Filtered>>,
+}
+
+/// Routes with equal filters.
+#[derive(Debug)]
+struct Filtered {
+    routes: BTreeSet<Arc<TableKey>>,
+    /// Whether PingSIX accepts the filters. Others stay on their Routes, whose rules are then to blame.
+    is_accepted: bool,
 }
 
 /// A document with its key, and where it comes from.
@@ -36,8 +48,13 @@ impl Naming {
     /// Requests a shared document for a Route. Returns its id; `None` for a target that needs a responder when there is none.
     pub(super) fn request(&mut self, key: SharedKey, lowering: &Lowering<'_>) -> Option<String> {
         if !self.shared.contains_key(&key) {
-            let id = key.make_id(lowering, &mut self.ids)?.into();
-            self.shared.insert(key.clone(), SharedDocument { id, routes: 0 });
+            let id: Box<str> = key.make_id(lowering, &mut self.ids)?.into();
+            let filtered = matches!(key, SharedKey::Filters(_)).then(|| {
+                let is_accepted = written(&key, &id, lowering)
+                    .is_some_and(|(key, document, _)| !summary(&key, &document).has_violations);
+                Box::new(Filtered { routes: BTreeSet::new(), is_accepted })
+            });
+            self.shared.insert(key.clone(), SharedDocument { id, routes: 0, filtered });
         }
         let id = self.shared.get(&key).map(|document| document.id.to_string());
         self.requested.insert(key);
@@ -51,11 +68,7 @@ impl Naming {
 
     /// A shared document; `None` if its id was never asked for.
     pub(super) fn shared(&self, key: &SharedKey, lowering: &Lowering<'_>) -> Option<WrittenDocument> {
-        let id = self.shared.get(key)?.id.to_string();
-        let (document, origin) = key.write(lowering)?;
-        let key = DocumentKey { kind: key.kind(), id };
-        let document = encode(&key, &document);
-        Some((key, document, origin))
+        written(key, &self.shared.get(key)?.id, lowering)
     }
 
     /// The services that contain these policies.
@@ -69,29 +82,65 @@ impl Naming {
     }
 
     /// Counts one Route more that uses a document. A document without an id does not exist, so no Route uses it.
-    pub(super) fn add_use(&mut self, key: &SharedKey) {
+    pub(super) fn add_use(&mut self, key: &SharedKey, route: &Arc<TableKey>) {
         if let Some(document) = self.shared.get_mut(key) {
             document.routes += 1;
+            if let Some(filtered) = &mut document.filtered {
+                filtered.routes.insert(route.clone());
+            }
         }
     }
 
     /// Counts one Route less.
-    pub(super) fn drop_use(&mut self, key: &SharedKey) {
+    pub(super) fn drop_use(&mut self, key: &SharedKey, route: &TableKey) {
         if let Some(document) = self.shared.get_mut(key) {
             document.routes = document.routes.saturating_sub(1);
+            if let Some(filtered) = &mut document.filtered {
+                filtered.routes.remove(route);
+            }
         }
     }
 
-    /// Whether a Route uses a document.
-    pub(super) fn is_used(&self, key: &SharedKey) -> bool {
-        self.shared.get(key).is_some_and(|document| document.routes > 0)
+    /// The number of Routes that use a document, or that would if it existed.
+    pub(super) fn uses(&self, key: &SharedKey) -> usize {
+        self.shared.get(key).map_or(0, |document| document.routes)
     }
 
-    /// Releases the id of a document that is not used any more. Returns the key of the document, if it had an id.
-    pub(super) fn release(&mut self, key: &SharedKey) -> Option<DocumentKey> {
-        let id = self.shared.remove(key)?.id;
-        self.ids.release(&id);
-        Some(DocumentKey { kind: key.kind(), id: id.into() })
+    /// Whether a document exists: a Route uses it, or enough Routes have its filters.
+    pub(super) fn exists(&self, key: &SharedKey) -> bool {
+        self.shared.get(key).is_some_and(|document| match &document.filtered {
+            None => document.routes > 0,
+            Some(filtered) => filtered.is_accepted && document.routes >= MIN_FILTERED,
+        })
+    }
+
+    /// The id of an existing document.
+    pub(super) fn id_of(&self, key: &SharedKey) -> Option<&str> {
+        self.shared.get(key).filter(|_| self.exists(key)).map(|document| &*document.id)
+    }
+
+    /// The Routes with these filters.
+    pub(super) fn filtered(&self, key: &SharedKey) -> impl Iterator<Item = &Arc<TableKey>> {
+        self.shared
+            .get(key)
+            .and_then(|document| document.filtered.as_ref())
+            .into_iter()
+            .flat_map(|filtered| &filtered.routes)
+    }
+
+    /// The key of a shared document, if it has an id.
+    pub(super) fn key_of(&self, key: &SharedKey) -> Option<DocumentKey> {
+        let id = self.shared.get(key)?.id.to_string();
+        Some(DocumentKey { kind: key.kind(), id })
+    }
+
+    /// Releases the id of a document that no Route uses any more.
+    pub(super) fn release_unused(&mut self, key: &SharedKey) {
+        if self.uses(key) == 0
+            && let Some(document) = self.shared.remove(key)
+        {
+            self.ids.release(&document.id);
+        }
     }
 
     /// Releases spare memory.
@@ -113,6 +162,14 @@ impl Naming {
         let written = encode(&key, &Document::Ssl(document.ssl()));
         (key, written, document.provenance())
     }
+}
+
+/// A shared document.
+fn written(key: &SharedKey, id: &str, lowering: &Lowering<'_>) -> Option<WrittenDocument> {
+    let (document, origin) = key.write(lowering)?;
+    let key = DocumentKey { kind: key.kind(), id: id.to_owned() };
+    let document = encode(&key, &document);
+    Some((key, document, origin))
 }
 
 /// The id of the global rule for telemetry.

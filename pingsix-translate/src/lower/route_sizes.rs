@@ -5,6 +5,7 @@
 
 use std::sync::LazyLock;
 
+use super::service::of_filters;
 use crate::model::Kind;
 use crate::pingsix::plugin::{ProxyRewrite, SplitRule, TrafficSplit, WeightedUpstream};
 use crate::pingsix::{Document, DocumentKey, Plugins, ResourceKind, Route, json_len, listed_bytes};
@@ -25,6 +26,8 @@ pub(super) struct RouteSizes {
     /// A name that [`name_of`](super::document) gives.
     pub(super) name: usize,
     pub(super) service_id: usize,
+    /// The service of filters in a list response, without the prefix of its key and the filters.
+    pub(super) service: usize,
     /// The plugins of a Route, if there are any.
     pub(super) plugins: usize,
     /// The plugin that fixes a host and its port, and the plugins around it.
@@ -87,7 +90,11 @@ impl RouteSizes {
                 name: Some(format!("{}///{}", Kind::HttpRoute, usize::MAX)),
                 ..bare.clone()
             }),
-            service_id: added(Route { service_id: Some(id), ..bare.clone() }),
+            service_id: added(Route { service_id: Some(id.clone()), ..bare.clone() }),
+            service: listed_bytes(
+                &DocumentKey { kind: ResourceKind::Service, id },
+                &of_filters("{}").0.into(),
+            ),
             plugins: with(fixed_host.clone()) - json_len(&fixed_host),
             fixed_host: with(fixed_host),
             split: with(Plugins::default().with(&TrafficSplit::default())),

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use super::id::Ids;
 use super::lowering::Lowering;
-use super::service::{id_of_policies, of_policies, of_status as service_of_status};
+use super::service::{
+    id_of_filters, id_of_policies, of_filters, of_policies, of_status as service_of_status,
+};
 use super::upstream::{id_of_backend, nowhere, of_backend, of_redirect, of_status};
 use crate::backends::{Action, Target};
 use crate::model::{ObjectKey, Provenance};
@@ -25,6 +27,8 @@ pub(crate) enum SharedKey {
     Status(u16),
     /// The service of the policies of rules.
     Policies(Arc<PolicyChain>),
+    /// The service of Routes with equal filters, by the JSON of the plugins. It exists if enough Routes have them.
+    Filters(Arc<str>),
 }
 
 /// The shared documents that a Route uses.
@@ -49,7 +53,7 @@ impl SharedKey {
     pub(super) const fn kind(&self) -> ResourceKind {
         match self {
             Self::Upstream(_) | Self::Nowhere => ResourceKind::Upstream,
-            Self::Status(_) | Self::Policies(_) => ResourceKind::Service,
+            Self::Status(_) | Self::Policies(_) | Self::Filters(_) => ResourceKind::Service,
         }
     }
 
@@ -57,7 +61,7 @@ impl SharedKey {
     pub(super) fn has_any(&self, policies: &BTreeSet<Arc<ObjectKey>>) -> bool {
         match self {
             Self::Policies(chain) => chain.has_any(policies),
-            Self::Upstream(_) | Self::Nowhere | Self::Status(_) => false,
+            Self::Upstream(_) | Self::Nowhere | Self::Status(_) | Self::Filters(_) => false,
         }
     }
 
@@ -71,6 +75,7 @@ impl SharedKey {
             Self::Nowhere => "nowhere".to_owned(),
             Self::Status(status) => format!("status-{status}"),
             Self::Policies(chain) => id_of_policies(chain, ids),
+            Self::Filters(plugins) => id_of_filters(plugins, ids),
         })
     }
 
@@ -84,6 +89,7 @@ impl SharedKey {
             Self::Nowhere => (nowhere(), Provenance::Status { status: None }),
             Self::Status(status) => return Some(service_of_status(*status)),
             Self::Policies(chain) => return Some(of_policies(chain, lowering.policies)),
+            Self::Filters(plugins) => return Some(of_filters(plugins)),
         };
         Some((Document::Upstream(upstream), provenance))
     }

@@ -118,6 +118,8 @@ pub enum Provenance {
         /// The policies, from the widest target to the narrowest, each with the plugins to which it contributes.
         policies: Box<[PolicyPlugins]>,
     },
+    /// A service with the filters that several rules have in common.
+    Filters,
     /// A certificate that listeners or Ingresses of one namespace show.
     Certificate {
         /// The Secret.

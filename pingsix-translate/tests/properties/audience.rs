@@ -316,8 +316,8 @@ fn answered(plane: &DataPlane, router: &Router<'_>, request: &Request) -> String
     match &plane.provenance[&DocumentKey::new(ResourceKind::Upstream, id.clone())] {
         Provenance::Backend { port, .. } => port.to_string(),
         Provenance::Redirect => {
-            let plugins = &plane.config.route(&route.id).unwrap().plugins;
-            let (_, location) = crate::evaluate::instructed(plugins, request).unwrap();
+            let plugins = crate::answer::plugins_of(plane, &route).unwrap();
+            let (_, location) = crate::evaluate::instructed(&plugins, request).unwrap();
             location.unwrap()
         }
         Provenance::Status { .. } => {
@@ -328,6 +328,7 @@ fn answered(plane: &DataPlane, router: &Router<'_>, request: &Request) -> String
         | Provenance::Guard { .. }
         | Provenance::Telemetry { .. }
         | Provenance::Policies { .. }
+        | Provenance::Filters
         | Provenance::Certificate { .. }) => {
             panic!("{id} is a target and has provenance {other:?}")
         }

@@ -1,6 +1,6 @@
 //! The part of a configuration that one route more or less changes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pingsix_translate::pingsix::{Config, Document, DocumentKey, ResourceKind, Route, RouteTable};
 use pingsix_translate::status::RouteVerdict;
@@ -18,6 +18,8 @@ pub(crate) struct Changes {
     pub(crate) listing: usize,
     /// Routes that tell part of another Route's requests apart, because that one decides by a rule of it.
     pub(crate) regions: usize,
+    /// Routes whose filters moved to a service or back, because another Route has the same.
+    pub(crate) sharing: usize,
     /// Upstreams and services that came or went.
     pub(crate) shared: usize,
     /// Documents that did not change.
@@ -29,6 +31,7 @@ impl Changes {
         self.deciding += other.deciding;
         self.listing += other.listing;
         self.regions += other.regions;
+        self.sharing += other.sharing;
         self.shared += other.shared;
         self.unchanged += other.unchanged;
     }
@@ -113,6 +116,7 @@ impl Owner {
 
     fn compare(&self, with: &DataPlane, without: &DataPlane) -> Result<Changes, String> {
         let mut changes = Changes::default();
+        let mut sharing: BTreeMap<String, usize> = BTreeMap::new();
         let keys: BTreeSet<&DocumentKey> =
             with.config.iter().chain(without.config.iter()).map(|(key, _)| key).collect();
         let (paths, hosts) = self.patterns_that_changed(with, without);
@@ -134,6 +138,14 @@ impl Owner {
                 }
                 _ if self.decides(key, &with.provenance) => changes.deciding += 1,
                 (Some(Document::Route(one)), Some(Document::Route(other))) => {
+                    let services = one.service_id.iter().chain(&other.service_id);
+                    let (one, other) = (&with_own_filters(with, one), &with_own_filters(without, other));
+                    if one.plugins == other.plugins && pair_differs_in_service(pair) {
+                        for service in services {
+                            *sharing.entry(service.clone()).or_default() += 1;
+                        }
+                        changes.sharing += 1;
+                    }
                     if !same_but_for_patterns(one, other) {
                         return error("answers something else");
                     }
@@ -163,7 +175,11 @@ impl Owner {
                 _ => return error("comes or goes"),
             }
         }
-        Ok(changes)
+        // A service of filters has three Routes at least, and one of them is the route's.
+        match sharing.into_iter().find(|(_, routes)| *routes > 2) {
+            Some((service, routes)) => Err(format!("without {}, {routes} Routes leave {service}", self.name)),
+            None => Ok(changes),
+        }
     }
 
     /// Whether a Route that decides by a rule of the HTTPRoute would answer to a request for the widest pattern
@@ -216,6 +232,30 @@ fn is_used(plane: &DataPlane, shared: &DocumentKey) -> bool {
     let quoted = format!("\"{}\"", shared.id);
     let mut routes = plane.config.of_kind(ResourceKind::Route);
     routes.any(|(_, document)| document.to_json().contains(&quoted))
+}
+
+fn pair_differs_in_service(pair: (Option<&Document>, Option<&Document>)) -> bool {
+    let service = |document: Option<&Document>| match document {
+        Some(Document::Route(route)) => route.service_id.clone(),
+        _ => None,
+    };
+    service(pair.0) != service(pair.1)
+}
+
+/// A Route with the plugins of its service, if that has filters.
+fn with_own_filters(plane: &DataPlane, route: &Route) -> Route {
+    let mut route = route.clone();
+    let Some(id) = route.service_id.clone() else { return route };
+    let key = DocumentKey::new(ResourceKind::Service, id.clone());
+    if let (Some(service), Some(Provenance::Filters)) =
+        (plane.config.service(&id), plane.provenance.get(&key))
+    {
+        for (name, config) in service.plugins.iter() {
+            route.plugins.insert_raw(name, config.clone());
+        }
+        route.service_id = None;
+    }
+    route
 }
 
 fn same_but_for_patterns(one: &Route, other: &Route) -> bool {

@@ -167,7 +167,7 @@ impl LoweredPlane {
         for rule in oldest_first(lowering.routes, &present.collect()) {
             for placement in self.placed.places(lowering.plane, &lowering.routes[rule.route]) {
                 let sizes = RuleSizes::new(lowering, rule, &placement);
-                let shared = sizes.shared().filter(|shared| !self.naming.is_used(shared));
+                let shared = sizes.shared().filter(|shared| !self.naming.exists(shared));
                 table.add_shared(shared, &mut ledger)?;
                 table.add_rows(rule, &placement, &sizes, &mut ledger)?;
                 self.add_listed(lowering, rule, &placement, &sizes, &mut ledger)?;

@@ -151,10 +151,6 @@ impl LoweredPlane {
             let part = part_key(zone, key.original.as_ref(), segment(key.path.as_ref()));
             self.placed.parts.make(part).keys.insert(key.clone());
         }
-        for shared in &uses {
-            work.used.insert(shared.clone());
-            self.naming.add_use(shared);
-        }
         for (rule, refusal) in &refused {
             work.to_judge.insert(rule.route);
             self.refused.entry(*rule).or_default().insert(key.clone(), refusal.clone());
@@ -174,6 +170,10 @@ impl LoweredPlane {
         } else {
             DocumentKey { kind: ResourceKind::Route, id: self.naming.ids.assign(&name_of_route(&key)) }
         };
+        for shared in &written.uses {
+            work.used.insert(shared.clone());
+            self.naming.add_use(shared, &key);
+        }
         work.origins.push((document_key.clone(), origin));
         work.drafts.insert(key.clone(), (document_key, document));
         self.table.insert(key, written);
@@ -189,7 +189,7 @@ impl LoweredPlane {
     ) {
         for shared in &route.uses {
             work.used.insert(shared.clone());
-            self.naming.drop_use(shared);
+            self.naming.drop_use(shared, key);
         }
         for (rule, _) in &route.refused {
             work.to_judge.insert(rule.route);

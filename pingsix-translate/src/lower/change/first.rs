@@ -12,7 +12,9 @@ use crate::lower::budget::{Admission, admit};
 use crate::lower::lowering::Lowering;
 use crate::lower::naming::{Naming, telemetry};
 use crate::lower::room::Room;
+use crate::lower::shared::SharedKey;
 use crate::lower::ssl::ServedCertificates;
+use crate::lower::table::TableKey;
 use crate::model::Budget;
 use crate::packed::pack;
 
@@ -92,10 +94,17 @@ impl LoweredPlane {
         for (zone, of_zone) in compiled {
             for route in of_zone.routes {
                 self.put(lowering, zone, &of_zone.groups, &route, &mut work);
-                let draft = work.drafts.remove(&route.key);
-                self.write_route(&route.key, draft, closed.next(), &mut work)?;
+                let closed = closed.next();
+                if self.may_share(&route.key) {
+                    // Later Routes decide whether its filters have a service.
+                    work.closed.extend(closed.map(|closed| (route.key.clone(), closed)));
+                } else {
+                    let draft = work.drafts.remove(&route.key);
+                    self.write_route(&route.key, draft, closed, &mut work)?;
+                }
             }
         }
+        self.write(&mut work)?;
         work.extend(self.written_certificates(&ServedCertificates::default(), &lowering.plane.certificates));
         work.extend(telemetry(lowering.plane));
         self.write_shared(lowering, &mut work);
@@ -105,6 +114,12 @@ impl LoweredPlane {
         self.patterns = HostPatterns::new(self.table.keys());
         self.pack();
         Ok(())
+    }
+
+    /// Whether a Route has filters that do not have a service yet.
+    fn may_share(&self, key: &TableKey) -> bool {
+        let uses = self.table.get(key).into_iter().flat_map(|route| &route.uses);
+        uses.into_iter().any(|shared| matches!(shared, SharedKey::Filters(_)) && !self.naming.exists(shared))
     }
 
     /// Frees unused capacity.

@@ -12,6 +12,8 @@ use crate::lower::closure::Closed;
 use crate::lower::document::document_key;
 use crate::lower::lowering::Lowering;
 use crate::lower::naming::WrittenDocument;
+use crate::lower::service::{share_filters, unshare_filters};
+use crate::lower::shared::SharedKey;
 use crate::lower::ssl::{ServedCertificate, ServedCertificates};
 use crate::lower::table::TableKey;
 use crate::model::Provenance;
@@ -72,10 +74,34 @@ impl Documents {
 impl LoweredPlane {
     /// Writes Routes that are new or list other patterns.
     pub(super) fn write(&mut self, work: &mut Work) -> Result<(), Stale> {
+        self.draft_filtered(work);
         let mut drafts = std::mem::take(&mut work.drafts);
         let mut closed = std::mem::take(&mut work.closed);
         let keys: BTreeSet<Arc<TableKey>> = drafts.keys().chain(closed.keys()).cloned().collect();
         keys.iter().try_for_each(|key| self.write_route(key, drafts.remove(key), closed.remove(key), work))
+    }
+
+    /// Drafts the other Routes with filters whose service comes or goes.
+    fn draft_filtered(&self, work: &mut Work) {
+        let config = &self.documents.data_plane.config;
+        for shared in &work.used {
+            let SharedKey::Filters(filters) = shared else { continue };
+            let Some(service) = self.naming.key_of(shared) else { continue };
+            if config.contains(&service) == self.naming.exists(shared) {
+                continue;
+            }
+            for key in self.naming.filtered(shared) {
+                if work.drafts.contains_key(key) {
+                    continue;
+                }
+                let document_key = document_key(key);
+                let held = config.get_lazy(&document_key).map(|held| held.look().into_owned());
+                if let Some(Document::Route(mut route)) = held {
+                    unshare_filters(&mut route, filters);
+                    work.drafts.insert(key.clone(), (document_key, route));
+                }
+            }
+        }
     }
 
     /// Writes a Route. Of a known document, only the patterns are decoded, unless they have to be replaced.
@@ -112,6 +138,10 @@ impl LoweredPlane {
             (None, None) => return Ok(()),
         };
         patterns.put_into(&mut document);
+        let filters = written.uses.iter().find(|shared| matches!(shared, SharedKey::Filters(_)));
+        if let Some(service) = filters.and_then(|filters| self.naming.id_of(filters)) {
+            share_filters(&mut document, service.to_owned());
+        }
         let document = encode(&document_key, &Document::Route(document));
         self.routes_written += 1;
         work.documents.push((document_key, document));
@@ -121,11 +151,11 @@ impl LoweredPlane {
     /// Writes the shared documents that are used, and removes the others.
     pub(super) fn write_shared(&mut self, lowering: &Lowering<'_>, work: &mut Work) {
         for key in std::mem::take(&mut work.used) {
-            // An unknown document is not used, and has no id.
-            if self.naming.is_used(&key) {
+            if self.naming.exists(&key) {
                 work.extend(self.naming.shared(&key, lowering));
-            } else if let Some(key) = self.naming.release(&key) {
-                self.documents.remove(&key);
+            } else if let Some(document) = self.naming.key_of(&key) {
+                self.documents.remove(&document);
+                self.naming.release_unused(&key);
             }
         }
     }
