@@ -15,6 +15,7 @@ mod object;
 mod options;
 mod parent_ref;
 mod problem;
+mod problems;
 mod provenance;
 mod reason;
 mod refusal;
@@ -40,6 +41,7 @@ pub use object::{NameParts, ObjectKey, ObjectName, ParseObjectNameError, is_dns_
 pub use options::{Budget, DEFAULT_CONTROLLER_NAME, Layout, Options};
 pub use parent_ref::ParentRef;
 pub use problem::{Problem, Severity};
+pub use problems::{ProblemChanges, Problems};
 pub use provenance::{
     CertificateReference, Decision, Origin, PolicyPlugins, Provenance, Reference, Section, StreamProvenance,
 };

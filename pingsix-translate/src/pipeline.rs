@@ -1,6 +1,7 @@
 //! The translation of one snapshot, stage by stage.
 
 mod cache;
+mod current_problems;
 mod diff;
 mod gateway;
 mod gateway_context;

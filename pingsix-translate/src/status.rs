@@ -38,7 +38,9 @@ pub use programmed::{Delivery, with_delivery};
 pub(crate) use route::{Refusals, judge_route};
 pub use target::{JudgedTargets, judge_targets};
 
-pub use crate::model::{Address, ConditionType, Problem, Reason, RouteKind, Severity};
+pub use crate::model::{
+    Address, ConditionType, Problem, ProblemChanges, Problems, Reason, RouteKind, Severity,
+};
 use crate::model::{DataPlaneKey, Layout, ObjectKey, ObjectName, ParentRef};
 use crate::shared_map::SharedMap;
 
@@ -57,8 +59,8 @@ pub struct Verdicts {
     /// the data plane. Empty for a snapshot of a Gateway.
     pub ingresses: SharedMap<Arc<ObjectKey>, ()>,
     /// All problems, with object and field: the source of the conditions' messages, and the only output for kinds without
-    /// conditions. Sorted, without repetitions.
-    pub problems: Vec<Problem>,
+    /// conditions.
+    pub problems: Problems,
 }
 
 impl Verdicts {

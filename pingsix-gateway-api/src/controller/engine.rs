@@ -40,7 +40,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pingsix_sink::Scope;
-use pingsix_translate::status::Problem;
+use pingsix_translate::status::{Problem, Problems};
 use pingsix_translate::{DataPlaneKey, ObjectKey};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, sleep_until, timeout};
@@ -149,7 +149,7 @@ enum Message {
     Delivery(ObjectKey),
     /// The same, even if the delivery is as it was.
     DeliveryAgain(ObjectKey),
-    Problems(ObjectKey, Vec<Problem>),
+    Problems(ObjectKey, Problems),
     Metrics,
 }
 

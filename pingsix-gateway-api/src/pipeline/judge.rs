@@ -269,7 +269,7 @@ impl Output {
     /// Puts together the verdicts of all owners on each route and policy, and reports their findings.
     fn merge_verdicts(&mut self) {
         let Self { owners, gateways, routes, policies, findings, .. } = self;
-        findings.extend(owners.values().flat_map(|verdicts| &verdicts.problems).map(Finding::from));
+        findings.extend(owners.values().flat_map(|verdicts| verdicts.problems.iter()).map(Finding::from));
         for (key, verdict) in gateways.iter().flat_map(|verdicts| &verdicts.routes) {
             match routes.get_mut(key) {
                 Some(held) => held.merge(verdict),

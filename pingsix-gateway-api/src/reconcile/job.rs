@@ -74,6 +74,7 @@ pub(super) enum JobOutput {
 pub(super) struct BridgeOutput {
     pub(super) publications: Vec<Publication>,
     pub(super) unpublished: Vec<(DataPlaneKey, BridgeError)>,
+    /// The problems besides those of the translation.
     pub(super) problems: Vec<Problem>,
 }
 
@@ -106,11 +107,9 @@ impl Job {
             (None, false) => {
                 let BridgedOwner { planes, streams, outdated } =
                     cache.bridge_all(&translation, &options, Some(now));
-                bridged.problems.extend(translation.verdicts.problems.iter().cloned().chain(outdated));
+                bridged.problems.extend(outdated);
                 bridged.add(planes, |bridged| (bridged.desired, bridged.problems));
                 bridged.add(streams, |bridged| (bridged.desired, bridged.problems));
-                bridged.problems.sort();
-                bridged.problems.dedup();
                 JobOutput::Translation(Box::new(translation))
             }
         };

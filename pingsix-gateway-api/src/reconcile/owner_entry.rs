@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pingsix_translate::infrastructure::{AttachedParameters, Infrastructure};
 use pingsix_translate::selection::{Changed, Extract};
 use pingsix_translate::snapshot::{OwnAddresses, OwnerSnapshot};
-use pingsix_translate::status::{Problem, Verdicts};
+use pingsix_translate::status::{Problems, Verdicts};
 use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, StreamPlane};
 
 use super::waits::Waits;
@@ -18,7 +18,7 @@ use crate::pipeline::OwnerRun;
 pub(super) struct OwnerEntry {
     /// The verdicts, without those of delivery.
     pub(super) verdicts: Option<Verdicts>,
-    pub(super) problems: Vec<Problem>,
+    pub(super) problems: Problems,
     pub(super) planes: BTreeMap<DataPlaneKey, DataPlane>,
     pub(super) streams: BTreeMap<DataPlaneKey, Arc<StreamPlane>>,
     /// The infrastructure of managed data planes.

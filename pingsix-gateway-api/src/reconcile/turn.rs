@@ -182,12 +182,8 @@ impl Reconciler {
         if let Some(extract) = &entry.extract {
             entry.acceptance.amend(&extract.snapshot, &mut verdicts.routes);
         }
-        let found = entry.acceptance.problems();
-        if !found.is_empty() {
-            bridged.problems.extend(found);
-            bridged.problems.sort();
-            bridged.problems.dedup();
-        }
+        let mut problems = verdicts.problems.clone();
+        problems.extend(bridged.problems.drain(..).chain(entry.acceptance.problems()));
         let gone = entry.planes.keys().chain(entry.streams.keys());
         let gone: BTreeSet<&DataPlaneKey> =
             gone.filter(|key| !data_planes.contains_key(*key) && !stream_planes.contains_key(*key)).collect();
@@ -205,7 +201,7 @@ impl Reconciler {
         entry.infrastructure = infrastructure;
         entry.attached = attached;
         entry.verdicts = Some(verdicts);
-        entry.problems = std::mem::take(&mut bridged.problems);
+        entry.problems = problems;
         entry.planes = data_planes;
         entry.streams = stream_planes.into_iter().map(|(key, plane)| (key, Arc::new(plane))).collect();
         entry.tried.clear();

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pingsix_translate::infrastructure::{AttachedParameters, Infrastructure};
-use pingsix_translate::status::{Delivery, PolicyVerdict, Problem, RouteVerdict, Verdicts, with_delivery};
+use pingsix_translate::status::{
+    Delivery, PolicyVerdict, Problem, Problems, RouteVerdict, Verdicts, with_delivery,
+};
 use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, StreamPlane};
 
 use super::Reconciler;
@@ -74,8 +76,8 @@ impl Reconciler {
     }
 
     /// All problems of the objects of an owner.
-    pub fn problems(&self, owner: &ObjectKey) -> &[Problem] {
-        self.owners.get(owner).map(|entry| entry.problems.as_slice()).unwrap_or_default()
+    pub fn problems(&self, owner: &ObjectKey) -> Problems {
+        self.owners.get(owner).map(|entry| entry.problems.clone()).unwrap_or_default()
     }
 
     /// The last translation of a data plane, before the quarantine. For dumps.
@@ -90,7 +92,7 @@ impl Reconciler {
 
     /// All problems of the objects of all owners.
     pub(crate) fn all_problems(&self) -> impl Iterator<Item = &Problem> {
-        self.owners.values().flat_map(|entry| &entry.problems)
+        self.owners.values().flat_map(|entry| entry.problems.iter())
     }
 
     /// The charged part of the budget of the fullest data plane. The charge of stream documents is their size.

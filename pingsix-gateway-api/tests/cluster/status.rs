@@ -160,7 +160,7 @@ async fn events_are_taken_and_counted() {
     writers.see(namespaced::<Gateway>(&writers.client), "web").await;
     writers.see(namespaced::<HttpRoute>(&writers.client), "cart").await;
     let problems: Vec<Problem> =
-        checker(&writers).problems.into_iter().filter(|problem| *problem.object == cart()).collect();
+        checker(&writers).problems.iter().filter(|problem| *problem.object == cart()).cloned().collect();
     assert_eq!(problems.len(), 1);
     let gateway = ObjectKey::new(Kind::Gateway, "default", "web");
     let class = ObjectKey::new(Kind::GatewayClass, "", "ours");
@@ -200,7 +200,7 @@ async fn events_outlive_the_memory_of_the_api_server_while_problems_stand() {
     writers.see(namespaced::<Gateway>(&writers.client), "web").await;
     writers.see(namespaced::<HttpRoute>(&writers.client), "cart").await;
     let problems: Vec<Problem> =
-        checker(&writers).problems.into_iter().filter(|problem| *problem.object == cart()).collect();
+        checker(&writers).problems.iter().filter(|problem| *problem.object == cart()).cloned().collect();
     let gateway = ObjectKey::new(Kind::Gateway, "default", "web");
     writers.events.set(&gateway, problems);
     let events = Api::<Event>::namespaced(writers.client.clone(), "default");

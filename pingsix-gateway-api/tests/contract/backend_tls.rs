@@ -1,6 +1,7 @@
 //! BackendTLSPolicies, translated and served: PingSIX speaks to a backend that proves the policy's name, and to no other.
 
 use pingsix_translate::pingsix::{Config, Request};
+use pingsix_translate::status::Problems;
 use pingsix_translate::{Object, ObjectName, Options, translate};
 use serde_json::json;
 
@@ -42,7 +43,7 @@ fn config(app_protocol: &str) -> Config {
     }))));
     let snapshot = objects.snapshot(&ObjectName::new("infra", "public")).unwrap();
     let translation = translate(&snapshot, &Options::default());
-    assert_eq!(translation.verdicts.problems, []);
+    assert_eq!(translation.verdicts.problems, Problems::new());
     translation.data_planes.into_values().next().unwrap().config
 }
 

@@ -372,8 +372,9 @@ async fn get_over(binary: &std::path::Path, poison: Poison, new: usize) -> Heali
     let acceptance = env.reconciler.acceptance(&owner()).unwrap();
     let held: Vec<String> = acceptance.quarantined().map(|(source, _)| source.object.to_string()).collect();
     let back: BTreeSet<String> = acceptance.held_back().map(|(part, _)| part.to_string()).collect();
-    let problems = env.reconciler.problems(&owner()).iter();
+    let problems = env.reconciler.problems(&owner());
     let reported: Vec<String> = problems
+        .iter()
         .filter(|problem| problem.reason == Reason::Quarantined)
         .map(|problem| format!("{} {}", problem.object, problem.field))
         .collect();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pingsix_translate::pingsix::{Config, Request};
+use pingsix_translate::status::Problems;
 use pingsix_translate::{Object, ObjectName, Options, translate};
 use serde_json::json;
 
@@ -55,7 +56,7 @@ async fn config(backend: &Mirror) -> Config {
     }
     let snapshot = objects.snapshot(&ObjectName::new("infra", "public")).unwrap();
     let translation = translate(&snapshot, &Options { route_names: true, ..Options::default() });
-    assert_eq!(translation.verdicts.problems, []);
+    assert_eq!(translation.verdicts.problems, Problems::new());
     let config = translation.data_planes.into_values().next().unwrap().config;
     with_nodes(&config, &[backend.address.to_string()]).await
 }

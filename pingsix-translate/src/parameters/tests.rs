@@ -500,7 +500,7 @@ fn an_ingress_class_has_parameters_too() {
     let mut objects = class(named.clone());
     put_proxy(&mut objects, "system/all", &json!({"managed": {"replicas": 2}}));
     let translation = run(&objects);
-    assert_eq!(translation.verdicts.problems, []);
+    assert_eq!(translation.verdicts.problems.to_vec(), []);
     let infrastructure = translation.infrastructure.unwrap();
     assert_eq!((&*infrastructure.namespace, infrastructure.uid.as_deref()), ("system", Some("1-2")));
     assert_eq!(infrastructure.ports.keys().collect::<Vec<_>>(), [&80, &443]);
@@ -518,7 +518,7 @@ fn an_ingress_class_has_parameters_too() {
         let mut objects = class(reference);
         put_proxy(&mut objects, "system/all", &spec);
         let translation = run(&objects);
-        let problem = &translation.verdicts.problems[0];
+        let problem = &translation.verdicts.problems.to_vec()[0];
         assert_eq!((problem.field.as_str(), problem.reason.as_str()), (field, "InvalidParameters"));
         assert!(translation.has_unusable_parameters);
         assert!(translation.infrastructure.is_none());
@@ -542,7 +542,7 @@ fn ingress_class(attached: &Value, options: &Options) -> Translation {
 fn the_layout_of_an_ingress_class_comes_from_parameters_before_options() {
     let keys = |attached: Value, layout| -> Vec<String> {
         let translation = ingress_class(&attached, &Options { layout, ..Options::default() });
-        assert_eq!(translation.verdicts.problems, []);
+        assert_eq!(translation.verdicts.problems.to_vec(), []);
         translation.data_planes.keys().map(ToString::to_string).collect()
     };
     let (one, two) = (["IngressClass/web"], ["IngressClass/web:80", "IngressClass/web:443"]);
@@ -586,7 +586,7 @@ fn parameters_that_do_not_fit_the_ports_of_an_ingress_class_are_refused() {
         ),
     ] {
         let translation = ingress_class(&attached, &publishing_anywhere());
-        let [problem] = &translation.verdicts.problems[..] else { panic!("{attached}") };
+        let [problem] = &translation.verdicts.problems.to_vec()[..] else { panic!("{attached}") };
         assert_eq!(
             (problem.field.as_str(), problem.reason.as_str()),
             ("spec.parameters", "InvalidParameters")
@@ -595,7 +595,7 @@ fn parameters_that_do_not_fit_the_ports_of_an_ingress_class_are_refused() {
         assert!(translation.has_unusable_parameters && translation.attached.is_none());
     }
     let shared = ingress_class(&json!({"sink": admin}), &publishing_anywhere());
-    assert_eq!(shared.verdicts.problems, []);
+    assert_eq!(shared.verdicts.problems.to_vec(), []);
 }
 
 #[test]

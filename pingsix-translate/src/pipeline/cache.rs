@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::current_problems::CurrentProblems;
 use super::diff::ReferentsDiff;
 use super::owner::{FullTranslationNeeded, Owner, OwnerDiff, OwnerUpdate, RouteResults};
 use super::protected_services::ProtectedServices;
@@ -42,6 +43,7 @@ pub(super) struct TranslationCache<O: Owner> {
     /// The number of accepted routes of each listener.
     counts: Vec<i32>,
     verdicts: SharedMap<Arc<ObjectKey>, RouteVerdict>,
+    problems: CurrentProblems,
 }
 
 impl<O: Owner> TranslationCache<O> {
@@ -53,12 +55,13 @@ impl<O: Owner> TranslationCache<O> {
         let mut backends = Backends::new(options.backend_addresses.clone());
         let (mut shared, mut protected) = (Interners::default(), ProtectedServices::default());
         let (mut slab, mut changes) = (RouteSlab::default(), BTreeMap::new());
+        let mut problems = CurrentProblems::default();
         owner.take_routes(snapshot, |owner, source, routes| {
             let attach = &mut |route, shared: &mut _, problems: &mut _| {
                 owner.attach(route, &references, (&mut backends, shared), problems)
             };
-            let (shared, changes) = (&mut shared, &mut changes);
-            slab.replace(source, routes, &mut AttachContext { attach, shared, changes, count: 0 });
+            let (shared, changes, problems) = (&mut shared, &mut changes, &mut problems);
+            slab.replace(source, routes, &mut AttachContext { attach, shared, problems, changes, count: 0 });
         });
         slab.fix_hosts(&mut protected, (owner.listeners(), &backends), &mut changes);
         backends.take_changed();
@@ -81,6 +84,7 @@ impl<O: Owner> TranslationCache<O> {
             planes,
             streams: None,
             verdicts: SharedMap::default(),
+            problems,
         };
         let mut to_judge = changes.into_keys().collect();
         cache.lower_streams(options, &mut to_judge);
@@ -133,6 +137,7 @@ impl<O: Owner> TranslationCache<O> {
                 owner.attach(route, &references, (backends, shared), problems)
             },
             shared: &mut self.shared,
+            problems: &mut self.problems,
             changes: &mut changes,
             count: 0,
         };
@@ -271,14 +276,14 @@ impl<O: Owner> TranslationCache<O> {
             let key = input.route.key.clone();
             if !input.is_there() {
                 self.verdicts.remove(&*key);
-                self.slab.release(slot);
+                self.slab.release(slot, &mut self.problems);
                 continue;
             }
             let (verdict, judged) = self.owner.judge(slot, input, &refusals, &mut self.shared);
             for listener in &judged.counted {
                 self.counts[*listener] += 1;
             }
-            self.slab.note_judged(slot, judged);
+            self.slab.note_judged(slot, judged, &mut self.problems);
             let verdict = verdict.filter(|verdict| self.verdicts.get(&*key) != Some(verdict));
             verdicts.extend(verdict.map(|verdict| (key, verdict)));
         }
@@ -304,8 +309,12 @@ impl<O: Owner> TranslationCache<O> {
             stream_planes: stream_planes.collect(),
             counts: &self.counts,
             verdicts: self.verdicts.clone(),
-            problems: self.slab.problems().chain(of_others).cloned().chain(of_certificates).collect(),
+            slab: &self.slab,
+            problems: &mut self.problems,
+            read_again: of_others.cloned().chain(of_certificates).collect(),
         };
-        self.owner.translation(snapshot, references, served)
+        let translation = self.owner.translation(snapshot, references, served);
+        self.problems.clear_changed();
+        translation
     }
 }

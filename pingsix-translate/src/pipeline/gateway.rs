@@ -163,11 +163,17 @@ impl Owner for GatewayOwner {
         references: &References<'_>,
         served: RouteResults<'_>,
     ) -> Translation {
-        let RouteResults { data_planes, stream_planes, counts, verdicts, mut problems } = served;
+        let RouteResults { data_planes, stream_planes, counts, verdicts, slab, problems, read_again } =
+            served;
         self.shadowed.update(provenances(&data_planes));
-        let shadowed = self.shadowed.problems(&self.context.gateway, &problems);
-        problems.extend(shadowed);
-        let verdicts = self.context.judge(snapshot, references, (counts, verdicts), &self.policies, problems);
+        self.shadowed.judge(&self.context.gateway, slab, problems);
+        let verdicts = self.context.judge(
+            snapshot,
+            references,
+            (counts, verdicts),
+            &self.policies,
+            (problems, read_again),
+        );
         Translation {
             data_planes,
             stream_planes,

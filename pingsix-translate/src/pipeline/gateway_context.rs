@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::current_problems::CurrentProblems;
 use super::infrastructure;
 use crate::attach::{Attachment, ListenerSupport, Listeners, MANAGED_PORTS, Protocol, judge_listeners};
 use crate::backends::{AppProtocol, Backends, Target};
@@ -155,14 +156,14 @@ impl GatewayContext {
     }
 
     /// Verdicts on everything but routes and policies, and all problems. `counts` has the number of accepted routes of each
-    /// listener.
+    /// listener. `problems` are those of data planes.
     pub(super) fn judge(
         &self,
         snapshot: &Snapshot,
         references: &References<'_>,
         (counts, routes): (&[i32], SharedMap<Arc<ObjectKey>, RouteVerdict>),
         policies: &JudgedPolicies,
-        mut problems: Vec<Problem>,
+        (current, mut problems): (&mut CurrentProblems, Vec<Problem>),
     ) -> Verdicts {
         let JudgedPolicies { verdicts: of_policies, problems: problems_of_policies, affected } = policies;
         problems.extend(problems_of_policies.iter().cloned());
@@ -180,15 +181,14 @@ impl GatewayContext {
             affected.mark(key, set.generation, (&mut set.conditions, &mut set.listeners));
         }
         problems.extend(self.problems.iter().cloned());
-        problems.sort();
-        problems.dedup();
+        current.replace_read_again(problems);
         Verdicts {
             gateway: Some(gateway),
             listener_sets,
             routes,
             policies: of_policies.clone(),
             ingresses: SharedMap::new(),
-            problems,
+            problems: current.all().clone(),
         }
     }
 }

@@ -24,7 +24,7 @@ use self::fallbacks::HostFallbacks;
 use self::host_ingresses::IngressByAge;
 use self::hosts::{FormerHosts, Hosts, tls_of};
 use self::policies::{ChangedPolicies, ClassPolicies};
-use self::shadowed::ShadowProblems;
+use self::shadowed::ShadowedParts;
 use self::tls::certificates;
 use super::RouteOutcome;
 use super::Translation;
@@ -42,7 +42,8 @@ use crate::lower::{
     Attachments, LoweredPlane, Plane, RouteInput, ServedCertificate, StreamListeners, ingress_planes,
 };
 use crate::model::{
-    Executors, FieldPath, Hostname, Kind, Layout, ObjectKey, ObjectName, Options, Problem, Reason, Severity,
+    Executors, FieldPath, Hostname, Kind, Layout, ObjectKey, ObjectName, Options, Problem, Problems, Reason,
+    Severity,
 };
 use crate::normalise::{Neighbours, PLAINTEXT, Part, Route, normalise_ingress};
 use crate::parameters::{self, Parameters, PlaneSettings};
@@ -68,10 +69,12 @@ pub(super) struct IngressClassOwner {
     /// The problems of Ingresses, apart from certificates and references; only Ingresses with a problem have an
     /// entry.
     ingress_problems: BTreeMap<ObjectName, Vec<Problem>>,
+    /// The problems at the last translation, of Ingresses that were read again since.
+    former_problems: BTreeMap<ObjectName, Vec<Problem>>,
     /// The Ingresses that are served.
     ingresses: SharedMap<Arc<ObjectKey>, ()>,
     /// Parts of Ingresses without requests.
-    shadowed: ShadowProblems,
+    shadowed: ShadowedParts,
     /// The Ingresses whose annotations name a ConfigMap, by its name.
     with_config_map: BTreeSet<(ObjectName, ObjectName)>,
     /// The attachments to all ports, and to each port alone.
@@ -107,11 +110,11 @@ pub(super) fn of_another_controller(snapshot: &IngressSnapshot, options: &Option
         infrastructure: None,
         attached: None,
         has_unusable_parameters: false,
-        verdicts: verdicts(SharedMap::new(), Vec::new()),
+        verdicts: verdicts(SharedMap::new(), Problems::new()),
     })
 }
 
-fn verdicts(ingresses: SharedMap<Arc<ObjectKey>, ()>, problems: Vec<Problem>) -> Verdicts {
+fn verdicts(ingresses: SharedMap<Arc<ObjectKey>, ()>, problems: Problems) -> Verdicts {
     Verdicts {
         gateway: None,
         listener_sets: BTreeMap::new(),
@@ -224,8 +227,9 @@ impl Owner for IngressClassOwner {
             with_tls,
             certificate_problems,
             ingress_problems: BTreeMap::new(),
+            former_problems: BTreeMap::new(),
             ingresses,
-            shadowed: ShadowProblems::default(),
+            shadowed: ShadowedParts::default(),
             attachments: Arc::new(Attachments::to_ports(0..INGRESS_PORTS.len())),
             attachments_by_port: std::array::from_fn(|port| Arc::new(Attachments::to_ports([port]))),
             policies,
@@ -400,7 +404,7 @@ impl Owner for IngressClassOwner {
             let now = if let Some(ingress) = snapshot.ingresses.get(&name) {
                 self.read(&key, ingress, snapshot)
             } else {
-                self.ingress_problems.remove(&name);
+                self.note_problems(&name, Vec::new());
                 Vec::new()
             };
             let source = Source::Object(key);
@@ -429,23 +433,23 @@ impl Owner for IngressClassOwner {
         _: &References<'_>,
         served: RouteResults<'_>,
     ) -> Translation {
-        let RouteResults { data_planes, stream_planes, mut problems, .. } = served;
+        let RouteResults { data_planes, stream_planes, problems, mut read_again, .. } = served;
         let judged = &self.policies.judged;
-        problems.extend(judged.problems.iter().cloned());
         let policies = judged.verdicts.clone();
-        self.shadowed.update(provenances(&data_planes));
-        let of_ingresses = self.ingress_problems.values().flatten();
+        self.shadowed.update(provenances(&data_planes), problems);
+        for (ingress, before) in std::mem::take(&mut self.former_problems) {
+            problems.replace(&before, self.ingress_problems.get(&ingress).map_or(&[], Vec::as_slice));
+        }
         let of_class = self.context.problems.iter().chain(&self.certificate_problems);
-        problems.extend(of_class.chain(of_ingresses).chain(self.shadowed.problems()).cloned());
-        problems.sort();
-        problems.dedup();
+        read_again.extend(judged.problems.iter().chain(of_class).cloned());
+        problems.replace_read_again(read_again);
         Translation {
             data_planes,
             stream_planes,
             infrastructure: self.context.infrastructure.clone(),
             attached: self.context.parameters.attached().cloned(),
             has_unusable_parameters: !self.context.is_served,
-            verdicts: Verdicts { policies, ..verdicts(self.ingresses.clone(), problems) },
+            verdicts: Verdicts { policies, ..verdicts(self.ingresses.clone(), problems.all().clone()) },
         }
     }
 }
@@ -488,13 +492,19 @@ impl IngressClassOwner {
         };
         let mut routes = normalise_ingress(key, ingress, &annotations, &neighbours, &mut problems);
         routes.retain(|route| !self.hosts.is_refused(route));
-        if problems.is_empty() {
-            self.ingress_problems.remove(&key.name);
-        } else {
-            self.ingress_problems.insert(key.name.clone(), problems);
-        }
+        self.note_problems(&key.name, problems);
         let quarantine = &snapshot.referents.quarantine;
         routes.into_iter().map(|route| refuse_rules(quarantine, route)).collect()
+    }
+
+    /// Replaces the problems of an Ingress.
+    fn note_problems(&mut self, ingress: &ObjectName, now: Vec<Problem>) {
+        let before = if now.is_empty() {
+            self.ingress_problems.remove(ingress)
+        } else {
+            self.ingress_problems.insert(ingress.clone(), now)
+        };
+        self.former_problems.entry(ingress.clone()).or_insert_with(|| before.unwrap_or_default());
     }
 
     /// The fallback routes that may have changed.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::RouteOutcome;
 use super::Translation;
+use super::current_problems::CurrentProblems;
 use super::diff::ReferentsDiff;
 use super::route_slab::{RouteSlab, Source};
 use super::shared::Interners;
@@ -133,8 +134,11 @@ pub(super) struct RouteResults<'a> {
     /// The number of accepted routes of each listener.
     pub(super) counts: &'a [i32],
     pub(super) verdicts: SharedMap<Arc<ObjectKey>, RouteVerdict>,
-    /// The problems of routes and data planes.
-    pub(super) problems: Vec<Problem>,
+    pub(super) slab: &'a RouteSlab,
+    /// The problems of the last translation, those of routes changed already.
+    pub(super) problems: &'a mut CurrentProblems,
+    /// The problems of data planes, which are read again for each translation.
+    pub(super) read_again: Vec<Problem>,
 }
 
 /// Changes the certificates of data planes whose zones stay. The slices have the same data planes in the same order.

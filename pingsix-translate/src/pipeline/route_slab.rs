@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::RouteOutcome;
+use super::current_problems::CurrentProblems;
 use super::protected_services::ProtectedServices;
 use super::shared::Interners;
 use crate::attach::Listener;
@@ -33,7 +34,7 @@ pub(super) struct RouteSlab {
     /// By slot: the listeners that counted the route in its verdict.
     counted: Vec<SmallSet<usize>>,
     /// By slot: the problems of a route; only routes with a problem have an entry.
-    problems: BTreeMap<usize, Problems>,
+    problems: BTreeMap<usize, RouteProblems>,
     by_source: BTreeMap<Source, SmallSet<usize>>,
     /// The number of routes.
     len: usize,
@@ -44,7 +45,7 @@ pub(super) struct RouteSlab {
 
 /// The problems of a route.
 #[derive(Debug, Default)]
-struct Problems {
+struct RouteProblems {
     /// The problems before its verdict.
     attached: Vec<Problem>,
     judged: Vec<Problem>,
@@ -55,6 +56,7 @@ pub(super) struct AttachContext<'a> {
     /// Attaches a route and resolves what it refers to.
     pub(super) attach: &'a mut dyn FnMut(Route, &mut Interners, &mut Vec<Problem>) -> RouteInput,
     pub(super) shared: &'a mut Interners,
+    pub(super) problems: &'a mut CurrentProblems,
     /// The changed routes.
     pub(super) changes: &'a mut BTreeMap<usize, RouteChange>,
     /// The number of attached routes.
@@ -198,7 +200,7 @@ impl RouteSlab {
             let gone = Arc::new(RouteInput::gone(self.inputs[slot].route.clone()));
             let before = Some(std::mem::replace(&mut self.inputs[slot], gone));
             attaching.changes.insert(slot, RouteChange { before, is_there: false });
-            self.note_problems(slot, |problems| problems.attached = Vec::new());
+            self.note_problems(slot, attaching.problems, |problems| &mut problems.attached, Vec::new());
         }
         if slots.is_empty() {
             self.by_source.remove(&source);
@@ -218,13 +220,13 @@ impl RouteSlab {
     fn put(&mut self, slot: usize, route: Route, attaching: &mut AttachContext<'_>) {
         attaching.count += 1;
         let mut problems = Vec::new();
-        let AttachContext { attach, shared, changes, .. } = attaching;
+        let AttachContext { attach, shared, changes, problems: current, .. } = attaching;
         let mut input = attach(route, shared, &mut problems);
         // The index of protected Services decides again after all changes.
         if let Some(known) = self.inputs.get(slot) {
             input.keep_fixed_hosts(known);
         }
-        self.note_problems(slot, |known| known.attached = problems);
+        self.note_problems(slot, current, |problems| &mut problems.attached, problems);
         match self.inputs.get_mut(slot) {
             Some(known) if **known == input => {}
             Some(known) => {
@@ -272,29 +274,39 @@ impl RouteSlab {
     }
 
     /// Notes the side results of a verdict.
-    pub(super) fn note_judged(&mut self, slot: usize, judged: RouteOutcome) {
+    pub(super) fn note_judged(&mut self, slot: usize, judged: RouteOutcome, current: &mut CurrentProblems) {
         self.counted[slot] = judged.counted;
-        self.note_problems(slot, |problems| problems.judged = judged.problems);
+        self.note_problems(slot, current, |problems| &mut problems.judged, judged.problems);
     }
 
     /// Frees the slot of a removed route.
-    pub(super) fn release(&mut self, slot: usize) {
-        self.note_judged(slot, RouteOutcome::default());
+    pub(super) fn release(&mut self, slot: usize, current: &mut CurrentProblems) {
+        self.note_judged(slot, RouteOutcome::default(), current);
         self.free.push(slot);
     }
 
-    /// Changes the problems of a route.
-    fn note_problems(&mut self, slot: usize, note: impl FnOnce(&mut Problems)) {
+    /// Replaces a part of the problems of a route.
+    fn note_problems(
+        &mut self,
+        slot: usize,
+        current: &mut CurrentProblems,
+        part: impl FnOnce(&mut RouteProblems) -> &mut Vec<Problem>,
+        now: Vec<Problem>,
+    ) {
         let mut problems = self.problems.remove(&slot).unwrap_or_default();
-        note(&mut problems);
+        let part = part(&mut problems);
+        current.replace(part, &now);
+        *part = now;
         if !problems.attached.is_empty() || !problems.judged.is_empty() {
             self.problems.insert(slot, problems);
         }
     }
 
-    /// The problems of all routes.
-    pub(super) fn problems(&self) -> impl Iterator<Item = &Problem> {
-        self.problems.values().flat_map(|problems| problems.attached.iter().chain(&problems.judged))
+    /// The problems of a route.
+    pub(super) fn problems_of(&self, route: &Arc<ObjectKey>) -> impl Iterator<Item = &Problem> {
+        let slots = self.by_source.get(&Source::Object(route.clone())).into_iter().flatten();
+        let problems = slots.filter_map(|slot| self.problems.get(slot));
+        problems.flat_map(|problems| problems.attached.iter().chain(&problems.judged))
     }
 }
 

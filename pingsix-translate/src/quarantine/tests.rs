@@ -97,7 +97,7 @@ fn a_rule_in_quarantine_keeps_its_matches_and_answers_an_error() {
     assert_eq!(reason(shop, ConditionType::Accepted), Some((ConditionStatus::True, Reason::Accepted)));
     let partial = reason(shop, ConditionType::PartiallyInvalid);
     assert_eq!(partial, Some((ConditionStatus::True, Reason::Quarantined)));
-    let [problem] = translation.verdicts.problems.as_slice() else {
+    let [problem] = &*translation.verdicts.problems.to_vec() else {
         panic!("{:?}", translation.verdicts.problems)
     };
     assert_eq!((problem.field.as_str(), problem.reason), ("spec.rules[1]", Reason::Quarantined));

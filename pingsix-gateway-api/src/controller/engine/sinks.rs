@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pingsix_translate::infrastructure::{SinkCredentials, SinkParameters};
 use pingsix_translate::selection::ObjectSource as _;
 use pingsix_translate::snapshot::{Gateway, Secret};
-use pingsix_translate::status::Problem;
+use pingsix_translate::status::Problems;
 use pingsix_translate::{DataPlaneKey, ObjectKey};
 
 use super::shared::Shared;
@@ -60,13 +60,13 @@ impl Sinks {
     }
 
     /// The problems of an owner, with those of its sink.
-    pub(super) fn problems_of(&self, shared: &Shared, owner: &ObjectKey) -> Vec<Problem> {
+    pub(super) fn problems_of(&self, shared: &Shared, owner: &ObjectKey) -> Problems {
         let reconciler = &shared.reconciler;
-        let mut problems = reconciler.problems(owner).to_vec();
+        let mut problems = reconciler.problems(owner);
         let sink = reconciler.attached(owner).and_then(|attached| attached.sink.as_ref());
         if let Some((sink, error)) = sink.zip(self.errors.get(owner)) {
             let gateway = reconciler.world().get::<Gateway>(&owner.name);
-            problems.push(sink.problem(owner, gateway.as_deref(), &error.to_string()));
+            problems.add(sink.problem(owner, gateway.as_deref(), &error.to_string()));
         }
         problems
     }

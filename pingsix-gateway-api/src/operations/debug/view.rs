@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use pingsix_translate::selection::ObjectSource as _;
+use pingsix_translate::status::Problems;
 use pingsix_translate::{DataPlaneKey, Kind, Object, ObjectKey};
 
 use super::DebugState;
@@ -22,17 +23,15 @@ impl DebugState<'_> {
         let objects = Model::kinds().flat_map(|kind| with_kind(&Decoded(kind), kind, world));
         let options = self.reconciler.options().clone();
         let mut model = Model::new(options, vec![INPUT.to_owned()], objects);
-        let mut problems = Vec::new();
+        // Several owners have the same problem of an object.
+        let mut problems = Problems::new();
         for owner in self.reconciler.ours() {
-            problems.extend(self.reconciler.problems(&owner));
+            problems.extend(self.reconciler.problems(&owner).iter().cloned());
             if let Some(view) = self.owner(&owner) {
                 model.add_owner(owner, view);
             }
         }
-        // Several owners have the same problem of an object.
-        problems.sort();
-        problems.dedup();
-        model.add_findings(problems.into_iter().map(Finding::from));
+        model.add_findings(problems.iter().map(Finding::from));
         let undecodable = world.undecodable().into_iter().map(|(key, error)| Finding {
             level: FindingLevel::Error,
             object: key.to_string(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use pingsix_translate::ObjectKey;
-use pingsix_translate::status::Problem;
+use pingsix_translate::status::{Problem, ProblemChanges, Problems};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -36,7 +36,7 @@ enum Finder {
 #[derive(Debug, Default)]
 struct Content {
     /// The last problems of each finder.
-    found: BTreeMap<Finder, BTreeSet<Arc<Problem>>>,
+    found: BTreeMap<Finder, Problems>,
     /// All current problems.
     current: BTreeMap<Arc<Problem>, EventState>,
     /// The problems to report, by the object at fault: new problems first, then by the time of the last report.
@@ -69,22 +69,21 @@ pub(super) struct PendingReport {
 impl EventBoard {
     /// Replaces the problems of an owner: a Gateway, a GatewayClass, an IngressClass, or an object that is judged by itself.
     /// A deleted owner has none.
-    pub fn set(&self, owner: &ObjectKey, problems: Vec<Problem>) {
-        self.record(Finder::Owner(owner.clone()), problems);
+    pub fn set(&self, owner: &ObjectKey, problems: impl Into<Problems>) {
+        self.record(Finder::Owner(owner.clone()), problems.into());
     }
 
     /// Sets the decoding problem of an object; `None` for decodable and deleted objects.
     pub fn undecodable(&self, object: &ObjectKey, problem: Option<Problem>) {
-        self.record(Finder::Watch(object.clone()), problem);
+        self.record(Finder::Watch(object.clone()), problem.into_iter().collect());
     }
 
     /// Sets the problem that delays a rotation of the feed's authority; `None` without a delay.
     pub(crate) fn delays_rotation(&self, owner: &ObjectKey, problem: Option<Problem>) {
-        self.record(Finder::Provisioner(owner.clone()), problem);
+        self.record(Finder::Provisioner(owner.clone()), problem.into_iter().collect());
     }
 
-    fn record(&self, finder: Finder, problems: impl IntoIterator<Item = Problem>) {
-        let problems: BTreeSet<Arc<Problem>> = problems.into_iter().map(Arc::new).collect();
+    fn record(&self, finder: Finder, problems: Problems) {
         let mut content = self.0.content.lock();
         let before = if problems.is_empty() {
             content.found.remove(&finder)
@@ -93,10 +92,11 @@ impl EventBoard {
         };
         let before = before.unwrap_or_default();
         // Additions come first, so a problem that moves between finders is never new.
-        for problem in problems.difference(&before) {
+        let ProblemChanges { added, removed } = problems.changes(&before);
+        for problem in added {
             content.add_finder(problem);
         }
-        for problem in before.difference(&problems) {
+        for problem in removed {
             content.remove_finder(problem);
         }
         let has_changed = !content.changed.is_empty();

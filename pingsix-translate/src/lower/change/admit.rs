@@ -139,9 +139,9 @@ impl LoweredPlane {
 
     /// An upper bound of the additional charge of a change, without the charge of removed rows. `None` if the
     /// admission refuses anything, or if the change may affect the charge of other routes: certificates, rows with
-    /// conditions that count for other rows, and hosts below wildcards.
+    /// conditions that count for other rows, rows that are never reached, and hosts below wildcards.
     fn growth(&self, lowering: &Lowering<'_>, changed: LoweringDiff<'_>) -> Option<Size> {
-        if !self.admission.is_all() || self.is_recertified || !self.unreached.is_empty() {
+        if !self.admission.is_all() || self.is_recertified {
             return None;
         }
         // When a route goes, its charge for shared documents may pass to other namespaces.
@@ -187,7 +187,8 @@ impl LoweredPlane {
         let stands_alone = host.as_ref().is_none_or(|host| {
             !host.is_wildcard() && host.wider().all(|wider| !self.patterns.has(Some(&wider)))
         });
-        is_plain && stands_alone && !zone.is_divided()
+        let has_unreached = || self.unreached_of(placement.zone, name.original.as_ref()).next().is_some();
+        is_plain && stands_alone && !zone.is_divided() && !has_unreached()
     }
 
     /// Charges the patterns that the Routes of a rule and the others of their hosts list for each other.

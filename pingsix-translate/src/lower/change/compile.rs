@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::dirty::{Dirty, DirtyGroups};
-use super::part::{part_key, segment};
+use super::part::{PartKey, part_key, segment};
 use super::{LoweredPlane, Stale, Work, WrittenRoute};
 use crate::lower::budget::Group;
 use crate::lower::document::{RouteDraft, document_key, name_of_route};
@@ -93,11 +93,7 @@ impl LoweredPlane {
     ) -> Result<Vec<Row<'a>>, Stale> {
         let (zone, original) = (*zone, name.as_ref());
         let guard = self.admission.guard(group, lowering.routes);
-        let mut of_group = self
-            .unreached
-            .range(part_key(zone, original, "")..)
-            .take_while(|part| part.zone == zone && part.original == *name);
-        if of_group.any(|part| dirty.reads(&part.segment)) {
+        if self.unreached_of(zone, original).any(|part| dirty.reads(&part.segment)) {
             return Err(Stale);
         }
         let read = dirty.read(&self.placed.parts, group);
@@ -114,6 +110,16 @@ impl LoweredPlane {
         });
         let rows = of_routes.filter(|row| dirty.reads(segment(Some(row.path)))).chain(guard);
         Ok(rows.collect())
+    }
+
+    /// The parts of a group with cells that get no Route.
+    pub(super) fn unreached_of<'s>(
+        &'s self,
+        zone: usize,
+        original: Option<&'s Hostname>,
+    ) -> impl Iterator<Item = &'s PartKey> {
+        let parts = self.unreached.range(part_key(zone, original, "")..);
+        parts.take_while(move |part| part.zone == zone && part.original.as_ref() == original)
     }
 
     /// Removes and returns the Routes in the dirty parts of a group.

@@ -1,33 +1,22 @@
 //! Paths and default backends of Ingresses without requests, because another Ingress takes the same requests.
 
-use std::collections::BTreeMap;
-
-use crate::counts::decrement;
 use crate::model::{Origin, Problem, Provenance, Reason, Section, Severity};
+use crate::pipeline::current_problems::CurrentProblems;
 use crate::pipeline::diff::{ProvenanceDiff, Provenances};
 
-/// The problems of these parts, each with the number of documents that take their requests.
+/// The origins of documents, which say so.
 #[derive(Debug, Default)]
-pub(super) struct ShadowProblems {
+pub(super) struct ShadowedParts {
     provenance: Provenances,
-    problems: BTreeMap<Problem, usize>,
 }
 
-impl ShadowProblems {
-    /// Replaces the origins of documents.
-    pub(super) fn update(&mut self, now: Provenances) {
+impl ShadowedParts {
+    /// Replaces the origins, and changes the problems of these parts.
+    pub(super) fn update(&mut self, now: Provenances, problems: &mut CurrentProblems) {
         let before = std::mem::replace(&mut self.provenance, now);
         let ProvenanceDiff { removed, added } = ProvenanceDiff::between(&before, &self.provenance);
-        for problem in removed.into_iter().flat_map(shadowed) {
-            decrement(&mut self.problems, &problem);
-        }
-        for problem in added.into_iter().flat_map(shadowed) {
-            *self.problems.entry(problem).or_default() += 1;
-        }
-    }
-
-    pub(super) fn problems(&self) -> impl Iterator<Item = &Problem> {
-        self.problems.keys()
+        added.into_iter().flat_map(shadowed).for_each(|problem| problems.add(&problem));
+        removed.into_iter().flat_map(shadowed).for_each(|problem| problems.remove(&problem));
     }
 }
 

@@ -17,7 +17,7 @@ fn a_policy_pingsix_can_honour_makes_the_upstream_verify_its_name() {
     assert_eq!(accepted, (ConditionStatus::True, Reason::Accepted, "The policy is accepted.".to_owned()));
     assert!(verdict.conditions.is_true(ConditionType::ResolvedRefs));
     assert!(verdict.conditions.iter().all(|condition| condition.observed_generation == 5));
-    assert_eq!(translation.verdicts.problems, []);
+    assert_eq!(translation.verdicts.problems.to_vec(), []);
     // Another document, so that no Route can point at the one while it turns into the other.
     let ids = |translation: &Translation| -> BTreeSet<String> {
         let planes = translation.data_planes.values();

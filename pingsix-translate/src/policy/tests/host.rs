@@ -36,7 +36,7 @@ fn a_rule_that_rewrites_the_host_to_the_name_may_have_any_host() {
     let translation = translated(&objects);
     let [upstream] = &*upstreams(&translation) else { panic!("both routes share an upstream") };
     assert_eq!((upstream.scheme, upstream.upstream_host.as_deref()), (Scheme::Https, Some(HOST)));
-    assert_eq!(translation.verdicts.problems, []);
+    assert_eq!(translation.verdicts.problems.to_vec(), []);
     assert_eq!(upstreams(&plain)[0].upstream_host, None);
 
     // The rewritten Host decides, not that of the client.
@@ -78,7 +78,7 @@ fn a_path_may_be_rewritten_for_http2_over_tls() {
     add_policy(&mut objects, "tls", 0, &web(), &system());
     let translation = translated(&objects);
     assert_eq!(upstreams(&translation)[0].scheme, Scheme::Grpcs);
-    assert_eq!(translation.verdicts.problems, []);
+    assert_eq!(translation.verdicts.problems.to_vec(), []);
 }
 
 #[test]

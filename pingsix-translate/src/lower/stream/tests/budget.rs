@@ -101,7 +101,7 @@ fn rules_within_a_share_are_admitted_beside_older_ones() {
         let options = Options { budget, namespace_share, stream: true, ..Options::default() };
         let problems = run(&objects, &options).verdicts.problems;
         let reasons = [Reason::BudgetExceeded, Reason::ShareExceeded, Reason::ShareNearlyUsed];
-        let of_budget = problems.into_iter().filter(|problem| reasons.contains(&problem.reason));
+        let of_budget = problems.to_vec().into_iter().filter(|problem| reasons.contains(&problem.reason));
         of_budget.map(|problem| format!("{} {}", problem.object.name.name, problem.reason)).collect()
     };
     assert_eq!(told(100), ["young BudgetExceeded"]);

@@ -83,7 +83,7 @@ fn each_route_of_an_ingress_has_the_service_of_its_policy_on_each_port() {
             verdict.ancestor.to_value(),
             json!({"group": "networking.k8s.io", "kind": "IngressClass", "name": "pingsix"})
         );
-        assert_eq!(translation.verdicts.problems, []);
+        assert_eq!(translation.verdicts.problems.to_vec(), []);
     }
 }
 

@@ -1,0 +1,74 @@
+//! The problems of the last translation, changed along with their sources.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::model::{ObjectKey, Problem, Problems};
+
+/// The current problems. Sources that are read again for each translation are compared; the others tell their changes, so
+/// thousands of problems cost a change of another object nothing.
+#[derive(Debug, Default)]
+pub(super) struct CurrentProblems {
+    all: Problems,
+    /// Those of the sources that are read again for each translation. Sorted, without repetitions.
+    read_again: Vec<Problem>,
+    /// The objects with changed problems.
+    changed: BTreeSet<Arc<ObjectKey>>,
+}
+
+impl CurrentProblems {
+    /// All problems.
+    pub(super) const fn all(&self) -> &Problems {
+        &self.all
+    }
+
+    /// Replaces the problems of a source.
+    pub(super) fn replace(&mut self, before: &[Problem], now: &[Problem]) {
+        if before == now {
+            return;
+        }
+        now.iter().for_each(|problem| self.add(problem));
+        before.iter().for_each(|problem| self.remove(problem));
+    }
+
+    /// Replaces the problems of the sources that are read again for each translation.
+    pub(super) fn replace_read_again(&mut self, mut now: Vec<Problem>) {
+        now.sort();
+        now.dedup();
+        let before = std::mem::replace(&mut self.read_again, now);
+        let (mut old, mut new) = (before.iter().peekable(), self.read_again.iter().peekable());
+        while let Some(order) = match (old.peek(), new.peek()) {
+            (None, None) => None,
+            (Some(_), None) => Some(std::cmp::Ordering::Less),
+            (None, Some(_)) => Some(std::cmp::Ordering::Greater),
+            (Some(old), Some(new)) => Some(old.cmp(new)),
+        } {
+            let (gone, came) = (order.is_le().then(|| old.next()), order.is_ge().then(|| new.next()));
+            match (gone.flatten(), came.flatten()) {
+                (Some(gone), None) => self.all.remove(gone),
+                (None, Some(came)) => self.all.add(came.clone()),
+                (Some(_), Some(_)) | (None, None) => {}
+            }
+        }
+    }
+
+    pub(super) fn add(&mut self, problem: &Problem) {
+        self.changed.insert(problem.object.clone());
+        self.all.add(problem.clone());
+    }
+
+    pub(super) fn remove(&mut self, problem: &Problem) {
+        self.changed.insert(problem.object.clone());
+        self.all.remove(problem);
+    }
+
+    /// The objects with changed problems since the last translation, apart from those of sources that are read again.
+    pub(super) const fn changed(&self) -> &BTreeSet<Arc<ObjectKey>> {
+        &self.changed
+    }
+
+    /// Forgets what has changed.
+    pub(super) fn clear_changed(&mut self) {
+        self.changed.clear();
+    }
+}
