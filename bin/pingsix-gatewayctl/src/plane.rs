@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use pingsix_gateway_api::Pipeline;
 use pingsix_gateway_api::pipeline::{self, Output};
 use pingsix_translate::status::{ConditionType, ListenerVerdict, ParentVerdict, Reason, StatusMerge};
-use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Objects, Options, ParentRef};
+use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Objects, Options};
 use serde_json::{Value, json};
 
 use crate::finding::{Finding, Level, Tally, reason};
@@ -154,14 +154,13 @@ fn consequences_of_listeners(output: &Output) -> BTreeSet<(String, String)> {
                 if accepted.is_none_or(|accepted| accepted.reason != Reason::NotAllowedByListeners) {
                     continue;
                 }
-                let ParentRef { index, section_name, port, .. } = parent_ref;
                 let owner = parent_ref.target(&route.name.namespace);
                 let listeners = owner.and_then(|owner| owners.get(&owner)).into_iter().copied().flatten();
-                let mut selected = listeners
-                    .filter(|listener| section_name.as_ref().is_none_or(|name| *name == listener.name))
-                    .filter(|listener| port.is_none_or(|port| port == listener.port));
+                let mut selected =
+                    listeners.filter(|listener| parent_ref.selects(&listener.name, listener.port));
                 if selected.all(|listener| !listener.conditions.is_true(ConditionType::Accepted)) {
-                    consequences.insert((route.to_string(), format!("spec.parentRefs[{index}]")));
+                    consequences
+                        .insert((route.to_string(), format!("spec.parentRefs[{}]", parent_ref.index)));
                 }
             }
         }

@@ -8,7 +8,7 @@ use pingsix_translate::pingsix::Request;
 use pingsix_translate::status::{
     ConditionType, Conditions, ListenerVerdict, ParentVerdict, Reason, Verdicts,
 };
-use pingsix_translate::{DataPlaneKey, Hostname, Kind, ObjectKey, ParentRef};
+use pingsix_translate::{DataPlaneKey, Hostname, Kind, ObjectKey};
 use serde::Serialize;
 
 use super::Plane;
@@ -215,16 +215,13 @@ pub(super) fn may_arrive(plane: &Plane<'_>, route: &str, request: &Request, port
     }) else {
         return true;
     };
-    let of_parent = |parent: &ParentVerdict| {
-        let ParentRef { section_name, port: of_listener, .. } = &parent.parent_ref;
-        let Some(owner) = parent.parent_ref.target(&key.name.namespace) else { return true };
+    let of_parent = |ParentVerdict { parent_ref, .. }: &ParentVerdict| {
+        let Some(owner) = parent_ref.target(&key.name.namespace) else { return true };
         let of_gateway = plane.verdicts.gateway.iter().filter(|gateway| *gateway.key == owner);
         let of_set = plane.verdicts.listener_sets.iter().filter(|(set, _)| ***set == owner);
         let of_gateway = of_gateway.flat_map(|gateway| &gateway.listeners);
         of_gateway.chain(of_set.flat_map(|(_, set)| &set.listeners)).any(|listener| {
-            section_name.as_ref().is_none_or(|name| *name == listener.name)
-                && of_listener.is_none_or(|port| port == listener.port)
-                && Listener::of(listener).fits(request, port)
+            parent_ref.selects(&listener.name, listener.port) && Listener::of(listener).fits(request, port)
         })
     };
     verdict.parents.iter().any(of_parent)

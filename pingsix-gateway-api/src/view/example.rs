@@ -79,9 +79,7 @@ fn listener_of<'m>(
             && listener.data_plane.is_some()
             && listener.supported_kinds.iter().any(|kind| kind.kind == route.key.kind.as_str())
             && refs.iter().any(|(target, parent_ref)| {
-                target == parent
-                    && parent_ref.section_name.as_ref().is_none_or(|name| *name == listener.name)
-                    && parent_ref.port.is_none_or(|port| port == listener.port)
+                target == parent && parent_ref.selects(&listener.name, listener.port)
             })
     };
     let of_gateway = verdicts.gateway.iter().map(|gateway| (owner, &gateway.listeners));

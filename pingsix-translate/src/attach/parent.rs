@@ -59,19 +59,14 @@ fn attach_parent(
             format!("{key} has no listeners, because its Gateway does not allow it."),
         ));
     }
-    // An empty name counts as absent (Gateway API, `ParentReference.sectionName`).
-    let section = parent.section_name.as_deref().filter(|name| !name.is_empty());
     let selected: Vec<(usize, &Listener)> = owner
         .listeners
         .clone()
         .zip(listeners.of(owner))
-        .filter(|(_, listener)| {
-            section.is_none_or(|name| name == listener.name)
-                && parent.port.is_none_or(|port| port == listener.written_port)
-        })
+        .filter(|(_, listener)| parent.selects(&listener.name, listener.written_port))
         .collect();
     if selected.is_empty() {
-        let wanted = match (section, parent.port) {
+        let wanted = match (parent.section(), parent.port) {
             (Some(name), Some(port)) => format!("listener \"{name}\" on port {port}"),
             (Some(name), None) => format!("listener \"{name}\""),
             (None, Some(port)) => format!("listener on port {port}"),

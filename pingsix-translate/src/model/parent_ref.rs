@@ -35,11 +35,48 @@ impl ParentRef {
         Some(ObjectKey::new(kind, namespace, self.name.as_str()))
     }
 
+    /// The name of the selected listeners; `None` is every name. An empty name counts as absent (Gateway API,
+    /// `ParentReference.sectionName`).
+    pub fn section(&self) -> Option<&str> {
+        self.section_name.as_deref().filter(|name| !name.is_empty())
+    }
+
+    /// Whether it selects a listener of its parent with this name and this written port.
+    pub fn selects(&self, listener: &str, port: i32) -> bool {
+        self.section().is_none_or(|name| name == listener) && self.port.is_none_or(|wanted| wanted == port)
+    }
+
     /// Whether it names this parent, written in a route of `namespace`.
     pub(crate) fn names(&self, namespace: &str, parent: &ObjectKey) -> bool {
         self.group.as_deref().unwrap_or(GATEWAY_GROUP) == parent.kind.group()
             && self.kind.as_deref().unwrap_or(Kind::Gateway.as_str()) == parent.kind.as_str()
             && self.namespace.as_deref().unwrap_or(namespace) == &*parent.name.namespace
             && self.name == *parent.name.name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_section_name_selects_every_listener() {
+        let selects = |section_name: Option<&str>, port| {
+            let parent_ref = ParentRef {
+                index: 0,
+                group: None,
+                kind: None,
+                namespace: None,
+                name: "web".to_owned(),
+                section_name: section_name.map(str::to_owned),
+                port,
+            };
+            [("http", 80), ("https", 443)].map(|(name, port)| parent_ref.selects(name, port))
+        };
+        assert_eq!(selects(None, None), [true, true]);
+        assert_eq!(selects(Some(""), None), [true, true]);
+        assert_eq!(selects(Some(""), Some(443)), [false, true]);
+        assert_eq!(selects(Some("http"), None), [true, false]);
+        assert_eq!(selects(Some("http"), Some(443)), [false, false]);
     }
 }

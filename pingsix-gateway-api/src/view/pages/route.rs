@@ -86,9 +86,9 @@ fn parents(model: &Model, key: &ObjectKey) -> Markup {
 
 fn parent_row(model: &Model, key: &ObjectKey, parent: &ParentVerdict) -> Markup {
     let ParentVerdict { parent_ref, conditions } = parent;
-    let section = match (&parent_ref.section_name, parent_ref.port) {
+    let section = match (parent_ref.section(), parent_ref.port) {
         (Some(name), Some(port)) => format!("{name}, port {port}"),
-        (Some(name), None) => name.clone(),
+        (Some(name), None) => name.to_owned(),
         (None, Some(port)) => format!("port {port}"),
         (None, None) => "all".to_owned(),
     };
