@@ -40,7 +40,7 @@ pub(crate) use object::{Age, compare_age};
 pub use object::{NameParts, ObjectKey, ObjectName, ParseObjectNameError, is_dns_label, is_dns_subdomain};
 pub use options::{Budget, DEFAULT_CONTROLLER_NAME, Layout, Options};
 pub use parent_ref::ParentRef;
-pub use problem::{Problem, Severity};
+pub use problem::{Problem, SHARE_OF_DEFAULT, Severity};
 pub use problems::{ProblemChanges, Problems};
 pub use provenance::{
     CertificateReference, Decision, Origin, PolicyPlugins, Provenance, Reference, Section, StreamProvenance,

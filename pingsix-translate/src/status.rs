@@ -39,7 +39,7 @@ pub(crate) use route::{Refusals, judge_route};
 pub use target::{JudgedTargets, judge_targets};
 
 pub use crate::model::{
-    Address, ConditionType, Problem, ProblemChanges, Problems, Reason, RouteKind, Severity,
+    Address, ConditionType, Problem, ProblemChanges, Problems, Reason, RouteKind, SHARE_OF_DEFAULT, Severity,
 };
 use crate::model::{DataPlaneKey, Layout, ObjectKey, ObjectName, ParentRef};
 use crate::shared_map::SharedMap;

@@ -2,7 +2,7 @@
 
 mod endpoints;
 mod files;
-mod missing_endpoints;
+pub(crate) mod missing_endpoints;
 mod other_gateways;
 mod parameters;
 mod places;
@@ -372,7 +372,6 @@ impl Manifests {
         findings.extend(self.unknown_kinds());
         findings.extend(self.repetitions());
         findings.extend(self.supplied.findings.iter().cloned());
-        findings.extend(missing_endpoints::find(self));
         findings.extend(self.further.iter().cloned());
         findings
     }

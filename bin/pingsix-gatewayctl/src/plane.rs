@@ -10,7 +10,7 @@ use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Objects, Options};
 use serde_json::{Value, json};
 
 use crate::finding::{Finding, Level, Tally, reason};
-use crate::manifest::Manifests;
+use crate::manifest::{Manifests, missing_endpoints};
 use crate::schema::misspelled;
 
 /// The result of all manifests.
@@ -32,6 +32,7 @@ impl Translated {
     /// An output of the objects of manifests, with all findings.
     pub(crate) fn of(manifests: &Manifests, output: Output, options: &Options) -> Self {
         let mut findings = manifests.findings();
+        findings.extend(missing_endpoints::find(manifests, &output.findings));
         add_without_repeated(&mut findings, manifests.place(&output.findings));
         if !options.stream {
             findings.extend(hints_at_streams(manifests, &output));

@@ -9,7 +9,7 @@ use super::{Action, AppProtocol, Endpoints, Target};
 use crate::interner::Interner;
 use crate::model::{
     BackendAddresses, Capability, FieldPath, Hostname, Kind, ObjectKey, ObjectName, Problem, Reason, Refusal,
-    Severity, Traffic,
+    SHARE_OF_DEFAULT, Severity, Traffic,
 };
 use crate::normalise::{
     BackendPort, BackendProtocol, BackendRef, BackendSettings, Part, Route, Rule, RuleRole,
@@ -671,7 +671,7 @@ fn no_endpoints(key: &BackendKey, default: Option<&ObjectName>) -> Problem {
             key.service,
             key.port,
             match (default, key.usage.traffic) {
-                (Some(default), _) => format!("its share of requests goes to Service {default}"),
+                (Some(default), _) => format!("{SHARE_OF_DEFAULT}{default}"),
                 (None, Traffic::Http | Traffic::Grpc) => {
                     "its share of requests is answered with 503".to_owned()
                 }

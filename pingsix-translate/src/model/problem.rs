@@ -39,6 +39,9 @@ pub struct Problem {
     pub message: String,
 }
 
+/// The part of a message with [`Reason::NoEndpoints`] before the Service that answers instead.
+pub const SHARE_OF_DEFAULT: &str = "its share of requests goes to Service ";
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}: {}", self.object, self.field, self.message)

@@ -18,7 +18,6 @@ use crate::model::{Kind, ObjectKey, ObjectName, ParentRef};
 
 /// A reference to a backend, of any generated type.
 struct BackendTarget<'a> {
-    is_mirror: bool,
     group: Option<&'a str>,
     kind: Option<&'a str>,
     namespace: Option<&'a str>,
@@ -36,10 +35,9 @@ impl BackendTarget<'_> {
 }
 
 macro_rules! backend_target {
-    ($backend:expr, $is_mirror:expr) => {{
+    ($backend:expr) => {{
         let backend = $backend;
         BackendTarget {
-            is_mirror: $is_mirror,
             group: backend.group.as_deref(),
             kind: backend.kind.as_deref(),
             namespace: backend.namespace.as_deref(),
@@ -52,7 +50,7 @@ macro_rules! backend_target {
 macro_rules! mirrors {
     ($filters:expr) => {{
         let mirrors = $filters.iter().flatten().filter_map(|filter| filter.request_mirror.as_ref());
-        mirrors.map(|mirror| backend_target!(&mirror.backend_ref, true))
+        mirrors.map(|mirror| backend_target!(&mirror.backend_ref))
     }};
 }
 
@@ -63,7 +61,7 @@ macro_rules! filtered {
         rules.flat_map(|rule| {
             let backends = rule.backend_refs.iter().flatten();
             let of_backends = backends.flat_map(|backend| {
-                std::iter::once(backend_target!(backend, false)).chain(mirrors!(backend.filters))
+                std::iter::once(backend_target!(backend)).chain(mirrors!(backend.filters))
             });
             of_backends.chain(mirrors!(rule.filters))
         })
@@ -73,7 +71,7 @@ macro_rules! filtered {
 /// The backends of the spec of a route without filters.
 macro_rules! plain {
     ($spec:expr) => {
-        $spec.rules.iter().flat_map(|rule| &rule.backend_refs).map(|backend| backend_target!(backend, false))
+        $spec.rules.iter().flat_map(|rule| &rule.backend_refs).map(|backend| backend_target!(backend))
     };
 }
 
@@ -148,11 +146,6 @@ macro_rules! routes {
                     let names: BTreeSet<&String> = $extensions!(self).collect();
                     names.into_iter().map(|name| ObjectName::new(namespace.clone(), name.as_str())).collect()
                 }
-
-                fn backends(&self, namespace: &Arc<str>) -> Vec<ObjectName> {
-                    let references = $references!(self).filter(|reference| !reference.is_mirror);
-                    references.filter_map(|reference| reference.service(namespace)).collect()
-                }
             }
 
             impl From<wire::$kind> for $kind {
@@ -186,11 +179,6 @@ macro_rules! routes {
             /// The HTTPRouteFilters that filters name, existing or not; sorted, without repetitions.
             pub fn filters(&self) -> &[ObjectName] {
                 match self { $(Self::$kind(route) => route.filters(),)+ }
-            }
-
-            /// The Services that backendRefs name. These need endpoints; mirrors do not.
-            pub fn backends(&self) -> Vec<ObjectName> {
-                match self { $(Self::$kind(route) => route.backends(),)+ }
             }
         }
     };

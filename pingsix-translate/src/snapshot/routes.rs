@@ -43,11 +43,6 @@ impl<S: RouteSpec> RouteObject<S> {
     pub fn filters(&self) -> &[ObjectName] {
         &self.filters
     }
-
-    /// The Services that backendRefs name. These need endpoints; mirrors do not.
-    pub fn backends(&self) -> Vec<ObjectName> {
-        self.spec().backends(&self.metadata.name.namespace)
-    }
 }
 
 /// The spec of a route of Gateway API.
@@ -68,9 +63,6 @@ pub trait RouteSpec: Clone + Debug + PartialEq + Serialize + DeserializeOwned {
 
     /// The HTTPRouteFilters that filters name in a route of `namespace`, existing or not; sorted, without repetitions.
     fn filters(&self, namespace: &Arc<str>) -> Box<[ObjectName]>;
-
-    /// The Services that backendRefs name. These need endpoints; mirrors do not.
-    fn backends(&self, namespace: &Arc<str>) -> Vec<ObjectName>;
 }
 
 /// The spec of a route as JSON, which takes a third of the memory of the generated type.
