@@ -14,6 +14,7 @@ mod known_fields;
 mod lazy_document;
 mod omit;
 pub mod plugin;
+pub mod process;
 mod route;
 pub mod router;
 mod rule;

@@ -18,6 +18,7 @@ use pingsix_gateway_api::explain::parse_header;
 use pingsix_migrate::ReplayHost;
 use pingsix_sink::embedded::ServerTls;
 use pingsix_sink::{Scope, Target};
+use pingsix_translate::pingsix::process::{DEFAULT_THREADS, DNS_REFRESH_SECONDS};
 use pingsix_translate::{BackendAddresses, Budget, DEFAULT_CONTROLLER_NAME, Layout, ObjectName, Options};
 
 pub(crate) use cluster::{ClusterArguments, DefaultInput, Input};
@@ -480,7 +481,7 @@ pub(crate) struct PingsixConfigArguments {
     pub(crate) data_plane: Option<String>,
 
     /// Threads per service.
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_THREADS, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) threads: u32,
 
     /// The address to listen on.
@@ -510,7 +511,7 @@ pub(crate) struct PingsixConfigArguments {
 
     /// The interval of DNS lookups for upstream nodes by PingSIX, in seconds. The nodes are addresses here, so lookups are
     /// useless, and PingSIX logs each one; its own default is one second.
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    #[arg(long, value_name = "SECONDS", default_value_t = DNS_REFRESH_SECONDS, value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub(crate) dns_refresh: u32,
 
     #[command(flatten)]

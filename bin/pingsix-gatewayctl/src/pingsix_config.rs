@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow, bail};
 use pingsix_gateway_api::explain::{Listener, listeners};
 use pingsix_translate::DataPlaneKey;
-use serde_json::{Value, json};
+use pingsix_translate::pingsix::process::{
+    CertificateFiles, FeedTls, ProcessConfig, ProcessFeed, ProcessListener, h2c_obstacle,
+};
+use serde_json::Value;
 
 use crate::arguments::{EtcdArguments, PingsixConfigArguments, PortsArgument};
 use crate::plane::Translated;
@@ -30,8 +34,7 @@ pub(crate) fn run(arguments: &PingsixConfigArguments, streams: &mut Streams<'_>)
             continue;
         }
         let (with_tls, without): (Vec<Listener>, Vec<Listener>) =
-            listeners.into_iter().partition(|listener| listener.protocol == "HTTPS");
-        let is_mixed = !with_tls.is_empty() && !without.is_empty();
+            listeners.into_iter().partition(Listener::has_tls);
         let listeners = match arguments.ports {
             PortsArgument::All => [with_tls, without].concat(),
             PortsArgument::Plaintext => without,
@@ -42,7 +45,8 @@ pub(crate) fn run(arguments: &PingsixConfigArguments, streams: &mut Streams<'_>)
         }
         let config = config(arguments, key, &key.prefix(&options.root), (&listeners, index))?;
         writeln!(streams.out, "---\n# PingSIX of data plane {key}")?;
-        if is_mixed && arguments.ports == PortsArgument::All {
+        if !listeners.iter().all(Listener::has_tls) && h2c_obstacle(&listeners, |one| one.has_tls()).is_some()
+        {
             writeln!(streams.out, "{NO_H2C}")?;
         }
         writeln!(streams.out, "{}", yaml::encode(&config)?.trim_end())?;
@@ -72,56 +76,40 @@ fn config(
     prefix: &str,
     (listeners, index): (&[Listener], usize),
 ) -> anyhow::Result<Value> {
-    let mut by_port: BTreeMap<u16, (&Listener, bool)> = BTreeMap::new();
+    let mut by_port: BTreeMap<u16, &Listener> = BTreeMap::new();
     for listener in listeners {
         let own =
             u16::try_from(listener.port).with_context(|| format!("port of listener {}", listener.name))?;
         let port = if own < 1024 { own.checked_add(arguments.port_offset) } else { Some(own) };
         let port = port.ok_or_else(|| anyhow!("port {own} of {key} and the offset are more than 65535"))?;
-        let tls = listener.protocol == "HTTPS";
-        match by_port.insert(port, (listener, tls)) {
-            Some((other, _)) if other.port != listener.port => {
+        match by_port.insert(port, listener) {
+            Some(other) if other.port != listener.port => {
                 bail!("ports {} and {} of {key} would both become {port}", other.port, listener.port);
             }
             Some(_) | None => {}
         }
     }
-    // The switch is for the whole process, and breaks HTTP/1.1 on TLS listeners.
-    let plaintext_only = by_port.values().all(|(_, tls)| !tls);
-    let listeners: Vec<Value> = by_port
-        .iter()
-        .map(|(port, (_, tls))| {
-            let address = SocketAddr::new(arguments.bind, *port).to_string();
-            if *tls {
-                let files = json!({ "cert_path": arguments.cert, "key_path": arguments.key });
-                json!({ "address": address, "tls": files, "offer_h2": true })
-            } else if plaintext_only {
-                json!({ "address": address, "offer_h2c": true })
-            } else {
-                json!({ "address": address })
-            }
-        })
-        .collect();
-    let etcd = etcd(&arguments.feed, prefix)?;
+    let files = CertificateFiles {
+        certificate: arguments.cert.display().to_string(),
+        key: arguments.key.display().to_string(),
+    };
+    let listeners = by_port.into_iter().map(|(port, listener)| ProcessListener {
+        address: SocketAddr::new(arguments.bind, port).to_string(),
+        tls: listener.has_tls().then(|| files.clone()),
+    });
     let status_port = u16::try_from(index).ok().and_then(|index| arguments.status.port().checked_add(index));
     let status_port = status_port.ok_or_else(|| anyhow!("no port is left for the status of {key}"))?;
-    Ok(json!({
-        "pingora": { "threads": arguments.threads, "grace_period_seconds": 5, "graceful_shutdown_timeout_seconds": 5 },
-        "pingsix": {
-            "listeners": listeners,
-            "etcd": etcd,
-            "status": {
-                "address": SocketAddr::new(arguments.status.ip(), status_port).to_string(),
-                // PingSIX keeps serving its configuration. Otherwise all instances would turn unready, and lose their
-                // traffic, five minutes after a failure of all feed servers.
-                "fail_readiness_when_stale": false,
-            },
-            "defaults": { "dns_refresh_interval": arguments.dns_refresh },
-        },
-    }))
+    let config = ProcessConfig {
+        threads: arguments.threads,
+        listeners: listeners.collect(),
+        feed: feed(&arguments.feed, prefix)?,
+        status: SocketAddr::new(arguments.status.ip(), status_port).to_string(),
+        dns_refresh_seconds: arguments.dns_refresh,
+    };
+    Ok(config.to_value())
 }
 
-fn etcd(arguments: &EtcdArguments, prefix: &str) -> anyhow::Result<Value> {
+fn feed(arguments: &EtcdArguments, prefix: &str) -> anyhow::Result<ProcessFeed> {
     let EtcdArguments { etcd, etcd_ca, etcd_cert, etcd_key, etcd_name } = arguments;
     for host in etcd {
         match (host.split_once("://"), etcd_ca) {
@@ -133,17 +121,12 @@ fn etcd(arguments: &EtcdArguments, prefix: &str) -> anyhow::Result<Value> {
             (Some((scheme, _)), _) => bail!("--etcd {host} is neither http nor https, but {scheme}"),
         }
     }
-    let mut config = json!({ "host": etcd, "prefix": prefix, "timeout": 5, "connect_timeout": 3 });
-    if let Some(ca) = etcd_ca {
-        let mut tls = json!({ "ca_cert": ca });
-        if let (Some(cert), Some(key)) = (etcd_cert, etcd_key) {
-            tls["client_cert"] = json!(cert);
-            tls["client_key"] = json!(key);
-        }
-        if let Some(name) = etcd_name {
-            tls["domain"] = json!(name);
-        }
-        config["tls"] = tls;
-    }
-    Ok(config)
+    let file = |file: &PathBuf| file.display().to_string();
+    let tls = etcd_ca.as_ref().map(|ca| FeedTls {
+        ca_cert: file(ca),
+        client_cert: etcd_cert.as_ref().map(file),
+        client_key: etcd_key.as_ref().map(file),
+        domain: etcd_name.clone(),
+    });
+    Ok(ProcessFeed { hosts: etcd.clone(), prefix: prefix.to_owned(), tls })
 }

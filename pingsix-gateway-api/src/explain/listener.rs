@@ -38,6 +38,11 @@ impl Listener {
     }
 
     /// Whether the listener is for the protocol, the port and the host of a request.
+    /// Whether it is for HTTP over TLS.
+    pub fn has_tls(&self) -> bool {
+        self.protocol == "HTTPS"
+    }
+
     pub(super) fn serves(&self, request: &Request, port: Option<u16>) -> bool {
         let host = request.routing_host().unwrap_or_default();
         self.fits(request, port) && covers(self.hostname.as_deref(), host)

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use pingsix_translate::infrastructure::{DisruptionLimit, PortProtocol};
+use pingsix_translate::pingsix::process::GRACE_PERIOD_SECONDS;
 use serde_json::{Value, json};
 
 use super::container::{STOP_DELAY_SECONDS, mount, own_mounts, pause, security, status_probes};
-use super::process::{CERTIFICATE, FOLDER, GRACE_PERIOD_SECONDS};
+use super::process::{CERTIFICATE, FOLDER};
 use super::{CONFIGURATION, DATA_PLANE, Plan, Process, keys, merge, sidecar};
 
 /// The remaining time for the end of a Pod, in seconds.
