@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use pingsix_translate::infrastructure::{INGRESS_PORTS, PortProtocol};
 use pingsix_translate::pingsix::Request;
+use pingsix_translate::pingsix::process::h2c_obstacle;
 use pingsix_translate::status::{
     ConditionType, Conditions, ListenerVerdict, ParentVerdict, Reason, Verdicts,
 };
@@ -37,12 +38,12 @@ impl Listener {
         }
     }
 
-    /// Whether the listener is for the protocol, the port and the host of a request.
     /// Whether it is for HTTP over TLS.
     pub fn has_tls(&self) -> bool {
         self.protocol == "HTTPS"
     }
 
+    /// Whether the listener is for the protocol, the port and the host of a request.
     pub(super) fn serves(&self, request: &Request, port: Option<u16>) -> bool {
         let host = request.routing_host().unwrap_or_default();
         self.fits(request, port) && covers(self.hostname.as_deref(), host)
@@ -198,11 +199,12 @@ pub(super) fn closed(plane: &Plane<'_>, request: &Request, port: Option<u16>) ->
     Closed { cause: ClosedCause::Listener, why: sentences.join(" "), may_be_open }
 }
 
-/// The reason for which PingSIX closes a connection over HTTP/2 without TLS: it offers that for all ports of a process or for
-/// none, and beside ports with TLS it would break HTTP/1.1 there (`offer_h2c`).
+/// The reason for which PingSIX closes a connection over HTTP/2 without TLS ([`h2c_obstacle`]).
 pub(super) fn closed_http2(plane: &Plane<'_>, request: &Request) -> Option<Closed> {
-    let is_plaintext = request.http2 && !request.tls && plane.key.port().is_none();
-    let tls = listeners(plane).into_iter().find(|listener| is_plaintext && listener.protocol == "HTTPS")?;
+    if !request.http2 || request.tls || plane.key.port().is_some() {
+        return None;
+    }
+    let tls = h2c_obstacle(listeners(plane), Listener::has_tls)?;
     let why = format!(
         "PingSIX closes connections over HTTP/2 without TLS, because its process also has ports with TLS, such as {}. Use \
          layout perPort, or a process of its own for the ports without TLS (pingsix-config --ports).",

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::current_problems::CurrentProblems;
 use super::infrastructure;
-use crate::attach::{Attachment, ListenerSupport, Listeners, MANAGED_PORTS, Protocol, judge_listeners};
+use crate::attach::{
+    Attachment, Listener, ListenerSupport, Listeners, MANAGED_PORTS, Protocol, judge_listeners,
+};
 use crate::backends::{AppProtocol, Backends, Target};
 use crate::infrastructure::Infrastructure;
 use crate::lower::{Plane, RouteInput, planes};
@@ -13,6 +15,7 @@ use crate::model::{
     Traffic,
 };
 use crate::parameters::{self, Parameters, PlaneSettings};
+use crate::pingsix::process::h2c_obstacle;
 use crate::policy::{AnnotationPolicies, Policies};
 use crate::references::References;
 use crate::shared_map::SharedMap;
@@ -35,8 +38,8 @@ pub(super) struct GatewayContext {
     /// The settings that the Gateway asks for and does not get.
     limitations: Vec<Refusal>,
     layout: Layout,
-    /// Whether a data plane has ports with TLS and others, so that one process of PingSIX may serve both.
-    mixes_tls: bool,
+    /// Whether PingSIX accepts HTTP/2 without TLS on a port of the Gateway.
+    accepts_h2c: bool,
     pub(super) executors: Executors,
     pub(super) settings: PlaneSettings,
     problems: Vec<Problem>,
@@ -66,11 +69,10 @@ impl GatewayContext {
         for listener in &listeners.all {
             problems.extend(listener.limitations.iter().map(|limitation| limitation.of(&listener.owner)));
         }
-        let serves = |protocol| {
-            let mut served = listeners.all.iter().filter(|listener| listener.is_served());
-            served.any(|listener| listener.protocol == Some(protocol))
-        };
-        let mixes_tls = layout == Layout::Shared && serves(Protocol::Http) && serves(Protocol::Https);
+        let served = listeners.all.iter().filter(|listener| listener.is_served());
+        let has_tls = |listener: &&Listener| listener.protocol == Some(Protocol::Https);
+        // With a port for itself, a process has no TLS beside plaintext.
+        let accepts_h2c = layout == Layout::PerPort || h2c_obstacle(served, has_tls).is_none();
         let mut policies = Policies::new(&snapshot.policies, &AnnotationPolicies::new(), references);
         if !settings.shared_cache && listeners.admit_others(&gateway.name.namespace) {
             policies.forbid_caches();
@@ -94,7 +96,7 @@ impl GatewayContext {
             infrastructure,
             limitations,
             layout,
-            mixes_tls,
+            accepts_h2c,
             executors,
             settings,
             problems,
@@ -116,8 +118,7 @@ impl GatewayContext {
             && self.planes.iter().zip(&other.planes).all(|(one, other)| one.places_like(other))
     }
 
-    /// The warning about HTTP/2 without TLS, which a route needs. PingSIX offers it for all ports of a process or for none,
-    /// and beside ports with TLS it breaks HTTP/1.1 there (`offer_h2c`).
+    /// The warning about HTTP/2 without TLS, which a route needs and PingSIX may not accept ([`h2c_obstacle`]).
     pub(super) fn closed_connections(&self, input: &RouteInput, backends: &Backends) -> Option<Problem> {
         let route = &input.route;
         let is_h2c = |target: &(Target, u32)| match target.0 {
@@ -128,7 +129,7 @@ impl GatewayContext {
             Target::Status(_) | Target::Redirect => false,
         };
         let needs_h2c = || input.rules.iter().flat_map(|rule| &rule.action.targets).any(is_h2c);
-        if !self.mixes_tls || !(route.traffic == Traffic::Grpc || needs_h2c()) {
+        if self.accepts_h2c || !(route.traffic == Traffic::Grpc || needs_h2c()) {
             return None;
         }
         let plaintext = |index: &usize| {
