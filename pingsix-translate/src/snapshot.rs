@@ -38,9 +38,8 @@ pub use pool::Pool;
 pub use ports::{EndpointPort, Protocol, ServicePort};
 pub(crate) use references::named_referent;
 pub use references::{
-    backends_of_ingress, config_maps_of_gateway, proxy_of_class, proxy_of_gateway, proxy_of_ingress_class,
-    references_of_ingress, secrets_of_gateway, secrets_of_listener_set, secrets_of_proxy, service_of_slice,
-    services_of_ingress,
+    proxy_of_class, proxy_of_gateway, proxy_of_ingress_class, references_of_gateway, references_of_ingress,
+    references_of_listener_set, references_of_proxy, service_of_slice, services_of_ingress,
 };
 pub use referents::{OwnAddress, OwnAddresses, Pending, Proxies, Quarantine, Referents};
 pub use route_spec::{AnyRoute, GrpcRoute, HttpRoute, TcpRoute, TlsRoute, UdpRoute};

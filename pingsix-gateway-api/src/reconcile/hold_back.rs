@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 
 use pingsix_translate::selection::ObjectSource as _;
 use pingsix_translate::snapshot::{
-    AnyPolicy, IngressSnapshot, OwnerSnapshot, Referents, Snapshot, config_maps_of_gateway, proxy_of_class,
-    proxy_of_gateway, references_of_ingress, secrets_of_gateway, secrets_of_listener_set, secrets_of_proxy,
+    AnyPolicy, IngressSnapshot, OwnerSnapshot, Referents, Snapshot, proxy_of_class, proxy_of_gateway,
+    references_of_gateway, references_of_ingress, references_of_listener_set, references_of_proxy,
     services_of_ingress,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
@@ -47,7 +47,7 @@ fn of_gateway(world: &World, now: &mut Snapshot, before: &Snapshot, held: &BTree
     let mut references = BTreeSet::new();
     for key in held {
         let namespace = &key.name.namespace;
-        let of_object: BTreeSet<ObjectKey> = if key.kind == Kind::Gateway {
+        let of_object = if key.kind == Kind::Gateway {
             if before.gateway.spec.gateway_class_name != class_name(now) {
                 now.class.clone_from(&before.class);
             }
@@ -56,10 +56,9 @@ fn of_gateway(world: &World, now: &mut Snapshot, before: &Snapshot, held: &BTree
             let proxies = proxies.chain(proxy_of_gateway(&now.gateway, namespace));
             let proxies: BTreeSet<ObjectName> = proxies.collect();
             add(&mut referents.proxies, &before.referents.proxies, &proxies);
-            let secrets = keys(Kind::Secret, secrets_of_gateway(&now.gateway, namespace));
-            secrets.chain(keys(Kind::ConfigMap, config_maps_of_gateway(&now.gateway, namespace))).collect()
+            references_of_gateway(&now.gateway, namespace)
         } else if let Some(set) = now.listener_sets.get(&key.name).filter(|_| key.kind == Kind::ListenerSet) {
-            keys(Kind::Secret, secrets_of_listener_set(set, namespace)).collect()
+            references_of_listener_set(set, namespace)
         } else {
             now.policies.get(key).map(AnyPolicy::references).unwrap_or_default()
         };
@@ -97,26 +96,20 @@ fn of_ingress_class(
     add_references(&mut now.referents, &before.referents, references);
 }
 
-fn keys(kind: Kind, names: impl IntoIterator<Item = ObjectName>) -> impl Iterator<Item = ObjectKey> {
-    names.into_iter().map(move |name| ObjectKey { kind, name })
-}
-
 fn class_name(snapshot: &Snapshot) -> &str {
     let class = snapshot.class.as_deref().and_then(|class| class.metadata.name.as_deref());
     class.unwrap_or_default()
 }
 
-/// Adds the Secrets and ConfigMaps with these names and those that parameters refer to, as far as they are not there.
-fn add_references(now: &mut Referents, before: &Referents, references: BTreeSet<ObjectKey>) {
-    let (secrets, config_maps): (Vec<_>, Vec<_>) =
-        references.into_iter().partition(|reference| reference.kind == Kind::Secret);
-    let mut secrets: BTreeSet<ObjectName> = secrets.into_iter().map(|secret| secret.name).collect();
+/// Adds these Secrets and ConfigMaps and those that parameters refer to, as far as they are not there.
+fn add_references(now: &mut Referents, before: &Referents, mut references: BTreeSet<ObjectKey>) {
     for (name, proxy) in &now.proxies {
-        secrets.extend(secrets_of_proxy(proxy, &name.namespace));
+        references.extend(references_of_proxy(proxy, &name.namespace));
     }
-    add(&mut now.secrets, &before.secrets, &secrets);
-    let config_maps = config_maps.into_iter().map(|config_map| config_map.name).collect();
-    add(&mut now.config_maps, &before.config_maps, &config_maps);
+    let of_kind = |kind| references.iter().filter(move |reference| reference.kind == kind);
+    let names = |kind| of_kind(kind).map(|reference| reference.name.clone()).collect::<BTreeSet<_>>();
+    add(&mut now.secrets, &before.secrets, &names(Kind::Secret));
+    add(&mut now.config_maps, &before.config_maps, &names(Kind::ConfigMap));
 }
 
 /// Adds the permissions that references of an object into other namespaces take.

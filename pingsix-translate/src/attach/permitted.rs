@@ -8,8 +8,7 @@ use crate::model::{Kind, ObjectKey, ObjectName};
 use crate::references::Grants;
 use crate::shared_map::SharedMap;
 use crate::snapshot::{
-    AnyPolicy, Gateway, ListenerSet, Referents, config_maps_of_gateway, key_of, secrets_of_gateway,
-    secrets_of_listener_set,
+    AnyPolicy, Gateway, ListenerSet, Referents, key_of, references_of_gateway, references_of_listener_set,
 };
 
 /// The Secrets and ConfigMaps that a Gateway, its ListenerSets and policies name and may use, existing or not: those of their own
@@ -27,13 +26,11 @@ pub(crate) fn permitted_references(
     let own = key_of(Kind::Gateway, &gateway.metadata);
     let namespace = &own.name.namespace;
     let mut references = BTreeSet::new();
-    references.extend(permitted(&grants, &own, Kind::Secret, secrets_of_gateway(gateway, namespace)));
-    references.extend(permitted(&grants, &own, Kind::ConfigMap, config_maps_of_gateway(gateway, namespace)));
+    references.extend(permitted(&grants, &own, references_of_gateway(gateway, namespace)));
     for (name, set) in listener_sets {
         if allows_listener_set(gateway, &name.namespace, referents) {
             let key = ObjectKey { kind: Kind::ListenerSet, name: name.clone() };
-            let secrets = secrets_of_listener_set(set, &name.namespace);
-            references.extend(permitted(&grants, &key, Kind::Secret, secrets));
+            references.extend(permitted(&grants, &key, references_of_listener_set(set, &name.namespace)));
         }
     }
     references.extend(of_policies(policies, &grants));
@@ -55,17 +52,13 @@ fn of_policies<'p>(
     policies: &'p SharedMap<ObjectKey, AnyPolicy>,
     grants: &'p Grants,
 ) -> impl Iterator<Item = ObjectKey> + 'p {
-    policies.iter().flat_map(|(key, policy)| {
-        policy.references().into_iter().filter(|target| grants.permit(key, target.kind, &target.name))
-    })
+    policies.iter().flat_map(|(key, policy)| permitted(grants, key, policy.references()))
 }
 
 fn permitted(
     grants: &Grants,
     referrer: &ObjectKey,
-    kind: Kind,
-    names: BTreeSet<ObjectName>,
+    references: BTreeSet<ObjectKey>,
 ) -> impl Iterator<Item = ObjectKey> {
-    let names = names.into_iter().filter(move |name| grants.permit(referrer, kind, name));
-    names.map(move |name| ObjectKey { kind, name })
+    references.into_iter().filter(move |to| grants.permit(referrer, to.kind, &to.name))
 }

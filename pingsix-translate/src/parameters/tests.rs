@@ -224,8 +224,8 @@ fn a_gateway_has_its_own_sink_and_credentials_or_else_those_of_its_class() {
 fn the_secret_of_a_sink_is_among_those_that_parameters_name() {
     let spec = json!({"attached": {"sink": {"url": "etcds://a", "credentialsSecretRef": {"name": "login"}}}});
     let proxy: std::sync::Arc<PingsixProxy> = object(proxy("infra/own", &spec));
-    let named = crate::snapshot::secrets_of_proxy(&proxy, &"infra".into());
-    assert_eq!(named.iter().map(ToString::to_string).collect::<Vec<_>>(), ["infra/login"]);
+    let named = crate::snapshot::references_of_proxy(&proxy, &"infra".into());
+    assert_eq!(named.iter().map(ToString::to_string).collect::<Vec<_>>(), ["Secret infra/login"]);
 }
 
 #[test]

@@ -7,9 +7,9 @@ use crate::snapshot::{
     BackendTlsPolicy, BackendTrafficPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, HttpRouteFilter,
     Identified, Ingress, IngressClass, ListenerSet, Namespace, OfKind, PingsixProxy, PolicyObject,
     ReferenceGrant, RouteObject, RouteSpec, Secret, SecurityPolicy, Service, TrafficPolicy, class_of_ingress,
-    config_maps_of_gateway, default_ingress_classes, parent_of_listener_set, proxy_of_class,
-    proxy_of_gateway, proxy_of_ingress_class, references_of_ingress, secrets_of_gateway,
-    secrets_of_listener_set, secrets_of_proxy, service_of_slice, services_of_ingress,
+    default_ingress_classes, parent_of_listener_set, proxy_of_class, proxy_of_gateway,
+    proxy_of_ingress_class, references_of_gateway, references_of_ingress, references_of_listener_set,
+    references_of_proxy, service_of_slice, services_of_ingress,
 };
 
 /// The targets of references by name, existing or absent.
@@ -104,9 +104,9 @@ no_edges! { Service Secret ConfigMap Namespace HttpRouteFilter }
 
 impl Edges for PingsixProxy {
     const EDGES: &'static [Edge<Self>] = &[
-        Edge::depends_on("secret", |proxy, name, targets| {
-            let secrets = secrets_of_proxy(proxy, &name.namespace);
-            targets.extend(secrets.into_iter().map(|secret| named(Kind::Secret, secret)));
+        Edge::depends_on("reference", |proxy, name, targets| {
+            let references = references_of_proxy(proxy, &name.namespace);
+            targets.extend(references.into_iter().map(Target::Object));
         }),
         // A change of its Secrets affects its dependents: classes and Gateways.
         Edge::concerns("parameters", itself::<Self>),
@@ -133,13 +133,8 @@ impl Edges for Gateway {
             targets.extend(proxy.map(|proxy| named(Kind::PingsixProxy, proxy)));
         }),
         Edge::depends_on("namespace", own_namespace),
-        Edge::depends_on("secret", |gateway, name, targets| {
-            let secrets = secrets_of_gateway(gateway, &name.namespace);
-            refer(targets, Kind::Gateway, name, Kind::Secret, secrets);
-        }),
-        Edge::depends_on("authority", |gateway, name, targets| {
-            let config_maps = config_maps_of_gateway(gateway, &name.namespace);
-            refer(targets, Kind::Gateway, name, Kind::ConfigMap, config_maps);
+        Edge::depends_on("reference", |gateway, name, targets| {
+            refer(targets, Kind::Gateway, name, references_of_gateway(gateway, &name.namespace));
         }),
     ];
 }
@@ -151,9 +146,8 @@ impl Edges for ListenerSet {
             targets.extend(parent.map(|gateway| named(Kind::Gateway, gateway)));
         }),
         Edge::depends_on("namespace", own_namespace),
-        Edge::depends_on("secret", |set, name, targets| {
-            let secrets = secrets_of_listener_set(set, &name.namespace);
-            refer(targets, Kind::ListenerSet, name, Kind::Secret, secrets);
+        Edge::depends_on("reference", |set, name, targets| {
+            refer(targets, Kind::ListenerSet, name, references_of_listener_set(set, &name.namespace));
         }),
     ];
 }
@@ -170,7 +164,9 @@ where
         }),
         Edge::depends_on("namespace", own_namespace),
         Edge::depends_on("backend", |route, name, targets| {
-            refer(targets, Self::KIND, name, Kind::Service, route.services().iter().cloned());
+            let services = route.services().iter().cloned();
+            let services = services.map(|name| ObjectKey { kind: Kind::Service, name });
+            refer(targets, Self::KIND, name, services);
         }),
         Edge::depends_on("filter", |route, _, targets| {
             let filters = route.filters().iter().cloned();
@@ -188,9 +184,7 @@ macro_rules! policy_edges {
                     targets.extend(policy.targets(&name.namespace).into_iter().map(Target::Object));
                 }),
                 Edge::depends_on("reference", |policy, name, targets| {
-                    for ObjectKey { kind, name: object } in policy.references(&name.namespace) {
-                        refer(targets, Self::KIND, name, kind, [object]);
-                    }
+                    refer(targets, Self::KIND, name, policy.references(&name.namespace));
                 }),
             ];
         }
@@ -273,13 +267,13 @@ fn refer(
     targets: &mut Vec<Target>,
     referrer: Kind,
     name: &ObjectName,
-    kind: Kind,
-    objects: impl IntoIterator<Item = ObjectName>,
+    objects: impl IntoIterator<Item = ObjectKey>,
 ) {
     for object in objects {
-        if object.namespace != name.namespace {
-            targets.push(Target::crossing(referrer, name.namespace.clone(), object.namespace.clone()));
+        let into = &object.name.namespace;
+        if *into != name.namespace {
+            targets.push(Target::crossing(referrer, name.namespace.clone(), into.clone()));
         }
-        targets.push(named(kind, object));
+        targets.push(Target::Object(object));
     }
 }

@@ -11,9 +11,9 @@ use crate::model::{Kind, ObjectKey, ObjectName};
 use crate::shared_map::SharedMap;
 use crate::snapshot::{
     AnyPolicy, AnyRoute, EndpointSlice, IngressSnapshot, Objects, OwnAddresses, OwnerSnapshot, Pending,
-    Proxies, Quarantine, Referents, Snapshot, class_of_ingress, config_maps_of_gateway, proxy_of_class,
-    proxy_of_gateway, proxy_of_ingress_class, references_of_ingress, secrets_of_gateway,
-    secrets_of_listener_set, secrets_of_proxy, services_of_ingress,
+    Proxies, Quarantine, Referents, Snapshot, class_of_ingress, proxy_of_class, proxy_of_gateway,
+    proxy_of_ingress_class, references_of_gateway, references_of_ingress, references_of_listener_set,
+    references_of_proxy, services_of_ingress,
 };
 
 /// A snapshot, and the objects to watch by name for it.
@@ -30,8 +30,8 @@ pub struct Extract {
 #[derive(Debug, Default)]
 struct Names {
     services: BTreeSet<ObjectName>,
-    secrets: BTreeSet<ObjectName>,
-    config_maps: BTreeSet<ObjectName>,
+    /// Secrets and ConfigMaps.
+    references: BTreeSet<ObjectKey>,
     namespaces: BTreeSet<Arc<str>>,
     proxies: BTreeSet<ObjectName>,
     http_route_filters: BTreeSet<ObjectName>,
@@ -48,7 +48,7 @@ impl Extract {
         } else {
             OwnerSnapshot::Ingress(Box::new(names.ingress_class(source, &owner.name)?))
         };
-        Some(Self { snapshot, referenced: names.referenced() })
+        Some(Self { snapshot, referenced: names.references })
     }
 }
 
@@ -78,10 +78,10 @@ impl Names {
         self.namespaces.insert(name.namespace.clone());
         self.namespaces.extend(listener_sets.keys().map(|name| name.namespace.clone()));
         let routes = self.routes(source, &parents);
-        self.cross(Kind::Gateway, name, &secrets_of_gateway(&gateway, &name.namespace));
-        self.cross(Kind::Gateway, name, &config_maps_of_gateway(&gateway, &name.namespace));
+        self.cross(Kind::Gateway, name, names_of(&references_of_gateway(&gateway, &name.namespace)));
         for (name, set) in &listener_sets {
-            self.cross(Kind::ListenerSet, name, &secrets_of_listener_set(set, &name.namespace));
+            let references = references_of_listener_set(set, &name.namespace);
+            self.cross(Kind::ListenerSet, name, names_of(&references));
         }
         let class = source.get(&ObjectName::new("", gateway.spec.gateway_class_name.as_str()));
         self.proxies.extend(class.as_deref().and_then(proxy_of_class));
@@ -90,7 +90,7 @@ impl Names {
         let policies = self.policies(source, targets, |_| true);
         // The permissions depend on ReferenceGrants and on labels of Namespaces, so Secrets and ConfigMaps follow.
         let mut referents = self.referents(source);
-        self.permit(permitted_references(&gateway, &listener_sets, &policies, &referents));
+        self.references.extend(permitted_references(&gateway, &listener_sets, &policies, &referents));
         self.add_permitted(source, &mut referents);
         Some(Snapshot { gateway, class, listener_sets, routes, policies, referents })
     }
@@ -110,13 +110,13 @@ impl Names {
         );
         for (name, ingress) in &ingresses {
             self.services.extend(services_of_ingress(ingress, &name.namespace));
-            self.permit(references_of_ingress(ingress, &name.namespace));
+            self.references.extend(references_of_ingress(ingress, &name.namespace));
         }
         self.proxies.extend(proxy_of_ingress_class(&class));
         let targets = ingresses.keys().map(|name| Target::object(Kind::Ingress, name));
         let policies = self.policies(source, targets, AnyPolicy::is_for_ingresses);
         let mut referents = self.referents(source);
-        self.permit(permitted_references_of_policies(&policies, &referents));
+        self.references.extend(permitted_references_of_policies(&policies, &referents));
         self.add_permitted(source, &mut referents);
         Some(IngressSnapshot { class, default_classes, ingresses, policies, referents })
     }
@@ -154,9 +154,10 @@ impl Names {
 
     /// Adds the permitted Secrets and ConfigMaps, and the Secrets of the parameters.
     fn add_permitted(&mut self, source: &impl ObjectSource, referents: &mut Referents) {
-        self.secrets.extend(secrets_of_proxies(&referents.proxies));
-        referents.secrets = existing(source, self.secrets.iter().cloned());
-        referents.config_maps = existing(source, self.config_maps.iter().cloned());
+        self.references.extend(references_of_proxies(&referents.proxies));
+        let of_kind = |kind| self.references.iter().filter(move |reference| reference.kind == kind);
+        referents.secrets = existing(source, names_of(of_kind(Kind::Secret)).cloned());
+        referents.config_maps = existing(source, names_of(of_kind(Kind::ConfigMap)).cloned());
     }
 
     /// The routes with one of these parents. Adds the references of the routes.
@@ -196,17 +197,9 @@ impl Names {
         });
         let policies: SharedMap<ObjectKey, AnyPolicy> = policies.collect();
         for (ObjectKey { kind, name }, policy) in &policies {
-            self.cross(*kind, name, policy.references().iter().map(|referent| &referent.name));
+            self.cross(*kind, name, names_of(&policy.references()));
         }
         policies
-    }
-
-    /// Adds permitted Secrets and ConfigMaps.
-    fn permit(&mut self, references: impl IntoIterator<Item = ObjectKey>) {
-        for ObjectKey { kind, name } in references {
-            let names = if kind == Kind::Secret { &mut self.secrets } else { &mut self.config_maps };
-            names.insert(name);
-        }
     }
 
     /// Adds the permissions for references of an object into other namespaces.
@@ -216,16 +209,13 @@ impl Names {
             foreign.map(|to| Target::crossing(kind, from.namespace.clone(), to.namespace.clone()));
         self.crossings.extend(crossings);
     }
+}
 
-    /// The objects to watch by name.
-    fn referenced(self) -> BTreeSet<ObjectKey> {
-        let secrets = self.secrets.into_iter().map(|name| ObjectKey { kind: Kind::Secret, name });
-        let config_maps = self.config_maps.into_iter().map(|name| ObjectKey { kind: Kind::ConfigMap, name });
-        secrets.chain(config_maps).collect()
-    }
+fn names_of<'a>(references: impl IntoIterator<Item = &'a ObjectKey>) -> impl Iterator<Item = &'a ObjectName> {
+    references.into_iter().map(|reference| &reference.name)
 }
 
 /// The Secrets that these parameters name.
-pub(super) fn secrets_of_proxies(proxies: &Proxies) -> BTreeSet<ObjectName> {
-    proxies.iter().flat_map(|(name, proxy)| secrets_of_proxy(proxy, &name.namespace)).collect()
+pub(super) fn references_of_proxies(proxies: &Proxies) -> BTreeSet<ObjectKey> {
+    proxies.iter().flat_map(|(name, proxy)| references_of_proxy(proxy, &name.namespace)).collect()
 }

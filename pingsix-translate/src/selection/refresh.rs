@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::edges::Target;
-use super::extract::{Extract, secrets_of_proxies};
+use super::extract::{Extract, references_of_proxies};
 use super::source::{Changed, ObjectSource, existing};
 use crate::model::{Kind, ObjectKey, ObjectName};
 use crate::shared_map::SharedMap;
@@ -183,7 +183,7 @@ impl<S: ObjectSource> Refresh<'_, S> {
         let of_class = snapshot.class.as_deref().and_then(proxy_of_class);
         let names = of_class.into_iter().chain(proxy_of_gateway(gateway, namespace)).collect::<BTreeSet<_>>();
         let before = std::mem::replace(&mut snapshot.referents.proxies, existing(self.source, names));
-        secrets_of_proxies(&before) == secrets_of_proxies(&snapshot.referents.proxies)
+        references_of_proxies(&before) == references_of_proxies(&snapshot.referents.proxies)
     }
 
     fn update_slices(&self, referents: &mut Referents, service: &ObjectName) {

@@ -15,7 +15,7 @@ use crate::model::{Kind, ObjectKey, ObjectName};
 const DEFAULT_BACKEND: &str = "nginx.ingress.kubernetes.io/default-backend";
 
 /// The names of the Services of an Ingress's backends.
-pub fn backends_of_ingress(ingress: &Ingress) -> impl Iterator<Item = &str> {
+fn backends_of_ingress(ingress: &Ingress) -> impl Iterator<Item = &str> {
     let spec = ingress.spec.iter();
     let rules = spec.clone().flat_map(|spec| spec.rules.iter().flatten());
     let paths = rules.filter_map(|rule| rule.http.as_ref()).flat_map(|http| &http.paths);
@@ -63,19 +63,27 @@ pub fn service_of_slice(slice: &EndpointSlice) -> Option<ObjectName> {
     slice.service.clone()
 }
 
-/// The Secrets that a Gateway names, of its listeners and for its backends, existing or not.
-pub fn secrets_of_gateway(gateway: &Gateway, namespace: &str) -> BTreeSet<ObjectName> {
+/// The Secrets and ConfigMaps that a Gateway names, of its listeners, for its backends and for its clients, existing or not.
+pub fn references_of_gateway(gateway: &Gateway, namespace: &str) -> BTreeSet<ObjectKey> {
     let backend = gateway.spec.tls.as_ref().and_then(|tls| tls.backend.as_ref());
     let client_certificate = backend.and_then(|backend| backend.client_certificate_ref.as_ref());
     let client_certificate = client_certificate.map(|secret| {
         ObjectName::new(secret.namespace.as_deref().unwrap_or(namespace), secret.name.as_str())
     });
-    secrets_of_listeners(&gateway.spec.listeners, namespace).chain(client_certificate).collect()
+    let secrets = secrets_of_listeners(&gateway.spec.listeners, namespace).chain(client_certificate);
+    let validations = FrontendValidation::all(&gateway.spec);
+    let config_maps = validations.iter().flat_map(|validation| validation.config_maps(namespace));
+    let config_maps = config_maps.map(|name| ObjectKey { kind: Kind::ConfigMap, name });
+    secrets.map(secret).chain(config_maps).collect()
 }
 
 /// The Secrets that the listeners of a ListenerSet name, existing or not.
-pub fn secrets_of_listener_set(set: &ListenerSet, namespace: &str) -> BTreeSet<ObjectName> {
-    secrets_of_listeners(&set.spec.listeners, namespace).collect()
+pub fn references_of_listener_set(set: &ListenerSet, namespace: &str) -> BTreeSet<ObjectKey> {
+    secrets_of_listeners(&set.spec.listeners, namespace).map(secret).collect()
+}
+
+fn secret(name: ObjectName) -> ObjectKey {
+    ObjectKey { kind: Kind::Secret, name }
 }
 
 fn secrets_of_listeners<'a>(
@@ -91,12 +99,6 @@ fn secrets_of_listeners<'a>(
     secrets.map(move |secret| {
         ObjectName::new(secret.namespace.as_deref().unwrap_or(namespace), secret.name.as_str())
     })
-}
-
-/// The ConfigMaps with authorities that a Gateway names, existing or not.
-pub fn config_maps_of_gateway(gateway: &Gateway, namespace: &str) -> BTreeSet<ObjectName> {
-    let validations = FrontendValidation::all(&gateway.spec);
-    validations.iter().flat_map(|validation| validation.config_maps(namespace)).collect()
 }
 
 /// The Secret of a reference in a policy; `None` if the reference is to another kind.
@@ -145,14 +147,14 @@ pub fn proxy_of_ingress_class(class: &IngressClass) -> Option<ObjectName> {
 
 /// The Secrets that a PingsixProxy names in its own namespace, existing or not. Provisioning and publication use them;
 /// translation does not.
-pub fn secrets_of_proxy(proxy: &PingsixProxy, namespace: &Arc<str>) -> BTreeSet<ObjectName> {
+pub fn references_of_proxy(proxy: &PingsixProxy, namespace: &Arc<str>) -> BTreeSet<ObjectKey> {
     let process = proxy.spec.managed.as_ref().and_then(|managed| managed.process.as_ref());
     let keyring = process.and_then(|process| process.data_encryption.as_ref());
     let keyring = keyring.map(|encryption| &encryption.keyring_secret_ref.name);
     let sink = proxy.spec.attached.as_ref().and_then(|attached| attached.sink.as_ref());
     let credentials = sink.and_then(|sink| sink.credentials_secret_ref.as_ref()).map(|secret| &secret.name);
     let named = keyring.into_iter().chain(credentials);
-    named.map(|secret| ObjectName::new(namespace.clone(), secret.as_str())).collect()
+    named.map(|name| secret(ObjectName::new(namespace.clone(), name.as_str()))).collect()
 }
 
 fn named_proxy(group: &str, kind: &str, namespace: &str, name: &str) -> Option<ObjectName> {

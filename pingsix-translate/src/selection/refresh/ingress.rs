@@ -6,7 +6,7 @@ use super::{Refresh, has_service, service_key};
 use crate::attach::permitted_references_of_policies;
 use crate::model::{Kind, ObjectKey, ObjectName};
 use crate::selection::edges::Target;
-use crate::selection::extract::secrets_of_proxies;
+use crate::selection::extract::references_of_proxies;
 use crate::selection::source::{Changed, ObjectSource};
 use crate::snapshot::{
     Ingress, IngressSnapshot, class_of_ingress, references_of_ingress, services_of_ingress,
@@ -64,8 +64,7 @@ impl<S: ObjectSource> Refresh<'_, S> {
         }
         if !left.references.is_empty() {
             let mut of_others = permitted_references_of_policies(&snapshot.policies, &snapshot.referents);
-            let of_proxies = secrets_of_proxies(&snapshot.referents.proxies).into_iter();
-            of_others.extend(of_proxies.map(|name| ObjectKey { kind: Kind::Secret, name }));
+            of_others.extend(references_of_proxies(&snapshot.referents.proxies));
             for key in left.references {
                 if !of_others.contains(&key) && !self.refers_from_ingress(snapshot, &key) {
                     if key.kind == Kind::Secret {
