@@ -25,7 +25,7 @@ pub(crate) use authority_ref::AuthorityRef;
 pub use endpoint_slice::{Endpoint, EndpointSlice, EndpointState};
 pub(crate) use frontend::FrontendValidation;
 pub use gateway_api::gateways::{GatewayListeners, GatewaySpec};
-pub use ingress::{IngressSnapshot, class_of_ingress, default_ingress_classes};
+pub use ingress::{IngressSnapshot, class_of_ingress, class_or_default, default_ingress_classes};
 pub use kinds::*;
 pub(crate) use metadata::key_of;
 pub use metadata::{Identified, Metadata, OfKind};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use pingsix_gateway_api::pipeline::{Output, reason};
-use pingsix_translate::snapshot::{Object, class_of_ingress, default_ingress_classes};
+use pingsix_translate::snapshot::{Object, class_of_ingress};
 use pingsix_translate::{Objects, Options};
 use serde_json::{Value, json};
 
@@ -30,13 +30,11 @@ pub(crate) fn missing_classes(output: &Output, objects: &Objects, options: &Opti
             "spec": {"controllerName": controller},
         })
     });
-    let defaults = default_ingress_classes(objects.ingress_classes().map(|(_, class)| &**class));
-    let default = defaults.first().map(|class| &**class);
     let of_ingresses: BTreeSet<String> = with(reason::INGRESS_CLASS_NOT_FOUND)
         .filter(|_| !has_ingress_class)
         .filter_map(|finding| {
             let Object::Ingress(ingress) = objects.get(&finding.object)? else { return None };
-            class_of_ingress(&ingress).or(default).map(str::to_owned)
+            class_of_ingress(&ingress).map(str::to_owned)
         })
         .collect();
     let ingress_classes = of_ingresses.into_iter().map(|name| {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use pingsix_translate::infrastructure::{SinkCredentials, SinkParameters};
 use pingsix_translate::snapshot::{
-    AnyPolicy, AnyRoute, Gateway, Ingress, ListenerSet, Proxies, class_of_ingress, default_ingress_classes,
-    parent_of_listener_set,
+    AnyPolicy, AnyRoute, Gateway, Ingress, ListenerSet, Proxies, class_of_ingress, class_or_default,
+    default_ingress_classes, parent_of_listener_set,
 };
 use pingsix_translate::status::{
     JudgedTargets, Problem, Severity, judge_gateway_class, judge_ingress_class, judge_pingsix_proxy,
@@ -122,9 +122,8 @@ fn class_finding(
 /// The findings about Ingresses whose class is absent, not ours or not served; a cluster would leave them without a word.
 fn ingress_findings(objects: &Objects, proxies: &Proxies, options: &Options) -> Vec<Finding> {
     let defaults = default_ingress_classes(objects.ingress_classes().map(|(_, class)| &**class));
-    let default = defaults.first().map(|class| &**class);
     let finding = |(name, ingress): (&ObjectName, &Arc<Ingress>)| {
-        let (severity, reason, message) = refused_ingress(objects, proxies, ingress, default, options)?;
+        let (severity, reason, message) = refused_ingress(objects, proxies, ingress, &defaults, options)?;
         let is_named = ingress.spec.as_ref().is_some_and(|spec| spec.ingress_class_name.is_some());
         let field = if is_named || class_of_ingress(ingress).is_none() {
             "spec.ingressClassName"
@@ -142,10 +141,10 @@ fn refused_ingress(
     objects: &Objects,
     proxies: &Proxies,
     ingress: &Ingress,
-    default: Option<&str>,
+    defaults: &[Arc<str>],
     options: &Options,
 ) -> Option<(Severity, &'static str, String)> {
-    let Some(wanted) = class_of_ingress(ingress).or(default) else {
+    let Some(wanted) = class_or_default(ingress, defaults) else {
         let message = "The Ingress names no IngressClass and none is the default, so it is not served.";
         return Some((Severity::Error, reason::NO_INGRESS_CLASS, message.to_owned()));
     };

@@ -11,7 +11,7 @@ use crate::model::{Kind, ObjectKey, ObjectName};
 use crate::shared_map::SharedMap;
 use crate::snapshot::{
     AnyPolicy, AnyRoute, EndpointSlice, IngressSnapshot, Objects, OwnAddresses, OwnerSnapshot, Pending,
-    Proxies, Quarantine, Referents, Snapshot, class_of_ingress, proxy_of_class, proxy_of_gateway,
+    Proxies, Quarantine, Referents, Snapshot, class_or_default, proxy_of_class, proxy_of_gateway,
     proxy_of_ingress_class, references_of_gateway, references_of_ingress, references_of_listener_set,
     references_of_proxy, services_of_ingress,
 };
@@ -61,8 +61,7 @@ impl Objects {
 
     /// The snapshot of an IngressClass; `None` if the class does not exist.
     ///
-    /// An Ingress belongs to the class that it names ([`class_of_ingress`]), or else to the default class
-    /// ([`default_ingress_classes`](crate::snapshot::default_ingress_classes)).
+    /// The class has the Ingresses for which [`class_or_default`] returns it.
     pub fn ingress_snapshot(&self, class: &str) -> Option<IngressSnapshot> {
         Names::default().ingress_class(&IndexedObjects::from(self.clone()), &ObjectName::new("", class))
     }
@@ -106,7 +105,7 @@ impl Names {
         debug_assert!(
             ingresses
                 .values()
-                .all(|ingress| class_of_ingress(ingress).is_none_or(|class| *class == *name.name))
+                .all(|ingress| class_or_default(ingress, &default_classes) == Some(&*name.name))
         );
         for (name, ingress) in &ingresses {
             self.services.extend(services_of_ingress(ingress, &name.namespace));

@@ -39,6 +39,11 @@ pub fn class_of_ingress(ingress: &Ingress) -> Option<&str> {
     field.or_else(|| Some(ingress.metadata.annotations.as_ref()?.get(CLASS_ANNOTATION)?.as_str()))
 }
 
+/// The class of an Ingress among classes with these defaults: the class that it names, or else the first default.
+pub fn class_or_default<'i>(ingress: &'i Ingress, default_classes: &'i [Arc<str>]) -> Option<&'i str> {
+    class_of_ingress(ingress).or(default_classes.first().map(|class| &**class))
+}
+
 /// The classes that are marked as the default. The first one counts.
 ///
 /// A cluster should have one at most. With several, some versions of Kubernetes refuse Ingresses without a class at

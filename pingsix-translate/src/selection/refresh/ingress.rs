@@ -9,7 +9,7 @@ use crate::selection::edges::Target;
 use crate::selection::extract::references_of_proxies;
 use crate::selection::source::{Changed, ObjectSource};
 use crate::snapshot::{
-    Ingress, IngressSnapshot, class_of_ingress, references_of_ingress, services_of_ingress,
+    Ingress, IngressSnapshot, class_or_default, references_of_ingress, services_of_ingress,
 };
 
 /// The former references of changed Ingresses. Only the final state shows whether a reference remains.
@@ -145,6 +145,5 @@ fn may_cross(snapshot: &IngressSnapshot) -> bool {
 
 /// Whether an Ingress belongs to the class of a snapshot.
 fn is_of_class(snapshot: &IngressSnapshot, ingress: &Ingress) -> bool {
-    let default = snapshot.default_classes.first().map(AsRef::as_ref);
-    class_of_ingress(ingress).or(default) == snapshot.class.metadata.name.as_deref()
+    class_or_default(ingress, &snapshot.default_classes) == snapshot.class.metadata.name.as_deref()
 }
