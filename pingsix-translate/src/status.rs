@@ -155,6 +155,8 @@ pub struct ListenerVerdict {
     pub attached_routes: i32,
     /// Listener conditions.
     pub conditions: Conditions,
+    /// Whether the listener keeps its hosts from listeners with wider hostnames, served or not.
+    pub keeps_hosts: bool,
     /// The data plane that serves the listener, if any.
     pub data_plane: Option<DataPlaneKey>,
     /// The sidecar's part, if the sidecar terminates TLS in front of that data plane.

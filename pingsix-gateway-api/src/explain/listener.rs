@@ -6,9 +6,7 @@ use std::net::SocketAddr;
 use pingsix_translate::infrastructure::{INGRESS_PORTS, PortProtocol};
 use pingsix_translate::pingsix::Request;
 use pingsix_translate::pingsix::process::h2c_obstacle;
-use pingsix_translate::status::{
-    ConditionType, Conditions, ListenerVerdict, ParentVerdict, Reason, Verdicts,
-};
+use pingsix_translate::status::{ConditionType, Conditions, ListenerVerdict, ParentVerdict, Verdicts};
 use pingsix_translate::{DataPlaneKey, Hostname, Kind, ObjectKey};
 use serde::Serialize;
 
@@ -47,6 +45,10 @@ impl Listener {
     pub(super) fn serves(&self, request: &Request, port: Option<u16>) -> bool {
         let host = request.routing_host().unwrap_or_default();
         self.fits(request, port) && covers(self.hostname.as_deref(), host)
+    }
+
+    fn precedence(&self) -> u32 {
+        precedence(self.hostname.as_deref())
     }
 
     /// Whether a request fits the protocol and the port of the listener.
@@ -128,18 +130,13 @@ pub(super) fn arrival(plane: &Plane<'_>, request: &Request) -> Result<Request, S
         return Ok(request.clone());
     }
     let name = request.server_name.as_deref().or_else(|| request.routing_host()).unwrap_or_default();
-    // A listener without certificates keeps its names from others, unless it lost a conflict or is not allowed.
-    let keeps_names = |listener: &&ListenerVerdict| {
-        let lost = listener.conditions.is_true(ConditionType::Conflicted);
-        let accepted = listener.conditions.get(ConditionType::Accepted);
-        let is_excluded = accepted.is_some_and(|accepted| accepted.reason == Reason::NotAllowed);
-        matches!(&*listener.protocol, "HTTPS" | "TLS") && !lost && !is_excluded
-    };
-    let of_port = plane.verdicts.listeners().filter(|listener| {
-        plane.key.port().is_none_or(|port| i32::from(port) == listener.port)
+    let named = plane.verdicts.listeners().filter(|listener| {
+        listener.keeps_hosts
+            && matches!(&*listener.protocol, "HTTPS" | "TLS")
+            && plane.key.port().is_none_or(|port| i32::from(port) == listener.port)
             && covers(listener.hostname.as_deref(), name)
     });
-    let best = of_port.filter(keeps_names).max_by_key(|listener| specificity(&Listener::of(listener)));
+    let best = named.max_by_key(|listener| precedence(listener.hostname.as_deref()));
     match best {
         Some(ListenerVerdict { front: Some(front), .. }) => {
             let local = Some(SocketAddr::V4(front.address));
@@ -258,7 +255,7 @@ pub(super) fn serving(listeners: &[Listener], request: &Request, port: Option<u1
     let mut best: Vec<&Listener> = Vec::new();
     for listener in listeners.iter().filter(|listener| listener.serves(request, port)) {
         match best.iter_mut().find(|held| held.port == listener.port) {
-            Some(held) if specificity(held) >= specificity(listener) => {}
+            Some(held) if held.precedence() >= listener.precedence() => {}
             Some(held) => *held = listener,
             None => best.push(listener),
         }
@@ -272,7 +269,7 @@ pub(super) fn serving(listeners: &[Listener], request: &Request, port: Option<u1
 pub(super) fn zone(plane: &Plane<'_>, request: &Request) -> Option<Option<String>> {
     let host = request.routing_host().unwrap_or_default();
     let covering = listeners(plane).into_iter().filter(|listener| covers(listener.hostname.as_deref(), host));
-    covering.max_by_key(specificity).map(|listener| listener.hostname)
+    covering.max_by_key(Listener::precedence).map(|listener| listener.hostname)
 }
 
 /// Whether a hostname covers a host.
@@ -280,8 +277,7 @@ pub(super) fn covers(hostname: Option<&str>, host: &str) -> bool {
     hostname.is_none_or(|name| Hostname::parse(name).is_ok_and(|name| name.matches(host)))
 }
 
-/// The order of hostnames: exact before wildcard, longer before shorter, none last.
-fn specificity(listener: &Listener) -> (bool, usize) {
-    let hostname = listener.hostname.as_deref().unwrap_or_default();
-    (!hostname.is_empty() && !hostname.starts_with('*'), hostname.len())
+/// The rank of a listener's hostname among those that cover one host.
+fn precedence(hostname: Option<&str>) -> u32 {
+    hostname.and_then(|name| Hostname::parse(name).ok()).map_or(0, |name| name.precedence())
 }

@@ -249,6 +249,7 @@ fn gateway_verdict(attached: i32, generation: i64) -> GatewayVerdict {
             supported_kinds: Vec::new(),
             attached_routes: attached,
             conditions: accepted("A sentence.", generation),
+            keeps_hosts: true,
             data_plane: None,
             front: None,
         }],

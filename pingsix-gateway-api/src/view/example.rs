@@ -1,7 +1,7 @@
 //! Examples of requests to explain: one for a match of a route or an Ingress, at a listener that takes it.
 
 use pingsix_translate::status::{ConditionType, ListenerVerdict, Verdicts};
-use pingsix_translate::{Kind, Object, ObjectKey, ParentRef};
+use pingsix_translate::{Hostname, Kind, Object, ObjectKey, ParentRef};
 use serde::Serialize;
 
 use super::Model;
@@ -17,7 +17,7 @@ pub(super) struct Examples<'m> {
     route: &'m RouteText,
     owner: Option<&'m ObjectKey>,
     /// A listener that takes requests of a route of Gateway API, with a hostname of both.
-    listener: Option<(&'m ListenerVerdict, &'m str)>,
+    listener: Option<(&'m ListenerVerdict, String)>,
 }
 
 impl<'m> Examples<'m> {
@@ -39,8 +39,8 @@ impl<'m> Examples<'m> {
         let headers: Vec<String> = matched.headers.iter().filter_map(header).collect();
         let query: Vec<(&str, &str)> =
             matched.query.iter().filter_map(|condition| condition.split_once(" = ")).collect();
-        let (is_https, port, host) = match self.listener {
-            Some((listener, host)) => (listener.protocol == "HTTPS", listener.port, host),
+        let (is_https, port, host) = match &self.listener {
+            Some((listener, host)) => (listener.protocol == "HTTPS", listener.port, &**host),
             // The name of a rule of an Ingress is its host.
             None if kind == Kind::Ingress => (false, 80, rule.name.as_deref().unwrap_or(ANY_HOST)),
             None => (false, 80, self.route.hosts.first().map_or(ANY_HOST, String::as_str)),
@@ -66,8 +66,8 @@ fn listener_of<'m>(
     model: &Model,
     owner: &ObjectKey,
     verdicts: &'m Verdicts,
-    route: &'m RouteText,
-) -> Option<(&'m ListenerVerdict, &'m str)> {
+    route: &RouteText,
+) -> Option<(&'m ListenerVerdict, String)> {
     let namespace = &route.key.name.namespace;
     let parents = &verdicts.routes.get(&route.key)?.parents;
     let accepted = parents.iter().filter(|parent| parent.conditions.is_true(ConditionType::Accepted));
@@ -111,21 +111,16 @@ fn is_for_same_namespace(allowed_routes: &impl Serialize) -> bool {
 }
 
 /// A hostname of a listener and of a route with these hosts; `None` if they have none in common.
-fn common_host<'h>(listener: Option<&'h str>, hosts: &'h [String]) -> Option<&'h str> {
-    let Some(listener) = listener else { return Some(hosts.first().map_or(ANY_HOST, String::as_str)) };
-    if hosts.is_empty() {
-        return Some(listener);
-    }
-    let is_below = |host: &str, wildcard: &str| {
-        wildcard.strip_prefix('*').is_some_and(|suffix| host.len() > suffix.len() && host.ends_with(suffix))
+fn common_host(listener: Option<&str>, hosts: &[String]) -> Option<String> {
+    let Some(listener) = listener else {
+        return Some(hosts.first().map_or(ANY_HOST, String::as_str).to_owned());
     };
-    hosts.iter().find_map(|host| {
-        if host == listener || is_below(host, listener) {
-            Some(&**host)
-        } else {
-            is_below(listener, host).then_some(listener)
-        }
-    })
+    if hosts.is_empty() {
+        return Some(listener.to_owned());
+    }
+    let listener = Hostname::parse(listener).ok()?;
+    let common = |host: &String| listener.intersection(&Hostname::parse(host).ok()?);
+    hosts.iter().find_map(common).map(|host| host.to_string())
 }
 
 #[cfg(test)]
@@ -136,7 +131,7 @@ mod tests {
     fn a_host_is_one_of_the_listener_and_of_the_route() {
         let of = |listener, hosts: &[&str]| {
             let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
-            common_host(listener, &hosts).map(str::to_owned)
+            common_host(listener, &hosts)
         };
         assert_eq!(of(None, &[]).as_deref(), Some("example.com"));
         assert_eq!(of(None, &["a.test"]).as_deref(), Some("a.test"));

@@ -86,6 +86,15 @@ impl Listener {
         matches!(self.state, ListenerState::Served { .. })
     }
 
+    /// Whether the listener has its hosts, served or not, so that listeners with wider hostnames do not get them. A listener
+    /// that lost a conflict has no hosts, nor has one that the Gateway does not allow.
+    pub(crate) fn keeps_hosts(&self) -> bool {
+        match self.state {
+            ListenerState::Served { .. } | ListenerState::Unresolved | ListenerState::Refused { .. } => true,
+            ListenerState::Conflicted { .. } | ListenerState::Excluded { .. } => false,
+        }
+    }
+
     /// The reason for which the listener is not accepted.
     pub(crate) fn refusal(&self) -> Option<&Refusal> {
         match &self.state {

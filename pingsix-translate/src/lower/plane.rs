@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::redirect::EntryPort;
 use super::ssl::{ServedCertificate, ServedCertificates, certificates};
-use crate::attach::{Listener, ListenerState, Protocol, claimed_protocol};
+use crate::attach::{Listener, Protocol, claimed_protocol};
 use crate::infrastructure::INGRESS_PORTS;
 use crate::model::{
     Age, DataPlaneKey, Hostname, Layout, ObjectKey, ObjectName, compare_age, hostname_and_wider,
@@ -298,15 +298,9 @@ pub(super) fn ports(
         let listener = &listeners[index];
         ports.entry(listener.port).or_default().entry(listener.hostname.clone()).or_insert(index);
     }
-    let keeps_its_hosts = |listener: &Listener| match &listener.state {
-        ListenerState::Unresolved | ListenerState::Refused { .. } => is_such(listener),
-        // A listener that lost a conflict has no hosts, nor has one that the Gateway does not allow.
-        ListenerState::Served { .. } | ListenerState::Conflicted { .. } | ListenerState::Excluded { .. } => {
-            false
-        }
-    };
+    let is_kept = |listener: &Listener| !listener.is_served() && listener.keeps_hosts() && is_such(listener);
     let mut kept = Vec::new();
-    for (index, listener) in listeners.iter().enumerate().filter(|(_, listener)| keeps_its_hosts(listener)) {
+    for (index, listener) in listeners.iter().enumerate().filter(|(_, listener)| is_kept(listener)) {
         if let Some(port) = ports.get(&listener.port)
             && wider_hostnames(listener.hostname.as_ref()).any(|wider| port.contains_key(&wider))
         {

@@ -125,7 +125,7 @@ impl Hostname {
 
     /// Rank among the patterns that match one host: exact before wildcard, then by length. At least 3, at most
     /// 511, so it fits 9 bits beside 0 for "any host".
-    pub(crate) fn precedence(&self) -> u32 {
+    pub fn precedence(&self) -> u32 {
         // `parse` bounds the length by 253.
         let length = u32::try_from(self.0.len()).unwrap_or(u32::MAX).min(255);
         if self.is_wildcard() { length } else { 256 + length }

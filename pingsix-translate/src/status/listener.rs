@@ -38,6 +38,7 @@ impl GatewayState<'_> {
                 supported_kinds: listener.supported_kinds.clone(),
                 attached_routes,
                 conditions: listener_conditions(listener, owner.generation),
+                keeps_hosts: listener.keeps_hosts(),
                 data_plane: data_plane_of(gateway, listener, self.layout).filter(|_| self.refused.is_none()),
                 front: listener
                     .front_address()

@@ -53,6 +53,7 @@ fn gateway(accepted: bool, listeners: &[(&str, bool)]) -> GatewayVerdict {
                 supported_kinds: Vec::new(),
                 attached_routes: 1,
                 conditions: conditions(accepted),
+                keeps_hosts: true,
                 data_plane: None,
                 front: None,
             })
