@@ -43,7 +43,7 @@ use crate::crd::{
 };
 use crate::infrastructure::HIDDEN_CLIENTS;
 use crate::model::{FieldPath, Hostname, Kind, ObjectKey, ObjectName, Problem, Reason, Severity};
-use crate::snapshot::{AnyPolicy, BackendTrafficPolicy, SecurityPolicy, TrafficPolicy};
+use crate::snapshot::{AnyPolicy, BackendTrafficPolicy, CUSTOM_HEADERS, SecurityPolicy, TrafficPolicy};
 
 /// An annotation of a dialect.
 #[derive(Clone, Copy, Debug)]
@@ -165,9 +165,6 @@ const REWRITE_REGEX: &str = "rewrite-target-regex";
 
 /// The key of a snippet with headers among the sources of fields.
 const SNIPPET: &str = "snippet";
-
-/// The key of the ConfigMap with headers among the sources of fields.
-const CUSTOM_HEADERS: &str = "custom-headers";
 
 /// The key of credentials of scripts among the sources of fields.
 const CORS_CREDENTIALS: &str = "allowCredentials";

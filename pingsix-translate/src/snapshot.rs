@@ -36,7 +36,7 @@ pub(crate) use policy_object::PolicyObject;
 pub use policy_object::{AnyPolicy, TargetRef};
 pub use pool::Pool;
 pub use ports::{EndpointPort, Protocol, ServicePort};
-pub(crate) use references::named_referent;
+pub(crate) use references::{AUTH_SECRET, CUSTOM_HEADERS, DEFAULT_BACKEND, named_referent, secret_named_by};
 pub use references::{
     proxy_of_class, proxy_of_gateway, proxy_of_ingress_class, references_of_gateway, references_of_ingress,
     references_of_listener_set, references_of_proxy, service_of_slice, services_of_ingress,

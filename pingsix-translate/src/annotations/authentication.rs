@@ -2,6 +2,7 @@
 
 use super::{BLANK, Concern, IngressAnnotations, Support, Unless, Values, closing, no_effect, protects};
 use crate::crd::{BasicAuth, SecretObjectReference};
+use crate::snapshot::{AUTH_SECRET, secret_named_by};
 
 /// The reason why an annotation of external authentication cannot be honoured.
 const NO_EXTERNAL: &str = "PingSIX asks no other service whether a request may pass.";
@@ -15,7 +16,7 @@ const NO_SNIPPETS: &str = "PingSIX has no configuration language into which text
 pub(super) const NGINX: Concern = Concern {
     annotations: &[
         protects("auth-type", Support::Exact),
-        protects("auth-secret", Support::Exact),
+        protects(AUTH_SECRET, Support::Exact),
         protects("auth-secret-type", Support::Exact),
         no_effect("auth-realm"),
         closing("auth-url", BLANK, NO_EXTERNAL),
@@ -91,21 +92,20 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
             );
             return;
         }
-        None if values.text("auth-secret").is_some() => {
-            values.refuse("auth-secret", "The Ingress has no auth-type.");
+        None if values.text(AUTH_SECRET).is_some() => {
+            values.refuse(AUTH_SECRET, "The Ingress has no auth-type.");
             return;
         }
         None => return,
     }
-    let Some(name) = values.text("auth-secret") else {
+    let Some(name) = values.text(AUTH_SECRET) else {
         values.refuse("auth-type", "The Ingress has no auth-secret.");
         return;
     };
-    let (namespace, name) = name.split_once('/').unwrap_or((values.namespace(), name));
-    if namespace != values.namespace() || name.contains('/') {
-        values.refuse("auth-secret", "The Secret has to be in the namespace of the Ingress.");
+    let Some(name) = secret_named_by(values.namespace(), name) else {
+        values.refuse(AUTH_SECRET, "The Secret has to be in the namespace of the Ingress.");
         return;
-    }
+    };
     if let Some(other) =
         values.text("auth-secret-type").filter(|kind| !["auth-file", "auth-map"].contains(kind))
     {
@@ -115,6 +115,6 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     }
     // The type of the Secret decides, and a file of htpasswd has the type Opaque.
     let secret_ref = SecretObjectReference { name: name.to_owned(), ..SecretObjectReference::default() };
-    read.sources.insert("basicAuth", values.whole_name("auth-secret"));
+    read.sources.insert("basicAuth", values.whole_name(AUTH_SECRET));
     read.security.basic_auth = Some(BasicAuth { secret_ref, sanitize: None });
 }

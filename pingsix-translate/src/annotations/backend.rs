@@ -5,6 +5,7 @@ use super::{
     BLANK, BackendProtocol, Concern, IngressAnnotations, Support, Unless, Values, closing, lacking,
     no_effect, tunes,
 };
+use crate::snapshot::DEFAULT_BACKEND;
 
 /// ingress-nginx accepts every certificate of a backend, unless proxy-ssl-verify is on.
 const VERIFIED: &str =
@@ -15,9 +16,6 @@ const NO_OWN_AUTHORITY: &str = "PingSIX trusts the authorities of its system.";
 /// The protocols of ingress-nginx that PingSIX does not speak. ingress-nginx speaks HTTP for any other value
 /// (`annotations/backendprotocol/main.go`).
 const OTHERS: [&str; 3] = ["AJP", "AUTO_HTTP", "FCGI"];
-
-/// The annotation with the Service that answers in place of one without endpoints.
-const DEFAULT_BACKEND: &str = "default-backend";
 
 pub(super) const NGINX: Concern = Concern {
     annotations: &[
@@ -34,7 +32,7 @@ pub(super) const NGINX: Concern = Concern {
         // These have no meaning without the protocol FCGI.
         no_effect("fastcgi-index"),
         no_effect("fastcgi-params-configmap"),
-        tunes("default-backend", Support::Exact),
+        tunes(DEFAULT_BACKEND, Support::Exact),
         tunes("service-upstream", Support::Exact),
         lacking("ssl-passthrough", Unless::Is(false), "An Ingress ends TLS; a TLSRoute passes it through."),
     ],

@@ -4,10 +4,11 @@ use gateway_api::experimental::httproutes as api;
 
 use super::values::is_object_name;
 use super::{
-    BLANK, CUSTOM_HEADERS, Concern, IngressAnnotations, Support, Unless, Values, lacking, list, no_effect,
-    request_headers, tunes,
+    BLANK, Concern, IngressAnnotations, Support, Unless, Values, lacking, list, no_effect, request_headers,
+    tunes,
 };
 use crate::model::{Hostname, ObjectName};
+use crate::snapshot::CUSTOM_HEADERS;
 
 /// The annotation with the status of the responses of backends.
 const RESPONSE_STATUS: &str = "response-rewrite-status-code";

@@ -134,7 +134,7 @@ impl<'a> Values<'a> {
 
     /// The whole name of an annotation.
     pub(super) fn whole_name(&self, name: &str) -> String {
-        format!("{}/{name}", self.dialect.domain())
+        self.dialect.whole_name(name)
     }
 
     /// Notes that an annotation cannot be honoured.

@@ -8,11 +8,23 @@ use gateway_api::gateways::GatewayListeners;
 use super::endpoint_slice::EndpointSlice;
 use super::frontend::FrontendValidation;
 use super::kinds::{Gateway, GatewayClass, Ingress, IngressClass, ListenerSet};
-use crate::crd::{PingsixProxy, SecretObjectReference};
+use crate::crd::{AnnotationDialect, PingsixProxy, SecretObjectReference};
 use crate::model::{Kind, ObjectKey, ObjectName};
 
 /// The annotation of ingress-nginx with the Service that answers in place of one without endpoints.
-const DEFAULT_BACKEND: &str = "nginx.ingress.kubernetes.io/default-backend";
+pub(crate) const DEFAULT_BACKEND: &str = "default-backend";
+
+/// The annotation of ingress-nginx with the Secret of basic authentication.
+pub(crate) const AUTH_SECRET: &str = "auth-secret";
+
+/// The annotation of ingress-nginx with the ConfigMap of response headers.
+pub(crate) const CUSTOM_HEADERS: &str = "custom-headers";
+
+/// The value of an annotation of ingress-nginx, without white space around it.
+fn annotation<'i>(ingress: &'i Ingress, name: &str) -> Option<&'i str> {
+    let annotations = ingress.metadata.annotations.as_ref()?;
+    Some(annotations.get(&AnnotationDialect::IngressNginx.whole_name(name))?.trim())
+}
 
 /// The names of the Services of an Ingress's backends.
 fn backends_of_ingress(ingress: &Ingress) -> impl Iterator<Item = &str> {
@@ -26,35 +38,35 @@ fn backends_of_ingress(ingress: &Ingress) -> impl Iterator<Item = &str> {
 
 /// The Services that the backends of an Ingress and its annotations name, existing or not.
 pub fn services_of_ingress(ingress: &Ingress, namespace: &Arc<str>) -> Vec<ObjectName> {
-    let annotations = ingress.metadata.annotations.as_ref();
-    let of_annotations =
-        annotations.and_then(|annotations| annotations.get(DEFAULT_BACKEND)).map(|name| name.trim());
+    let of_annotations = annotation(ingress, DEFAULT_BACKEND);
     backends_of_ingress(ingress)
         .chain(of_annotations.filter(|name| !name.is_empty() && !name.contains('/')))
         .map(|name| ObjectName::new(namespace.clone(), name))
         .collect()
 }
 
-/// The annotation of ingress-nginx with the Secret of basic authentication.
-const AUTH_SECRET: &str = "nginx.ingress.kubernetes.io/auth-secret";
+/// The name of an object in a text of an Ingress that names its own namespace before a slash.
+fn name_behind_namespace<'t>(namespace: &str, text: &'t str) -> Option<&'t str> {
+    let name = text.strip_prefix(namespace)?.strip_prefix('/')?;
+    Some(name).filter(|name| !name.is_empty() && !name.contains('/'))
+}
 
-/// The annotation of ingress-nginx with the ConfigMap of response headers.
-const CUSTOM_HEADERS: &str = "nginx.ingress.kubernetes.io/custom-headers";
+/// The name of a Secret in a text of an Ingress: a name, or the namespace of the Ingress and a name with a slash between.
+pub(crate) fn secret_named_by<'t>(namespace: &str, text: &'t str) -> Option<&'t str> {
+    let plain = Some(text).filter(|name| !name.is_empty() && !name.contains('/'));
+    plain.or_else(|| name_behind_namespace(namespace, text))
+}
 
 /// The Secrets and ConfigMaps that an Ingress names in its own namespace, in `spec.tls` and in annotations, existing or not.
 pub fn references_of_ingress(ingress: &Ingress, namespace: &Arc<str>) -> Vec<ObjectKey> {
-    fn without<'a>(namespace: &str, name: &'a str) -> Option<&'a str> {
-        name.strip_prefix(namespace)?.strip_prefix('/')
-    }
     let tls = ingress.spec.iter().flat_map(|spec| spec.tls.iter().flatten());
     let of_tls = tls.filter_map(|tls| tls.secret_name.as_deref());
-    let annotation = |name: &str| Some(ingress.metadata.annotations.as_ref()?.get(name)?.trim());
-    // The namespace of a Secret may be left out, and that of a ConfigMap may not.
-    let secret = annotation(AUTH_SECRET).map(|name| without(namespace, name).unwrap_or(name));
-    let config_map = annotation(CUSTOM_HEADERS).and_then(|name| without(namespace, name));
-    let secrets = of_tls.chain(secret).map(|name| (Kind::Secret, name));
-    let named = secrets.chain(config_map.map(|name| (Kind::ConfigMap, name)));
-    let named = named.filter(|(_, name)| !name.is_empty() && !name.contains('/'));
+    let of_tls = of_tls.filter(|name| !name.is_empty() && !name.contains('/'));
+    let users = annotation(ingress, AUTH_SECRET).and_then(|text| secret_named_by(namespace, text));
+    let secrets = of_tls.chain(users).map(|name| (Kind::Secret, name));
+    // The namespace of a ConfigMap may not be left out.
+    let headers = annotation(ingress, CUSTOM_HEADERS).and_then(|text| name_behind_namespace(namespace, text));
+    let named = secrets.chain(headers.map(|name| (Kind::ConfigMap, name)));
     named.map(|(kind, name)| ObjectKey { kind, name: ObjectName::new(namespace.clone(), name) }).collect()
 }
 

@@ -42,6 +42,11 @@ impl AnnotationDialect {
             Self::Apisix => "k8s.apisix.apache.org",
         }
     }
+
+    /// The whole name of an annotation.
+    pub(crate) fn whole_name(self, name: &str) -> String {
+        format!("{}/{name}", self.domain())
+    }
 }
 
 /// The owner of a host that Ingresses of several namespaces name.
