@@ -30,7 +30,7 @@ mod write_order;
 
 pub use self::checks::{ActiveCheck, CheckType, Health, HealthCheck, Unhealthy};
 pub use self::config::{Config, DecodeError, StaticConfigError};
-pub(crate) use self::config::{FRAMING, listed_bytes};
+pub(crate) use self::config::{listed_bytes, listed_len};
 pub use self::document::Document;
 pub(crate) use self::document::json_len;
 pub use self::global_rule::GlobalRule;

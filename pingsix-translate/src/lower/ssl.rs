@@ -18,7 +18,7 @@ use crate::bounds;
 use crate::model::{
     Age, Capability, CertificateReference, Hostname, ObjectName, Provenance, Refusal, hostname_and_wider,
 };
-use crate::pingsix::{FRAMING, Ssl};
+use crate::pingsix::{Ssl, listed_len};
 use crate::references::Certificate;
 
 /// A name a client may ask for, and the certificate it gets.
@@ -283,7 +283,7 @@ impl Certificate {
         const FIELDS: usize = r#"{"cert":"","key":"","snis":[]}"#.len() - 1;
         // In JSON, the end of a line takes two bytes.
         let escaped = |pem: &str| pem.len() + pem.bytes().filter(|byte| *byte == b'\n').count();
-        KEY + FIELDS + escaped(self.leaf()) + escaped(self.private_key()) + FRAMING
+        listed_len(KEY, FIELDS + escaped(self.leaf()) + escaped(self.private_key()))
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
 use crate::shared_map::SharedMap;
 
 /// The bytes of a list response for each key beside key and value: field tags, lengths and revisions.
-pub(crate) const FRAMING: usize = 25;
+const FRAMING: usize = 25;
 
 /// The documents of one prefix, ordered by key and therefore by dependency.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -221,7 +221,12 @@ impl Config {
 
 /// The size in bytes of a document in a list response, without its prefix.
 pub(crate) fn listed_bytes(key: &DocumentKey, document: &LazyDocument) -> usize {
-    key.len() + document.json_len() + FRAMING
+    listed_len(key.len(), document.json_len())
+}
+
+/// The size in bytes of a key and a value of these lengths in a list response.
+pub(crate) const fn listed_len(key: usize, value: usize) -> usize {
+    key + value + FRAMING
 }
 
 impl FromIterator<(DocumentKey, Document)> for Config {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::{StreamCa, StreamDocument, StreamKey, StreamKind, StreamRoute, StreamSsl, StreamUpstream};
-use crate::pingsix::{FRAMING, canonical_prefix};
+use crate::pingsix::{canonical_prefix, listed_len};
 
 /// The stream documents of one prefix, ordered by key and therefore by dependency.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl StreamConfig {
     /// The bytes of the list response for a prefix: every key with the prefix, every value, and the framing of each.
     pub fn size_in_bytes(&self, prefix: &str) -> usize {
         let prefix = canonical_prefix(prefix).len();
-        self.0.iter().map(|(key, document)| prefix + key.len() + document.json_len() + FRAMING).sum()
+        self.0.iter().map(|(key, document)| listed_len(prefix + key.len(), document.json_len())).sum()
     }
 
     /// The matches of connections: ports, and server names on a port.

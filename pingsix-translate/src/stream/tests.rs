@@ -91,7 +91,7 @@ fn documents_are_written_in_one_way_and_read_back() {
     let pairs: Vec<(String, String)> = config.to_pairs("/x/").collect();
     assert_eq!(StreamConfig::from_pairs("/x", pairs.clone()).unwrap(), config);
     let size: usize = pairs.iter().map(|(key, value)| key.len() + value.len()).sum();
-    assert_eq!(config.size_in_bytes("/x"), size + pairs.len() * crate::pingsix::FRAMING);
+    assert_eq!(config.size_in_bytes("/x"), size + pairs.len() * crate::pingsix::listed_len(0, 0));
     let values: BTreeMap<String, Value> =
         pairs.iter().map(|(key, text)| (key.clone(), serde_json::from_str(text).unwrap())).collect();
     let expected =

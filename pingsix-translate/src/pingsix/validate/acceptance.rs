@@ -28,7 +28,8 @@ pub struct AcceptanceCheck {
 /// Sums over all documents.
 #[derive(Debug, Default)]
 struct Totals {
-    /// Bytes in the list response, without prefixes.
+    /// Bytes in the list response, without prefixes. Translation has a sum of its own: the check does not rely on it, and its
+    /// configuration lacks the documents in quarantine.
     bytes: usize,
     matcher_entries: usize,
     /// Documents with violations of their own, or whose violations depend on others.

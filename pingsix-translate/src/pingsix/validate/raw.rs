@@ -12,6 +12,7 @@ use crate::pingsix::known_fields::known_fields;
 use crate::pingsix::secret::SECRET_FIELDS;
 use crate::pingsix::{
     Config, Document, DocumentKey, GlobalRule, KeyError, ResourceKind, Route, Service, Ssl, Upstream,
+    json_len, listed_len,
 };
 
 /// Every violation of the etcd keys and values of a whole prefix, that of the options; see [`super`].
@@ -114,8 +115,8 @@ impl Stored {
         let mut config = Config::new();
         let mut undecodable = BTreeSet::new();
         for (key, value) in values {
-            let length = value.as_ref().map_or_else(|length| *length, crate::pingsix::document::json_len);
-            bytes += prefix + key.len() + length + crate::pingsix::config::FRAMING;
+            let length = value.as_ref().map_or_else(|length| *length, json_len);
+            bytes += listed_len(prefix + key.len(), length);
             let document = match &value {
                 Ok(value) => {
                     check_unknown_fields(&key, value, &mut violations);
