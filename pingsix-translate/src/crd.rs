@@ -26,7 +26,7 @@ pub use http_route_filter::{FilterPath, HttpRouteFilter, HttpRouteFilterSpec};
 pub(crate) use pingsix_proxy::{
     AccessLog, Attached, AttachedAddress, AttachedAddressType, AttachedSink, FreeObject, HostOwnership,
     IngressSettings, Managed, ManagedService, Override, OverrideBounds, RequestIdHeader, RequestMetrics,
-    ResponseHeader, Scheduling, SharedCache, StatusUrl, Telemetry,
+    ResponseHeader, Scheduling, SharedCache, SinkScheme, StatusUrl, Telemetry,
 };
 pub use pingsix_proxy::{
     AnnotationDialect, ExternalTrafficPolicy, LogLevel, PingsixProxy, PingsixProxySpec, PingsixProxyStatus,

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{Affinity, ResourceRequirements, Toleration, Top
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Map, Value};
 
-use crate::crd::{ExternalTrafficPolicy, LogLevel, ServiceType};
+use crate::crd::{ExternalTrafficPolicy, LogLevel, ServiceType, SinkScheme};
 use crate::model::{
     Address, DataPlaneKey, Executors, FieldPath, Kind, Layout, ObjectKey, ObjectName, Options, Problem,
     Reason, Severity,
@@ -296,11 +296,15 @@ impl SinkParameters {
         }
     }
 
+    fn scheme(&self) -> Option<SinkScheme> {
+        SinkScheme::split(&self.url).map(|(scheme, _)| scheme)
+    }
+
     fn is_admin(&self) -> bool {
-        self.url.starts_with("admin+")
+        self.scheme().is_some_and(|scheme| scheme.is_admin)
     }
 
     fn is_tls(&self) -> bool {
-        self.url.starts_with("etcds:") || self.url.starts_with("admin+https:")
+        self.scheme().is_some_and(|scheme| scheme.is_tls)
     }
 }

@@ -17,7 +17,9 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::attached::{Attached, AttachedAddress, AttachedAddressType, AttachedSink, StatusUrl};
+pub(crate) use self::attached::{
+    Attached, AttachedAddress, AttachedAddressType, AttachedSink, SinkScheme, StatusUrl,
+};
 pub(crate) use self::budget::ProxyBudget;
 pub(crate) use self::free::FreeObject;
 pub use self::ingress::AnnotationDialect;

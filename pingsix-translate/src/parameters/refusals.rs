@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{attached, sink, telemetry};
-use crate::crd::{Attached, FreeObject, Managed, PingsixProxy, ServiceType, StatusUrl};
+use crate::crd::{Attached, FreeObject, Managed, PingsixProxy, ServiceType, SinkScheme, StatusUrl};
 use crate::infrastructure::INGRESS_PORTS;
 use crate::model::{FieldPath, Hostname, Reason, Refusal};
 
@@ -48,7 +48,8 @@ pub(crate) fn refusals(proxy: &PingsixProxy) -> Vec<Refusal> {
 /// The refusal of attached data planes, of which an IngressClass has one for each port.
 pub(super) fn of_ingress_ports(attached: &Attached) -> Option<Refusal> {
     let at = FieldPath::new("spec").child("attached");
-    if attached.sink.as_ref().is_some_and(sink::is_admin) {
+    let scheme = attached.sink.as_ref().and_then(|sink| SinkScheme::split(&sink.url));
+    if scheme.is_some_and(|(scheme, _)| scheme.is_admin) {
         let message =
             "An Admin API holds one data plane, and with the layout PerPort an IngressClass has two.";
         return Some(invalid(at.child("sink").child("url"), message));

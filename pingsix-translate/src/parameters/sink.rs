@@ -5,14 +5,14 @@ use std::net::IpAddr;
 use garde::Validate as _;
 use http::uri::Authority;
 
-use crate::crd::AttachedSink;
+use crate::crd::{AttachedSink, SinkScheme};
 
 /// A field of the sink with its refusal.
 pub(super) fn refusal(sink: &AttachedSink) -> Option<(&'static str, &'static str)> {
     // The validation of the field reports an invalid URL.
-    let (scheme, hosts) = sink.url.split_once("://").filter(|_| sink.validate().is_ok())?;
+    let (SinkScheme { is_admin, is_tls, .. }, hosts) =
+        SinkScheme::split(&sink.url).filter(|_| sink.validate().is_ok())?;
     let hosts: Vec<&str> = hosts.strip_suffix('/').unwrap_or(hosts).split(',').collect();
-    let (is_admin, is_tls) = (is_admin(sink), matches!(scheme, "etcds" | "admin+https"));
     if is_admin && hosts.len() > 1 {
         return Some(("url", "An Admin API is at one address."));
     }
@@ -37,11 +37,6 @@ pub(super) fn refusal(sink: &AttachedSink) -> Option<(&'static str, &'static str
         )),
         (false, false) => None,
     }
-}
-
-/// Whether the sink is an Admin API, which holds one data plane.
-pub(super) fn is_admin(sink: &AttachedSink) -> bool {
-    sink.url.starts_with("admin+")
 }
 
 /// Whether a host is this machine, by its name or address and without asking DNS.

@@ -110,7 +110,31 @@ fn status_url(url: &str, (): &()) -> garde::Result {
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "garde passes its context by reference")]
 fn sink_url(url: &str, (): &()) -> garde::Result {
-    check_url(url, &["etcd", "etcds", "admin+http", "admin+https"])
+    check_url(url, &SinkScheme::ALL.map(|scheme| scheme.text))
+}
+
+/// A scheme of the URL of a sink. The pattern of [`AttachedSink::url`] and the registry of `pingsix-sink` have the same ones.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SinkScheme {
+    text: &'static str,
+    /// Whether the sink is an Admin API, which holds one data plane.
+    pub(crate) is_admin: bool,
+    pub(crate) is_tls: bool,
+}
+
+impl SinkScheme {
+    const ALL: [Self; 4] = [
+        Self { text: "etcd", is_admin: false, is_tls: false },
+        Self { text: "etcds", is_admin: false, is_tls: true },
+        Self { text: "admin+http", is_admin: true, is_tls: false },
+        Self { text: "admin+https", is_admin: true, is_tls: true },
+    ];
+
+    /// The scheme of a URL, and the rest behind it.
+    pub(crate) fn split(url: &str) -> Option<(Self, &str)> {
+        let (text, rest) = url.split_once("://")?;
+        Some((Self::ALL.into_iter().find(|scheme| scheme.text == text)?, rest))
+    }
 }
 
 /// Scheme, hosts and ports, and nothing else: what is secret does not belong into a URL.
