@@ -33,7 +33,7 @@ pub use objects::{FromObject, Object, Objects};
 pub use owner::OwnerSnapshot;
 pub(crate) use part::Part;
 pub(crate) use policy_object::PolicyObject;
-pub use policy_object::{AnyPolicy, TargetRef};
+pub use policy_object::{AnyPolicy, TargetRef, policies_have_references};
 pub use pool::Pool;
 pub use ports::{EndpointPort, Protocol, ServicePort};
 pub(crate) use references::{AUTH_SECRET, CUSTOM_HEADERS, DEFAULT_BACKEND, named_referent, secret_named_by};

@@ -302,10 +302,10 @@ impl Output {
         let targets = target_refs.into_iter();
         let targets: Vec<String> = targets.map(|target| format!("{} {}", target.kind, target.name)).collect();
         let targets = if targets.is_empty() { "nothing".to_owned() } else { targets.join(", ") };
-        let lacking = if object.kind == Kind::BackendTrafficPolicy {
-            "no attached route or Ingress served here refers to a Service it targets"
-        } else if object.kind.is_inherited_policy() {
+        let lacking = if object.kind.is_inherited_policy() {
             "no Gateway, ListenerSet, attached route or Ingress served here is a target of it"
+        } else if policy.is_for_ingresses() {
+            "no attached route or Ingress served here refers to a Service it targets"
         } else {
             "no route that is attached to a Gateway served here refers to a Service it targets"
         };

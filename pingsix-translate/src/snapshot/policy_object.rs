@@ -19,6 +19,9 @@ pub(crate) trait PolicyObject: Identified {
     /// Whether policies count for Ingresses, or for the Services of their backends.
     const FOR_INGRESSES: bool = true;
 
+    /// Whether policies may name Secrets and ConfigMaps.
+    const HAS_REFERENCES: bool = true;
+
     /// `spec.targetRefs`, in order.
     fn target_refs(&self) -> impl Iterator<Item = TargetRef<'_>>;
 
@@ -84,6 +87,11 @@ any_of! {
 
 macro_rules! policies {
     ($($kind:ident)+) => {
+        /// Whether policies of a kind may name Secrets and ConfigMaps; false for a kind of other objects.
+        pub fn policies_have_references(kind: Kind) -> bool {
+            [$((Kind::$kind, $kind::HAS_REFERENCES),)+].contains(&(kind, true))
+        }
+
         impl AnyPolicy {
             /// `spec.targetRefs`, in order.
             pub fn target_refs(&self) -> Vec<TargetRef<'_>> {
@@ -227,6 +235,7 @@ impl PolicyObject for SecurityPolicy {
 
 impl PolicyObject for TrafficPolicy {
     const TARGETS: &'static [Kind] = REQUEST_TARGETS;
+    const HAS_REFERENCES: bool = false;
 
     of_kind! { TrafficPolicy }
 
