@@ -269,7 +269,7 @@ fn labels_of_a_namespace_concern_its_routes_only_through_a_selector() {
 }
 
 #[test]
-fn a_namespace_nobody_asks_about_is_nothing() {
+fn a_namespace_without_references_costs_no_work() {
     let change = WarmTranslator::new().change(|world| {
         let new = object(json!({"metadata": {"name": "new", "labels": {"tier": "one"}}}));
         world.referents.namespaces.insert(Arc::from("new"), new);

@@ -69,7 +69,7 @@ fn a_path_that_looks_like_a_wildcard_is_no_problem() {
 }
 
 #[test]
-fn a_route_at_fault_answers_500_and_nobody_else_notices() {
+fn a_route_at_fault_answers_500_and_changes_no_other_route() {
     let (key, mut plane) = two_routes();
     let faulty = route_of(&plane.config, "shop.example.com", "/cart/1");
     damage(&mut plane, &faulty, |route| {
@@ -136,7 +136,7 @@ fn a_document_with_a_reference_to_an_omitted_one_is_closed() {
 }
 
 #[test]
-fn a_pattern_nobody_can_hold_costs_that_pattern() {
+fn a_pattern_that_pingsix_cannot_hold_costs_that_pattern() {
     let (key, mut plane) = two_routes();
     let faulty = route_of(&plane.config, "shop.example.com", "/cart/1");
     damage(&mut plane, &faulty, |route| route.uris.push("/{a".to_owned()));

@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn questions_that_nobody_answers_are_bounded_and_told_alike() {
+    async fn requests_without_an_answer_are_bounded_and_reported_alike() {
         let stop = CancellationToken::new();
         let _ends = stop.clone().drop_guard();
         let silent = SilentServer::default();

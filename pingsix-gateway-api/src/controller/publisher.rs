@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_that_is_slow_stuck_or_fails_keeps_nobody_waiting() {
+    async fn a_slow_stuck_or_failing_data_plane_delays_no_other() {
         let fates = [
             ("slow", Fate::Slow(SLOW_PUBLICATION)),
             ("stuck", Fate::Stuck),

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn names_that_nobody_answers_for_take_a_bounded_number_of_threads() {
+    async fn names_without_an_answer_take_a_bounded_number_of_threads() {
         let lookups = Lookups { resolve: stuck, ..Lookups::new(Addresses::All) };
         let name = |index: usize| format!("name-{index}.test").parse::<Name>().unwrap();
         for index in 0..MAX_CONCURRENT_LOOKUPS * 4 {

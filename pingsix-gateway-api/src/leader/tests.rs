@@ -314,7 +314,7 @@ async fn a_clock_that_stands_still_or_goes_back_renews_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_duration_that_the_holder_wrote_is_the_one_that_counts() {
+async fn the_duration_in_the_lease_of_the_holder_counts() {
     let api = ApiServer::default();
     let held = json!({"metadata": {"name": "x", "labels": {"kept": "yes"}}, "spec": {
         "holderIdentity": "another", "leaseDurationSeconds": 40, "renewTime": "2026-01-01T00:00:00.000000Z",
@@ -468,7 +468,7 @@ async fn a_leadership_ends_within_a_second_after_its_machine_continues() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn leadership_outlives_nobody() {
+async fn leadership_ends_with_its_lease_when_the_candidate_is_gone() {
     let mut always = Leadership::always();
     assert!(always.is_held());
     always.gained().await;

@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn the_owner_is_the_one_that_controls_and_of_a_kind_of_ours() {
+    fn the_owner_is_the_controlling_reference_of_a_kind_of_ours() {
         let object = |owner: Value| {
             json!({"apiVersion": "v1", "kind": "Secret",
                 "metadata": {"name": "a", "namespace": "b", "uid": "1", "ownerReferences": [owner]}})

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_rests_does_not_keep_others_waiting() {
+    fn a_resting_owner_does_not_keep_others_waiting() {
         let (mut queue, now) = (queue(), Instant::now());
         queue.rest(&owner("one"), now, Duration::from_secs(1));
         queue.push(owner("one"), now);

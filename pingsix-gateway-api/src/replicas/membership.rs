@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_that_renews_keeps_us_from_being_alone() {
+    async fn a_replica_that_renews_keeps_another_from_being_alone() {
         let mut membership = Membership::new("own".to_owned());
         for renewals in 1..4 {
             membership.observe(&[record("own", renewals, 0), record("other", renewals, 2)].into());

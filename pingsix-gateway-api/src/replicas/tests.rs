@@ -112,7 +112,7 @@ fn no_leader() -> Leadership {
 }
 
 #[tokio::test(start_paused = true)]
-async fn readers_of_others_count_soon_and_those_of_one_that_ends_no_more() {
+async fn readers_of_other_replicas_count_until_their_replica_ends() {
     let api = ApiServer::default();
     let (one, two) = (Running::start(&api, "one", &no_leader()), Running::start(&api, "two", &no_leader()));
     sleep(Duration::from_secs(8)).await;
@@ -199,7 +199,7 @@ async fn a_report_is_heard_soon_and_that_of_an_ended_replica_does_not_count() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_crashes_is_gone_within_seconds_and_the_leader_clears_up() {
+async fn a_crashed_replica_is_gone_in_seconds_and_the_leader_clears_up() {
     let api = ApiServer::default();
     let one = Running::start(&api, "one", &Leadership::always());
     let two = Running::start(&api, "two", &no_leader());
@@ -216,7 +216,7 @@ async fn one_that_crashes_is_gone_within_seconds_and_the_leader_clears_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_cannot_reach_the_api_server_takes_nobody_for_gone() {
+async fn a_replica_without_the_api_server_takes_no_other_for_gone() {
     let api = ApiServer::default();
     let (one, two) =
         (Running::start(&api, "one", &Leadership::always()), Running::start(&api, "two", &no_leader()));
@@ -302,7 +302,7 @@ async fn a_forbidden_write_of_a_reservation_is_a_retryable_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_is_alone_goes_by_its_clock_and_others_go_by_it() {
+async fn a_lone_replica_goes_by_its_clock_and_others_go_by_it() {
     let hour = jiff::SignedDuration::from_hours(1);
     let api = ApiServer::default();
     let with = |pod: &str, ahead: jiff::SignedDuration| {

@@ -21,7 +21,7 @@ fn add_policy(objects: &mut Objects, name: &str, target: [&str; 2], fields: &Val
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_that_rotates_counts_with_one_document_and_is_told_to_nobody() {
+async fn a_rotated_key_counts_with_one_document_and_no_output_shows_it() {
     const TEST: &str = "API keys";
     const FIRST: &str = "first-key-of-alice";
     const SECOND: &str = "second-key-of-alice";

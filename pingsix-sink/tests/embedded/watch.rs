@@ -295,7 +295,7 @@ async fn a_publication_above_the_message_limit_is_cut_and_a_list_has_all_of_it()
 }
 
 #[tokio::test]
-async fn a_stuck_client_delays_nobody_and_is_cancelled() {
+async fn a_stuck_client_delays_no_other_and_is_cancelled() {
     let served =
         served_by(EmbeddedEtcd::builder().history(50, 64 << 20).stall_timeout(Duration::from_millis(300)))
             .await;

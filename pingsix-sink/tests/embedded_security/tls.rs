@@ -164,7 +164,7 @@ async fn with_tls_any_address_may_be_served() {
 }
 
 #[tokio::test]
-async fn plaintext_is_refused_and_hurts_nobody() {
+async fn plaintext_is_refused_and_hurts_no_other_client() {
     let authority = Authority::new("server");
     let served = served(authority.issue(1).server()).await;
     let mut watcher =
@@ -188,7 +188,7 @@ async fn plaintext_is_refused_and_hurts_nobody() {
 }
 
 #[tokio::test]
-async fn a_handshake_that_does_not_end_holds_up_nobody_and_is_ended() {
+async fn an_endless_handshake_delays_no_other_client_and_is_ended() {
     let authority = Authority::new("server");
     let tls = authority.issue(1).server().handshake_timeout(Duration::from_millis(300));
     let served = served(tls).await;

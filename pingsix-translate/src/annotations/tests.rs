@@ -879,7 +879,7 @@ fn an_unusable_value_of_one_annotation_leaves_the_others() {
 }
 
 #[test]
-fn the_status_of_responses_is_one_that_apisix_accepts() {
+fn statuses_of_responses_are_those_that_apisix_accepts() {
     let read = |status| {
         apisix(&[("enable-response-rewrite", "true"), ("response-rewrite-status-code", status)])
             .response_status

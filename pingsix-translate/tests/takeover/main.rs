@@ -181,7 +181,7 @@ fn refused(translation: &Translation) -> Vec<String> {
     refused.map(|problem| problem.object.to_string()).collect()
 }
 
-fn assert_nobody_else_is_refused(translation: &Translation, object: &str) {
+fn assert_only_one_object_is_refused(translation: &Translation, object: &str) {
     let refused = refused(translation);
     assert!(refused.iter().all(|other| other == object), "{refused:?}");
 }
@@ -471,12 +471,12 @@ fn certificates_that_do_not_fit_are_those_of_the_youngest() {
         assert_eq!(get(plane, "shop.example.com", "/"), "a");
         assert_eq!(get(plane, "plain.example.com", "/"), "a");
         assert!(server_names(&translation).contains("shop.example.com"));
-        assert_nobody_else_is_refused(&translation, "Ingress b/large");
+        assert_only_one_object_is_refused(&translation, "Ingress b/large");
     }
 }
 
 #[test]
-fn an_older_certificate_that_is_too_large_keeps_nobody_else_out() {
+fn an_older_certificate_that_is_too_large_keeps_no_other_out() {
     let mut objects = world();
     add_secret(&mut objects, "b", "large.example.com", 30_000);
     add_tls(&mut objects, ("b", "large", 2020), "large.example.com", &names(7));
@@ -485,7 +485,7 @@ fn an_older_certificate_that_is_too_large_keeps_nobody_else_out() {
     let translation = run_ingress(&objects, Budget { bytes: 20_000, ..Budget::default() });
     assert_eq!(get(plane(&translation), "shop.example.com", "/"), "a");
     assert!(server_names(&translation).contains("shop.example.com"));
-    assert_nobody_else_is_refused(&translation, "Ingress b/large");
+    assert_only_one_object_is_refused(&translation, "Ingress b/large");
 }
 
 #[test]

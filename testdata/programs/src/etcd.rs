@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_does_not_answer_is_given_up_with_what_it_wrote() {
+    async fn a_silent_etcd_is_given_up_with_its_output() {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("etcd");
         fs::write(&program, "#!/bin/sh\necho it begins\nexec sleep 60\n").unwrap();

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_collector_that_answers_nothing_holds_nobody_up() {
+    fn a_silent_collector_delays_no_span() {
         // Connections are made, and wait to be accepted.
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let collector = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();

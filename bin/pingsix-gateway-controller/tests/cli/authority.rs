@@ -16,7 +16,7 @@ use crate::process::get;
 const SECRET: &str = "feed-authority";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_authority_is_kept_in_a_secret_and_its_keys_are_shown_to_nobody() {
+async fn the_authority_is_kept_in_a_secret_and_no_output_shows_its_keys() {
     let Some(shop) = Shop::start().await else { return };
     let arguments = [
         "--debug-address=127.0.0.1:0",

@@ -13,7 +13,7 @@ fn random(random: &mut fastrand::Rng) -> Vec<u8> {
 }
 
 #[test]
-fn any_bytes_of_clients_and_documents_harm_nobody() {
+fn any_bytes_of_clients_and_documents_harm_no_other_client() {
     let mut rng = fastrand::Rng::with_seed(1);
     for round in 0..300 {
         let bytes = random(&mut rng);

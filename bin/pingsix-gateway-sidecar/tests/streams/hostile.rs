@@ -128,7 +128,7 @@ fn a_hello_that_outlives_its_listener_is_rejected() {
 }
 
 #[test]
-fn a_reset_after_a_half_close_is_passed_on_though_nobody_sends() {
+fn a_reset_after_a_half_close_is_passed_on_without_any_traffic() {
     run(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = free_port();

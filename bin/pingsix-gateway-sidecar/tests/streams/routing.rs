@@ -4,7 +4,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use crate::support::*;
 
 #[test]
-fn weights_are_kept_and_a_rejected_share_goes_to_nobody() {
+fn weights_are_kept_and_a_rejected_share_goes_to_no_node() {
     run(async {
         let (a, b) = (Backend::start(b'a').await, Backend::start(b'b').await);
         let port = free_port();

@@ -114,7 +114,7 @@ fn all_forms_agree() {
 }
 
 #[test]
-fn without_the_flag_there_is_nobody_to_serve_them() {
+fn without_the_flag_no_data_plane_serves_streams() {
     let manifests = manifests();
     let run = manifests.check().exits(1);
     let run = run

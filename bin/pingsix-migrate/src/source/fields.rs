@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_nobody_takes_are_losses_and_are_not_quoted() {
+    fn fields_without_a_reader_are_losses_and_are_not_quoted() {
         let mut report = Report::default();
         let Value::Object(values) = json!({ "a": 1, "b": "hunter2", "c": [], "d": null }) else { panic!() };
         let mut fields = Fields::new(Place::object("X n/x"), values);

@@ -7,7 +7,7 @@ fn reception_of(accepted: Option<Revision>, refused: Option<(Revision, Arc<str>)
 }
 
 #[test]
-fn instances_that_go_keep_nobody_waiting_and_those_that_come_decide() {
+fn instances_that_go_delay_no_search_and_new_instances_decide() {
     for comes_back in [true, false] {
         let mut simulation = ready(8);
         for index in 0..8 {
@@ -59,7 +59,7 @@ fn instances_that_go_keep_nobody_waiting_and_those_that_come_decide() {
 }
 
 #[test]
-fn one_that_is_there_and_says_nothing_of_a_trial_does_not_stop_everything() {
+fn an_instance_without_a_report_on_a_trial_does_not_stop_the_search() {
     let mut simulation = ready(8);
     simulation.route("good-3", &[Poison]);
     assert_eq!(simulation.turn(), AcceptanceOutcome::Search);
@@ -79,7 +79,7 @@ fn one_that_is_there_and_says_nothing_of_a_trial_does_not_stop_everything() {
 }
 
 #[test]
-fn a_refusal_that_is_none_convicts_nobody() {
+fn a_refusal_of_accepted_content_convicts_no_object() {
     for rounds in 1..6 {
         for added in [1, 8] {
             for is_new in [false, true] {
@@ -163,7 +163,7 @@ fn mistaken_reports_hold_no_object_for_good_except_the_faulty_ones() {
 }
 
 #[test]
-fn one_that_is_paused_during_a_search_delays_it_for_no_longer_than_that() {
+fn a_paused_instance_delays_a_search_no_longer_than_its_pause() {
     for pauses_at in 1..6 {
         let mut simulation = ready(4);
         for index in 0..16 {

@@ -118,7 +118,7 @@ fn a_mended_object_is_tried_at_once_and_probation_leaves_no_record() {
 }
 
 #[test]
-fn an_author_of_refused_policies_delays_nobody_and_opens_nothing() {
+fn an_author_of_refused_policies_delays_no_other_and_opens_no_route() {
     for seed in 0..4 {
         let mut random = StdRng::seed_from_u64(seed);
         let mut siege = Siege::new();

@@ -92,7 +92,7 @@ fn two_that_tell_each_other_keep_nothing_alive() {
 }
 
 #[test]
-fn one_that_adopts_what_its_own_readers_refuse_searches_for_it_no_more() {
+fn a_replica_searches_no_more_for_an_object_of_an_adopted_quarantine() {
     let mut simulation = ready(20);
     let mut finder = ready(20);
     for simulation in [&mut simulation, &mut finder] {

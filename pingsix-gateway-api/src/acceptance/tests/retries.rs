@@ -44,7 +44,7 @@ fn an_object_that_is_held_back_is_tried_again_too() {
 }
 
 #[test]
-fn a_retry_ends_when_anything_changes_or_nobody_is_there() {
+fn a_retry_ends_with_any_change_and_without_instances() {
     for leaves in [false, true] {
         let mut simulation = ready(8);
         simulation.route("good-2", &[Poison]);

@@ -328,7 +328,7 @@ async fn objects_that_a_selector_hides_are_not_missing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_was_ready_stays_ready_whatever_happens_to_the_api_server() {
+async fn a_ready_controller_stays_ready_whatever_happens_to_the_api_server() {
     let mut rig = Rig::ready();
     // Watches are lost, and everything has to be read anew.
     for kind in Kind::ALL {

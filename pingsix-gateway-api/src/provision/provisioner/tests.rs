@@ -189,7 +189,7 @@ async fn a_rotation_does_not_wait_for_an_owner_that_never_had_a_certificate() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rotation_waits_for_what_runs_though_nobody_can_say_what_has_to_run() {
+async fn a_rotation_waits_for_running_processes_of_an_unknown_owner() {
     let env = ProvisionerEnv::start(|_| Fate::Served).await;
     let (first, _) = env.signing();
     env.wanted.send_modify(|wanted| {

@@ -69,7 +69,7 @@ async fn replicas_lead_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn by_default_one_that_is_killed_is_followed_within_fifteen_seconds() {
+async fn by_default_a_killed_leader_is_followed_within_fifteen_seconds() {
     let Some(cluster) = TestCluster::builder().crds(None).start_or_skip().await else { return };
     let client = cluster.admin();
     let (mut one, _stop, task) = stands(&client, defaults("one"));

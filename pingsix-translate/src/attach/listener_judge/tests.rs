@@ -80,7 +80,7 @@ fn plaintext_and_tls_on_one_port_all_lose_whatever_their_hostnames() {
 }
 
 #[test]
-fn a_listener_that_is_refused_anyway_disturbs_nobody() {
+fn a_listener_that_is_refused_anyway_disturbs_no_other() {
     let tcp = json!({"name": "b", "port": 80, "protocol": "TCP"});
     assert_eq!(
         states(&json!([http("a", 80, None), tcp, http("c", 80, Some("10.0.0.1"))])),

@@ -115,7 +115,7 @@ fn a_listener_is_refused_at_the_field_that_does_not_fit_its_protocol() {
 }
 
 #[test]
-fn a_listener_that_is_refused_takes_its_port_from_nobody() {
+fn a_refused_listener_takes_its_port_from_no_other() {
     for protocol in ["TCP", "UDP"] {
         let port = |name: &str, hostname: &str| json!({"name": name, "port": 5432, "protocol": protocol, "hostname": hostname});
         let mut objects = gateway(&json!([port("named", "a.test"), port("own", "")]));

@@ -352,7 +352,7 @@ fn a_terminating_listener_gets_every_chain_once() {
 }
 
 #[test]
-fn a_tls_route_without_a_usable_hostname_is_for_nobody() {
+fn a_tls_route_without_a_usable_hostname_serves_no_host() {
     for (hostnames, text) in [
         (json!([]), "spec.hostnames: A TLSRoute needs a hostname."),
         (json!(["10.0.0.1"]), "spec.hostnames[0]: \"10.0.0.1\" is not a hostname"),

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_not_shown_and_nobody_elses() {
+    fn a_token_is_not_shown_and_differs_from_others() {
         let (one, other) = (User::new("one", vec![]), User::new("one", vec![]));
         assert_ne!(one.token(), other.token());
         assert!(!format!("{one:?}").contains(one.token()));

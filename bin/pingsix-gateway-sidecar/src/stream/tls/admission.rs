@@ -128,7 +128,7 @@ mod tests {
     const SHORT_WAIT: Duration = Duration::from_millis(100);
 
     #[test]
-    fn one_that_waits_has_the_next_free_place() {
+    fn a_waiting_connection_has_the_next_free_place() {
         run(async {
             let admission = Admission::new(2, 1);
             let (one, two) = (admission.enter().await, admission.enter().await);

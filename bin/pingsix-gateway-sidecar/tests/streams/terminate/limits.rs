@@ -14,7 +14,7 @@ async fn stalled(authority: &Authority, port: u16, number: usize) -> Vec<TcpStre
 }
 
 #[test]
-fn clients_that_stall_keep_nobody_out() {
+fn clients_that_stall_keep_no_other_client_out() {
     run(async {
         let (backend, authority, port, mut world) = one_route().await;
         let plain = free_port();

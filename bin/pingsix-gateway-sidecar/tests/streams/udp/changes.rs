@@ -99,7 +99,7 @@ fn no_change_is_noticed_by_sessions_that_it_does_not_concern() {
 }
 
 #[test]
-fn a_route_that_rejects_drops_and_one_that_serves_again_serves() {
+fn a_rejecting_route_drops_datagrams_until_it_serves_again() {
     run(async {
         let (a, b) = (Node::named(b'a').await, Node::named(b'b').await);
         let port = free_port();

@@ -4,7 +4,7 @@ use super::*;
 use crate::support::*;
 
 #[test]
-fn weights_are_kept_and_a_rejected_share_goes_to_nobody() {
+fn weights_are_kept_and_a_rejected_share_goes_to_no_node() {
     run(async {
         let (a, b, none) = (Node::named(b'a').await, Node::named(b'b').await, Node::named(b'n').await);
         let (port, partly) = (free_port(), free_port());

@@ -205,7 +205,7 @@ async fn a_drain_waits_for_no_translation_and_withdraws_deleted_gateways() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_trial_that_nobody_waits_for_any_more_is_not_published() {
+async fn an_outdated_trial_is_not_published() {
     let mut rig = Rig::ready();
     rig.add_routes();
     let mut accepted = None;

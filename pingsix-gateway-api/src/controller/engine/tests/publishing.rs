@@ -320,7 +320,7 @@ async fn a_withdrawal_is_remembered_until_it_is_made() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_comes_back_while_it_is_withdrawn_is_there_in_the_end() {
+async fn a_gateway_that_comes_back_during_its_withdrawal_is_published() {
     let mut rig = Rig::with_blog();
     let held = rig.feed().held(BLOG);
     assert_ne!(held, Some(0));

@@ -12,7 +12,7 @@ use crate::fixture::generate::object;
 use crate::watch::Availability;
 
 #[tokio::test(start_paused = true)]
-async fn after_any_history_of_watches_one_that_was_ready_is_ready() {
+async fn after_any_history_of_watches_a_ready_controller_is_ready() {
     let mut listed = 0;
     for seed in 0..40 {
         let mut random = StdRng::seed_from_u64(seed);

@@ -162,7 +162,7 @@ async fn a_refused_object_is_found_and_statuses_are_true_all_the_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_follows_finds_what_is_refused_by_those_who_read_from_it() {
+async fn a_follower_finds_the_objects_that_its_own_readers_refuse() {
     let mut rig = Rig::ready_with(&[Place::Replica, Place::Shared]);
     rig.lead(false);
     let mut accepted = None;

@@ -33,7 +33,7 @@ impl Rig {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_follows_has_nothing_old_to_say_when_it_comes_to_lead() {
+async fn a_follower_writes_no_outdated_status_once_it_leads() {
     let mut rig = Rig::publishing_to(&[Place::Shared]).read();
     let (lead, leadership) = watch::channel(None);
     rig.engine.shared.leadership = Leadership::of(leadership);

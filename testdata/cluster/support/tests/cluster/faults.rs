@@ -11,7 +11,7 @@ use crate::support::{eventually, exists, make, names};
 const NO_ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[tokio::test]
-async fn a_paused_api_server_answers_nobody_until_it_goes_on() {
+async fn a_paused_api_server_answers_no_client_until_it_goes_on() {
     let Some(cluster) = TestCluster::builder().crds(None).start_or_skip().await else { return };
     let client = cluster.admin();
     make(&client, "before").await.unwrap();
