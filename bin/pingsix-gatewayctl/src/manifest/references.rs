@@ -40,6 +40,9 @@ pub(super) fn may_name(field: &str) -> bool {
 }
 
 /// The path of the reference of which a field is a part, and the kind that it names by default.
+///
+/// The references of `pingsix_translate::selection` are those of whole objects that decode. A finding has a field, and its object
+/// may not decode, so its reference is read from the manifest.
 fn innermost(field: &str) -> Option<(&str, Option<Kind>)> {
     const FIELDS: [(&str, Option<Kind>); 11] = [
         ("parentRefs", Some(Kind::Gateway)),
