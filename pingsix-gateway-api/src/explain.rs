@@ -185,8 +185,7 @@ impl<'a> PreparedPlane<'a> {
     pub fn plugin<C: PluginConfig>(&self, answer: &BriefAnswer<'a>) -> Option<C> {
         let config = self.plane.config;
         let route = config.route(&answer.route?.id)?;
-        let service = || config.service(route.service_id.as_deref()?)?.plugins.get::<C>();
-        route.plugins.get::<C>().or_else(service)?.ok()
+        config.plugin(route)?.ok()
     }
 
     /// The problems of an object.
@@ -290,6 +289,10 @@ fn request_line(request: &Request, port: Option<u16>) -> RequestLine {
 
 fn matched_route(plane: &Plane<'_>, key: &DocumentKey, route: &Route) -> MatchedRoute {
     let global = plane.config.global_rules().flat_map(|(_, rule)| rule.plugins.iter());
+    let service = route.service_id.as_ref().map(|id| DocumentKey::new(ResourceKind::Service, id));
+    let of_filters = service.filter(|key| plane.provenance.get(key) == Some(&Provenance::Filters));
+    let service = of_filters.and_then(|key| plane.config.service(&key.id));
+    let filters = service.into_iter().flat_map(|service| service.plugins.iter());
     let (mut host, mut purpose) = (None, None);
     match plane.provenance.get(key) {
         Some(Provenance::Rules { host: of_rules, .. }) => host = of_rules.as_ref().map(ToString::to_string),
@@ -308,7 +311,7 @@ fn matched_route(plane: &Plane<'_>, key: &DocumentKey, route: &Route) -> Matched
         path: path_in_words(route),
         methods: route.methods.clone(),
         priority: route.priority,
-        plugins: global.chain(route.plugins.iter()).map(|(name, _)| name.to_owned()).collect(),
+        plugins: global.chain(filters).chain(route.plugins.iter()).map(|(name, _)| name.to_owned()).collect(),
         policies: policies(plane, route),
         objects: Vec::new(),
         purpose,
@@ -401,7 +404,7 @@ fn answer(
 
 /// The answer of the responder to the instruction of the Route.
 fn redirect_of_responder(plane: &Plane<'_>, route: &DocumentKey, request: &Request) -> Option<Answer> {
-    let rewrite = plane.config.route(&route.id)?.plugins.get::<ProxyRewrite>()?.ok()?;
+    let rewrite: ProxyRewrite = plane.config.plugin(plane.config.route(&route.id)?)?.ok()?;
     let mut headers = HeaderMap::new();
     for header in rewrite.headers?.set {
         headers.append(HeaderName::from_bytes(header.name.as_bytes()).ok()?, header.value.parse().ok()?);

@@ -3,7 +3,7 @@
 //! The modules in the order of the data: [`plane`] spreads listeners over data planes and finds the zones of hosts of
 //! each; [`rows`] finds the rows of each zone, and [`budget`] the rows within the budget; [`table`] turns the rows of
 //! a zone into Routes with decision lists; [`closure`] makes the table independent of PingSIX's insertion order;
-//! [`decision`] lowers the lists, with [`redirect`] for filters, [`host`] for the hosts of requests, [`service`] for policies and
+//! [`decision`] lowers the lists, with [`redirect`] for filters, [`host`] for the hosts of requests, [`filters`] and [`service`] for plugins that Routes share, and
 //! [`upstream`] for targets; [`document`] writes Routes, [`shared`] the documents that they share, and [`naming`] gives ids. [`change`]
 //! holds a lowered data plane, and writes the documents that differ, at first from those of an empty table. [`lowering`] has the
 //! inputs of all of these, and [`room`] is the rest of a budget.
@@ -15,6 +15,7 @@ mod closure;
 mod data_plane;
 mod decision;
 mod document;
+mod filters;
 mod host;
 mod id;
 mod lowering;

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::closure::Closed;
 use super::decision::{Decided, Writer, origin_of};
+use super::filters::filters_of;
 use super::id::Name;
 use super::lowering::Lowering;
 use super::naming::Naming;
 use super::plane::RuleRef;
 use super::room::Room;
-use super::service::filters_of;
-use super::shared::Uses;
+use super::shared::{SharedKey, Uses};
 use super::table::{Answer, Groups, RowIndex, TableKey, TableRoute};
 use crate::model::{Hostname, Origin, Provenance, Refusal};
 use crate::normalise::PathKind;
@@ -33,7 +33,7 @@ impl<'a> Lowering<'a> {
         document.priority = route.key.priority(self.plane.zones[zone].guarded);
         let refused = writer.refused.into_iter().collect();
         if let Some(filters) = filters_of(&document) {
-            naming.request(filters, self);
+            naming.request(SharedKey::Filters(filters), self);
         }
         RouteDraft { document, origin, uses: naming.take_requested(), has_spellings, refused }
     }

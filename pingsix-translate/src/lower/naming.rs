@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::filters::MIN_FILTERED;
 use super::id::Ids;
 use super::lowering::Lowering;
 use super::plane::Plane;
-use super::service::MIN_FILTERED;
 use super::shared::{SharedKey, Uses};
 use super::ssl::{SslDocument, SslKey, id_of_certificate};
 use super::table::TableKey;

@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-use super::service::of_filters;
+use super::filters::of_filters;
 use crate::model::Kind;
 use crate::pingsix::plugin::{ProxyRewrite, SplitRule, TrafficSplit, WeightedUpstream};
 use crate::pingsix::{Document, DocumentKey, Plugins, ResourceKind, Route, json_len, listed_bytes};

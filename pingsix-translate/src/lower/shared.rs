@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::filters::{id_of_filters, of_filters};
 use super::id::Ids;
 use super::lowering::Lowering;
-use super::service::{
-    id_of_filters, id_of_policies, of_filters, of_policies, of_status as service_of_status,
-};
+use super::service::{id_of_policies, of_policies, of_status as service_of_status};
 use super::upstream::{id_of_backend, nowhere, of_backend, of_redirect, of_status};
 use crate::backends::{Action, Target};
 use crate::model::{ObjectKey, Provenance};

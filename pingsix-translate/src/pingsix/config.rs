@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 use super::document::Resource;
 use super::kind::canonical_prefix;
 use super::{
-    Document, DocumentKey, GlobalRule, KeyError, LazyDocument, ResourceKind, Route, Service, Ssl, Upstream,
+    Document, DocumentKey, GlobalRule, KeyError, LazyDocument, PluginConfig, ResourceKind, Route, Service,
+    Ssl, Upstream,
 };
 use crate::shared_map::SharedMap;
 
@@ -85,6 +86,16 @@ impl Config {
         let own = route.host_patterns();
         let service = || self.service(route.service_id.as_deref()?);
         if own.is_empty() { service().map_or(own, |service| &service.hosts) } else { own }
+    }
+
+    /// The configuration of a plugin of a Route or, if it has none of that name, of its service (`src/proxy/route.rs`).
+    ///
+    /// # Errors
+    ///
+    /// As [`Plugins::get`](super::Plugins::get).
+    pub fn plugin<C: PluginConfig>(&self, route: &Route) -> Option<Result<C, serde_json::Error>> {
+        let of_service = || self.service(route.service_id.as_deref()?)?.plugins.get();
+        route.plugins.get().or_else(of_service)
     }
 
     /// The number of documents.

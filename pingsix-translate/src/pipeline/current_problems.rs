@@ -27,8 +27,12 @@ impl CurrentProblems {
         if before == now {
             return;
         }
-        now.iter().for_each(|problem| self.add(problem));
-        before.iter().for_each(|problem| self.remove(problem));
+        for problem in now {
+            self.add(problem);
+        }
+        for problem in before {
+            self.remove(problem);
+        }
     }
 
     /// Replaces the problems of the sources that are read again for each translation.

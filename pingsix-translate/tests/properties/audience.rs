@@ -316,7 +316,7 @@ fn answered(plane: &DataPlane, router: &Router<'_>, request: &Request) -> String
     match &plane.provenance[&DocumentKey::new(ResourceKind::Upstream, id.clone())] {
         Provenance::Backend { port, .. } => port.to_string(),
         Provenance::Redirect => {
-            let plugins = crate::answer::plugins_of(plane, &route).unwrap();
+            let plugins = crate::answer::plugins_of(plane, route).unwrap();
             let (_, location) = crate::evaluate::instructed(&plugins, request).unwrap();
             location.unwrap()
         }

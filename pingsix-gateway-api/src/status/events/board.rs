@@ -70,20 +70,20 @@ impl EventBoard {
     /// Replaces the problems of an owner: a Gateway, a GatewayClass, an IngressClass, or an object that is judged by itself.
     /// A deleted owner has none.
     pub fn set(&self, owner: &ObjectKey, problems: impl Into<Problems>) {
-        self.record(Finder::Owner(owner.clone()), problems.into());
+        self.record(Finder::Owner(owner.clone()), &problems.into());
     }
 
     /// Sets the decoding problem of an object; `None` for decodable and deleted objects.
     pub fn undecodable(&self, object: &ObjectKey, problem: Option<Problem>) {
-        self.record(Finder::Watch(object.clone()), problem.into_iter().collect());
+        self.record(Finder::Watch(object.clone()), &problem.into_iter().collect());
     }
 
     /// Sets the problem that delays a rotation of the feed's authority; `None` without a delay.
     pub(crate) fn delays_rotation(&self, owner: &ObjectKey, problem: Option<Problem>) {
-        self.record(Finder::Provisioner(owner.clone()), problem.into_iter().collect());
+        self.record(Finder::Provisioner(owner.clone()), &problem.into_iter().collect());
     }
 
-    fn record(&self, finder: Finder, problems: Problems) {
+    fn record(&self, finder: Finder, problems: &Problems) {
         let mut content = self.0.content.lock();
         let before = if problems.is_empty() {
             content.found.remove(&finder)

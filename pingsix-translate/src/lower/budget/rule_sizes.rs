@@ -5,12 +5,12 @@ use std::sync::Arc;
 use super::row_sizes::{filter_bytes, name_bytes, row_bytes};
 use crate::attach::ServedName;
 use crate::backends::Action;
+use crate::lower::filters::{MIN_FILTERED, encode_filters};
 use crate::lower::host::host_bytes;
 use crate::lower::lowering::Lowering;
 use crate::lower::plane::RuleRef;
 use crate::lower::route_sizes::ROUTE_SIZES;
 use crate::lower::rows::Placement;
-use crate::lower::service::{MIN_FILTERED, key_of_filters};
 use crate::lower::shared::SharedKey;
 use crate::normalise::{Match, Path};
 use crate::pingsix::Plugins;
@@ -67,7 +67,7 @@ impl<'a> RuleSizes<'a> {
         let service = service.map(|filters| {
             let mut plugins = Plugins::default();
             filters.lower(None, None, &mut plugins);
-            key_of_filters(&plugins)
+            SharedKey::Filters(encode_filters(&plugins))
         });
         let prefix = lowering.prefix();
         let of_bytes = |bytes| match applied {

@@ -15,8 +15,12 @@ impl ShadowedParts {
     pub(super) fn update(&mut self, now: Provenances, problems: &mut CurrentProblems) {
         let before = std::mem::replace(&mut self.provenance, now);
         let ProvenanceDiff { removed, added } = ProvenanceDiff::between(&before, &self.provenance);
-        added.into_iter().flat_map(shadowed).for_each(|problem| problems.add(&problem));
-        removed.into_iter().flat_map(shadowed).for_each(|problem| problems.remove(&problem));
+        for problem in added.into_iter().flat_map(shadowed) {
+            problems.add(&problem);
+        }
+        for problem in removed.into_iter().flat_map(shadowed) {
+            problems.remove(&problem);
+        }
     }
 }
 
