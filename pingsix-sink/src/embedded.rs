@@ -198,6 +198,13 @@ impl EmbeddedEtcd {
         self.replica.readers.of(scope)
     }
 
+    /// Tells the server that the readers of `scope` have applied everything up to `revision`, as their status pages say. The
+    /// next change of a watch that [rests](Pace) after that revision is sent at once.
+    pub fn confirm(&self, scope: &Scope, revision: Revision) {
+        let issued = self.replica.read(store::Store::header);
+        self.replica.readers.confirm(scope, revision.get().min(issued));
+    }
+
     /// The number of open watches on keys of each scope with any.
     pub fn readers(&self) -> BTreeMap<Scope, usize> {
         self.replica.read(|store| self.replica.readers.by_scope(store))

@@ -40,6 +40,10 @@ pub trait Feed: Send + Sync {
         None
     }
 
+    /// Called when all readers of a scope have applied everything up to a revision, so that the next change need not wait for
+    /// them. Default: nothing.
+    fn confirm(&self, _scope: &Scope, _revision: Revision) {}
+
     /// Whether this replica may have issued the revision. Another replica with the same documents issues others.
     fn issued(&self, _revision: Revision) -> bool {
         true
@@ -69,6 +73,10 @@ impl Feed for EmbeddedEtcd {
 
     fn readers_changed(&self) -> Option<watch::Receiver<u64>> {
         Some(Self::readers_changed(self))
+    }
+
+    fn confirm(&self, scope: &Scope, revision: Revision) {
+        Self::confirm(self, scope, revision);
     }
 
     fn issued(&self, revision: Revision) -> bool {

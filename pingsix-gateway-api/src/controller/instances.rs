@@ -22,6 +22,9 @@ use crate::delivery::status_page::{
 /// The interval of polls while a confirmation is pending.
 const FAST_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
+/// The interval of the first polls while a change waits for the confirmation of an earlier one.
+const HURRIED_POLL_INTERVAL: Duration = Duration::from_millis(4);
+
 /// The interval of polls while a confirmation is pending for a long time. An unreachable instance, or an instance of
 /// another replica, may never confirm.
 const SLOW_POLL_INTERVAL: Duration = Duration::from_secs(2);
@@ -160,11 +163,14 @@ impl Poll {
     async fn run(mut self) {
         // The awaited revision, and the time since when.
         let mut awaited: Option<(Option<i64>, Instant)> = None;
+        // A revision whose confirmation later changes wait for.
+        let mut overtaken: Option<i64> = None;
         loop {
             let Ok(revision) = self.published.wait_for(Option::is_some).await.map(|revision| *revision)
             else {
                 return;
             };
+            overtaken = overtaken.or_else(|| awaited.filter(|(last, _)| *last != revision)?.0);
             self.ask().await;
             let counts = |url: &StatusUrl, page: &Result<StatusPage, PageError>| {
                 self.urls.contains(url) || page.as_ref().is_ok_and(|page| page.refusal().is_some())
@@ -177,8 +183,12 @@ impl Poll {
                 (Instant::now(), read.values().all(|page| page.as_ref().is_ok_and(|page| !is_behind(page))));
             let since = awaited.filter(|(last, _)| *last == revision).map_or(now, |(_, since)| since);
             awaited = (!is_confirmed).then_some((revision, since));
+            let confirms = |page: &StatusPage| Some(page.published_revision) >= overtaken;
+            if read.values().flatten().all(confirms) {
+                overtaken = None;
+            }
             let pause = if read.values().flatten().any(is_behind) {
-                poll_interval(now - since)
+                poll_interval(now - since, overtaken.is_some())
             } else {
                 // Only unreadable pages are awaited.
                 let failed = self.results.values().filter(|result| result.failures > 0);
@@ -216,9 +226,13 @@ fn back_off(failures: u32) -> Duration {
     if failures == 0 { Duration::ZERO } else { doubled(FAST_POLL_INTERVAL, failures, IDLE_POLL_INTERVAL) }
 }
 
-/// The interval of polls after this time.
-fn poll_interval(waited: Duration) -> Duration {
-    (waited / POLLS_PER_WAIT).clamp(FAST_POLL_INTERVAL, SLOW_POLL_INTERVAL)
+/// The interval of polls after this time. While a change waits for a confirmation, polls are frequent at first.
+fn poll_interval(waited: Duration, is_hurried: bool) -> Duration {
+    if is_hurried && waited < FAST_POLL_INTERVAL {
+        (waited / 2).max(HURRIED_POLL_INTERVAL)
+    } else {
+        (waited / POLLS_PER_WAIT).clamp(FAST_POLL_INTERVAL, SLOW_POLL_INTERVAL)
+    }
 }
 
 #[cfg(test)]
@@ -320,10 +334,14 @@ mod tests {
     #[test]
     fn an_instance_that_never_confirms_is_asked_less_often() {
         let seconds = |seconds: u64| Duration::from_secs(seconds);
-        assert_eq!(poll_interval(Duration::ZERO), FAST_POLL_INTERVAL);
-        assert_eq!(poll_interval(seconds(2)), FAST_POLL_INTERVAL);
-        assert_eq!(poll_interval(seconds(10)), seconds(1));
-        assert_eq!(poll_interval(seconds(3_600)), SLOW_POLL_INTERVAL);
+        for is_hurried in [false, true] {
+            assert_eq!(poll_interval(seconds(2), is_hurried), FAST_POLL_INTERVAL);
+            assert_eq!(poll_interval(seconds(10), is_hurried), seconds(1));
+            assert_eq!(poll_interval(seconds(3_600), is_hurried), SLOW_POLL_INTERVAL);
+        }
+        assert_eq!(poll_interval(Duration::ZERO, false), FAST_POLL_INTERVAL);
+        assert_eq!(poll_interval(Duration::ZERO, true), HURRIED_POLL_INTERVAL);
+        assert_eq!(poll_interval(Duration::from_millis(40), true), Duration::from_millis(20));
     }
 
     #[tokio::test]

@@ -268,6 +268,13 @@ impl SinkRouter {
         sinks.first().and_then(|sink| sink.served()).is_none_or(|feed| feed.issued(revision))
     }
 
+    /// Tells the feed of a scope that all its readers have applied everything up to a revision.
+    pub(super) fn confirm(&self, scope: &Scope, revision: Revision) {
+        if let Some(feed) = self.sinks(scope).first().and_then(|sink| sink.served()) {
+            feed.confirm(scope, revision);
+        }
+    }
+
     /// Exchanges readers with the other replicas until it is stopped.
     pub(crate) async fn exchange_readers(self: Arc<Self>, stop: CancellationToken) {
         let Some((replicas, leadership)) = self.replicas.clone().zip(self.leadership.clone()) else { return };

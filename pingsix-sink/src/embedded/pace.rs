@@ -8,7 +8,7 @@ use super::store::ScopeSize;
 ///
 /// PingSIX reads its whole configuration again for every response, so the interval grows with the watched documents:
 /// their number and their bytes times the cost of each, between two bounds. A watch without a response within the interval receives a
-/// change at once.
+/// change at once, and so does one whose reader has [confirmed](super::EmbeddedEtcd::confirm) the last response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     per_document: Duration,

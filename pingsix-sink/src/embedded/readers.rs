@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
@@ -34,8 +35,25 @@ struct Open {
 #[derive(Debug)]
 struct OpenWatch {
     range: KeyRange,
-    /// Wakes the stream of the watch.
-    stream: Arc<Notify>,
+    stream: Arc<StreamSignals>,
+}
+
+/// The signals to a stream of watches.
+#[derive(Debug, Default)]
+pub(super) struct StreamSignals {
+    /// Notified of a change for one of the watches.
+    pub(super) changed: Notify,
+    /// Notified of a confirmation.
+    pub(super) confirmed: Notify,
+    /// The highest confirmed revision.
+    revision: AtomicI64,
+}
+
+impl StreamSignals {
+    /// The highest revision that the readers of one of the watches have confirmed; 0 before the first confirmation.
+    pub(super) fn confirmed_revision(&self) -> i64 {
+        self.revision.load(Ordering::Relaxed)
+    }
 }
 
 impl Default for Readers {
@@ -79,7 +97,7 @@ impl Open {
 
 impl Readers {
     /// Registers a watch and its stream until the guard is dropped.
-    pub(super) fn enter(&self, range: KeyRange, stream: Arc<Notify>) -> WatchGuard {
+    pub(super) fn enter(&self, range: KeyRange, stream: Arc<StreamSignals>) -> WatchGuard {
         let mut open = self.0.open.lock();
         open.last += 1;
         let id = open.last;
@@ -98,7 +116,17 @@ impl Readers {
     pub(super) fn wake(&self, scope: &Scope) {
         let open = self.0.open.lock();
         for watch in open.overlapping(scope) {
-            watch.stream.notify_one();
+            watch.stream.changed.notify_one();
+        }
+    }
+
+    /// Tells the streams that watch keys of `scope` that their clients have applied everything up to a revision.
+    pub(super) fn confirm(&self, scope: &Scope, revision: i64) {
+        let open = self.0.open.lock();
+        for watch in open.overlapping(scope) {
+            if watch.stream.revision.fetch_max(revision, Ordering::Relaxed) < revision {
+                watch.stream.confirmed.notify_one();
+            }
         }
     }
 
@@ -148,12 +176,12 @@ mod tests {
     #[test]
     fn a_publication_wakes_the_streams_that_watch_its_scope() {
         let readers = Readers::default();
-        let [one, other] = [(); 2].map(|()| Arc::new(Notify::new()));
+        let [one, other] = [(); 2].map(|()| Arc::<StreamSignals>::default());
         let _one = readers.enter(KeyRange::new("/a/x/", "/a/x0"), Arc::clone(&one));
         let _other = readers.enter(KeyRange::new("/a/y/", "/a/y0"), Arc::clone(&other));
         readers.wake(&scope("/a/x"));
-        let is_woken = |stream: &Notify| {
-            let mut woken = std::pin::pin!(stream.notified());
+        let is_woken = |stream: &StreamSignals| {
+            let mut woken = std::pin::pin!(stream.changed.notified());
             woken.as_mut().enable()
         };
         assert_eq!((is_woken(&one), is_woken(&other)), (true, false));

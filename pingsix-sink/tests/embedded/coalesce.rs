@@ -7,7 +7,7 @@ use crate::wire::{Served, Watcher, events, watch_under};
 use bytes::Bytes;
 use pingsix_sink::contract::documents::{desired, document, scope};
 use pingsix_sink::embedded::{Builder, Pace};
-use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Sink};
+use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Revision, Sink};
 use pingsix_test_programs::proto::etcdserverpb::WatchResponse;
 use pingsix_test_programs::proto::mvccpb::KeyValue;
 use prost::Message;
@@ -74,6 +74,38 @@ async fn an_idle_watch_receives_a_change_at_once_and_a_burst_as_one_response() {
     served.etcd.publish(&numbered(&[102], 9)).await.unwrap();
     assert_eq!(events(&watcher.next().await), ["PUT /p/web/routes/0=102"]);
     assert!(started.elapsed() < REST / 2, "it had rested long enough: {:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn a_confirmed_watch_does_not_rest() {
+    const REST: Duration = Duration::from_mins(10);
+    /// A change that does not wait is sent within this time.
+    const SHORT_WAIT: Duration = Duration::from_millis(30);
+    let served = served(EmbeddedEtcd::builder().pace(pace(REST / 10))).await;
+    let mut watcher = watcher(&served).await;
+    let scope = scope("/p/web");
+    let confirm = |revision| served.etcd.confirm(&scope, Revision::new(revision).unwrap());
+    for value in 1..20 {
+        let published = served.etcd.publish(&numbered(&[value], 9)).await.unwrap().revision.get();
+        if value % 2 == 0 {
+            // The change waits for the confirmation of the one before. One of another revision does not count.
+            confirm(published - 2);
+            tokio::time::sleep(SHORT_WAIT).await;
+            assert_eq!(served.etcd.stats().watch_responses, value as u64 - 1);
+            confirm(published - 1);
+        }
+        assert_eq!(events(&watcher.next().await), [format!("PUT /p/web/routes/0={value}")]);
+        if value % 2 == 0 {
+            confirm(published);
+        }
+    }
+    // A revision that was never issued confirms nothing of the future.
+    confirm(i64::MAX);
+    served.etcd.publish(&numbered(&[20], 9)).await.unwrap();
+    watcher.next().await;
+    served.etcd.publish(&numbered(&[21], 9)).await.unwrap();
+    tokio::time::sleep(SHORT_WAIT).await;
+    assert_eq!(served.etcd.stats().watch_responses, 20);
 }
 
 #[tokio::test]

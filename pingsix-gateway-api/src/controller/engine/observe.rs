@@ -97,6 +97,9 @@ impl Observe {
                 let read = Revision::new(page.observed_revision);
                 page.is_elsewhere = read.is_some_and(|read| !shared.sinks.issued(&scope, read));
             }
+            if let Some(revision) = confirmed_by_all(pages) {
+                shared.sinks.confirm(&scope, revision);
+            }
             self.peers.compare(shared, data_plane, &scope, pages);
             log_other_versions(&shared.deliveries, data_plane, pages);
         }
@@ -182,6 +185,16 @@ impl Observe {
         });
         ended.collect()
     }
+}
+
+/// The revision that all instances have published, apart from those that read from other replicas.
+fn confirmed_by_all(pages: &InstancePages) -> Option<Revision> {
+    let published = |page: &Result<StatusPage, PageError>| match page {
+        Ok(page) if page.is_elsewhere => None,
+        Ok(page) => Some(page.published_revision),
+        Err(_) => Some(0),
+    };
+    pages.values().filter_map(published).min().and_then(Revision::new)
 }
 
 /// Reports the changed delivery of a data plane.

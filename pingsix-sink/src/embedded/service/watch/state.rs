@@ -16,8 +16,9 @@ pub(super) struct WatchState {
     pub(super) wanted: Wanted,
     /// The position: everything below this revision was sent.
     pub(super) next: i64,
-    /// The end of its rest, during which it receives nothing.
-    rest: Option<Instant>,
+    /// The end of its rest, during which it receives nothing, and the revision that it received before. The rest also ends when
+    /// the client has confirmed that revision.
+    rest: Option<(Instant, i64)>,
     /// The states that its client has while it rests; the history may forget them. The next change is sent after the
     /// rest, so they cost what changes in one rest.
     held: Option<HeldStates>,
@@ -60,13 +61,14 @@ impl WatchState {
         }
     }
 
-    /// The end of its rest, if it rests.
-    pub(super) fn rest_end(&self) -> Option<Instant> {
-        self.rest
+    /// The end of its rest, if it rests after this confirmation.
+    pub(super) fn rest_end(&self, confirmed: i64) -> Option<Instant> {
+        self.rest.filter(|(_, sent)| *sent > confirmed).map(|(until, _)| until)
     }
 
-    pub(super) fn begin_rest(&mut self, until: Instant, held: HeldStates) {
-        (self.rest, self.held) = (Some(until), Some(held));
+    /// Begins a rest after everything up to a revision was sent.
+    pub(super) fn begin_rest(&mut self, until: Instant, sent: i64, held: HeldStates) {
+        (self.rest, self.held) = (Some((until, sent)), Some(held));
     }
 
     /// Ends the rest and returns the states that the client has.

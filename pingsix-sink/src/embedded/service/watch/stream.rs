@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::{Either, pending};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout};
 use tonic::{Status, Streaming};
 
@@ -14,6 +14,7 @@ use super::channel::{ResponseSender, StreamClosed};
 use super::state::{WatchPermits, WatchState};
 use crate::embedded::batch::{Batch, Wanted};
 use crate::embedded::peer::Peer;
+use crate::embedded::readers::StreamSignals;
 use crate::embedded::service::{Services, header, refusal};
 use crate::embedded::store::{Compacted, EVENT_OVERHEAD, KeyRange, Store, StoreError};
 use crate::proto::etcdserverpb::watch_request::RequestUnion;
@@ -84,8 +85,7 @@ pub(super) struct WatchStream {
     requests: Streaming<WatchRequest>,
     sender: ResponseSender,
     watches: BTreeMap<i64, WatchState>,
-    /// Notified of a change for one of the watches.
-    changed: Arc<Notify>,
+    signals: Arc<StreamSignals>,
     next_id: i64,
     progress_requested: bool,
 }
@@ -104,7 +104,7 @@ impl WatchStream {
             requests,
             sender,
             watches: BTreeMap::new(),
-            changed: Arc::default(),
+            signals: Arc::default(),
             next_id: 0,
             progress_requested: false,
         }
@@ -151,7 +151,8 @@ impl WatchStream {
                     Ok(None) | Err(_) => return Ok(()),
                 },
                 // Without the condition, each change would wake a hundred resting streams.
-                () = self.changed.notified(), if !progress.all_rest => {}
+                () = self.signals.changed.notified(), if !progress.all_rest => {}
+                () = self.signals.confirmed.notified() => {}
                 () = rested => {}
                 () = std::future::ready(()), if progress.more => {}
             }
@@ -225,7 +226,7 @@ impl WatchStream {
             return self.end_watch(id, WatchEnd::Compacted(header)).await;
         }
         let replica = &self.services.replica;
-        let present = (present, replica.readers.enter(range.clone(), Arc::clone(&self.changed)));
+        let present = (present, replica.readers.enter(range.clone(), Arc::clone(&self.signals)));
         let wanted = Wanted { range, with_previous: request.prev_kv };
         self.watches.insert(id, WatchState::new(id, wanted, next, &request, present));
         Ok(())
@@ -334,7 +335,8 @@ impl WatchStream {
             }
             Err(compacted) => return Ok(Err(compacted.into())),
         }
-        if let Some(rest) = watch.rest_end().filter(|rest| *rest > Instant::now()) {
+        let rest = watch.rest_end(self.signals.confirmed_revision());
+        if let Some(rest) = rest.filter(|rest| *rest > Instant::now()) {
             return Ok(Ok(Progress { rest: Some(rest), more: false, all_rest: true }));
         }
         self.send_latest(watch).await
@@ -383,7 +385,7 @@ impl WatchStream {
             let range = &watch.wanted.range;
             let until = Instant::now().checked_add(replica.options.pace.of(store.size_of_range(range)));
             if let Some(until) = until.filter(|_| !batch.more) {
-                watch.begin_rest(until, store.states(range));
+                watch.begin_rest(until, batch.reached, store.states(range));
             }
         }
         Ok(Ok(Progress { more: batch.more, ..Progress::default() }))
