@@ -166,7 +166,11 @@ fn upstream() -> Vec<(String, Value)> {
 }
 
 fn header(plugin: &str) -> Value {
-    json!({plugin: {"headers": {"add": [{"name": "x-name", "value": "value"}]}}})
+    let header = match plugin {
+        "proxy-rewrite" => json!([{"name": "x-name", "value": "value"}]),
+        _ => json!({"x-name": "value"}),
+    };
+    json!({plugin: {"headers": {"set": header}}})
 }
 
 fn abort() -> Value {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use std::sync::Arc;
 
-use pingsix_translate::pingsix::{DocumentKey, ResourceKind, Route};
+use pingsix_translate::pingsix::{DocumentKey, ResourceKind};
 use pingsix_translate::{CertificateReference, DataPlane, Kind, ObjectKey, Origin, Provenance, Section};
 
 /// The sources of the documents that a message of PingSIX names. The ids in the message are a hint and no proof.
@@ -24,25 +24,17 @@ pub(crate) fn named_sources(message: &str, plane: &DataPlane) -> BTreeSet<Origin
             .map(|kind| DocumentKey::new(kind, word))
         })
         .collect();
-    let (of_filters, others): (Vec<_>, Vec<_>) = keys
-        .iter()
-        .filter_map(|key| Some((key, plane.provenance.get(key)?)))
-        .partition(|(_, provenance)| **provenance == Provenance::Filters);
-    let mut named: BTreeSet<Origin> =
-        others.into_iter().flat_map(|(_, provenance)| sources(provenance)).collect();
-    if !of_filters.is_empty() {
-        let services: BTreeSet<&str> = of_filters.iter().map(|(key, _)| key.id.as_str()).collect();
-        named.extend(sources_of_filters(&services, plane));
-    }
-    named
-}
-
-/// The rules whose filters these services hold.
-fn sources_of_filters(services: &BTreeSet<&str>, plane: &DataPlane) -> Vec<Origin> {
-    let has_service = |route: &Route| route.service_id.as_deref().is_some_and(|id| services.contains(id));
-    let config = plane.config.detached();
-    let routes = config.routes().filter(|(_, route)| has_service(route));
-    routes.filter_map(|(key, _)| plane.provenance.get(key)).flat_map(sources).collect()
+    keys.iter()
+        .flat_map(|key| match plane.provenance.get(key) {
+            // The rules whose filters the service has.
+            Some(Provenance::Filters) => {
+                let routes = plane.config.referring(key);
+                routes.filter_map(|route| plane.provenance.get(route)).flat_map(sources).collect()
+            }
+            Some(provenance) => sources(provenance),
+            None => Vec::new(),
+        })
+        .collect()
 }
 
 fn sources(provenance: &Provenance) -> Vec<Origin> {

@@ -1,4 +1,4 @@
-//! Services of filters: Routes with equal filters have one service, if they are [`MIN_FILTERED`] at least.
+//! Services of filters: Routes with equal filters have one service, if they are [`MIN_ROUTES_TO_SHARE`] at least.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::pingsix::{Document, PluginConfig, Plugins, Route, Service};
 
 /// The number of Routes with equal filters from which they have a service. A service costs PingSIX as much as the plugins of two
 /// Routes. When a Route with these filters comes or goes, at most two others change.
-pub(super) const MIN_FILTERED: usize = 3;
+pub(super) const MIN_ROUTES_TO_SHARE: usize = 3;
 
 /// The filters of a Route that it may share, as JSON: all plugins but the choice of upstreams. A Route with policies has their
 /// service.

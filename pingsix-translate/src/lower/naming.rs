@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::filters::MIN_FILTERED;
+use super::filters::MIN_ROUTES_TO_SHARE;
 use super::id::Ids;
 use super::lowering::Lowering;
 use super::plane::Plane;
@@ -30,14 +30,14 @@ struct SharedDocument {
     /// The number of Routes that use it, or that would if it existed.
     routes: usize,
     /// Of a service of filters.
-    filtered: Option<Box<Filtered>>,
+    filter_users: Option<Box<FilterUsers>>,
 }
 
 /// Routes with equal filters.
 #[derive(Debug)]
-struct Filtered {
+struct FilterUsers {
     routes: BTreeSet<Arc<TableKey>>,
-    /// Whether PingSIX accepts the filters. Others stay on their Routes, whose rules are then to blame.
+    /// Whether PingSIX accepts the filters. Refused filters stay on their Routes, so that the refusal names a rule.
     is_accepted: bool,
 }
 
@@ -49,12 +49,12 @@ impl Naming {
     pub(super) fn request(&mut self, key: SharedKey, lowering: &Lowering<'_>) -> Option<String> {
         if !self.shared.contains_key(&key) {
             let id: Box<str> = key.make_id(lowering, &mut self.ids)?.into();
-            let filtered = matches!(key, SharedKey::Filters(_)).then(|| {
+            let filter_users = matches!(key, SharedKey::Filters(_)).then(|| {
                 let is_accepted = written(&key, &id, lowering)
                     .is_some_and(|(key, document, _)| !summary(&key, &document).has_violations);
-                Box::new(Filtered { routes: BTreeSet::new(), is_accepted })
+                Box::new(FilterUsers { routes: BTreeSet::new(), is_accepted })
             });
-            self.shared.insert(key.clone(), SharedDocument { id, routes: 0, filtered });
+            self.shared.insert(key.clone(), SharedDocument { id, routes: 0, filter_users });
         }
         let id = self.shared.get(&key).map(|document| document.id.to_string());
         self.requested.insert(key);
@@ -76,8 +76,8 @@ impl Naming {
         &'s self,
         policies: &'s BTreeSet<Arc<ObjectKey>>,
     ) -> impl Iterator<Item = &'s SharedKey> {
-        // Services come behind upstreams.
-        let services = self.shared.range(SharedKey::Status(0)..);
+        // Services come behind upstreams, and those of filters last.
+        let services = self.shared.range(SharedKey::Status(0)..SharedKey::Filters(Arc::from("")));
         services.map(|(key, _)| key).filter(|key| key.has_any(policies))
     }
 
@@ -85,8 +85,8 @@ impl Naming {
     pub(super) fn add_use(&mut self, key: &SharedKey, route: &Arc<TableKey>) {
         if let Some(document) = self.shared.get_mut(key) {
             document.routes += 1;
-            if let Some(filtered) = &mut document.filtered {
-                filtered.routes.insert(route.clone());
+            if let Some(users) = &mut document.filter_users {
+                users.routes.insert(route.clone());
             }
         }
     }
@@ -95,8 +95,8 @@ impl Naming {
     pub(super) fn drop_use(&mut self, key: &SharedKey, route: &TableKey) {
         if let Some(document) = self.shared.get_mut(key) {
             document.routes = document.routes.saturating_sub(1);
-            if let Some(filtered) = &mut document.filtered {
-                filtered.routes.remove(route);
+            if let Some(users) = &mut document.filter_users {
+                users.routes.remove(route);
             }
         }
     }
@@ -108,9 +108,9 @@ impl Naming {
 
     /// Whether a document exists: a Route uses it, or enough Routes have its filters.
     pub(super) fn exists(&self, key: &SharedKey) -> bool {
-        self.shared.get(key).is_some_and(|document| match &document.filtered {
+        self.shared.get(key).is_some_and(|document| match &document.filter_users {
             None => document.routes > 0,
-            Some(filtered) => filtered.is_accepted && document.routes >= MIN_FILTERED,
+            Some(users) => users.is_accepted && document.routes >= MIN_ROUTES_TO_SHARE,
         })
     }
 
@@ -120,12 +120,12 @@ impl Naming {
     }
 
     /// The Routes with these filters.
-    pub(super) fn filtered(&self, key: &SharedKey) -> impl Iterator<Item = &Arc<TableKey>> {
+    pub(super) fn routes_with(&self, key: &SharedKey) -> impl Iterator<Item = &Arc<TableKey>> {
         self.shared
             .get(key)
-            .and_then(|document| document.filtered.as_ref())
+            .and_then(|document| document.filter_users.as_ref())
             .into_iter()
-            .flat_map(|filtered| &filtered.routes)
+            .flat_map(|users| &users.routes)
     }
 
     /// The key of a shared document, if it has an id.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Problem;
 use crate::shared_map::{Change, SharedMap};
 
-/// A sorted set of problems. A copy is cheap, and shares with the original what later changes leave alone.
+/// A sorted set of problems. Copies are cheap, and share their unchanged parts.
 ///
 /// The set counts how often a problem was added, because several sources may have the same one.
 #[derive(Clone, Default)]

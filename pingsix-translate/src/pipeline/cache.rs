@@ -311,7 +311,7 @@ impl<O: Owner> TranslationCache<O> {
             verdicts: self.verdicts.clone(),
             slab: &self.slab,
             problems: &mut self.problems,
-            read_again: of_others.cloned().chain(of_certificates).collect(),
+            recomputed: of_others.cloned().chain(of_certificates).collect(),
         };
         let translation = self.owner.translation(snapshot, references, served);
         self.problems.clear_changed();

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use crate::model::{ObjectKey, Problem, Problems};
 
-/// The current problems. Sources that are read again for each translation are compared; the others tell their changes, so
-/// thousands of problems cost a change of another object nothing.
+/// The current problems. Routes and Ingresses add and remove theirs when they change, so thousands of them cost a change of
+/// another object nothing. The rest is compared with the last translation.
 #[derive(Debug, Default)]
 pub(super) struct CurrentProblems {
     all: Problems,
-    /// Those of the sources that are read again for each translation. Sorted, without repetitions.
-    read_again: Vec<Problem>,
+    /// Those that are computed for each translation. Sorted, without repetitions.
+    recomputed: Vec<Problem>,
     /// The objects with changed problems.
     changed: BTreeSet<Arc<ObjectKey>>,
 }
@@ -35,12 +35,12 @@ impl CurrentProblems {
         }
     }
 
-    /// Replaces the problems of the sources that are read again for each translation.
-    pub(super) fn replace_read_again(&mut self, mut now: Vec<Problem>) {
+    /// Replaces the problems that are computed for each translation.
+    pub(super) fn replace_recomputed(&mut self, mut now: Vec<Problem>) {
         now.sort();
         now.dedup();
-        let before = std::mem::replace(&mut self.read_again, now);
-        let (mut old, mut new) = (before.iter().peekable(), self.read_again.iter().peekable());
+        let before = std::mem::replace(&mut self.recomputed, now);
+        let (mut old, mut new) = (before.iter().peekable(), self.recomputed.iter().peekable());
         while let Some(order) = match (old.peek(), new.peek()) {
             (None, None) => None,
             (Some(_), None) => Some(std::cmp::Ordering::Less),
@@ -66,7 +66,7 @@ impl CurrentProblems {
         self.all.remove(problem);
     }
 
-    /// The objects with changed problems since the last translation, apart from those of sources that are read again.
+    /// The objects with changed problems since the last translation, apart from those that are computed for each translation.
     pub(super) const fn changed(&self) -> &BTreeSet<Arc<ObjectKey>> {
         &self.changed
     }

@@ -163,7 +163,7 @@ impl Owner for GatewayOwner {
         references: &References<'_>,
         served: RouteResults<'_>,
     ) -> Translation {
-        let RouteResults { data_planes, stream_planes, counts, verdicts, slab, problems, read_again } =
+        let RouteResults { data_planes, stream_planes, counts, verdicts, slab, problems, recomputed } =
             served;
         self.shadowed.update(provenances(&data_planes));
         self.shadowed.judge(&self.context.gateway, slab, problems);
@@ -172,7 +172,7 @@ impl Owner for GatewayOwner {
             references,
             (counts, verdicts),
             &self.policies,
-            (problems, read_again),
+            (problems, recomputed),
         );
         Translation {
             data_planes,

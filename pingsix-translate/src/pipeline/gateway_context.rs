@@ -182,7 +182,7 @@ impl GatewayContext {
             affected.mark(key, set.generation, (&mut set.conditions, &mut set.listeners));
         }
         problems.extend(self.problems.iter().cloned());
-        current.replace_read_again(problems);
+        current.replace_recomputed(problems);
         Verdicts {
             gateway: Some(gateway),
             listener_sets,

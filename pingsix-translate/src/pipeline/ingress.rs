@@ -433,7 +433,7 @@ impl Owner for IngressClassOwner {
         _: &References<'_>,
         served: RouteResults<'_>,
     ) -> Translation {
-        let RouteResults { data_planes, stream_planes, problems, mut read_again, .. } = served;
+        let RouteResults { data_planes, stream_planes, problems, mut recomputed, .. } = served;
         let judged = &self.policies.judged;
         let policies = judged.verdicts.clone();
         self.shadowed.update(provenances(&data_planes), problems);
@@ -441,8 +441,8 @@ impl Owner for IngressClassOwner {
             problems.replace(&before, self.ingress_problems.get(&ingress).map_or(&[], Vec::as_slice));
         }
         let of_class = self.context.problems.iter().chain(&self.certificate_problems);
-        read_again.extend(judged.problems.iter().chain(of_class).cloned());
-        problems.replace_read_again(read_again);
+        recomputed.extend(judged.problems.iter().chain(of_class).cloned());
+        problems.replace_recomputed(recomputed);
         Translation {
             data_planes,
             stream_planes,

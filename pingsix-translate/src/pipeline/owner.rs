@@ -137,8 +137,8 @@ pub(super) struct RouteResults<'a> {
     pub(super) slab: &'a RouteSlab,
     /// The problems of the last translation, those of routes changed already.
     pub(super) problems: &'a mut CurrentProblems,
-    /// The problems of data planes, which are read again for each translation.
-    pub(super) read_again: Vec<Problem>,
+    /// The problems of data planes, which are computed for each translation.
+    pub(super) recomputed: Vec<Problem>,
 }
 
 /// Changes the certificates of data planes whose zones stay. The slices have the same data planes in the same order.

@@ -36,7 +36,6 @@ use self::guard_budget::{Cell, ClosedBy, GuardBudget};
 use super::admission::{EVERY_PATH, KeptPart, UNAVAILABLE};
 use super::admit::Admitting;
 use super::row_sizes::{is_conditional, name_bytes, row_bytes};
-use super::rule_sizes::FilterSizes;
 use super::table::{SizedRow, TableSizes};
 use super::{Group, oldest_first};
 use crate::backends::Action;
@@ -223,8 +222,6 @@ fn add_guard_rows<'a>(
             is_conditional,
             has_spellings: false,
             bytes,
-            filters: FilterSizes::default(),
-            service: None,
             path_spellings: None,
         };
         table.add_row(group, row, ledger)
@@ -251,8 +248,6 @@ fn add_guard<'a>(
         is_conditional: false,
         has_spellings: false,
         bytes,
-        filters: FilterSizes::default(),
-        service: None,
         path_spellings: None,
     };
     table.add_row(group, row, ledger)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::row_sizes::{filter_bytes, name_bytes, row_bytes};
 use crate::attach::ServedName;
 use crate::backends::Action;
-use crate::lower::filters::{MIN_FILTERED, encode_filters};
+use crate::lower::filters::MIN_ROUTES_TO_SHARE;
 use crate::lower::host::host_bytes;
 use crate::lower::lowering::Lowering;
 use crate::lower::plane::RuleRef;
@@ -13,7 +13,6 @@ use crate::lower::route_sizes::ROUTE_SIZES;
 use crate::lower::rows::Placement;
 use crate::lower::shared::SharedKey;
 use crate::normalise::{Match, Path};
-use crate::pingsix::Plugins;
 use crate::policy::PolicyChain;
 
 /// The sizes of the rows of a rule in a zone.
@@ -24,10 +23,8 @@ pub(in crate::lower) struct RuleSizes<'a> {
     chain: Option<&'a Arc<PolicyChain>>,
     /// Bytes of the name of a Route whose first row is the rule's.
     name: usize,
-    /// The plugins of its filters and of its host, for each name of the placement.
-    filters: Vec<FilterSizes>,
-    /// The service of its filters, if they do not depend on hosts and ports.
-    service: Option<SharedKey>,
+    /// Bytes of the plugins of its filters and of its host, for each name of the placement.
+    filters: Vec<usize>,
     /// Whether its Routes list other spellings of their hosts.
     pub(in crate::lower) has_spellings: bool,
     /// Whether other spellings of its paths may have Routes.
@@ -46,7 +43,6 @@ impl<'a> RuleSizes<'a> {
         let passes_host = lowering.passes_host(&action);
         let filters = content.filters.as_deref();
         let filters = filters.filter(|filters| action.is_filtered() || filters.response.is_some());
-        let plain = filters.filter(|filters| filters.redirect.is_none() && filters.response.is_none());
         let of_name = |filters, name: &ServedName| {
             filter_bytes(lowering, placement.zone, filters, name.served.as_ref())
         };
@@ -63,21 +59,15 @@ impl<'a> RuleSizes<'a> {
                 *bytes += host_bytes(fixes_host, facts, name.served.as_ref());
             }
         }
-        let service = plain.filter(|_| applied.is_none() && !(passes_host && lowering.fixes_host(rule)));
-        let service = service.map(|filters| {
-            let mut plugins = Plugins::default();
-            filters.lower(None, None, &mut plugins);
-            SharedKey::Filters(encode_filters(&plugins))
-        });
-        let prefix = lowering.prefix();
-        let of_bytes = |bytes| match applied {
-            Some(_) => FilterSizes::own(bytes),
-            None => FilterSizes::shared(bytes, prefix),
-        };
-        let filters = filters.into_iter().map(of_bytes).collect();
+        if applied.is_none() {
+            let prefix = lowering.prefix();
+            for bytes in &mut filters {
+                *bytes = shared_bytes(*bytes, prefix);
+            }
+        }
         let chain = applied.map(|applied| &applied.chain);
         let (name, is_protected) = (name_bytes(lowering, rule.route), input.is_protected(rule.rule));
-        Self { action, chain, name, filters, service, has_spellings, is_protected }
+        Self { action, chain, name, filters, has_spellings, is_protected }
     }
 
     /// The shared documents that its Routes may need.
@@ -91,61 +81,26 @@ impl<'a> RuleSizes<'a> {
         Some((path.spellings()?, self.name)).filter(|_| self.is_protected)
     }
 
-    /// Bytes that each match adds to the list of each name, without its filters, and the filters.
+    /// Bytes that each match adds to the list of each name.
     pub(in crate::lower) fn rows<'m, 'n>(
         &self,
         matches: &'m [Match],
         names: &'n [ServedName],
-    ) -> impl Iterator<Item = (&'m Match, &'n ServedName, usize, FilterSizes)> {
+    ) -> impl Iterator<Item = (&'m Match, &'n ServedName, usize)> {
         let service = if self.chain.is_some() { ROUTE_SIZES.service_id } else { 0 };
         matches.iter().flat_map(move |matched| {
             let rest = self.name + service + row_bytes(&matched.conditions, &self.action);
-            names.iter().zip(&self.filters).map(move |(name, filters)| (matched, name, rest, *filters))
+            names.iter().zip(&self.filters).map(move |(name, filters)| (matched, name, rest + filters))
         })
     }
-
-    /// The service of its filters, if they do not depend on hosts and ports.
-    pub(in crate::lower) const fn service(&self) -> Option<&SharedKey> {
-        self.service.as_ref()
-    }
 }
 
-/// The sizes of the filters of a Route, by the number of Routes with the same.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::lower) struct FilterSizes {
-    /// Bytes for one Route, such that the sum over any number of Routes is never less than a service and its ids.
-    pub(in crate::lower) one: usize,
-    /// Bytes of the service; 0 if there is none.
-    service: usize,
-}
-
-impl FilterSizes {
-    /// Filters that stay on their Route.
-    const fn own(bytes: usize) -> Self {
-        Self { one: bytes, service: 0 }
+/// Bytes that filters of so many bytes add to a Route. If Routes share them, the sum over these Routes is not less than a service and
+/// its ids. `prefix` is the length of the prefix of all keys.
+fn shared_bytes(bytes: usize, prefix: usize) -> usize {
+    if bytes == 0 {
+        return 0;
     }
-
-    /// Filters that a service may have. `prefix` is the length of the prefix of all keys.
-    fn shared(bytes: usize, prefix: usize) -> Self {
-        if bytes == 0 {
-            return Self::default();
-        }
-        let service = prefix + ROUTE_SIZES.service + bytes;
-        let one = bytes.max(ROUTE_SIZES.service_id + service.div_ceil(MIN_FILTERED));
-        Self { one, service }
-    }
-
-    /// Bytes that the n-th Route adds, if all have the same.
-    pub(super) fn of_nth(&self, n: usize) -> usize {
-        self.of_all(n).saturating_sub(self.of_all(n.saturating_sub(1)))
-    }
-
-    /// Bytes for a number of Routes. Any of them may turn out to have other filters.
-    fn of_all(&self, routes: usize) -> usize {
-        let few = self.one.saturating_mul(routes.min(MIN_FILTERED - 1));
-        if routes < MIN_FILTERED {
-            return few;
-        }
-        few.max(ROUTE_SIZES.service_id.saturating_mul(routes).saturating_add(self.service))
-    }
+    let service = prefix + ROUTE_SIZES.service + bytes;
+    bytes.max(ROUTE_SIZES.service_id + service.div_ceil(MIN_ROUTES_TO_SHARE))
 }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Group;
 use super::patterns::PatternSizes;
 use super::row_sizes::{address_bytes, is_conditional, route_bytes};
-use super::rule_sizes::{FilterSizes, RuleSizes};
+use super::rule_sizes::RuleSizes;
 use crate::backends::{Action, Target};
 use crate::lower::host::{SPELLING, SPELLINGS};
 use crate::lower::lowering::Lowering;
@@ -26,7 +26,7 @@ use crate::model::{Hostname, hostname_and_wider, hostname_covers};
 use crate::normalise::Path;
 
 /// A row, as far as sizes depend on it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct SizedRow<'a> {
     pub(super) region: Region<'a>,
     /// Whether requests may go on after it.
@@ -34,11 +34,8 @@ pub(super) struct SizedRow<'a> {
     /// Whether the Routes of its hostname that it stands in list other spellings of their hosts. Open cells are charged for
     /// these anyway.
     pub(super) has_spellings: bool,
-    /// Bytes that it adds to each list it stands in, without filters.
+    /// Bytes that it adds to each list it stands in.
     pub(super) bytes: usize,
-    pub(super) filters: FilterSizes,
-    /// The namespace of the rule, and the service of its filters, if that is known.
-    pub(super) service: Option<(&'a str, SharedKey)>,
     /// Bytes of the name of a Route for other spellings of its path; `None` if the row is not protected.
     pub(super) path_spellings: Option<usize>,
 }
@@ -53,9 +50,6 @@ pub(in crate::lower) struct TableSizes<'a> {
     zones: Vec<Zone<'a>>,
     /// The charges of shared documents.
     shared: BTreeMap<SharedKey, usize>,
-    /// The number of rows of a namespace with the filters of a service. Rows of other namespaces do not count: what a namespace
-    /// is charged, and hence which of its rules fit, must not depend on them.
-    filtered: BTreeMap<(&'a str, SharedKey), usize>,
     /// Whether any Route may list other spellings of its hosts.
     may_spell: bool,
     /// The inverses of the additions since the last [`commit`](Self::commit), for a rollback.
@@ -118,7 +112,6 @@ impl<'a> TableSizes<'a> {
             patterns: PatternSizes::default(),
             zones: lowering.plane.zones.iter().map(|_| Zone::default()).collect(),
             shared: BTreeMap::new(),
-            filtered: BTreeMap::new(),
             may_spell: lowering.may_spell(),
             journal: Vec::new(),
         }
@@ -141,17 +134,14 @@ impl<'a> TableSizes<'a> {
         sizes: &RuleSizes<'a>,
         ledger: &mut Room,
     ) -> Option<()> {
-        let (input, content) = self.lowering.rule(rule);
-        let namespace = &*input.route.key.name.namespace;
+        let (_, content) = self.lowering.rule(rule);
         let scheme = placement.scheme.unwrap_or(RequestScheme::Any);
-        for (matched, name, bytes, filters) in sizes.rows(&content.matches, &placement.names) {
+        for (matched, name, bytes) in sizes.rows(&content.matches, &placement.names) {
             let row = SizedRow {
                 region: Region { path: &matched.path, method: matched.method },
                 is_conditional: is_conditional(&matched.conditions, scheme),
                 has_spellings: sizes.has_spellings,
                 bytes,
-                filters,
-                service: sizes.service().map(|service| (namespace, service.clone())),
                 path_spellings: sizes.path_spellings(&matched.path).map(|(_, name)| name),
             };
             self.add_row(&(placement.zone, name.original.clone()), row, ledger)?;
@@ -162,13 +152,13 @@ impl<'a> TableSizes<'a> {
     /// Charges a row of a group to a ledger. `None` without room; the caller then rolls back.
     pub(super) fn add_row(&mut self, group: &Group, row: SizedRow<'a>, ledger: &mut Room) -> Option<()> {
         let (zone, original) = (group.0, &group.1);
-        let SizedRow { region, is_conditional, has_spellings, bytes, filters, service, path_spellings } = row;
+        let SizedRow { region, is_conditional, has_spellings, bytes, path_spellings } = row;
         let Region { path, method } = region;
         let state = self.zones[zone].groups.entry(original.clone()).or_default().entry(region);
         let before = *state;
         let is_new = state.rows == 0;
         let is_reached = is_conditional || !state.is_closed;
-        let added = if is_reached { bytes + filters.one } else { 0 };
+        let added = if is_reached { bytes } else { 0 };
         state.rows += 1;
         state.bytes += added;
         state.is_closed |= !is_conditional;
@@ -182,9 +172,7 @@ impl<'a> TableSizes<'a> {
         self.journal.push(Box::new(move |sizes| {
             *sizes.zones[zone].groups.entry(name).or_default().entry(region) = before;
         }));
-        if is_reached {
-            ledger.take(bytes + self.add_filters(filters, service), 0)?;
-        }
+        ledger.take(added, 0)?;
         if is_new {
             self.add_route(group, path, method, ledger)?;
         }
@@ -199,20 +187,6 @@ impl<'a> TableSizes<'a> {
             self.open(group, region, ledger)?;
         }
         Some(())
-    }
-
-    /// Charges the filters of a row in the list of its own cell, and returns the bytes.
-    fn add_filters(&mut self, filters: FilterSizes, service: Option<(&'a str, SharedKey)>) -> usize {
-        let Some(service) = service else { return filters.one };
-        let rows = self.filtered.entry(service.clone()).or_default();
-        *rows += 1;
-        let bytes = filters.of_nth(*rows);
-        self.journal.push(Box::new(move |sizes| {
-            if let Some(rows) = sizes.filtered.get_mut(&service) {
-                *rows -= 1;
-            }
-        }));
-        bytes
     }
 
     fn add_route(

@@ -74,7 +74,7 @@ impl Documents {
 impl LoweredPlane {
     /// Writes Routes that are new or list other patterns.
     pub(super) fn write(&mut self, work: &mut Work) -> Result<(), Stale> {
-        self.draft_filtered(work);
+        self.draft_moved_filters(work)?;
         let mut drafts = std::mem::take(&mut work.drafts);
         let mut closed = std::mem::take(&mut work.closed);
         let keys: BTreeSet<Arc<TableKey>> = drafts.keys().chain(closed.keys()).cloned().collect();
@@ -82,26 +82,30 @@ impl LoweredPlane {
     }
 
     /// Drafts the other Routes with filters whose service comes or goes.
-    fn draft_filtered(&self, work: &mut Work) {
+    fn draft_moved_filters(&self, work: &mut Work) -> Result<(), Stale> {
         let config = &self.documents.data_plane.config;
+        if config.is_empty() {
+            // At first, all Routes are drafts or written by the final counts.
+            return Ok(());
+        }
         for shared in &work.used {
             let SharedKey::Filters(filters) = shared else { continue };
             let Some(service) = self.naming.key_of(shared) else { continue };
             if config.contains(&service) == self.naming.exists(shared) {
                 continue;
             }
-            for key in self.naming.filtered(shared) {
+            for key in self.naming.routes_with(shared) {
                 if work.drafts.contains_key(key) {
                     continue;
                 }
                 let document_key = document_key(key);
                 let held = config.get_lazy(&document_key).map(|held| held.look().into_owned());
-                if let Some(Document::Route(mut route)) = held {
-                    unshare_filters(&mut route, filters);
-                    work.drafts.insert(key.clone(), (document_key, route));
-                }
+                let Some(Document::Route(mut route)) = held else { return Err(Stale) };
+                unshare_filters(&mut route, filters);
+                work.drafts.insert(key.clone(), (document_key, route));
             }
         }
+        Ok(())
     }
 
     /// Writes a Route. Of a known document, only the patterns are decoded, unless they have to be replaced.
