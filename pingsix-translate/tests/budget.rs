@@ -373,3 +373,83 @@ fn other_spellings_are_charged_to_the_rule_that_they_protect() {
         }
     }
 }
+
+/// A request header of so many bytes, for every request of a rule.
+fn header_filter(bytes: usize) -> Value {
+    let header = json!({"name": "x-filler", "value": "v".repeat(bytes)});
+    json!({"type": "RequestHeaderModifier", "requestHeaderModifier": {"set": [header]}})
+}
+
+/// A route with a parentRef, hostnames and a rule.
+fn add_filtered(objects: &mut Objects, name: &str, parent: &Value, rule: &Value, hosts: usize) {
+    let hostnames: Vec<String> = (0..hosts).map(|host| format!("h{host}.test")).collect();
+    objects.insert(Object::HttpRoute(object(json!({
+        "metadata": {"name": name, "namespace": "shop", "generation": 1},
+        "spec": {
+            "parentRefs": [parent], "hostnames": hostnames,
+            "rules": [rule],
+        },
+    }))));
+}
+
+#[test]
+fn the_charge_covers_filters_that_routes_share_and_filters_that_they_cannot() {
+    let pair = rcgen::generate_simple_self_signed(["h0.test".to_owned()]).unwrap();
+    for (bytes, hosts, has_redirect) in [1, 40, 8_000]
+        .into_iter()
+        .flat_map(|bytes| [1, 3, 40].map(|hosts| (bytes, hosts)))
+        .flat_map(|(bytes, hosts)| [false, true].map(|has_redirect| (bytes, hosts, has_redirect)))
+    {
+        let mut objects = gateway();
+        objects.insert(Object::Gateway(object(json!({
+            "metadata": {"name": "gateway", "namespace": "shop"},
+            "spec": {"gatewayClassName": "pingsix", "listeners": [
+                {"name": "http", "port": 80, "protocol": "HTTP"},
+                {
+                    "name": "https", "port": 443, "protocol": "HTTPS",
+                    "tls": {"certificateRefs": [{"name": "tls"}]},
+                },
+            ]},
+        }))));
+        objects.insert(Object::Secret(object(json!({
+            "metadata": {"namespace": "shop", "name": "tls"},
+            "stringData": {"tls.crt": pair.cert.pem(), "tls.key": pair.signing_key.serialize_pem()},
+        }))));
+        objects.insert(Object::Service(object(
+            json!({"metadata": {"namespace": "shop", "name": "web"}, "spec": {"ports": [{"port": 80}]}}),
+        )));
+        objects.insert(Object::EndpointSlice(object(json!({
+            "metadata": {"namespace": "shop", "name": "web", "labels": {"kubernetes.io/service-name": "web"}},
+            "addressType": "IPv4", "ports": [{"port": 8080}], "endpoints": [{"addresses": ["10.0.0.1"]}],
+        }))));
+        if has_redirect {
+            // Its Routes name their hosts, so no two of them have the same plugins.
+            let redirect = json!({"type": "RequestRedirect", "requestRedirect": {"scheme": "https"}});
+            let redirect = json!({"filters": [redirect]});
+            add_filtered(
+                &mut objects,
+                "redirect",
+                &json!({"name": "gateway", "sectionName": "http"}),
+                &redirect,
+                hosts,
+            );
+        }
+        // Without a redirect, the route would be served in plaintext, too.
+        let parent = if has_redirect {
+            json!({"name": "gateway", "sectionName": "https"})
+        } else {
+            json!({"name": "gateway"})
+        };
+        let rule = json!({"filters": [header_filter(bytes)], "backendRefs": [{"name": "web", "port": 80}]});
+        add_filtered(&mut objects, "rule", &parent, &rule, hosts);
+        let case = format!("{bytes} bytes, {hosts} hosts, redirect: {has_redirect}");
+        let budget = Budget { bytes: 4_000_000, ..Budget::default() };
+        let translation = run(&objects, budget);
+        let problems = &translation.verdicts.problems;
+        assert_eq!(accepted(&translation, "rule").0, ConditionStatus::True, "{case}: {problems:?}");
+        let plane = translation.data_planes.values().next().unwrap();
+        assert!(plane.charged_ratio >= plane.size.ratio_of(budget), "{case}: {}", plane.charged_ratio);
+        let services = plane.config.services().filter(|(key, _)| key.id.starts_with('f')).count();
+        assert_eq!(services, usize::from(hosts >= 3 && !has_redirect), "{case}");
+    }
+}
