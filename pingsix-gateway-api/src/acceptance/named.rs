@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use std::sync::Arc;
 
+use pingsix_translate::pingsix::validate::referring;
 use pingsix_translate::pingsix::{DocumentKey, ResourceKind};
 use pingsix_translate::{CertificateReference, DataPlane, Kind, ObjectKey, Origin, Provenance, Section};
 
@@ -28,7 +29,7 @@ pub(crate) fn named_sources(message: &str, plane: &DataPlane) -> BTreeSet<Origin
         .flat_map(|key| match plane.provenance.get(key) {
             // The rules whose filters the service has.
             Some(Provenance::Filters) => {
-                let routes = plane.config.referring(key);
+                let routes = referring(&plane.config, key);
                 routes.filter_map(|route| plane.provenance.get(route)).flat_map(sources).collect()
             }
             Some(provenance) => sources(provenance),
@@ -73,4 +74,48 @@ fn rule_of(origin: &Origin) -> Origin {
         | Section::Tls(_)) => section,
     };
     Origin { object: origin.object.clone(), section }
+}
+
+#[cfg(test)]
+mod tests {
+    use pingsix_translate::{Object, ObjectName, Objects, Options, translate};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn object<T: serde::de::DeserializeOwned>(value: Value) -> Arc<T> {
+        Arc::new(serde_json::from_value(value).unwrap())
+    }
+
+    #[test]
+    fn a_service_of_filters_names_the_rules_that_have_them() {
+        let mut objects = Objects::default();
+        objects.insert(Object::Gateway(object(json!({
+            "metadata": {"name": "public", "namespace": "infra"},
+            "spec": {
+                "gatewayClassName": "pingsix",
+                "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}],
+            },
+        }))));
+        let redirect = |status: u16| {
+            let redirect = json!({"hostname": "new.test", "statusCode": status});
+            json!([{"type": "RequestRedirect", "requestRedirect": redirect}])
+        };
+        for (name, status) in [("a", 301), ("b", 301), ("c", 301), ("d", 302)] {
+            objects.insert(Object::HttpRoute(object(json!({
+                "metadata": {"name": name, "namespace": "infra"},
+                "spec": {
+                    "parentRefs": [{"name": "public"}], "hostnames": [format!("{name}.test")],
+                    "rules": [{"filters": redirect(status)}],
+                },
+            }))));
+        }
+        let snapshot = objects.snapshot(&ObjectName::new("infra", "public")).unwrap();
+        let translation = translate(&snapshot, &Options::default());
+        let plane = translation.data_planes.values().next().unwrap();
+        let service = plane.provenance.iter().find(|(_, origin)| **origin == Provenance::Filters).unwrap().0;
+        let named = named_sources(&format!("Service '{}' is wrong", service.id), plane);
+        let named: Vec<String> = named.iter().map(|source| source.object.to_string()).collect();
+        assert_eq!(named, ["HTTPRoute infra/a", "HTTPRoute infra/b", "HTTPRoute infra/c"]);
+    }
 }

@@ -4,7 +4,6 @@ use serde_json::{Map, Value};
 
 use super::document::Resource;
 use super::kind::canonical_prefix;
-use super::validate::summary;
 use super::{
     Document, DocumentKey, GlobalRule, KeyError, LazyDocument, PluginConfig, ResourceKind, Route, Service,
     Ssl, Upstream,
@@ -87,13 +86,6 @@ impl Config {
         let own = route.host_patterns();
         let service = || self.service(route.service_id.as_deref()?);
         if own.is_empty() { service().map_or(own, |service| &service.hosts) } else { own }
-    }
-
-    /// The documents that refer to a document, without decoding those that were [encoded](crate::pingsix) here.
-    pub fn referring<'c>(&'c self, to: &'c DocumentKey) -> impl Iterator<Item = &'c DocumentKey> {
-        let refers =
-            move |key: &DocumentKey, document: &LazyDocument| summary(key, document).references.contains(to);
-        self.0.iter().filter(move |(key, document)| refers(key, document)).map(|(key, _)| key)
     }
 
     /// The configuration of a plugin of a Route or, if it has none of that name, of its service (`src/proxy/route.rs`).

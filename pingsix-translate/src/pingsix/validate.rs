@@ -30,8 +30,8 @@ pub use self::acceptance::AcceptanceCheck;
 pub use self::budget::{BYTES_BUDGET, BYTES_LIMIT, ENTRIES_BUDGET, matcher_entries};
 pub use self::closure::order_dependence;
 use self::context::Context;
-pub use self::inspect::write_order;
 pub(crate) use self::inspect::{encode, summary};
+pub use self::inspect::{referring, write_order};
 pub(crate) use self::pem::{
     CertificateError, check_authorities, check_for_sidecar, check_leaf_and_key, read_authorities,
     read_certificates, read_public_key, write_section,

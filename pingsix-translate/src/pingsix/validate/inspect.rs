@@ -24,6 +24,13 @@ pub fn write_order(key: &DocumentKey, document: &LazyDocument) -> u32 {
     summary(key, document).write_order
 }
 
+/// The documents of a configuration that refer to a document. Documents that lowering has written are not decoded.
+pub fn referring<'c>(config: &'c Config, to: &'c DocumentKey) -> impl Iterator<Item = &'c DocumentKey> {
+    let refers =
+        move |(key, document): &(&DocumentKey, &LazyDocument)| summary(key, document).references.contains(to);
+    config.documents().iter().filter(refers).map(|(key, _)| key)
+}
+
 fn summarize(key: &DocumentKey, document: &Document) -> Summary {
     // References are resolved later, in the configuration.
     let (config, options) = (Config::new(), ValidateOptions::default());
