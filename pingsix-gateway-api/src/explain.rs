@@ -132,7 +132,7 @@ impl<'a> PreparedPlane<'a> {
         }
         let is_fronted = listener::is_fronted(&plane);
         let mut problems: BTreeMap<String, Vec<&Problem>> = BTreeMap::new();
-        for problem in plane.verdicts.problems.iter() {
+        for problem in &plane.verdicts.problems {
             problems.entry(problem.object.to_string()).or_default().push(problem);
         }
         let is_full = plane.verdicts.problems.iter().any(is_of_budget);

@@ -97,16 +97,25 @@ mod tests {
                 "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}],
             },
         }))));
-        let redirect = |status: u16| {
-            let redirect = json!({"hostname": "new.test", "statusCode": status});
-            json!([{"type": "RequestRedirect", "requestRedirect": redirect}])
+        objects.insert(Object::Service(object(json!({
+            "metadata": {"name": "web", "namespace": "infra"}, "spec": {"ports": [{"port": 80}]},
+        }))));
+        objects.insert(Object::EndpointSlice(object(json!({
+            "metadata": {
+                "name": "web", "namespace": "infra", "labels": {"kubernetes.io/service-name": "web"},
+            },
+            "addressType": "IPv4", "ports": [{"port": 8080}], "endpoints": [{"addresses": ["10.0.0.1"]}],
+        }))));
+        let filters = |value: &str| {
+            let set = json!({"set": [{"name": "x-team", "value": value}]});
+            json!([{"type": "RequestHeaderModifier", "requestHeaderModifier": set}])
         };
-        for (name, status) in [("a", 301), ("b", 301), ("c", 301), ("d", 302)] {
+        for (name, value) in [("a", "one"), ("b", "one"), ("c", "one"), ("d", "other")] {
             objects.insert(Object::HttpRoute(object(json!({
                 "metadata": {"name": name, "namespace": "infra"},
                 "spec": {
                     "parentRefs": [{"name": "public"}], "hostnames": [format!("{name}.test")],
-                    "rules": [{"filters": redirect(status)}],
+                    "rules": [{"filters": filters(value), "backendRefs": [{"name": "web", "port": 80}]}],
                 },
             }))));
         }

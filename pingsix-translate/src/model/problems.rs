@@ -81,6 +81,15 @@ pub struct ProblemChanges<'p> {
     pub removed: Vec<&'p Arc<Problem>>,
 }
 
+impl<'p> IntoIterator for &'p Problems {
+    type Item = &'p Problem;
+    type IntoIter = Box<dyn DoubleEndedIterator<Item = &'p Problem> + 'p>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        Box::new(self.iter())
+    }
+}
+
 impl Extend<Problem> for Problems {
     fn extend<I: IntoIterator<Item = Problem>>(&mut self, problems: I) {
         problems.into_iter().for_each(|problem| self.add(problem));

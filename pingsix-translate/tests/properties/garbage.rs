@@ -88,7 +88,7 @@ fn check(translation: &Translation, options: &Options, violations: &mut Vec<Stri
             violations.push(format!("{key}: not every document has a provenance"));
         }
     }
-    for problem in translation.verdicts.problems.iter() {
+    for problem in &translation.verdicts.problems {
         if problem.message.is_empty() || problem.field.as_str().is_empty() {
             violations.push(format!("a problem does not say what it is: {problem:?}"));
         }
