@@ -393,7 +393,7 @@ fn add_filtered(objects: &mut Objects, name: &str, parent: &Value, rule: &Value,
 }
 
 #[test]
-fn the_charge_covers_filters_that_routes_share_and_filters_that_they_cannot() {
+fn the_charge_covers_filters_that_routes_share_and_those_that_differ() {
     let pair = rcgen::generate_simple_self_signed(["h0.test".to_owned()]).unwrap();
     for (bytes, hosts, has_redirect) in [1, 40, 8_000]
         .into_iter()
