@@ -24,13 +24,9 @@ pub(super) fn filters_of(route: &Route) -> Option<Arc<str>> {
         .filter(is_filter)
         .map(|(name, config)| (name.to_owned(), config.clone()))
         .collect();
-    (route.service_id.is_none() && !filters.is_empty()).then(|| encode_filters(&filters))
-}
-
-/// The JSON of filters.
-pub(super) fn encode_filters(plugins: &Plugins) -> Arc<str> {
+    let is_shareable = route.service_id.is_none() && !filters.is_empty();
     // Encoding cannot fail, because all map keys are text.
-    serde_json::to_string(plugins).unwrap_or_default().into()
+    is_shareable.then(|| serde_json::to_string(&filters).unwrap_or_default().into())
 }
 
 fn plugins_of(filters: &str) -> Plugins {
@@ -59,9 +55,12 @@ pub(super) fn unshare_filters(route: &mut Route, filters: &str) {
     }
 }
 
+/// A service with plugins. Each of its Routes has an upstream of its own.
+pub(super) fn service(plugins: Plugins) -> Document {
+    Document::Service(Service { plugins, upstream: Some(Box::new(nowhere())), ..Service::default() })
+}
+
 /// The service of filters, and its provenance.
 pub(super) fn of_filters(filters: &str) -> (Document, Provenance) {
-    let upstream = Some(Box::new(nowhere()));
-    let service = Service { plugins: plugins_of(filters), upstream, ..Service::default() };
-    (Document::Service(service), Provenance::Filters)
+    (service(plugins_of(filters)), Provenance::Filters)
 }

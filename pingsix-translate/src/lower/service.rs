@@ -10,14 +10,14 @@
 
 use std::sync::Arc;
 
+use super::filters::service;
 use super::id::{Ids, Name};
 use super::lowering::Lowering;
 use super::plane::RuleRef;
-use super::upstream::nowhere;
 use crate::backends::Target;
 use crate::model::Provenance;
 use crate::normalise::DirectResponse;
-use crate::pingsix::{Document, Plugins, Service};
+use crate::pingsix::{Document, Plugins};
 use crate::policy::{ChainError, Credentials, EvaluatedChain, Policies, PolicyChain};
 
 /// The id of the service of policies.
@@ -44,10 +44,6 @@ pub(super) fn of_status(status: u16) -> (Document, Provenance) {
 pub(super) fn of_policies(chain: &PolicyChain, policies: &Policies) -> (Document, Provenance) {
     let provenance = Provenance::Policies { policies: policies.plugin_names(chain).collect() };
     (service(policies.plugins(chain)), provenance)
-}
-
-fn service(plugins: Plugins) -> Document {
-    Document::Service(Service { plugins, upstream: Some(Box::new(nowhere())), ..Service::default() })
 }
 
 impl<'a> Lowering<'a> {

@@ -10,7 +10,7 @@ use crate::model::{ObjectKey, Problem, Problems};
 #[derive(Debug, Default)]
 pub(super) struct CurrentProblems {
     all: Problems,
-    /// Those that are computed for each translation. Sorted, without repetitions.
+    /// The problems that each translation computes again. The list is sorted and has no repetitions.
     recomputed: Vec<Problem>,
     /// The objects with changed problems.
     changed: BTreeSet<Arc<ObjectKey>>,

@@ -85,7 +85,7 @@ impl LoweredPlane {
     fn draft_moved_filters(&self, work: &mut Work) -> Result<(), Stale> {
         let config = &self.documents.data_plane.config;
         if config.is_empty() {
-            // At first, all Routes are drafts or written by the final counts.
+            // The first lowering writes a Route when it knows whether its filters have a service.
             return Ok(());
         }
         for shared in &work.used {
