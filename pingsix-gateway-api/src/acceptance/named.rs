@@ -78,52 +78,22 @@ fn rule_of(origin: &Origin) -> Origin {
 
 #[cfg(test)]
 mod tests {
-    use pingsix_translate::{Object, ObjectName, Objects, Options, translate};
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
-
-    fn object<T: serde::de::DeserializeOwned>(value: Value) -> Arc<T> {
-        Arc::new(serde_json::from_value(value).unwrap())
-    }
+    use crate::fixture;
 
     #[test]
     fn a_service_of_filters_names_the_rules_that_have_them() {
-        let mut objects = Objects::default();
-        objects.insert(Object::Gateway(object(json!({
-            "metadata": {"name": "public", "namespace": "infra"},
-            "spec": {
-                "gatewayClassName": "pingsix",
-                "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}],
-            },
-        }))));
-        objects.insert(Object::Service(object(json!({
-            "metadata": {"name": "web", "namespace": "infra"}, "spec": {"ports": [{"port": 80}]},
-        }))));
-        objects.insert(Object::EndpointSlice(object(json!({
-            "metadata": {
-                "name": "web", "namespace": "infra", "labels": {"kubernetes.io/service-name": "web"},
-            },
-            "addressType": "IPv4", "ports": [{"port": 8080}], "endpoints": [{"addresses": ["10.0.0.1"]}],
-        }))));
-        let filters = |value: &str| {
+        let routes = [("a", "one"), ("b", "one"), ("c", "one"), ("d", "other")].map(|(name, value)| {
             let set = json!({"set": [{"name": "x-team", "value": value}]});
-            json!([{"type": "RequestHeaderModifier", "requestHeaderModifier": set}])
-        };
-        for (name, value) in [("a", "one"), ("b", "one"), ("c", "one"), ("d", "other")] {
-            objects.insert(Object::HttpRoute(object(json!({
-                "metadata": {"name": name, "namespace": "infra"},
-                "spec": {
-                    "parentRefs": [{"name": "public"}], "hostnames": [format!("{name}.test")],
-                    "rules": [{"filters": filters(value), "backendRefs": [{"name": "web", "port": 80}]}],
-                },
-            }))));
-        }
-        let snapshot = objects.snapshot(&ObjectName::new("infra", "public")).unwrap();
-        let translation = translate(&snapshot, &Options::default());
-        let plane = translation.data_planes.values().next().unwrap();
+            let mut rule = fixture::rule("/", "a");
+            rule["filters"] = json!([{"type": "RequestHeaderModifier", "requestHeaderModifier": set}]);
+            (name, json!({"hostnames": [format!("{name}.test")], "rules": [rule]}))
+        });
+        let (_, plane) = fixture::plane(&routes);
         let service = plane.provenance.iter().find(|(_, origin)| **origin == Provenance::Filters).unwrap().0;
-        let named = named_sources(&format!("Service '{}' is wrong", service.id), plane);
+        let named = named_sources(&format!("Service '{}' is wrong", service.id), &plane);
         let named: Vec<String> = named.iter().map(|source| source.object.to_string()).collect();
         assert_eq!(named, ["HTTPRoute infra/a", "HTTPRoute infra/b", "HTTPRoute infra/c"]);
     }
