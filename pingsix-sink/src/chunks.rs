@@ -5,6 +5,7 @@
 //! record 12 says why this is not the `SharedMap` of translation.
 
 use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
@@ -94,14 +95,7 @@ impl<T> Chunks<T> {
         chunks * size_of::<Chunk<T>>() + values * size_of::<T>()
     }
 
-    /// The values of either sequence that are not in shared chunks, each in order. Equal values may be among them.
-    pub(crate) fn unshared<'s>(
-        &'s self,
-        other: &'s Self,
-    ) -> (impl Iterator<Item = &'s T>, impl Iterator<Item = &'s T>) {
-        (self.without(other), other.without(self))
-    }
-
+    /// The values of chunks that the other sequence does not share, in order.
     fn without(&self, other: &Self) -> impl Iterator<Item = &T> {
         let shared: BTreeSet<*const T> = other.chunks.iter().map(|chunk| chunk.values.as_ptr()).collect();
         let own = self.chunks.iter().filter(move |chunk| !shared.contains(&chunk.values.as_ptr()));
@@ -125,6 +119,28 @@ impl<T: Sorted> Chunks<T> {
     pub(crate) fn get(&self, sort_key: &T::SortKey) -> Option<&T> {
         let rank = self.partition_point(|value| value.sort_key() < sort_key);
         self.at(rank).filter(|value| value.sort_key() == sort_key)
+    }
+}
+
+impl<T: Sorted + PartialEq> Chunks<T> {
+    /// The differences to an earlier sequence in order: the former and the new value with a sort key. The cost is that of
+    /// the chunks that the two do not share.
+    pub(crate) fn changes<'s>(
+        &'s self,
+        before: &'s Self,
+    ) -> impl Iterator<Item = (Option<&'s T>, Option<&'s T>)> {
+        let (mut old, mut new) = (before.without(self).peekable(), self.without(before).peekable());
+        let pairs = std::iter::from_fn(move || {
+            let order = match (old.peek(), new.peek()) {
+                (Some(old), Some(new)) => old.sort_key().cmp(new.sort_key()),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (None, None) => return None,
+            };
+            Some((old.next_if(|_| order.is_le()), new.next_if(|_| order.is_ge())))
+        });
+        // Equal values may be in chunks that are not shared.
+        pairs.filter(|(old, new)| old != new)
     }
 }
 
@@ -288,6 +304,12 @@ mod tests {
                 let before: Vec<u64> = chunks.iter().copied().collect();
                 let after = chunks.with_changes(change.iter().map(|(value, is_there)| (*value, is_there.then_some(*value))));
                 prop_assert!(chunks.iter().eq(&before), "a copy changes nothing else");
+                let differs = |(old, new): (Option<&u64>, Option<&u64>)| (old.copied(), new.copied());
+                let different = change.iter().filter_map(|(value, is_there)| {
+                    let was_there = before.binary_search(value).is_ok();
+                    (was_there != *is_there).then(|| (was_there.then_some(*value), is_there.then_some(*value)))
+                });
+                prop_assert!(after.changes(&chunks).map(differs).eq(different));
                 let removed = change.iter().filter(|(_, is_there)| !**is_there);
                 for (value, _) in removed { expected.remove(value); }
                 expected.extend(change.iter().filter(|(_, is_there)| **is_there).map(|(value, _)| *value));

@@ -199,7 +199,7 @@ impl EmbeddedEtcd {
     }
 
     /// Tells the server that the readers of `scope` have applied everything up to `revision`, as their status pages say. The
-    /// next change of a watch that [rests](Pace) after that revision is sent at once.
+    /// next change of a watch that [rests](Pace) after that revision is sent at once, as long as its [burst](Pace::burst) lasts.
     pub fn confirm(&self, scope: &Scope, revision: Revision) {
         let issued = self.replica.read(store::Store::header);
         self.replica.readers.confirm(scope, revision.get().min(issued));

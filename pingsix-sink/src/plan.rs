@@ -126,19 +126,14 @@ pub(crate) fn plan_with_unknown(
     let rewritten: BTreeMap<Key, Option<Document>> = rewritten.map(|key| (key.clone(), None)).collect();
     let known = if rewritten.is_empty() { current.clone() } else { current.with_changes(rewritten) };
     let (mut puts, mut deletes) = (Vec::new(), Vec::new());
-    let (old, new) = known.unshared(desired);
-    let mut old = old.peekable();
-    for new in new {
-        while let Some(gone) = old.next_if(|document| document.key < new.key) {
-            deletes.push(gone);
-        }
-        match old.next_if(|document| document.key == new.key) {
-            Some(kept) if kept.value == new.value => {}
-            Some(_) => puts.push(Step::Update(new.clone())),
-            None => puts.push(Step::Create(new.clone())),
+    for (old, new) in desired.changes(&known) {
+        match (old, new) {
+            (Some(old), Some(new)) if old.value == new.value => {}
+            (Some(_), Some(new)) => puts.push(Step::Update(new.clone())),
+            (None, Some(new)) => puts.push(Step::Create(new.clone())),
+            (gone, None) => deletes.extend(gone),
         }
     }
-    deletes.extend(old);
 
     // Both sorts are stable and both lists are in key order, so the result depends on the content alone.
     puts.sort_by_key(Step::order);

@@ -23,9 +23,11 @@ impl DocumentSet {
 
     /// The digest, computed from the digest `fingerprint` of `before`. Documents that both sets share cost nothing.
     pub fn fingerprint_after(&self, before: &Self, fingerprint: Fingerprint) -> Fingerprint {
-        let (now, then) = self.unshared(before);
-        let left = then.fold(fingerprint.0, |sum, document| sum.wrapping_sub(of(document)));
-        Fingerprint(now.fold(left, |sum, document| sum.wrapping_add(of(document))))
+        let digest = |document: Option<&Document>| document.map_or(0, of);
+        let changed = self.changes(before);
+        Fingerprint(changed.fold(fingerprint.0, |sum, (before, after)| {
+            sum.wrapping_sub(digest(before)).wrapping_add(digest(after))
+        }))
     }
 }
 

@@ -70,17 +70,18 @@ impl DocumentSet {
 
     /// Whether both sets have the same keys and values. Order hints and owners are ignored.
     pub fn same_content(&self, other: &Self) -> bool {
-        let (ours, theirs) = self.unshared(other);
-        self.len() == other.len() && ours.map(content).eq(theirs.map(content))
+        let is_same = |(before, after): (Option<&Document>, Option<&Document>)| {
+            before.map(content) == after.map(content)
+        };
+        self.changes(other).all(is_same)
     }
 
-    /// The documents of either set that are not in shared chunks, each in the order of their keys. Equal documents
-    /// may be among them.
-    pub(crate) fn unshared<'s>(
+    /// The documents that differ from those of an earlier set, in the order of their keys: the former and the new document.
+    pub(crate) fn changes<'s>(
         &'s self,
-        other: &'s Self,
-    ) -> (impl Iterator<Item = &'s Document>, impl Iterator<Item = &'s Document>) {
-        self.0.unshared(&other.0)
+        before: &'s Self,
+    ) -> impl Iterator<Item = (Option<&'s Document>, Option<&'s Document>)> {
+        self.0.changes(&before.0)
     }
 }
 
@@ -91,8 +92,7 @@ fn content(document: &Document) -> (&Key, &[u8]) {
 
 impl PartialEq for DocumentSet {
     fn eq(&self, other: &Self) -> bool {
-        let (ours, theirs) = self.unshared(other);
-        self.len() == other.len() && ours.eq(theirs)
+        self.changes(other).next().is_none()
     }
 }
 

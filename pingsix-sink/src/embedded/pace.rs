@@ -2,19 +2,23 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::store::ScopeSize;
 
 /// The shortest interval between two responses to one watch; changes within the interval become one response.
 ///
 /// PingSIX reads its whole configuration again for every response, so the interval grows with the watched documents:
 /// their number and their bytes times the cost of each, between two bounds. A watch without a response within the interval receives a
-/// change at once, and so does one whose reader has [confirmed](super::EmbeddedEtcd::confirm) the last response.
+/// change at once. So does one whose reader has [confirmed](super::EmbeddedEtcd::confirm) the last response, until the
+/// confirmations have ended the intervals earlier by the burst in all. Time without changes restores the burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     per_document: Duration,
     per_mebibyte: Duration,
     shortest: Duration,
     longest: Duration,
+    burst: Duration,
 }
 
 impl Pace {
@@ -24,6 +28,7 @@ impl Pace {
         per_mebibyte: Duration::ZERO,
         shortest: Duration::ZERO,
         longest: Duration::ZERO,
+        burst: Duration::from_secs(2),
     };
 
     /// An interval of `per_document` for each watched document.
@@ -43,6 +48,13 @@ impl Pace {
         Self { shortest, longest, ..self }
     }
 
+    /// The same pace with this burst. Without a burst, confirmations end no interval; with a very long one, the reader
+    /// may apply changes all the time.
+    #[must_use]
+    pub const fn burst(self, burst: Duration) -> Self {
+        Self { burst, ..self }
+    }
+
     /// The interval of a watch of documents of this size.
     pub(super) fn of(&self, size: ScopeSize) -> Duration {
         let documents = u32::try_from(size.documents).unwrap_or(u32::MAX);
@@ -52,11 +64,38 @@ impl Pace {
         let interval = self.per_document.saturating_mul(documents).saturating_add(of_bytes);
         interval.max(self.shortest).min(self.longest)
     }
+
+    /// The rest of a watch after it was sent everything up to a revision, which was at an interval from the rest before.
+    pub(super) fn rest(&self, before: Option<Rest>, now: Instant, sent: i64, interval: Duration) -> Option<Rest> {
+        let at_pace = before.map_or(now, |rest| rest.at_pace.max(now)).checked_add(interval)?;
+        let earliest = at_pace.checked_sub(self.burst).unwrap_or(now);
+        Some(Rest { sent, until: (now + interval).max(earliest), earliest, at_pace })
+    }
+}
+
+/// A rest of a watch after a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rest {
+    /// The revision of the response.
+    sent: i64,
+    /// The end without a confirmation.
+    until: Instant,
+    /// The end after a confirmation.
+    earliest: Instant,
+    /// The end if all responses had been an interval apart.
+    at_pace: Instant,
+}
+
+impl Rest {
+    /// The end of the rest, after the confirmation of a revision.
+    pub(super) fn end(&self, confirmed: i64) -> Instant {
+        if self.sent > confirmed { self.until } else { self.earliest }
+    }
 }
 
 impl Default for Pace {
-    /// 22 µs for each document and 4 ms for each mebibyte, which is the time of one core of PingSIX to read them; between
-    /// 2 ms and 2 s.
+    /// 22 µs for each document and 4 ms for each mebibyte, about twice the time of one core of PingSIX to read them, so
+    /// that it spends half of a core at most while changes go on; between 2 ms and 2 s, with a burst of 2 s.
     fn default() -> Self {
         Self::per_document(Duration::from_micros(22))
             .per_mebibyte(Duration::from_millis(4))
@@ -78,5 +117,32 @@ mod tests {
         assert_eq!(pace.of(size(usize::MAX, usize::MAX)), Duration::from_secs(2));
         assert_eq!(Pace::per_document(Duration::MAX).of(size(2, 1)), Duration::MAX);
         assert_eq!(Pace::NONE.of(size(5_000, 10 << 20)), Duration::ZERO);
+    }
+
+    #[test]
+    fn confirmed_responses_are_ahead_of_the_pace_by_the_burst_at_most() {
+        const INTERVAL: Duration = Duration::from_millis(100);
+        /// The time until a confirmation.
+        const APPLIED: Duration = Duration::from_millis(40);
+        let pace = Pace::default().burst(Duration::from_millis(500));
+        let start = Instant::now();
+        let send = |before, now| pace.rest(before, now, 1, INTERVAL).unwrap();
+        // The times of responses, each of which is confirmed.
+        let (mut rest, mut now, mut responses) = (send(None, start), start, vec![start]);
+        for _ in 0..20 {
+            now = rest.end(1).max(now + APPLIED);
+            rest = send(Some(rest), now);
+            responses.push(now);
+        }
+        for (count, sent) in responses.iter().enumerate() {
+            let at_pace = start + INTERVAL * u32::try_from(count).unwrap();
+            assert!(at_pace.saturating_duration_since(*sent) <= pace.burst, "response {count}");
+        }
+        let gaps: Vec<Duration> = responses.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!((gaps[0], gaps[19]), (APPLIED, INTERVAL));
+        // Without a confirmation, a watch that is ahead waits for an interval. After a rest, it has its burst again.
+        assert_eq!(rest.end(0), now + INTERVAL);
+        let later = now + Duration::from_secs(1);
+        assert!(send(Some(rest), later).end(1) <= later);
     }
 }

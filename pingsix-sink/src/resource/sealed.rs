@@ -22,19 +22,13 @@ impl Sealer {
 
     /// `desired` with every secret encrypted that PingSIX decrypts.
     pub fn seal(&mut self, desired: &Desired) -> Desired {
-        let (gone, new) = self.plain.unshared(desired.documents());
-        let mut changes: BTreeMap<Key, Option<Document>> =
-            gone.map(|document| (document.key.clone(), None)).collect();
-        for document in new {
-            // Unshared documents may be equal nevertheless.
-            let is_same = self.plain.get(&document.key) == Some(document);
-            if is_same {
-                changes.remove(&document.key);
-                continue;
-            }
+        let sealed = |document: &Document| {
             let value = self.keyring.seal(document).unwrap_or_else(|| document.value.clone());
-            changes.insert(document.key.clone(), Some(Document { value, ..document.clone() }));
-        }
+            Document { value, ..document.clone() }
+        };
+        let changed = desired.documents().changes(&self.plain);
+        let changes = changed.filter_map(|(gone, new)| Some((gone.or(new)?.key.clone(), new.map(sealed))));
+        let changes: BTreeMap<Key, Option<Document>> = changes.collect();
         self.sealed = self.sealed.with_changes(changes);
         self.plain = desired.documents().clone();
         Desired::new(desired.scope().clone(), self.sealed.clone()).owned_by(desired.owner().cloned())

@@ -81,7 +81,8 @@ async fn a_confirmed_watch_does_not_rest() {
     const REST: Duration = Duration::from_mins(10);
     /// A change that does not wait is sent within this time.
     const SHORT_WAIT: Duration = Duration::from_millis(30);
-    let served = served(EmbeddedEtcd::builder().pace(pace(REST / 10))).await;
+    let pace = pace(REST / 10).burst(REST * 100);
+    let served = served(EmbeddedEtcd::builder().pace(pace)).await;
     let mut watcher = watcher(&served).await;
     let scope = scope("/p/web");
     let confirm = |revision| served.etcd.confirm(&scope, Revision::new(revision).unwrap());

@@ -115,17 +115,14 @@ impl State {
                 return new.filter(is_wanted).map(|record| KeyChange::put(record, None)).collect();
             }
         };
-        let (now, gone) = self.records.unshared(then);
-        let puts = now.filter(is_wanted).filter_map(|record| {
-            let before = then.get(&record.key);
-            let is_same = before.is_some_and(|before| before.mod_revision == record.mod_revision);
-            (!is_same).then(|| KeyChange::put(record, before))
+        let changes = self.records.changes(then).filter_map(|(before, after)| match (before, after) {
+            (_, Some(record)) => Some(KeyChange::put(record, before)),
+            (Some(gone), None) => {
+                Some(KeyChange { key: &gone.key, revision: self.revision, before, after: None })
+            }
+            (None, None) => None,
         });
-        let gone = gone.filter(is_wanted).filter(|record| self.records.get(&record.key).is_none());
-        let revision = self.revision;
-        let deletes =
-            gone.map(|before| KeyChange { key: &before.key, revision, before: Some(before), after: None });
-        puts.chain(deletes).collect()
+        changes.filter(|change| range.contains(change.key)).collect()
     }
 
     /// The number of changes that a client does not have, if the state of the client is known.

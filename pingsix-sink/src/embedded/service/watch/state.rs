@@ -1,10 +1,13 @@
 //! The state of one watch: its position and its rest.
 
+use std::time::Duration;
+
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use crate::embedded::batch::Wanted;
 use crate::embedded::fair_limit::FairPermit;
+use crate::embedded::pace::{Pace, Rest};
 use crate::embedded::readers::WatchGuard;
 use crate::embedded::service::header;
 use crate::embedded::store::HeldStates;
@@ -16,9 +19,8 @@ pub(super) struct WatchState {
     pub(super) wanted: Wanted,
     /// The position: everything below this revision was sent.
     pub(super) next: i64,
-    /// The end of its rest, during which it receives nothing, and the revision that it received before. The rest also ends when
-    /// the client has confirmed that revision.
-    rest: Option<(Instant, i64)>,
+    /// Its last rest, during which it receives nothing.
+    rest: Option<Rest>,
     /// The states that its client has while it rests; the history may forget them. The next change is sent after the
     /// rest, so they cost what changes in one rest.
     held: Option<HeldStates>,
@@ -61,19 +63,19 @@ impl WatchState {
         }
     }
 
-    /// The end of its rest, if it rests after this confirmation.
+    /// The end of its last rest, after the confirmation of a revision.
     pub(super) fn rest_end(&self, confirmed: i64) -> Option<Instant> {
-        self.rest.filter(|(_, sent)| *sent > confirmed).map(|(until, _)| until)
+        self.rest.map(|rest| rest.end(confirmed))
     }
 
     /// Begins a rest after everything up to a revision was sent.
-    pub(super) fn begin_rest(&mut self, until: Instant, sent: i64, held: HeldStates) {
-        (self.rest, self.held) = (Some((until, sent)), Some(held));
+    pub(super) fn begin_rest(&mut self, pace: &Pace, interval: Duration, sent: i64, held: HeldStates) {
+        self.rest = pace.rest(self.rest, Instant::now(), sent, interval);
+        self.held = self.rest.is_some().then_some(held);
     }
 
-    /// Ends the rest and returns the states that the client has.
-    pub(super) fn end_rest(&mut self) -> Option<HeldStates> {
-        self.rest = None;
+    /// Takes the states that the client has at the end of a rest.
+    pub(super) fn take_held(&mut self) -> Option<HeldStates> {
         self.held.take()
     }
 

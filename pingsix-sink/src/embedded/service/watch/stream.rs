@@ -346,7 +346,7 @@ impl WatchStream {
     /// belong to it.
     async fn send_latest(&mut self, watch: &mut WatchState) -> Result<Result<Progress, WatchEnd>, StreamEnd> {
         let replica = Arc::clone(&self.services.replica);
-        let held = watch.end_rest().filter(|_| self.sender.is_written());
+        let held = watch.take_held().filter(|_| self.sender.is_written());
         if held.is_none() {
             // A client that has not taken the previous response is slow, and its difference is not prepared.
             self.watches.values_mut().for_each(WatchState::forget_held);
@@ -383,9 +383,10 @@ impl WatchStream {
             });
             // A state of several messages is sent without a rest between them, so that the client has it whole.
             let range = &watch.wanted.range;
-            let until = Instant::now().checked_add(replica.options.pace.of(store.size_of_range(range)));
-            if let Some(until) = until.filter(|_| !batch.more) {
-                watch.begin_rest(until, batch.reached, store.states(range));
+            if !batch.more {
+                let pace = replica.options.pace;
+                let (interval, states) = (pace.of(store.size_of_range(range)), store.states(range));
+                watch.begin_rest(&pace, interval, batch.reached, states);
             }
         }
         Ok(Ok(Progress { more: batch.more, ..Progress::default() }))
