@@ -46,6 +46,7 @@ pub(crate) async fn measure_all(lab: &Lab) -> Vec<Figures> {
     }
 
     let routes = || (0..ROUTES).map(|index| objects::route(&gateways, "default", index, Shape::Simple));
+    let started = Instant::now();
     let created = objects::create_all(&lab.client(), routes()).await;
     let mut up = Vec::new();
     for count in &counts {
@@ -60,6 +61,7 @@ pub(crate) async fn measure_all(lab: &Lab) -> Vec<Figures> {
         let down = count.reached(0).await;
         // A status may be written once more, as others delete theirs.
         sleep(Duration::from_secs(2)).await;
+        of.time("first create to last create", created - started);
         of.time("last create to the count", up[index].saturating_duration_since(created));
         of.time("last delete to zero", down.saturating_duration_since(deleted));
         of.count("statuses of the Gateway, up", up_writes[index]);
@@ -67,7 +69,9 @@ pub(crate) async fn measure_all(lab: &Lab) -> Vec<Figures> {
         if gateways.len() == 1 {
             of.time("last create to every route Accepted", all_accepted.saturating_duration_since(created));
         }
-        of.time("processor time of the controller", contender.usage().await.since(&before[index]).controller);
+        let used = contender.usage().await.since(&before[index]);
+        of.time("processor time of the controller", used.controller);
+        of.time("processor time of the data plane", used.data_plane);
         let memory = contender.memory().await;
         of.bytes("RSS of the controller afterwards", memory.resident);
         of.bytes("peak RSS of the controller", memory.peak);
