@@ -66,7 +66,13 @@ impl Pace {
     }
 
     /// The rest of a watch after it was sent everything up to a revision, which was at an interval from the rest before.
-    pub(super) fn rest(&self, before: Option<Rest>, now: Instant, sent: i64, interval: Duration) -> Option<Rest> {
+    pub(super) fn rest(
+        &self,
+        before: Option<Rest>,
+        now: Instant,
+        sent: i64,
+        interval: Duration,
+    ) -> Option<Rest> {
         let at_pace = before.map_or(now, |rest| rest.at_pace.max(now)).checked_add(interval)?;
         let earliest = at_pace.checked_sub(self.burst).unwrap_or(now);
         Some(Rest { sent, until: (now + interval).max(earliest), earliest, at_pace })

@@ -48,6 +48,9 @@ pub(super) struct StatusQueue {
     pacing: Pacing,
     progress: BTreeMap<ObjectKey, Progress>,
     queue: BTreeSet<(Instant, ObjectKey)>,
+    /// The parents of routes, which go before all other objects that are due: a thousand routes that come at once would
+    /// delay the status of their Gateway until all of theirs are written.
+    parents: BTreeSet<(Instant, ObjectKey)>,
     logged_failures: BTreeSet<(Kind, ApiErrorCategory)>,
 }
 
@@ -85,7 +88,13 @@ impl Pruned {
 
 impl StatusQueue {
     pub(super) fn new(pacing: Pacing) -> Self {
-        Self { pacing, progress: BTreeMap::new(), queue: BTreeSet::new(), logged_failures: BTreeSet::new() }
+        Self {
+            pacing,
+            progress: BTreeMap::new(),
+            queue: BTreeSet::new(),
+            parents: BTreeSet::new(),
+            logged_failures: BTreeSet::new(),
+        }
     }
 
     /// Adds an object that changed to the queue, or moves it back.
@@ -96,23 +105,33 @@ impl StatusQueue {
             return;
         }
         let due = progress.pace.due(now, &self.pacing);
-        if let Some(before) = progress.due.replace(due) {
-            self.queue.remove(&(before, key.clone()));
+        let before = progress.due.replace(due);
+        let queue = self.queue_of(key.kind);
+        if let Some(before) = before {
+            queue.remove(&(before, key.clone()));
         }
-        self.queue.insert((due, key));
+        queue.insert((due, key));
     }
 
-    /// The time of the first object in the queue.
+    const fn queue_of(&mut self, kind: Kind) -> &mut BTreeSet<(Instant, ObjectKey)> {
+        match kind {
+            Kind::GatewayClass | Kind::Gateway | Kind::ListenerSet => &mut self.parents,
+            _ => &mut self.queue,
+        }
+    }
+
+    /// The earliest time of an object in the queue.
     pub(super) fn due(&self) -> Option<Instant> {
-        self.queue.first().map(|(due, _)| *due)
+        let first = [&self.parents, &self.queue].into_iter().filter_map(BTreeSet::first);
+        first.map(|(due, _)| *due).min()
     }
 
-    /// Removes the first object from the queue if it is due.
+    /// Removes the next object from the queue if one is due.
     pub(super) fn next_due(&mut self, now: Instant) -> Option<ObjectKey> {
-        if self.due()? > now {
-            return None;
-        }
-        let (_, key) = self.queue.pop_first()?;
+        let queues = [&mut self.parents, &mut self.queue];
+        let is_due =
+            |queue: &&mut BTreeSet<_>| queue.first().is_some_and(|(due, _): &(Instant, _)| *due <= now);
+        let (_, key) = queues.into_iter().find(is_due)?.pop_first()?;
         if let Some(progress) = self.progress.get_mut(&key) {
             progress.due = None;
         }
@@ -185,7 +204,7 @@ impl StatusQueue {
     /// Drops the state of an object.
     pub(super) fn forget(&mut self, key: &ObjectKey) {
         if let Some(Progress { due: Some(due), .. }) = self.progress.remove(key) {
-            self.queue.remove(&(due, key.clone()));
+            self.queue_of(key.kind).remove(&(due, key.clone()));
         }
     }
 
@@ -198,4 +217,29 @@ impl StatusQueue {
 /// Whether a version is older than another. Versions are growing numbers; other texts have no order.
 fn is_older(version: &str, other: &str) -> bool {
     matches!((version.parse::<u64>(), other.parse::<u64>()), (Ok(version), Ok(other)) if version < other)
+}
+
+#[cfg(test)]
+mod tests {
+    use pingsix_translate::ObjectName;
+
+    use super::*;
+
+    #[test]
+    fn parents_are_written_before_routes_that_wait_longer() {
+        let key = |kind, name: &str| ObjectKey { kind, name: ObjectName::new("shop", name) };
+        let (mut queue, now) = (StatusQueue::new(Pacing::default()), Instant::now());
+        for name in ["a", "b"] {
+            queue.schedule(key(Kind::HttpRoute, name), now);
+        }
+        let later = now + Duration::from_millis(1);
+        queue.schedule(key(Kind::Gateway, "web"), later);
+        assert_eq!(queue.due(), Some(now));
+        assert_eq!(queue.next_due(now), Some(key(Kind::HttpRoute, "a")), "the Gateway is not due yet");
+        assert_eq!(queue.next_due(later), Some(key(Kind::Gateway, "web")));
+        queue.schedule(key(Kind::Gateway, "web"), later);
+        queue.forget(&key(Kind::Gateway, "web"));
+        assert_eq!(queue.next_due(later), Some(key(Kind::HttpRoute, "b")));
+        assert_eq!(queue.due(), None);
+    }
 }
