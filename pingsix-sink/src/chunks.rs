@@ -120,17 +120,15 @@ impl<T: Sorted> Chunks<T> {
         let rank = self.partition_point(|value| value.sort_key() < sort_key);
         self.at(rank).filter(|value| value.sort_key() == sort_key)
     }
-}
 
-impl<T: Sorted + PartialEq> Chunks<T> {
-    /// The differences to an earlier sequence in order: the former and the new value with a sort key. The cost is that of
-    /// the chunks that the two do not share.
-    pub(crate) fn changes<'s>(
+    /// The former and the present value of each sort key, in order, without those of the chunks that both sequences
+    /// share. So the two may be equal.
+    pub(crate) fn pairs<'s>(
         &'s self,
         before: &'s Self,
     ) -> impl Iterator<Item = (Option<&'s T>, Option<&'s T>)> {
         let (mut old, mut new) = (before.without(self).peekable(), self.without(before).peekable());
-        let pairs = std::iter::from_fn(move || {
+        std::iter::from_fn(move || {
             let order = match (old.peek(), new.peek()) {
                 (Some(old), Some(new)) => old.sort_key().cmp(new.sort_key()),
                 (Some(_), None) => Ordering::Less,
@@ -138,9 +136,7 @@ impl<T: Sorted + PartialEq> Chunks<T> {
                 (None, None) => return None,
             };
             Some((old.next_if(|_| order.is_le()), new.next_if(|_| order.is_ge())))
-        });
-        // Equal values may be in chunks that are not shared.
-        pairs.filter(|(old, new)| old != new)
+        })
     }
 }
 
@@ -304,12 +300,11 @@ mod tests {
                 let before: Vec<u64> = chunks.iter().copied().collect();
                 let after = chunks.with_changes(change.iter().map(|(value, is_there)| (*value, is_there.then_some(*value))));
                 prop_assert!(chunks.iter().eq(&before), "a copy changes nothing else");
-                let differs = |(old, new): (Option<&u64>, Option<&u64>)| (old.copied(), new.copied());
-                let different = change.iter().filter_map(|(value, is_there)| {
+                let changes = change.iter().filter_map(|(value, is_there)| {
                     let was_there = before.binary_search(value).is_ok();
-                    (was_there != *is_there).then(|| (was_there.then_some(*value), is_there.then_some(*value)))
+                    (was_there != *is_there).then_some((was_there.then_some(value), is_there.then_some(value)))
                 });
-                prop_assert!(after.changes(&chunks).map(differs).eq(different));
+                prop_assert!(after.pairs(&chunks).filter(|(old, new)| old != new).eq(changes));
                 let removed = change.iter().filter(|(_, is_there)| !**is_there);
                 for (value, _) in removed { expected.remove(value); }
                 expected.extend(change.iter().filter(|(_, is_there)| **is_there).map(|(value, _)| *value));
@@ -328,7 +323,10 @@ mod tests {
             let limit = start as u64 * 3;
             prop_assert_eq!(chunks.partition_point(|value| *value < limit), expected.range(..limit).count());
             prop_assert_eq!(chunks.get(&limit), expected.get(&limit));
-            prop_assert!(Chunks::sorted(sorted).iter().eq(chunks.iter()));
+            let other = Chunks::sorted(sorted);
+            prop_assert!(other.iter().eq(chunks.iter()));
+            let both = other.pairs(&chunks).map(|(old, new)| old.zip(new));
+            prop_assert!(both.eq(chunks.iter().map(|value| Some((value, value)))), "nothing is shared");
         }
     }
 }

@@ -128,7 +128,6 @@ pub(crate) fn plan_with_unknown(
     let (mut puts, mut deletes) = (Vec::new(), Vec::new());
     for (old, new) in desired.changes(&known) {
         match (old, new) {
-            (Some(old), Some(new)) if old.value == new.value => {}
             (Some(_), Some(new)) => puts.push(Step::Update(new.clone())),
             (None, Some(new)) => puts.push(Step::Create(new.clone())),
             (gone, None) => deletes.extend(gone),

@@ -70,29 +70,31 @@ impl DocumentSet {
 
     /// Whether both sets have the same keys and values. Order hints and owners are ignored.
     pub fn same_content(&self, other: &Self) -> bool {
-        let is_same = |(before, after): (Option<&Document>, Option<&Document>)| {
-            before.map(content) == after.map(content)
-        };
-        self.changes(other).all(is_same)
+        self.changes(other).next().is_none()
     }
 
-    /// The documents that differ from those of an earlier set, in the order of their keys: the former and the new document.
+    /// The keys with another value than in an earlier set, in order: the former and the present document. Order hints and
+    /// owners are ignored.
     pub(crate) fn changes<'s>(
         &'s self,
         before: &'s Self,
     ) -> impl Iterator<Item = (Option<&'s Document>, Option<&'s Document>)> {
-        self.0.changes(&before.0)
+        let value = |document: Option<&'s Document>| document.map(|document| &document.value);
+        self.pairs(before).filter(move |(old, new)| value(*old) != value(*new))
     }
-}
 
-/// The part of a document that clients read.
-fn content(document: &Document) -> (&Key, &[u8]) {
-    (&document.key, &document.value)
+    /// The former and the present document of each key, in order, without those that both sets share.
+    pub(crate) fn pairs<'s>(
+        &'s self,
+        before: &'s Self,
+    ) -> impl Iterator<Item = (Option<&'s Document>, Option<&'s Document>)> {
+        self.0.pairs(&before.0)
+    }
 }
 
 impl PartialEq for DocumentSet {
     fn eq(&self, other: &Self) -> bool {
-        self.changes(other).next().is_none()
+        self.pairs(other).all(|(old, new)| old == new)
     }
 }
 

@@ -10,8 +10,8 @@ use super::store::ScopeSize;
 ///
 /// PingSIX reads its whole configuration again for every response, so the interval grows with the watched documents:
 /// their number and their bytes times the cost of each, between two bounds. A watch without a response within the interval receives a
-/// change at once. So does one whose reader has [confirmed](super::EmbeddedEtcd::confirm) the last response, until the
-/// confirmations have ended the intervals earlier by the burst in all. Time without changes restores the burst.
+/// change at once. So does one whose reader has [confirmed](super::EmbeddedEtcd::confirm) the last response, as long as its
+/// responses are not ahead of the pace by more than the burst. Time without changes reduces the lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     per_document: Duration,
@@ -48,8 +48,8 @@ impl Pace {
         Self { shortest, longest, ..self }
     }
 
-    /// The same pace with this burst. Without a burst, confirmations end no interval; with a very long one, the reader
-    /// may apply changes all the time.
+    /// The same pace with this burst. With zero, confirmations have no effect. An interval that is longer than the burst
+    /// becomes shorter by the burst at most.
     #[must_use]
     pub const fn burst(self, burst: Duration) -> Self {
         Self { burst, ..self }
@@ -65,7 +65,8 @@ impl Pace {
         interval.max(self.shortest).min(self.longest)
     }
 
-    /// The rest of a watch after it was sent everything up to a revision, which was at an interval from the rest before.
+    /// The rest after a response with everything up to the revision `sent`. `before` is the previous rest of the watch, and
+    /// `interval` is the interval at its present size.
     pub(super) fn rest(
         &self,
         before: Option<Rest>,
@@ -75,7 +76,7 @@ impl Pace {
     ) -> Option<Rest> {
         let at_pace = before.map_or(now, |rest| rest.at_pace.max(now)).checked_add(interval)?;
         let earliest = at_pace.checked_sub(self.burst).unwrap_or(now);
-        Some(Rest { sent, until: (now + interval).max(earliest), earliest, at_pace })
+        Some(Rest { sent, until: now + interval, earliest, at_pace })
     }
 }
 
@@ -88,7 +89,7 @@ pub(super) struct Rest {
     until: Instant,
     /// The end after a confirmation.
     earliest: Instant,
-    /// The end if all responses had been an interval apart.
+    /// The end if the responses that are ahead of the pace had been an interval apart.
     at_pace: Instant,
 }
 
@@ -100,8 +101,8 @@ impl Rest {
 }
 
 impl Default for Pace {
-    /// 22 µs for each document and 4 ms for each mebibyte, about twice the time of one core of PingSIX to read them, so
-    /// that it spends half of a core at most while changes go on; between 2 ms and 2 s, with a burst of 2 s.
+    /// 22 µs for each document and 4 ms for each mebibyte, which is about the time in which one core of PingSIX reads them
+    /// at most, so that changes without a pause do not fall behind; between 2 ms and 2 s, with a burst of 2 s.
     fn default() -> Self {
         Self::per_document(Duration::from_micros(22))
             .per_mebibyte(Duration::from_millis(4))

@@ -77,7 +77,7 @@ async fn an_idle_watch_receives_a_change_at_once_and_a_burst_as_one_response() {
 }
 
 #[tokio::test]
-async fn a_confirmed_watch_does_not_rest() {
+async fn a_confirmed_watch_does_not_rest_within_its_burst() {
     const REST: Duration = Duration::from_mins(10);
     /// A change that does not wait is sent within this time.
     const SHORT_WAIT: Duration = Duration::from_millis(30);
@@ -107,6 +107,24 @@ async fn a_confirmed_watch_does_not_rest() {
     served.etcd.publish(&numbered(&[21], 9)).await.unwrap();
     tokio::time::sleep(SHORT_WAIT).await;
     assert_eq!(served.etcd.stats().watch_responses, 20);
+}
+
+#[tokio::test]
+async fn a_confirmed_watch_rests_after_its_burst() {
+    const REST: Duration = Duration::from_millis(600);
+    for burst in 0..3 {
+        let pace = pace(REST / 10).burst(REST * burst);
+        let served = served(EmbeddedEtcd::builder().pace(pace)).await;
+        let mut watcher = watcher(&served).await;
+        let started = Instant::now();
+        for value in 1..=burst as usize + 2 {
+            let published = served.etcd.publish(&numbered(&[value], 9)).await.unwrap().revision;
+            assert_eq!(events(&watcher.next().await), [format!("PUT /p/web/routes/0={value}")]);
+            served.etcd.confirm(&scope("/p/web"), published);
+            let has_rested = started.elapsed() >= REST;
+            assert_eq!(has_rested, value > burst as usize + 1, "{burst}: {value}: {:?}", started.elapsed());
+        }
+    }
 }
 
 #[tokio::test]

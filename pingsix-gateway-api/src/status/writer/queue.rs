@@ -48,9 +48,11 @@ pub(super) struct StatusQueue {
     pacing: Pacing,
     progress: BTreeMap<ObjectKey, Progress>,
     queue: BTreeSet<(Instant, ObjectKey)>,
-    /// The parents of routes, which go before all other objects that are due: a thousand routes that come at once would
-    /// delay the status of their Gateway until all of theirs are written.
+    /// GatewayClasses, Gateways and ListenerSets. They take turns with all other objects, so they do not wait behind a
+    /// thousand routes that come at once, and routes do not wait behind Gateways that change all the time.
     parents: BTreeSet<(Instant, ObjectKey)>,
+    /// Whether the last object was one of `parents`.
+    was_parent: bool,
     logged_failures: BTreeSet<(Kind, ApiErrorCategory)>,
 }
 
@@ -93,6 +95,7 @@ impl StatusQueue {
             progress: BTreeMap::new(),
             queue: BTreeSet::new(),
             parents: BTreeSet::new(),
+            was_parent: false,
             logged_failures: BTreeSet::new(),
         }
     }
@@ -128,10 +131,15 @@ impl StatusQueue {
 
     /// Removes the next object from the queue if one is due.
     pub(super) fn next_due(&mut self, now: Instant) -> Option<ObjectKey> {
-        let queues = [&mut self.parents, &mut self.queue];
         let is_due =
-            |queue: &&mut BTreeSet<_>| queue.first().is_some_and(|(due, _): &(Instant, _)| *due <= now);
-        let (_, key) = queues.into_iter().find(is_due)?.pop_first()?;
+            |queue: &BTreeSet<(Instant, ObjectKey)>| queue.first().is_some_and(|(due, _)| *due <= now);
+        let is_parent = is_due(&self.parents) && !(self.was_parent && is_due(&self.queue));
+        let queue = if is_parent { &mut self.parents } else { &mut self.queue };
+        if !is_due(queue) {
+            return None;
+        }
+        let (_, key) = queue.pop_first()?;
+        self.was_parent = is_parent;
         if let Some(progress) = self.progress.get_mut(&key) {
             progress.due = None;
         }
@@ -225,21 +233,35 @@ mod tests {
 
     use super::*;
 
+    fn key(kind: Kind, name: &str) -> ObjectKey {
+        ObjectKey { kind, name: ObjectName::new("shop", name) }
+    }
+
     #[test]
-    fn parents_are_written_before_routes_that_wait_longer() {
-        let key = |kind, name: &str| ObjectKey { kind, name: ObjectName::new("shop", name) };
+    fn parents_take_turns_with_other_objects() {
         let (mut queue, now) = (StatusQueue::new(Pacing::default()), Instant::now());
-        for name in ["a", "b"] {
+        let later = now + Duration::from_millis(1);
+        for name in ["a", "b", "c"] {
             queue.schedule(key(Kind::HttpRoute, name), now);
         }
-        let later = now + Duration::from_millis(1);
-        queue.schedule(key(Kind::Gateway, "web"), later);
-        assert_eq!(queue.due(), Some(now));
-        assert_eq!(queue.next_due(now), Some(key(Kind::HttpRoute, "a")), "the Gateway is not due yet");
-        assert_eq!(queue.next_due(later), Some(key(Kind::Gateway, "web")));
-        queue.schedule(key(Kind::Gateway, "web"), later);
-        queue.forget(&key(Kind::Gateway, "web"));
-        assert_eq!(queue.next_due(later), Some(key(Kind::HttpRoute, "b")));
-        assert_eq!(queue.due(), None);
+        let mut parents = [Kind::GatewayClass, Kind::Gateway, Kind::ListenerSet].map(|kind| key(kind, "web"));
+        parents.sort();
+        for parent in &parents {
+            // The second time replaces the first.
+            queue.schedule(parent.clone(), now);
+            queue.schedule(parent.clone(), later);
+        }
+        assert_eq!(queue.next_due(now), Some(key(Kind::HttpRoute, "a")), "no parent is due yet");
+        let mut time = later;
+        for expected in [&parents[0], &key(Kind::HttpRoute, "b"), &parents[1], &key(Kind::HttpRoute, "c")] {
+            assert_eq!(queue.next_due(time).as_ref(), Some(expected));
+            // One parent changes all the time.
+            time += Duration::from_millis(1);
+            queue.schedule(parents[0].clone(), time);
+        }
+        assert_eq!(queue.due(), Some(later));
+        queue.forget(&parents[0]);
+        assert_eq!(queue.next_due(time).as_ref(), Some(&parents[2]));
+        assert_eq!((queue.next_due(time), queue.due()), (None, None));
     }
 }

@@ -63,7 +63,7 @@ impl WatchState {
         }
     }
 
-    /// The end of its last rest, after the confirmation of a revision.
+    /// The end of its last rest, by the highest confirmed revision.
     pub(super) fn rest_end(&self, confirmed: i64) -> Option<Instant> {
         self.rest.map(|rest| rest.end(confirmed))
     }
