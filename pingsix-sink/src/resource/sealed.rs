@@ -26,8 +26,8 @@ impl Sealer {
             let value = self.keyring.seal(document).unwrap_or_else(|| document.value.clone());
             Document { value, ..document.clone() }
         };
-        let changed = desired.documents().pairs(&self.plain).filter(|(gone, new)| gone != new);
-        let changes = changed.filter_map(|(gone, new)| Some((gone.or(new)?.key.clone(), new.map(sealed))));
+        let pairs = desired.documents().pairs(&self.plain).filter(|(gone, new)| gone != new);
+        let changes = pairs.filter_map(|(gone, new)| Some((gone.or(new)?.key.clone(), new.map(sealed))));
         let changes: BTreeMap<Key, Option<Document>> = changes.collect();
         self.sealed = self.sealed.with_changes(changes);
         self.plain = desired.documents().clone();

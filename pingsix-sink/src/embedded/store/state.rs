@@ -115,8 +115,8 @@ impl State {
                 return new.filter(is_wanted).map(|record| KeyChange::put(record, None)).collect();
             }
         };
-        let changed = self.records.pairs(then).filter(|(before, after)| before != after);
-        let changes = changed.filter_map(|(before, after)| match (before, after) {
+        let pairs = self.records.pairs(then).filter(|(before, after)| before != after);
+        let changes = pairs.filter_map(|(before, after)| match (before, after) {
             (_, Some(record)) => Some(KeyChange::put(record, before)),
             (Some(gone), None) => {
                 Some(KeyChange { key: &gone.key, revision: self.revision, before, after: None })
