@@ -117,10 +117,8 @@ impl StatusQueue {
     }
 
     const fn queue_of(&mut self, kind: Kind) -> &mut BTreeSet<(Instant, ObjectKey)> {
-        match kind {
-            Kind::GatewayClass | Kind::Gateway | Kind::ListenerSet => &mut self.parents,
-            _ => &mut self.queue,
-        }
+        let is_parent = matches!(kind, Kind::GatewayClass | Kind::Gateway | Kind::ListenerSet);
+        if is_parent { &mut self.parents } else { &mut self.queue }
     }
 
     /// The earliest time of an object in the queue.
