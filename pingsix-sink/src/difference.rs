@@ -69,17 +69,14 @@ impl Differences {
 /// The diff from `held` to `desired`.
 pub fn differences(held: &DocumentSet, desired: &DocumentSet) -> Differences {
     let mut differences = Differences::default();
-    for document in desired {
-        match held.get(&document.key) {
-            None => differences.add(document, Change::Created(DocumentContent::of(document).masked)),
-            Some(before) if before.value == document.value => {}
-            Some(before) => differences.compare(before, document),
+    for pair in desired.changes(held) {
+        match pair {
+            (Some(before), Some(after)) => differences.compare(before, after),
+            (None, Some(new)) => differences.add(new, Change::Created(DocumentContent::of(new).masked)),
+            (Some(gone), None) => differences.add(gone, Change::Deleted(DocumentContent::of(gone).masked)),
+            (None, None) => {}
         }
     }
-    for document in held.iter().filter(|document| desired.get(&document.key).is_none()) {
-        differences.add(document, Change::Deleted(DocumentContent::of(document).masked));
-    }
-    differences.changes.sort_by(|one, other| one.key.cmp(&other.key));
     differences
 }
 

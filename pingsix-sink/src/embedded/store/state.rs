@@ -58,8 +58,11 @@ pub(in crate::embedded) struct KeyChange<'s> {
 }
 
 impl<'s> KeyChange<'s> {
-    fn put(after: &'s Arc<Record>, before: Option<&'s Arc<Record>>) -> Self {
-        Self { key: &after.key, revision: after.mod_revision, before, after: Some(after) }
+    /// The change between two versions, with the revision of a deletion. `None` without a version.
+    fn of(before: Option<&'s Arc<Record>>, after: Option<&'s Arc<Record>>, deleted: i64) -> Option<Self> {
+        let key = &after.or(before)?.key;
+        let revision = after.map_or(deleted, |record| record.mod_revision);
+        Some(Self { key, revision, before, after })
     }
 
     /// The change as an event without the previous version.
@@ -107,23 +110,18 @@ impl State {
     /// The changes in `range` that a client does not have. The cost is that of the chunks that the two states do not
     /// share, or of all documents if the history has lost the state of the client.
     pub(in crate::embedded) fn since<'s>(&'s self, seen: &'s Seen, range: &KeyRange) -> Vec<KeyChange<'s>> {
-        let is_wanted = |record: &&Arc<Record>| range.contains(&record.key);
-        let then = match seen {
-            Seen::State(state) => &state.records,
+        let is_wanted = |change: &KeyChange<'_>| range.contains(change.key);
+        let change = |(before, after)| KeyChange::of(before, after, self.revision);
+        match seen {
+            Seen::State(state) => {
+                let changed = self.records.pairs(&state.records).filter(|(before, after)| before != after);
+                changed.filter_map(change).filter(is_wanted).collect()
+            }
             Seen::Below(next) => {
                 let new = self.records.iter().filter(|record| record.mod_revision >= *next);
-                return new.filter(is_wanted).map(|record| KeyChange::put(record, None)).collect();
+                new.map(|record| (None, Some(record))).filter_map(change).filter(is_wanted).collect()
             }
-        };
-        let pairs = self.records.pairs(then).filter(|(before, after)| before != after);
-        let changes = pairs.filter_map(|(before, after)| match (before, after) {
-            (_, Some(record)) => Some(KeyChange::put(record, before)),
-            (Some(gone), None) => {
-                Some(KeyChange { key: &gone.key, revision: self.revision, before, after: None })
-            }
-            (None, None) => None,
-        });
-        changes.filter(|change| range.contains(change.key)).collect()
+        }
     }
 
     /// The number of changes that a client does not have, if the state of the client is known.
