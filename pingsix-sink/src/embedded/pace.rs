@@ -101,8 +101,8 @@ impl Rest {
 }
 
 impl Default for Pace {
-    /// 22 µs for each document and 4 ms for each mebibyte, which is about the time in which one core of PingSIX reads them
-    /// at most, so that changes without a pause do not fall behind; between 2 ms and 2 s, with a burst of 2 s.
+    /// 22 µs for each document and 4 ms for each mebibyte, which is about the longest time in which one core of PingSIX reads
+    /// them, so that changes without a pause do not fall behind; between 2 ms and 2 s, with a burst of 2 s.
     fn default() -> Self {
         Self::per_document(Duration::from_micros(22))
             .per_mebibyte(Duration::from_millis(4))

@@ -47,6 +47,7 @@ impl Outcome {
 pub(super) struct StatusQueue {
     pacing: Pacing,
     progress: BTreeMap<ObjectKey, Progress>,
+    /// All kinds that are not in `parents`.
     queue: BTreeSet<(Instant, ObjectKey)>,
     /// GatewayClasses, Gateways and ListenerSets. They take turns with all other objects, so they do not wait behind a
     /// thousand routes that come at once, and routes do not wait behind Gateways that change all the time.
@@ -116,6 +117,7 @@ impl StatusQueue {
         queue.insert((due, key));
     }
 
+    /// The queue of a kind.
     const fn queue_of(&mut self, kind: Kind) -> &mut BTreeSet<(Instant, ObjectKey)> {
         let is_parent = matches!(kind, Kind::GatewayClass | Kind::Gateway | Kind::ListenerSet);
         if is_parent { &mut self.parents } else { &mut self.queue }
