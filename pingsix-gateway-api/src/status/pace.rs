@@ -5,6 +5,9 @@ use std::time::Duration;
 use pingsix_sink::backoff::{doubled, jittered};
 use tokio::time::Instant;
 
+/// The number of writes before the ends of their intervals after which [`Pacing::quiet`] doubles.
+const EARLY_WRITES: u32 = 3;
+
 /// The pace of writes to one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pacing {
@@ -13,10 +16,9 @@ pub(crate) struct Pacing {
     /// The bound of the interval, which doubles with every consecutive write. While a thousand routes attach to a
     /// Gateway, its status is written a few times.
     pub max_interval: Duration,
-    /// The time without a change after which a status counts as final and is written before its interval ends.
+    /// The time without a change after which a status counts as final and is written before its interval ends. It doubles
+    /// with every third of such writes, because then the changes come with longer pauses.
     pub quiet: Duration,
-    /// The number of consecutive writes that may come before their intervals end.
-    pub max_early: u32,
     /// The longest delay after a first failure.
     pub backoff: Duration,
     /// The longest delay after any failure.
@@ -29,7 +31,6 @@ impl Default for Pacing {
             interval: Duration::from_millis(100),
             max_interval: Duration::from_millis(900),
             quiet: Duration::from_millis(25),
-            max_early: 6,
             backoff: Duration::from_millis(500),
             max_backoff: Duration::from_secs(30),
         }
@@ -55,8 +56,10 @@ impl Pace {
     /// The time of the next write of an object that changes now, unless it changes again.
     pub(crate) fn due(&self, now: Instant, pacing: &Pacing) -> Instant {
         let next = self.next.map_or(now, |next| next.max(now));
-        let may_be_early = self.failures == 0 && self.early < pacing.max_early;
-        if may_be_early { next.min(now + pacing.quiet) } else { next }
+        if self.failures > 0 {
+            return next;
+        }
+        next.min(now + doubled(pacing.quiet, self.early / EARLY_WRITES + 1, pacing.max_interval))
     }
 
     /// Whether the next write would start with the shortest interval.
@@ -136,7 +139,9 @@ mod tests {
             }
         }
         assert!(writes.len() <= 20, "{writes:?}");
-        assert!(*writes.last().unwrap() >= last, "{writes:?}");
+        // Six pauses of 60 ms ended in early writes, so a status is final after a longer one.
+        let delay = *writes.last().unwrap() - last;
+        assert!(delay <= 4 * pacing.quiet, "{writes:?}");
         let mut pace = Pace::default();
         pace.wrote(start, &pacing);
         pace.wrote(start + Duration::from_millis(100), &pacing);
