@@ -3,8 +3,11 @@
 //! An owner has one translation at a time. A change of its objects during that translation causes one more. So the
 //! translations of an owner begin and end in order. [`JobSlots`] bounds the number of translations at once.
 //!
-//! Threads of the blocking pool take jobs from one queue until it is empty. A change that concerns hundreds of Gateways
-//! therefore wakes a thread once, and not for each of them.
+//! Threads take jobs from one queue until it is empty. A change that concerns hundreds of Gateways therefore wakes a thread
+//! once, and not for each of them.
+//!
+//! Jobs of heavy owners have a queue and threads of their own, with a lower priority. On Linux, everything else goes first
+//! on a busy processor: the jobs of light owners, the engine and the feed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,7 +34,8 @@ type ProcessorTime = fn() -> Duration;
 /// Running translations, and ended ones that are not collected.
 pub(super) struct Jobs {
     slots: JobSlots,
-    queue: Arc<Mutex<JobQueue>>,
+    light: Arc<Mutex<JobQueue>>,
+    heavy: Arc<Mutex<JobQueue>>,
     running: BTreeMap<ObjectKey, RunningJob>,
     finished: mpsc::UnboundedReceiver<FinishedJob>,
     sender: mpsc::UnboundedSender<FinishedJob>,
@@ -91,7 +95,8 @@ impl Jobs {
         let (sender, finished) = mpsc::unbounded_channel();
         Self {
             slots: JobSlots::of(available_parallelism().map_or(1, usize::from)),
-            queue: Arc::default(),
+            light: Arc::default(),
+            heavy: Arc::default(),
             running: BTreeMap::new(),
             finished,
             sender,
@@ -129,15 +134,22 @@ impl Jobs {
     /// Begins a translation. The owner must not have another one.
     pub(super) fn begin(&mut self, job: Job, running_job: RunningJob) {
         let span = info_span!(parent: &running_job.span, "translate");
-        self.slots.take(running_job.is_light);
+        let is_light = running_job.is_light;
+        self.slots.take(is_light);
         self.running.insert(job.owner().clone(), running_job);
-        let mut queue = self.queue.lock();
+        let waiting = if is_light { &self.light } else { &self.heavy };
+        let mut queue = waiting.lock();
         queue.jobs.push_back(QueuedJob { job, run: Arc::clone(&self.run), span });
         if queue.threads < self.slots.threads() {
             queue.threads += 1;
             let (queue, sender, processor_time) =
-                (Arc::clone(&self.queue), self.sender.clone(), self.processor_time);
-            spawn_blocking(move || work(&queue, &sender, processor_time));
+                (Arc::clone(waiting), self.sender.clone(), self.processor_time);
+            let work = move || work(&queue, &sender, processor_time);
+            if is_light {
+                spawn_blocking(work);
+            } else {
+                spawn_with_low_priority(work);
+            }
         }
     }
 
@@ -168,7 +180,31 @@ impl Jobs {
 impl Drop for Jobs {
     /// A shutdown begins no translation and waits for none.
     fn drop(&mut self) {
-        self.queue.lock().jobs.clear();
+        self.light.lock().jobs.clear();
+        self.heavy.lock().jobs.clear();
+    }
+}
+
+/// Runs work on a thread with a low priority: on a busy processor, other threads get three times as much time.
+///
+/// A thread may not raise its priority again, so it is no thread of the blocking pool.
+fn spawn_with_low_priority(work: impl FnOnce() + Send + Clone + 'static) {
+    /// A nice value.
+    #[cfg(target_os = "linux")]
+    const PRIORITY: i32 = 5;
+    let thread = std::thread::Builder::new().name("heavy-translation".to_owned());
+    let begin = {
+        let work = work.clone();
+        move || {
+            // Linux has a priority for each thread; elsewhere, this call would be for the whole process.
+            #[cfg(target_os = "linux")]
+            let _ = rustix::process::setpriority_process(None, PRIORITY);
+            work();
+        }
+    };
+    // Without another thread, the blocking pool has one at last.
+    if thread.spawn(begin).is_err() {
+        spawn_blocking(work);
     }
 }
 
