@@ -205,6 +205,12 @@ impl EmbeddedEtcd {
         self.replica.readers.confirm(scope, revision.get().min(issued));
     }
 
+    /// Makes the [intervals](Pace) of the watches of `scope` longer, so that each reader spends at most `percent` of one core
+    /// on responses: at 50, twice as long. 100 is the default.
+    pub fn limit_apply_share(&self, scope: &Scope, percent: u8) {
+        self.replica.limit_apply_share(scope, percent);
+    }
+
     /// The number of open watches on keys of each scope with any.
     pub fn readers(&self) -> BTreeMap<Scope, usize> {
         self.replica.read(|store| self.replica.readers.by_scope(store))

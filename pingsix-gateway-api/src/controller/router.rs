@@ -275,6 +275,13 @@ impl SinkRouter {
         }
     }
 
+    /// Bounds the CPU that readers of a scope spend on changes, in percent of one core.
+    pub(super) fn limit_apply_share(&self, scope: &Scope, percent: u8) {
+        if let Some(feed) = self.sinks(scope).first().and_then(|sink| sink.served()) {
+            feed.limit_apply_share(scope, percent);
+        }
+    }
+
     /// Exchanges readers with the other replicas until it is stopped.
     pub(crate) async fn exchange_readers(self: Arc<Self>, stop: CancellationToken) {
         let Some((replicas, leadership)) = self.replicas.clone().zip(self.leadership.clone()) else { return };

@@ -176,8 +176,15 @@ impl Reconciler {
     }
 
     fn take(&mut self, owner: &ObjectKey, translation: Translation, mut bridged: BridgeOutput) -> Reconciled {
-        let Translation { data_planes, stream_planes, infrastructure, attached, mut verdicts, .. } =
-            translation;
+        let Translation {
+            data_planes,
+            stream_planes,
+            infrastructure,
+            attached,
+            apply_share,
+            mut verdicts,
+            has_unusable_parameters: _,
+        } = translation;
         let entry = self.owners.entry(owner.clone()).or_default();
         if let Some(extract) = &entry.extract {
             entry.acceptance.amend(&extract.snapshot, &mut verdicts.routes);
@@ -200,6 +207,7 @@ impl Reconciler {
         }
         entry.infrastructure = infrastructure;
         entry.attached = attached;
+        entry.apply_share = Some(apply_share);
         entry.verdicts = Some(verdicts);
         entry.problems = problems;
         entry.planes = data_planes;

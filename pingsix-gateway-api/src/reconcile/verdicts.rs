@@ -75,6 +75,12 @@ impl Reconciler {
         self.owners.get(owner)?.attached.as_ref()
     }
 
+    /// The share of one core that each process of an owner's data planes may spend on changes, in percent; `None` if it is
+    /// unknown.
+    pub fn apply_share(&self, owner: &ObjectKey) -> Option<u8> {
+        self.owners.get(owner)?.apply_share
+    }
+
     /// All problems of the objects of an owner.
     pub fn problems(&self, owner: &ObjectKey) -> Problems {
         self.owners.get(owner).map(|entry| entry.problems.clone()).unwrap_or_default()

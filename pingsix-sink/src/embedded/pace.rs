@@ -11,7 +11,8 @@ use super::store::ScopeSize;
 /// PingSIX reads its whole configuration again for every response, so the interval grows with the watched documents:
 /// their number and their bytes times the cost of each, between two bounds. A watch without a response within the interval receives a
 /// change at once. So does one whose reader has [confirmed](super::EmbeddedEtcd::confirm) the last response, as long as its
-/// responses are not ahead of the pace by more than the burst. Time without changes reduces the lead.
+/// responses are not ahead of the pace by more than the burst. Time without changes reduces the lead. Intervals are longer
+/// where readers of a scope may spend [a share of one core](super::EmbeddedEtcd::limit_apply_share) alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     per_document: Duration,
@@ -55,13 +56,14 @@ impl Pace {
         Self { burst, ..self }
     }
 
-    /// The interval of a watch of documents of this size.
-    pub(super) fn of(&self, size: ScopeSize) -> Duration {
+    /// The interval of a watch of documents of this size whose reader may spend `share` percent of one core on responses.
+    pub(super) fn of(&self, size: ScopeSize, share: u8) -> Duration {
         let documents = u32::try_from(size.documents).unwrap_or(u32::MAX);
         // Whole KiB, so that a single small document costs nothing.
         let kibibytes = u32::try_from(size.bytes / 1024).unwrap_or(u32::MAX);
         let of_bytes = (self.per_mebibyte / 1024).saturating_mul(kibibytes);
         let interval = self.per_document.saturating_mul(documents).saturating_add(of_bytes);
+        let interval = interval.saturating_mul(100) / u32::from(share.max(1));
         interval.max(self.shortest).min(self.longest)
     }
 
@@ -118,12 +120,13 @@ mod tests {
     fn a_pause_grows_with_the_documents_and_their_bytes_between_its_bounds() {
         let size = |documents, bytes| ScopeSize { documents, bytes };
         let pace = Pace::default();
-        assert_eq!(pace.of(size(0, 0)), Duration::from_millis(2));
-        assert_eq!(pace.of(size(5_000, 0)), Duration::from_millis(110));
-        assert_eq!(pace.of(size(5_000, 10 << 20)).as_millis(), 149);
-        assert_eq!(pace.of(size(usize::MAX, usize::MAX)), Duration::from_secs(2));
-        assert_eq!(Pace::per_document(Duration::MAX).of(size(2, 1)), Duration::MAX);
-        assert_eq!(Pace::NONE.of(size(5_000, 10 << 20)), Duration::ZERO);
+        assert_eq!(pace.of(size(0, 0), 100), Duration::from_millis(2));
+        assert_eq!(pace.of(size(5_000, 0), 100), Duration::from_millis(110));
+        assert_eq!(pace.of(size(5_000, 10 << 20), 100).as_millis(), 149);
+        assert_eq!(pace.of(size(5_000, 10 << 20), 50).as_millis(), 299);
+        assert_eq!(pace.of(size(usize::MAX, usize::MAX), 100), Duration::from_secs(2));
+        assert_eq!(Pace::per_document(Duration::MAX).of(size(2, 1), 100), Duration::MAX);
+        assert_eq!(Pace::NONE.of(size(5_000, 10 << 20), 100), Duration::ZERO);
     }
 
     #[test]

@@ -128,6 +128,24 @@ async fn a_confirmed_watch_rests_after_its_burst() {
 }
 
 #[tokio::test]
+async fn a_share_of_a_core_makes_the_rests_of_one_scope_longer() {
+    const REST: Duration = Duration::from_millis(300);
+    for (limited, factor) in [("/p/web", 3), ("/p/api", 1)] {
+        let served = served(EmbeddedEtcd::builder().pace(pace(REST / 10).burst(Duration::ZERO))).await;
+        served.etcd.limit_apply_share(&scope(limited), 33);
+        let mut watcher = watcher(&served).await;
+        served.etcd.publish(&numbered(&[1], 9)).await.unwrap();
+        watcher.next().await;
+        let started = Instant::now();
+        let published = served.etcd.publish(&numbered(&[2], 9)).await.unwrap().revision;
+        served.etcd.confirm(&scope("/p/web"), published);
+        watcher.next().await;
+        let rests = started.elapsed().as_secs_f64() / REST.as_secs_f64();
+        assert!((f64::from(factor) - 0.5..f64::from(factor) + 1.5).contains(&rests), "{limited}: {rests}");
+    }
+}
+
+#[tokio::test]
 async fn a_resting_watch_receives_the_state_without_a_history() {
     const REST: Duration = Duration::from_millis(600);
     let served = served(EmbeddedEtcd::builder().pace(pace(REST / 11)).history(1, 1)).await;

@@ -706,9 +706,23 @@ fn a_gateway_can_only_say_less_of_the_share_of_namespaces() {
 }
 
 #[test]
+fn a_gateway_can_only_lower_the_share_of_changes() {
+    let share = |of_class: Option<u8>, of_gateway: Option<u8>| {
+        let spec = |share: u8| json!({"attached": {}, "budget": {"applyShare": share}});
+        let objects = world(of_class.map(spec).as_ref(), of_gateway.map(spec).as_ref());
+        let snapshot = objects.snapshot(objects.gateways().next().unwrap().0).unwrap();
+        crate::pipeline::translate(&snapshot, &Options::default()).apply_share
+    };
+    assert_eq!((share(None, None), share(Some(40), None), share(None, Some(30))), (100, 40, 30));
+    assert_eq!((share(Some(40), Some(30)), share(Some(40), Some(50))), (30, 40));
+}
+
+#[test]
 fn a_share_that_is_none_makes_parameters_unusable() {
-    for share in [0, 101] {
-        let spec = json!({"attached": {}, "budget": {"namespaceShare": share}});
+    for (field, share) in
+        [("namespaceShare", 0), ("namespaceShare", 101), ("applyShare", 0), ("applyShare", 101)]
+    {
+        let spec = json!({"attached": {}, "budget": {field: share}});
         let objects = world(Some(&spec), None);
         let snapshot = objects.snapshot(objects.gateways().next().unwrap().0).unwrap();
         assert!(crate::pipeline::translate(&snapshot, &Options::default()).has_unusable_parameters);

@@ -179,6 +179,7 @@ impl Owner for GatewayOwner {
             stream_planes,
             infrastructure: self.context.infrastructure.clone(),
             attached: self.context.parameters.attached().cloned(),
+            apply_share: self.context.settings.apply_share,
             has_unusable_parameters: self.context.has_unusable_parameters(),
             verdicts,
         }

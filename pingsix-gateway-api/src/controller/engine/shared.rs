@@ -51,6 +51,14 @@ impl Shared {
         self.reconciler.judging_owners(object).next()
     }
 
+    /// Bounds the CPU that the readers of an owner's data planes spend on changes, as its parameters say.
+    pub(super) fn limit_apply_share(&self, owner: &ObjectKey) {
+        let Some(percent) = self.reconciler.apply_share(owner) else { return };
+        for scope in self.reconciler.data_planes(owner).iter().filter_map(|plane| self.scope(plane)) {
+            self.sinks.limit_apply_share(&scope, percent);
+        }
+    }
+
     /// Sets the revision that polls of status pages wait for.
     pub(super) fn publish_revision(&self, data_plane: &DataPlaneKey) {
         if let Some(revision) = self.deliveries.revision(data_plane) {

@@ -572,7 +572,8 @@ fn a_route_can_be_for_one_port_alone() {
     .unwrap();
     let to_plaintext = Arc::new(Attachments::to_ports([0]));
     let inputs = [Arc::new(RouteInput::new(route, Box::from([ResolvedRule::answering(404)]), to_plaintext))];
-    let settings = PlaneSettings { namespace_share: 100, shared_cache: false, telemetry: None };
+    let settings =
+        PlaneSettings { namespace_share: 100, apply_share: 100, shared_cache: false, telemetry: None };
     let planes = ingress_planes(&"pingsix".into(), Layout::PerPort, &[], &settings);
     let (backends, policies, options) = (Backends::default(), Policies::default(), Options::default());
     let routes = planes.into_iter().map(|plane| {

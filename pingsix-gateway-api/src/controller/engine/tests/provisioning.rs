@@ -289,6 +289,18 @@ async fn a_publication_names_the_uid_of_the_gateway_that_it_was_made_of() {
     assert_eq!(owner(&rig).as_deref(), Some("c3f5e000"));
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_share_of_a_core_for_changes_is_that_of_the_parameters() {
+    let (mut rig, _ends) = Rig::managing();
+    let share = |rig: &Rig| rig.feed().apply_shares.lock()["/pingsix/infra/web:80"];
+    assert_eq!(share(&rig), 100);
+    let mut parameters = proxy(json!({"managed": {}, "budget": {"applyShare": 20}}));
+    parameters["metadata"]["resourceVersion"] = json!("900");
+    rig.apply(Kind::PingsixProxy, parameters);
+    rig.settle();
+    assert_eq!(share(&rig), 20);
+}
+
 /// The number of documents in the data plane of port 80.
 fn documents(rig: &Rig) -> Option<usize> {
     rig.feed().held("/pingsix/infra/web:80")

@@ -384,9 +384,8 @@ impl WatchStream {
             // A state of several messages is sent without a rest between them, so that the client has it whole.
             let range = &watch.wanted.range;
             if !batch.more {
-                let pace = replica.options.pace;
-                let (interval, states) = (pace.of(store.size_of_range(range)), store.states(range));
-                watch.begin_rest(&pace, interval, batch.reached, states);
+                let (interval, states) = (replica.interval(&store, range), store.states(range));
+                watch.begin_rest(&replica.options.pace, interval, batch.reached, states);
             }
         }
         Ok(Ok(Progress { more: batch.more, ..Progress::default() }))
