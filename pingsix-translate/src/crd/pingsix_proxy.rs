@@ -85,7 +85,7 @@ pub struct PingsixProxySpec {
     #[garde(dive)]
     pub(crate) managed: Option<Managed>,
 
-    /// The shares of namespaces in the budget of each data plane.
+    /// The shares of namespaces in the budget of each data plane, and of changes in its CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
     pub(crate) budget: Option<ProxyBudget>,
