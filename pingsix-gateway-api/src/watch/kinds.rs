@@ -143,10 +143,10 @@ fn keep_in_each(list: Option<&mut Value>, fields: &[&str]) {
     }
 }
 
-/// Keeps the type and the ports.
+/// Keeps the type, the cluster IP and the ports.
 fn service(object: &mut Value) {
     without_labels_and_annotations(object);
-    keep_fields(object.get_mut("spec"), &["type", "ports"]);
+    keep_fields(object.get_mut("spec"), &["type", "clusterIP", "ports"]);
     keep_in_each(object.pointer_mut("/spec/ports"), &["name", "port", "protocol", "appProtocol"]);
 }
 

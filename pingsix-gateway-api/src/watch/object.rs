@@ -305,7 +305,10 @@ impl<K: WatchedKind> fmt::Debug for DecodedObject<K> {
 
 #[cfg(test)]
 mod tests {
-    use pingsix_translate::snapshot::{EndpointSlice, HttpRoute, Secret, Service};
+    use std::path::Path;
+
+    use pingsix_translate::snapshot::{self, EndpointSlice, HttpRoute, Object, Secret, Service};
+    use pingsix_translate::{Objects, for_each_kind};
     use serde_json::json;
 
     use super::*;
@@ -366,6 +369,38 @@ mod tests {
         assert_eq!(broken.undecodable().unwrap().to_string(), "data: it has another shape");
     }
 
+    macro_rules! kept {
+        ($($kind:ident in $field:ident $facts:tt)+) => {
+            /// Whether the controller keeps the content of an object.
+            fn is_kept(object: &Object) -> bool {
+                match object {
+                    $(Object::$kind(object) => {
+                        let watched: Watched<snapshot::$kind> = read(serde_json::to_value(&**object).unwrap());
+                        watched.object().unwrap().has_equal_content(object)
+                    })+
+                }
+            }
+        };
+    }
+
+    for_each_kind! { kept }
+
+    #[test]
+    fn no_field_is_dropped_that_translation_reads() {
+        let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/scenarios");
+        let folders = |path: &Path| std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+        let mut kinds = std::collections::BTreeSet::new();
+        for scenario in folders(&scenarios).flat_map(|group| folders(&group).collect::<Vec<_>>()) {
+            let Ok(text) = std::fs::read_to_string(scenario.join("input.yaml")) else { continue };
+            let (objects, _) = Objects::from_yaml(&text);
+            for object in Kind::ALL.iter().flat_map(|kind| objects.of_kind(*kind)) {
+                assert!(is_kept(&object), "{}: {object:?}", scenario.display());
+                kinds.insert(object.kind());
+            }
+        }
+        assert_eq!(kinds.len(), Kind::ALL.len(), "{kinds:?}");
+    }
+
     #[test]
     fn unused_fields_of_services_and_slices_are_dropped() {
         let one: Watched<Service> = read(json!({
@@ -376,7 +411,10 @@ mod tests {
         }));
         let kept = json!({
             "apiVersion": "v1", "kind": "Service", "metadata": {"name": "cart", "namespace": "shop"},
-            "spec": {"ports": [{"name": "web", "port": 80, "protocol": "TCP", "appProtocol": "http"}]},
+            "spec": {
+                "clusterIP": "10.0.0.1",
+                "ports": [{"name": "web", "port": 80, "protocol": "TCP", "appProtocol": "http"}],
+            },
         });
         assert_eq!(serde_json::to_value(&**one.object().unwrap()).unwrap(), kept);
         assert_eq!(one.uid().as_deref(), Some("1"), "Events are about this very object");
