@@ -205,10 +205,11 @@ impl EmbeddedEtcd {
         self.replica.readers.confirm(scope, revision.get().min(issued));
     }
 
-    /// Makes the [intervals](Pace) of the watches of `scope` longer, so that each reader spends at most `percent` of one core
-    /// on responses: at 50, twice as long. 100 is the default.
-    pub fn limit_apply_share(&self, scope: &Scope, percent: u8) {
-        self.replica.limit_apply_share(scope, percent);
+    /// Makes the [intervals](Pace) of the watches of `scope` longer, up to the longest one: twice as long at 50 percent. A
+    /// reader that takes as long for a response as the pace expects then spends this share of one core on responses. 100 is
+    /// the default.
+    pub fn limit_cpu(&self, scope: &Scope, percent: u8) {
+        self.replica.limit_cpu(scope, percent);
     }
 
     /// The number of open watches on keys of each scope with any.

@@ -25,8 +25,8 @@ pub(crate) use http_route_filter::{FilterDirectResponse, FilterPathType};
 pub use http_route_filter::{FilterPath, HttpRouteFilter, HttpRouteFilterSpec};
 pub(crate) use pingsix_proxy::{
     AccessLog, Attached, AttachedAddress, AttachedAddressType, AttachedSink, FreeObject, HostOwnership,
-    IngressSettings, Managed, ManagedService, Override, OverrideBounds, ProxyBudget, RequestIdHeader,
-    RequestMetrics, ResponseHeader, Scheduling, SharedCache, SinkScheme, StatusUrl, Telemetry,
+    IngressSettings, Managed, ManagedService, Override, OverrideBounds, RequestIdHeader, RequestMetrics,
+    ResponseHeader, Scheduling, SharedCache, SinkScheme, StatusUrl, Telemetry,
 };
 pub use pingsix_proxy::{
     AnnotationDialect, ExternalTrafficPolicy, LogLevel, PingsixProxy, PingsixProxySpec, PingsixProxyStatus,

@@ -16,7 +16,7 @@ mod telemetry;
 
 use std::sync::Arc;
 
-pub(crate) use self::plane_settings::PlaneSettings;
+pub(crate) use self::plane_settings::{PlaneSettings, WHOLE_CORE};
 use self::reference::{named_by_class, named_by_gateway, named_by_ingress_class};
 pub(crate) use self::refusals::{api_path, refusals};
 use crate::crd::{IngressSettings, PingsixProxy};

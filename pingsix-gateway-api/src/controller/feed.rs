@@ -44,8 +44,8 @@ pub trait Feed: Send + Sync {
     /// them. Default: nothing.
     fn confirm(&self, _scope: &Scope, _revision: Revision) {}
 
-    /// Called with the share of one core, in percent, that each reader of a scope may spend on changes. Default: nothing.
-    fn limit_apply_share(&self, _scope: &Scope, _percent: u8) {}
+    /// Called with the share of one core, in percent, that each reader of a scope may spend on changes. Default: no limit.
+    fn limit_cpu(&self, _scope: &Scope, _percent: u8) {}
 
     /// Whether this replica may have issued the revision. Another replica with the same documents issues others.
     fn issued(&self, _revision: Revision) -> bool {
@@ -82,8 +82,8 @@ impl Feed for EmbeddedEtcd {
         Self::confirm(self, scope, revision);
     }
 
-    fn limit_apply_share(&self, scope: &Scope, percent: u8) {
-        Self::limit_apply_share(self, scope, percent);
+    fn limit_cpu(&self, scope: &Scope, percent: u8) {
+        Self::limit_cpu(self, scope, percent);
     }
 
     fn issued(&self, revision: Revision) -> bool {

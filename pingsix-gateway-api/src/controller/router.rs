@@ -276,9 +276,9 @@ impl SinkRouter {
     }
 
     /// Bounds the CPU that readers of a scope spend on changes, in percent of one core.
-    pub(super) fn limit_apply_share(&self, scope: &Scope, percent: u8) {
+    pub(super) fn limit_cpu(&self, scope: &Scope, percent: u8) {
         if let Some(feed) = self.sinks(scope).first().and_then(|sink| sink.served()) {
-            feed.limit_apply_share(scope, percent);
+            feed.limit_cpu(scope, percent);
         }
     }
 

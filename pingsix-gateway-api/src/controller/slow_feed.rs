@@ -40,7 +40,7 @@ pub(super) struct SlowFeed {
     /// The owner mark of each scope at its last publication.
     pub(super) owners: Mutex<BTreeMap<String, Option<Arc<str>>>>,
     /// The last share of a core of each scope, in percent.
-    pub(super) apply_shares: Mutex<BTreeMap<String, u8>>,
+    pub(super) cpu_limits: Mutex<BTreeMap<String, u8>>,
     pub(super) open: watch::Sender<bool>,
     /// Scopes without a follower.
     pub(super) forgotten: Mutex<Vec<Scope>>,
@@ -118,8 +118,8 @@ impl Feed for SlowFeed {
         self.open.send_replace(true);
     }
 
-    fn limit_apply_share(&self, scope: &Scope, percent: u8) {
-        self.apply_shares.lock().insert(scope.as_str().to_owned(), percent);
+    fn limit_cpu(&self, scope: &Scope, percent: u8) {
+        self.cpu_limits.lock().insert(scope.as_str().to_owned(), percent);
     }
 
     fn issued(&self, revision: Revision) -> bool {

@@ -26,7 +26,7 @@ pub(super) struct OwnerEntry {
     /// The parameters of attached data planes.
     pub(super) attached: Option<Arc<AttachedParameters>>,
     /// The share of one core that its processes may spend on changes, in percent; `None` before the first translation.
-    pub(super) apply_share: Option<u8>,
+    pub(super) feed_cpu_percent: Option<u8>,
     /// The addresses of its data planes.
     pub(super) own_addresses: OwnAddresses,
     /// The referenced Secrets and ConfigMaps.

@@ -1,9 +1,8 @@
 //! The slots of concurrent translations.
 //!
-//! The number of threads is the number of processors, between two and eight,
-//! because each translation takes memory of its own. One thread serves light owners only, so heavy owners cannot delay
-//! them by number or length of their translations. Some translations of light owners wait for each thread, so that an
-//! idle thread finds the next one at once.
+//! Light owners have as many threads as there are processors, between two and eight, and heavy owners one fewer, because
+//! each translation takes memory of its own. Heavy owners cannot delay light ones by number or length of their
+//! translations. Some translations of light owners wait for each thread, so that an idle thread finds the next one at once.
 
 use super::Capacity;
 
@@ -24,7 +23,7 @@ impl JobSlots {
         Self { threads: processors.clamp(2, 8), light: 0, heavy: 0 }
     }
 
-    /// The number of threads.
+    /// The number of threads for light owners.
     pub(crate) const fn threads(&self) -> usize {
         self.threads
     }
@@ -114,8 +113,12 @@ mod tests {
                 slots.take(turn.is_light);
                 ready.push_back(turn);
             }
-            while running.len() < slots.threads()
-                && let Some(turn) = ready.pop_front()
+            // A heavy owner has a thread of its own.
+            let light =
+                |running: &[(Instant, Turn)]| running.iter().filter(|(_, turn)| turn.is_light).count();
+            while let Some(place) =
+                ready.iter().position(|turn| !turn.is_light || light(&running) < slots.threads())
+                && let Some(turn) = ready.remove(place)
             {
                 let number = numbers[&turn.owner];
                 if now >= start + warm_up {

@@ -181,7 +181,7 @@ impl Reconciler {
             stream_planes,
             infrastructure,
             attached,
-            apply_share,
+            feed_cpu_percent,
             mut verdicts,
             has_unusable_parameters: _,
         } = translation;
@@ -207,7 +207,7 @@ impl Reconciler {
         }
         entry.infrastructure = infrastructure;
         entry.attached = attached;
-        entry.apply_share = Some(apply_share);
+        entry.feed_cpu_percent = Some(feed_cpu_percent);
         entry.verdicts = Some(verdicts);
         entry.problems = problems;
         entry.planes = data_planes;

@@ -77,8 +77,8 @@ impl Reconciler {
 
     /// The share of one core that each process of an owner's data planes may spend on changes, in percent; `None` if it is
     /// unknown.
-    pub fn apply_share(&self, owner: &ObjectKey) -> Option<u8> {
-        self.owners.get(owner)?.apply_share
+    pub fn feed_cpu_percent(&self, owner: &ObjectKey) -> Option<u8> {
+        self.owners.get(owner)?.feed_cpu_percent
     }
 
     /// All problems of the objects of an owner.

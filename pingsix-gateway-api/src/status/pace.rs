@@ -6,7 +6,7 @@ use pingsix_sink::backoff::{doubled, jittered};
 use tokio::time::Instant;
 
 /// The number of writes before the ends of their intervals after which [`Pacing::quiet`] doubles.
-const EARLY_WRITES: u32 = 3;
+const WRITES_PER_DOUBLING: u32 = 3;
 
 /// The pace of writes to one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +16,8 @@ pub(crate) struct Pacing {
     /// The bound of the interval, which doubles with every consecutive write. While a thousand routes attach to a
     /// Gateway, its status is written a few times.
     pub max_interval: Duration,
-    /// The time without a change after which a status counts as final and is written before its interval ends. It doubles
-    /// with every third of such writes, because then the changes come with longer pauses.
+    /// The time without a change after which a status counts as final and is written before its interval ends. This time
+    /// doubles with every third early write, because then the changes come with longer pauses.
     pub quiet: Duration,
     /// The longest delay after a first failure.
     pub backoff: Duration,
@@ -59,7 +59,7 @@ impl Pace {
         if self.failures > 0 {
             return next;
         }
-        next.min(now + doubled(pacing.quiet, self.early / EARLY_WRITES + 1, pacing.max_interval))
+        next.min(now + doubled(pacing.quiet, self.early / WRITES_PER_DOUBLING + 1, pacing.max_interval))
     }
 
     /// Whether the next write would start with the shortest interval.
@@ -142,11 +142,26 @@ mod tests {
         // Six pauses of 60 ms ended in early writes, so a status is final after a longer one.
         let delay = *writes.last().unwrap() - last;
         assert!(delay <= 4 * pacing.quiet, "{writes:?}");
-        let mut pace = Pace::default();
+    }
+
+    #[test]
+    fn early_writes_need_ever_longer_pauses_until_a_rest() {
+        let (mut pace, pacing, start) = (Pace::default(), Pacing::default(), Instant::now());
         pace.wrote(start, &pacing);
-        pace.wrote(start + Duration::from_millis(100), &pacing);
-        let changed = start + Duration::from_millis(110);
-        assert_eq!(pace.due(changed, &pacing), changed + pacing.quiet);
+        let mut now = start;
+        let mut pauses = Vec::new();
+        for _ in 0..24 {
+            // Each change comes at once after a write.
+            let due = pace.due(now, &pacing);
+            pauses.push((due - now).as_millis());
+            pace.wrote(due, &pacing);
+            now = due;
+        }
+        let expected = [25, 50, 100, 200, 400, 800].into_iter().flat_map(|pause| [pause; 3]).chain([900; 6]);
+        assert_eq!(pauses, expected.collect::<Vec<_>>());
+        let rested = now + 2 * pacing.max_interval;
+        pace.wrote(rested, &pacing);
+        assert_eq!(pace.due(rested, &pacing), rested + pacing.quiet);
     }
 
     #[test]

@@ -11,8 +11,8 @@ use super::store::ScopeSize;
 /// PingSIX reads its whole configuration again for every response, so the interval grows with the watched documents:
 /// their number and their bytes times the cost of each, between two bounds. A watch without a response within the interval receives a
 /// change at once. So does one whose reader has [confirmed](super::EmbeddedEtcd::confirm) the last response, as long as its
-/// responses are not ahead of the pace by more than the burst. Time without changes reduces the lead. Intervals are longer
-/// where readers of a scope may spend [a share of one core](super::EmbeddedEtcd::limit_apply_share) alone.
+/// responses are not ahead of the pace by more than the burst. Time without changes reduces the lead. The
+/// [CPU limit](super::EmbeddedEtcd::limit_cpu) of a scope makes its intervals longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     per_document: Duration,
@@ -63,7 +63,8 @@ impl Pace {
         let kibibytes = u32::try_from(size.bytes / 1024).unwrap_or(u32::MAX);
         let of_bytes = (self.per_mebibyte / 1024).saturating_mul(kibibytes);
         let interval = self.per_document.saturating_mul(documents).saturating_add(of_bytes);
-        let interval = interval.saturating_mul(100) / u32::from(share.max(1));
+        let interval =
+            if share < 100 { interval.saturating_mul(100) / u32::from(share.max(1)) } else { interval };
         interval.max(self.shortest).min(self.longest)
     }
 
@@ -124,6 +125,7 @@ mod tests {
         assert_eq!(pace.of(size(5_000, 0), 100), Duration::from_millis(110));
         assert_eq!(pace.of(size(5_000, 10 << 20), 100).as_millis(), 149);
         assert_eq!(pace.of(size(5_000, 10 << 20), 50).as_millis(), 299);
+        assert_eq!(pace.of(size(20_000, 0), 10), Duration::from_secs(2), "the longest interval");
         assert_eq!(pace.of(size(usize::MAX, usize::MAX), 100), Duration::from_secs(2));
         assert_eq!(Pace::per_document(Duration::MAX).of(size(2, 1), 100), Duration::MAX);
         assert_eq!(Pace::NONE.of(size(5_000, 10 << 20), 100), Duration::ZERO);

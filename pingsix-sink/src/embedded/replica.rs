@@ -57,8 +57,8 @@ pub(super) struct Replica {
     pub(super) streams: FairLimit,
     pub(super) watches: FairLimit,
     pub(super) readers: Readers,
-    /// The share of one core for the responses of each scope, in percent, where it is less than 100.
-    apply_shares: Mutex<BTreeMap<Scope, u8>>,
+    /// The share of one core for the responses of a scope, in percent, where it is below 100.
+    cpu_limits: Mutex<BTreeMap<Scope, u8>>,
     pub(super) batches: BatchCache,
     pub(super) lists: ListCache,
     /// Log messages about connections.
@@ -109,7 +109,7 @@ impl Replica {
             watches: fair_limit(options.watch_limit),
             counters,
             readers: Readers::default(),
-            apply_shares: Mutex::default(),
+            cpu_limits: Mutex::default(),
             batches: BatchCache::new(BATCH_CACHE_BYTES),
             lists: ListCache::new(LIST_CACHE_BYTES),
             log_limiter: LogLimiter::default(),
@@ -153,21 +153,23 @@ impl Replica {
         Ok(published)
     }
 
-    /// Bounds the CPU that readers of a scope spend on its responses, in percent of one core.
-    pub(super) fn limit_apply_share(&self, scope: &Scope, percent: u8) {
-        let mut shares = self.apply_shares.lock();
+    /// Makes the intervals of the watches of a scope longer.
+    pub(super) fn limit_cpu(&self, scope: &Scope, percent: u8) {
+        let mut limits = self.cpu_limits.lock();
         if percent < 100 {
-            shares.insert(scope.clone(), percent);
+            limits.insert(scope.clone(), percent);
         } else {
-            shares.remove(scope);
+            limits.remove(scope);
         }
     }
 
-    /// The interval between the responses to a watch of a range. The lowest share of its scopes counts.
+    /// The interval between the responses to a watch of a range. The lowest limit of its scopes counts.
     pub(super) fn interval(&self, store: &Store, range: &KeyRange) -> Duration {
-        let shares = self.apply_shares.lock();
-        let share = store.scopes_of(range).filter_map(|scope| shares.get(scope)).min().copied();
-        self.options.pace.of(store.size_of_range(range), share.unwrap_or(100))
+        let lowest = {
+            let limits = self.cpu_limits.lock();
+            store.scopes_of(range).filter_map(|scope| limits.get(scope)).min().copied()
+        };
+        self.options.pace.of(store.size_of_range(range), lowest.unwrap_or(100))
     }
 
     /// Closes the connections of other owners of the scope before they could read this publication.

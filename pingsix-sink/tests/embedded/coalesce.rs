@@ -128,11 +128,11 @@ async fn a_confirmed_watch_rests_after_its_burst() {
 }
 
 #[tokio::test]
-async fn a_share_of_a_core_makes_the_rests_of_one_scope_longer() {
+async fn a_cpu_limit_makes_the_rests_of_its_scope_longer() {
     const REST: Duration = Duration::from_millis(300);
     for (limited, factor) in [("/p/web", 3), ("/p/api", 1)] {
         let served = served(EmbeddedEtcd::builder().pace(pace(REST / 10).burst(Duration::ZERO))).await;
-        served.etcd.limit_apply_share(&scope(limited), 33);
+        served.etcd.limit_cpu(&scope(limited), 33);
         let mut watcher = watcher(&served).await;
         served.etcd.publish(&numbered(&[1], 9)).await.unwrap();
         watcher.next().await;

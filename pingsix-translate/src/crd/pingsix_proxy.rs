@@ -4,6 +4,7 @@
 
 mod attached;
 mod budget;
+mod feed;
 mod free;
 mod ingress;
 mod managed;
@@ -21,6 +22,7 @@ pub(crate) use self::attached::{
     Attached, AttachedAddress, AttachedAddressType, AttachedSink, SinkScheme, StatusUrl,
 };
 pub(crate) use self::budget::ProxyBudget;
+pub(crate) use self::feed::FeedSettings;
 pub(crate) use self::free::FreeObject;
 pub use self::ingress::AnnotationDialect;
 pub(crate) use self::ingress::{HostOwnership, IngressSettings};
@@ -85,10 +87,15 @@ pub struct PingsixProxySpec {
     #[garde(dive)]
     pub(crate) managed: Option<Managed>,
 
-    /// The shares of namespaces in the budget of each data plane, and of changes in its CPU.
+    /// The shares of namespaces in the budget of each data plane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
     pub(crate) budget: Option<ProxyBudget>,
+
+    /// Limits for the feed, from which data planes read changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[garde(dive)]
+    pub(crate) feed: Option<FeedSettings>,
 
     /// Whether TrafficPolicies may have responses cached (`spec.cache`) where namespaces share a data plane: by an
     /// IngressClass, or by a Gateway that admits routes or ListenerSets of other namespaces. All responses lie in the memory

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use super::reference::{named_by_class, named_by_gateway, named_by_ingress_class};
 use super::telemetry::{TelemetryRule, rule};
 use super::{NamedProxy, ProxyLayers, refusals};
-use crate::crd::{ProxyBudget, SharedCache};
+use crate::crd::{PingsixProxy, SharedCache};
 use crate::model::{Kind, ObjectName, Options};
 use crate::snapshot::{Gateway, GatewayClass, IngressClass, Proxies, key_of};
 
 /// No bound for the CPU of changes.
-const WHOLE_CORE: u8 = 100;
+pub(crate) const WHOLE_CORE: u8 = 100;
 
 /// The settings of each data plane of an owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) struct PlaneSettings {
     /// The share of a budget for one namespace, in percent; 100 is no bound.
     pub(crate) namespace_share: u8,
     /// The share of one core for changes of the configuration, in percent.
-    pub(crate) apply_share: u8,
+    pub(crate) feed_cpu_percent: u8,
     /// Whether responses may be cached where namespaces share the data plane.
     pub(crate) shared_cache: bool,
     /// The plugins for the requests of every route.
@@ -28,7 +28,7 @@ pub(crate) struct PlaneSettings {
 impl PlaneSettings {
     /// The settings of a Gateway and its class.
     ///
-    /// A Gateway can only lower the shares of its class, or of the options: its authors must not lift a bound.
+    /// A Gateway can only lower the values of its class, or of the options: its authors must not lift a bound.
     pub(crate) fn of_gateway(
         gateway: &Gateway,
         class: Option<&GatewayClass>,
@@ -38,16 +38,16 @@ impl PlaneSettings {
         let key = key_of(Kind::Gateway, &gateway.metadata);
         let class = class.and_then(|class| Some(named_by_class(class).ok()??.1));
         let own = named_by_gateway(gateway, &key.name.namespace).ok().flatten().map(|(_, name)| name);
-        let lower = |share: fn(&ProxyBudget) -> Option<u8>, default: u8| {
-            let of = |name: &Option<ObjectName>| share(budget(name.as_ref()?, proxies)?);
+        let lower = |value: fn(&PingsixProxy) -> Option<u8>, default: u8| {
+            let of = |name: &Option<ObjectName>| value(proxies.get(name.as_ref()?)?);
             of(&class).unwrap_or(default).min(of(&own).unwrap_or(u8::MAX))
         };
         // A Gateway sets the field only if its class allows that, or else it is refused.
         let shared_cache =
             shared_cache(own.as_ref(), proxies).or_else(|| shared_cache(class.as_ref(), proxies));
         Self {
-            namespace_share: lower(|budget| budget.namespace_share, options.namespace_share),
-            apply_share: lower(|budget| budget.apply_share, WHOLE_CORE),
+            namespace_share: lower(namespace_share, options.namespace_share),
+            feed_cpu_percent: lower(feed_cpu_percent, WHOLE_CORE),
             shared_cache: shared_cache == Some(SharedCache::Allowed),
             telemetry: rule(ProxyLayers {
                 gateway: usable(own.as_ref(), proxies),
@@ -60,12 +60,10 @@ impl PlaneSettings {
     /// The settings of an IngressClass.
     pub(crate) fn of_ingress_class(class: &IngressClass, proxies: &Proxies, options: &Options) -> Self {
         let name = named_by_ingress_class(class).ok().flatten().map(|(_, name)| name);
-        let budget = name.as_ref().and_then(|name| budget(name, proxies));
+        let proxy = name.as_ref().and_then(|name| proxies.get(name)).map(|proxy| &**proxy);
         Self {
-            namespace_share: budget
-                .and_then(|budget| budget.namespace_share)
-                .unwrap_or(options.namespace_share),
-            apply_share: budget.and_then(|budget| budget.apply_share).unwrap_or(WHOLE_CORE),
+            namespace_share: proxy.and_then(namespace_share).unwrap_or(options.namespace_share),
+            feed_cpu_percent: proxy.and_then(feed_cpu_percent).unwrap_or(WHOLE_CORE),
             shared_cache: shared_cache(name.as_ref(), proxies) == Some(SharedCache::Allowed),
             telemetry: rule(ProxyLayers { gateway: None, class: usable(name.as_ref(), proxies) })
                 .map(Arc::new),
@@ -73,8 +71,12 @@ impl PlaneSettings {
     }
 }
 
-fn budget<'a>(name: &ObjectName, proxies: &'a Proxies) -> Option<&'a ProxyBudget> {
-    proxies.get(name)?.spec.budget.as_ref()
+fn namespace_share(proxy: &PingsixProxy) -> Option<u8> {
+    proxy.spec.budget.as_ref()?.namespace_share
+}
+
+fn feed_cpu_percent(proxy: &PingsixProxy) -> Option<u8> {
+    proxy.spec.feed.as_ref()?.cpu_percent
 }
 
 fn shared_cache(name: Option<&ObjectName>, proxies: &Proxies) -> Option<SharedCache> {

@@ -706,12 +706,12 @@ fn a_gateway_can_only_say_less_of_the_share_of_namespaces() {
 }
 
 #[test]
-fn a_gateway_can_only_lower_the_share_of_changes() {
+fn a_gateway_can_only_lower_the_cpu_of_the_feed() {
     let share = |of_class: Option<u8>, of_gateway: Option<u8>| {
-        let spec = |share: u8| json!({"attached": {}, "budget": {"applyShare": share}});
+        let spec = |share: u8| json!({"attached": {}, "feed": {"cpuPercent": share}});
         let objects = world(of_class.map(spec).as_ref(), of_gateway.map(spec).as_ref());
         let snapshot = objects.snapshot(objects.gateways().next().unwrap().0).unwrap();
-        crate::pipeline::translate(&snapshot, &Options::default()).apply_share
+        crate::pipeline::translate(&snapshot, &Options::default()).feed_cpu_percent
     };
     assert_eq!((share(None, None), share(Some(40), None), share(None, Some(30))), (100, 40, 30));
     assert_eq!((share(Some(40), Some(30)), share(Some(40), Some(50))), (30, 40));
@@ -719,10 +719,9 @@ fn a_gateway_can_only_lower_the_share_of_changes() {
 
 #[test]
 fn a_share_that_is_none_makes_parameters_unusable() {
-    for (field, share) in
-        [("namespaceShare", 0), ("namespaceShare", 101), ("applyShare", 0), ("applyShare", 101)]
-    {
-        let spec = json!({"attached": {}, "budget": {field: share}});
+    let budget = |share: u8| json!({"attached": {}, "budget": {"namespaceShare": share}});
+    let feed = |percent: u8| json!({"attached": {}, "feed": {"cpuPercent": percent}});
+    for spec in [budget(0), budget(101), feed(0), feed(101)] {
         let objects = world(Some(&spec), None);
         let snapshot = objects.snapshot(objects.gateways().next().unwrap().0).unwrap();
         assert!(crate::pipeline::translate(&snapshot, &Options::default()).has_unusable_parameters);

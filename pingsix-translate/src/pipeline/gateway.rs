@@ -179,7 +179,7 @@ impl Owner for GatewayOwner {
             stream_planes,
             infrastructure: self.context.infrastructure.clone(),
             attached: self.context.parameters.attached().cloned(),
-            apply_share: self.context.settings.apply_share,
+            feed_cpu_percent: self.context.settings.feed_cpu_percent,
             has_unusable_parameters: self.context.has_unusable_parameters(),
             verdicts,
         }

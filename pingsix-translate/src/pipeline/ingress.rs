@@ -109,7 +109,7 @@ pub(super) fn of_another_controller(snapshot: &IngressSnapshot, options: &Option
         stream_planes: BTreeMap::new(),
         infrastructure: None,
         attached: None,
-        apply_share: 100,
+        feed_cpu_percent: parameters::WHOLE_CORE,
         has_unusable_parameters: false,
         verdicts: verdicts(SharedMap::new(), Problems::new()),
     })
@@ -449,7 +449,7 @@ impl Owner for IngressClassOwner {
             stream_planes,
             infrastructure: self.context.infrastructure.clone(),
             attached: self.context.parameters.attached().cloned(),
-            apply_share: self.context.settings.apply_share,
+            feed_cpu_percent: self.context.settings.feed_cpu_percent,
             has_unusable_parameters: !self.context.is_served,
             verdicts: Verdicts { policies, ..verdicts(self.ingresses.clone(), problems.all().clone()) },
         }

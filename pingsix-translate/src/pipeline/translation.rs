@@ -21,7 +21,7 @@ pub struct Translation {
     /// The addresses of attached data planes; `None` if only the options give them.
     pub attached: Option<Arc<AttachedParameters>>,
     /// The share of one core that each process of the data planes may spend on changes of its documents, in percent.
-    pub apply_share: u8,
+    pub feed_cpu_percent: u8,
     /// Whether the parameters of the owner or of its class cannot be used. The data planes are empty then, because
     /// the wanted settings are unknown. An earlier publication stays.
     pub has_unusable_parameters: bool,

@@ -3,11 +3,9 @@
 //! An owner has one translation at a time. A change of its objects during that translation causes one more. So the
 //! translations of an owner begin and end in order. [`JobSlots`] bounds the number of translations at once.
 //!
-//! Threads take jobs from one queue until it is empty. A change that concerns hundreds of Gateways therefore wakes a thread
-//! once, and not for each of them.
-//!
-//! Jobs of heavy owners have a queue and threads of their own, with a lower priority. On Linux, everything else goes first
-//! on a busy processor: the jobs of light owners, the engine and the feed.
+//! Threads take jobs of light owners from one queue until it is empty. A change that concerns hundreds of Gateways therefore
+//! wakes a thread once, and not for each of them. A job of a heavy owner has a thread of its own with a lower priority: on
+//! Linux, other threads of the process get three times as much of a busy processor.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,8 +32,7 @@ type ProcessorTime = fn() -> Duration;
 /// Running translations, and ended ones that are not collected.
 pub(super) struct Jobs {
     slots: JobSlots,
-    light: Arc<Mutex<JobQueue>>,
-    heavy: Arc<Mutex<JobQueue>>,
+    queue: Arc<Mutex<JobQueue>>,
     running: BTreeMap<ObjectKey, RunningJob>,
     finished: mpsc::UnboundedReceiver<FinishedJob>,
     sender: mpsc::UnboundedSender<FinishedJob>,
@@ -43,7 +40,7 @@ pub(super) struct Jobs {
     pub(super) processor_time: ProcessorTime,
 }
 
-/// Jobs that wait for a thread.
+/// Jobs of light owners that wait for a thread.
 #[derive(Default)]
 struct JobQueue {
     jobs: VecDeque<QueuedJob>,
@@ -95,8 +92,7 @@ impl Jobs {
         let (sender, finished) = mpsc::unbounded_channel();
         Self {
             slots: JobSlots::of(available_parallelism().map_or(1, usize::from)),
-            light: Arc::default(),
-            heavy: Arc::default(),
+            queue: Arc::default(),
             running: BTreeMap::new(),
             finished,
             sender,
@@ -137,19 +133,18 @@ impl Jobs {
         let is_light = running_job.is_light;
         self.slots.take(is_light);
         self.running.insert(job.owner().clone(), running_job);
-        let waiting = if is_light { &self.light } else { &self.heavy };
-        let mut queue = waiting.lock();
-        queue.jobs.push_back(QueuedJob { job, run: Arc::clone(&self.run), span });
+        let job = QueuedJob { job, run: Arc::clone(&self.run), span };
+        let (sender, processor_time) = (self.sender.clone(), self.processor_time);
+        if !is_light {
+            spawn_with_low_priority(move || job.run(&sender, processor_time));
+            return;
+        }
+        let mut queue = self.queue.lock();
+        queue.jobs.push_back(job);
         if queue.threads < self.slots.threads() {
             queue.threads += 1;
-            let (queue, sender, processor_time) =
-                (Arc::clone(waiting), self.sender.clone(), self.processor_time);
-            let work = move || work(&queue, &sender, processor_time);
-            if is_light {
-                spawn_blocking(work);
-            } else {
-                spawn_with_low_priority(work);
-            }
+            let queue = Arc::clone(&self.queue);
+            spawn_blocking(move || work(&queue, &sender, processor_time));
         }
     }
 
@@ -180,32 +175,26 @@ impl Jobs {
 impl Drop for Jobs {
     /// A shutdown begins no translation and waits for none.
     fn drop(&mut self) {
-        self.light.lock().jobs.clear();
-        self.heavy.lock().jobs.clear();
+        self.queue.lock().jobs.clear();
     }
 }
 
-/// Runs work on a thread with a low priority: on a busy processor, other threads get three times as much time.
-///
-/// A thread may not raise its priority again, so it is no thread of the blocking pool.
-fn spawn_with_low_priority(work: impl FnOnce() + Send + Clone + 'static) {
-    /// A nice value.
+/// Runs a job on a thread with a low priority. A thread may not raise its priority again, so it is no thread of the blocking
+/// pool.
+fn spawn_with_low_priority(job: impl FnOnce() + Send + 'static) {
+    /// A nice value that gives other threads three times as much time.
     #[cfg(target_os = "linux")]
     const PRIORITY: i32 = 5;
-    let thread = std::thread::Builder::new().name("heavy-translation".to_owned());
-    let begin = {
-        let work = work.clone();
-        move || {
-            // Linux has a priority for each thread; elsewhere, this call would be for the whole process.
-            #[cfg(target_os = "linux")]
-            let _ = rustix::process::setpriority_process(None, PRIORITY);
-            work();
-        }
+    let begin = move || {
+        // Linux has a priority for each thread. Elsewhere, this call would be for the whole process.
+        #[cfg(target_os = "linux")]
+        let _ = rustix::process::setpriority_process(None, PRIORITY);
+        job();
     };
-    // Without another thread, the blocking pool has one at last.
-    if thread.spawn(begin).is_err() {
-        spawn_blocking(work);
-    }
+    std::thread::Builder::new()
+        .name("heavy-translation".to_owned())
+        .spawn(begin)
+        .expect("there are threads, as the runtime needs them, too");
 }
 
 /// Runs jobs until none is left.
@@ -215,7 +204,7 @@ fn work(
     processor_time: ProcessorTime,
 ) {
     loop {
-        let QueuedJob { job, run, span } = {
+        let next = {
             let mut queue = queue.lock();
             let Some(next) = queue.jobs.pop_front() else {
                 queue.threads -= 1;
@@ -223,6 +212,13 @@ fn work(
             };
             next
         };
+        next.run(finished, processor_time);
+    }
+}
+
+impl QueuedJob {
+    fn run(self, finished: &mpsc::UnboundedSender<FinishedJob>, processor_time: ProcessorTime) {
+        let Self { job, run, span } = self;
         // Processor time: an owner does not rest longer because other programs are busy.
         let (owner, before) = (job.owner().clone(), processor_time());
         // A panic drops the job with its caches.

@@ -84,7 +84,7 @@ impl Publish {
         let Reconciled { publications, unpublished, draft, trial, .. } = reconciled;
         self.encryptions.update_owner(&shared.reconciler, &shared.managed, &owner);
         self.sinks.attach_owner(shared, &owner);
-        shared.limit_apply_share(&owner);
+        shared.limit_cpu(&owner);
         let earlier = self.end(shared, &owner, Outcome::Superseded);
         let since = earlier.and_then(|earlier| earlier.since).into_iter().chain(since).min();
         let is_withheld = self.encryptions.is_unknown(&owner);

@@ -51,11 +51,13 @@ impl Shared {
         self.reconciler.judging_owners(object).next()
     }
 
-    /// Bounds the CPU that the readers of an owner's data planes spend on changes, as its parameters say.
-    pub(super) fn limit_apply_share(&self, owner: &ObjectKey) {
-        let Some(percent) = self.reconciler.apply_share(owner) else { return };
-        for scope in self.reconciler.data_planes(owner).iter().filter_map(|plane| self.scope(plane)) {
-            self.sinks.limit_apply_share(&scope, percent);
+    /// Bounds the CPU that PingSIX spends on changes of an owner's data planes, as its parameters say.
+    pub(super) fn limit_cpu(&self, owner: &ObjectKey) {
+        let Some(percent) = self.reconciler.feed_cpu_percent(owner) else { return };
+        let planes = self.reconciler.data_planes(owner);
+        let planes = planes.iter().filter(|plane| !matches!(plane, DataPlaneKey::Stream { .. }));
+        for scope in planes.filter_map(|plane| self.scope(plane)) {
+            self.sinks.limit_cpu(&scope, percent);
         }
     }
 

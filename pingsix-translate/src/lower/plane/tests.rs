@@ -29,7 +29,7 @@ fn listener(protocol: Protocol, port: u16, hostname: &str) -> Listener {
 }
 
 fn settings() -> PlaneSettings {
-    PlaneSettings { namespace_share: 100, apply_share: 100, shared_cache: false, telemetry: None }
+    PlaneSettings { namespace_share: 100, feed_cpu_percent: 100, shared_cache: false, telemetry: None }
 }
 
 /// Every data plane with its zones: hostname, listeners, and properties.

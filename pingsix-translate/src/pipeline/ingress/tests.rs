@@ -573,7 +573,7 @@ fn a_route_can_be_for_one_port_alone() {
     let to_plaintext = Arc::new(Attachments::to_ports([0]));
     let inputs = [Arc::new(RouteInput::new(route, Box::from([ResolvedRule::answering(404)]), to_plaintext))];
     let settings =
-        PlaneSettings { namespace_share: 100, apply_share: 100, shared_cache: false, telemetry: None };
+        PlaneSettings { namespace_share: 100, feed_cpu_percent: 100, shared_cache: false, telemetry: None };
     let planes = ingress_planes(&"pingsix".into(), Layout::PerPort, &[], &settings);
     let (backends, policies, options) = (Backends::default(), Policies::default(), Options::default());
     let routes = planes.into_iter().map(|plane| {

@@ -290,15 +290,23 @@ async fn a_publication_names_the_uid_of_the_gateway_that_it_was_made_of() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_share_of_a_core_for_changes_is_that_of_the_parameters() {
+async fn the_feed_limits_the_cpu_as_the_parameters_say() {
     let (mut rig, _ends) = Rig::managing();
-    let share = |rig: &Rig| rig.feed().apply_shares.lock()["/pingsix/infra/web:80"];
-    assert_eq!(share(&rig), 100);
-    let mut parameters = proxy(json!({"managed": {}, "budget": {"applyShare": 20}}));
-    parameters["metadata"]["resourceVersion"] = json!("900");
-    rig.apply(Kind::PingsixProxy, parameters);
-    rig.settle();
-    assert_eq!(share(&rig), 20);
+    let limit = |rig: &Rig| rig.feed().cpu_limits.lock()["/pingsix/infra/web:80"];
+    assert_eq!(limit(&rig), 100);
+    let mut version = 900;
+    let mut set = |rig: &mut Rig, spec: Value| {
+        let mut parameters = proxy(spec);
+        version += 1;
+        parameters["metadata"]["resourceVersion"] = json!(version.to_string());
+        rig.apply(Kind::PingsixProxy, parameters);
+        rig.settle();
+        limit(rig)
+    };
+    assert_eq!(set(&mut rig, json!({"managed": {}, "feed": {"cpuPercent": 20}})), 20);
+    // An unusable value changes nothing.
+    assert_eq!(set(&mut rig, json!({"managed": {}, "feed": {"cpuPercent": 0}})), 20);
+    assert_eq!(set(&mut rig, json!({"managed": {}})), 100);
 }
 
 /// The number of documents in the data plane of port 80.
