@@ -159,7 +159,7 @@ mod tests {
         }
         let expected = [25, 50, 100, 200, 400, 800].into_iter().flat_map(|pause| [pause; 3]).chain([900; 6]);
         assert_eq!(pauses, expected.collect::<Vec<_>>());
-        let rested = now + 2 * pacing.max_interval;
+        let rested = now + 3 * pacing.max_interval;
         pace.wrote(rested, &pacing);
         assert_eq!(pace.due(rested, &pacing), rested + pacing.quiet);
     }
