@@ -498,9 +498,10 @@ fn an_ingress_class_has_parameters_too() {
     let run =
         |objects: &Objects| translate_ingress(&objects.ingress_snapshot("web").unwrap(), &Options::default());
     let mut objects = class(named.clone());
-    put_proxy(&mut objects, "system/all", &json!({"managed": {"replicas": 2}}));
+    put_proxy(&mut objects, "system/all", &json!({"managed": {"replicas": 2}, "feed": {"cpuPercent": 30}}));
     let translation = run(&objects);
     assert_eq!(translation.verdicts.problems.to_vec(), []);
+    assert_eq!(translation.feed_cpu_percent, 30);
     let infrastructure = translation.infrastructure.unwrap();
     assert_eq!((&*infrastructure.namespace, infrastructure.uid.as_deref()), ("system", Some("1-2")));
     assert_eq!(infrastructure.ports.keys().collect::<Vec<_>>(), [&80, &443]);
