@@ -182,13 +182,13 @@ impl Drop for Jobs {
 /// Runs a job on a thread with a low priority. A thread may not raise its priority again, so it is no thread of the blocking
 /// pool.
 fn spawn_with_low_priority(job: impl FnOnce() + Send + 'static) {
-    /// A nice value that gives other threads three times as much time.
+    /// The difference of nice values that gives other threads three times as much time.
     #[cfg(target_os = "linux")]
-    const PRIORITY: i32 = 5;
+    const NICER: i32 = 5;
     let begin = move || {
-        // Linux has a priority for each thread. Elsewhere, this call would be for the whole process.
+        // Linux has a nice value for each thread. Elsewhere, this call would be for the whole process.
         #[cfg(target_os = "linux")]
-        let _ = rustix::process::setpriority_process(None, PRIORITY);
+        let _ = rustix::process::nice(NICER);
         job();
     };
     std::thread::Builder::new()

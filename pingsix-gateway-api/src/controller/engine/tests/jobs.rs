@@ -97,6 +97,30 @@ impl Rig {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test(start_paused = true)]
+async fn a_heavy_owner_is_translated_with_a_lower_priority() {
+    /// Each translation takes a second.
+    static TIME: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    let mut rig = Rig::with_blog();
+    rig.engine.ingest.jobs.processor_time = || Duration::from_secs(TIME.fetch_add(1, Ordering::SeqCst));
+    let (sender, priorities) = channel();
+    let sender = Mutex::new(sender);
+    rig.engine.ingest.jobs.run = Arc::new(move |job: Job| {
+        sender.lock().send(rustix::process::getpriority_process(None).unwrap()).unwrap();
+        job.run()
+    });
+    for version in 2..4 {
+        rig.apply(Kind::Gateway, changed_gateway(&blog().name.name, version));
+        rig.work().await;
+        // The rest is over, and the debt is not.
+        tokio::time::advance(Duration::from_secs(1)).await;
+    }
+    assert_eq!(rig.generation(&blog()), 3);
+    let [light, heavy] = priorities.try_iter().collect::<Vec<_>>()[..] else { panic!("two translations") };
+    assert_eq!(heavy, (light + 5).min(19));
+}
+
 #[tokio::test(start_paused = true)]
 async fn while_one_gateway_is_translated_others_are_published_and_told() {
     let (mut rig, held) = Rig::translating(&web());
