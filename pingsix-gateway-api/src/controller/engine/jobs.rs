@@ -184,11 +184,11 @@ impl Drop for Jobs {
 fn spawn_with_low_priority(job: impl FnOnce() + Send + 'static) {
     /// The difference of nice values that gives other threads three times as much time.
     #[cfg(target_os = "linux")]
-    const NICER: i32 = 5;
+    const NICE_INCREMENT: i32 = 5;
     let begin = move || {
         // Linux has a nice value for each thread. Elsewhere, this call would be for the whole process.
         #[cfg(target_os = "linux")]
-        let _ = rustix::process::nice(NICER);
+        let _ = rustix::process::nice(NICE_INCREMENT);
         job();
     };
     std::thread::Builder::new()
